@@ -1,6 +1,6 @@
 //! What benches and fuzz targets measure and check. It changes without notice.
 
-pub use crate::expand::Prefilter;
+pub use crate::engine::prefilter::Prefilter;
 pub mod external_body {
     pub use crate::external_body::*;
 }

@@ -200,7 +200,6 @@ pub mod fetch;
 #[cfg(all(unix, feature = "imap"))]
 #[allow(dead_code, missing_docs, unreachable_pub)]
 mod imap;
-mod ledger;
 #[allow(unreachable_pub)]
 mod lengths;
 #[allow(missing_docs, unreachable_pub)]
@@ -213,8 +212,6 @@ pub mod mailbox;
 mod milter;
 #[allow(missing_docs, unreachable_pub)]
 mod mime;
-#[allow(unreachable_pub)]
-mod plan;
 #[cfg_attr(
     not(all(feature = "cli", feature = "milter")),
     allow(dead_code, unused_imports)
@@ -238,8 +235,9 @@ pub mod store;
 #[doc(hidden)]
 pub use cli::run as run_program;
 pub use edit::{Edit, Edits, Overlap, Spliced};
+pub use engine::mark::{MARK_FIELD, Mark};
 pub use error::Error;
-pub use expand::{Expander, ExpanderBuilder, Expansion, MARK_FIELD, Mark};
+pub use expand::{Expander, ExpanderBuilder};
 pub use lengths::Lengths;
 pub use policy::Policy;
 pub use report::Report;

@@ -24,8 +24,9 @@ use super::survey::{Repeated, RunContext, check_page, in_units, quoted, run_page
 use super::targets;
 use super::totals::Totals;
 use super::verb::{Expanding, Said};
+use crate::engine::{self, Mark};
 use crate::error::Error;
-use crate::expand::{self, Expander, Mark};
+use crate::expand::Expander;
 use crate::fetch::{Fetch, Fetcher, Pace, Unasked};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::{
@@ -83,8 +84,8 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let expanding = Expanding {
         expander,
         asking: match walk.options.effect {
-            Effect::Write => expand::Asking::Sources,
-            Effect::DryRun => expand::Asking::Rehearsing,
+            Effect::Write => engine::Asking::Sources,
+            Effect::DryRun => engine::Asking::Rehearsing,
         },
         effect: walk.options.effect,
         lengths: Lengths::Corrected,

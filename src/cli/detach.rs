@@ -14,8 +14,9 @@ use super::say;
 use super::streams::is_standard;
 use super::verb::{Detaching, Expanding};
 use crate::detach::{Detacher, Settings};
+use crate::engine::{self, Mark, Prefilter};
 use crate::error::Error;
-use crate::expand::{self, Expander, Mark, Prefilter};
+use crate::expand::Expander;
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
 use crate::lengths::Lengths;
@@ -156,8 +157,8 @@ fn restorer(
     Ok(Expanding {
         expander: builder.build()?,
         asking: match effect {
-            Effect::Write => expand::Asking::Sources,
-            Effect::DryRun => expand::Asking::Rehearsing,
+            Effect::Write => engine::Asking::Sources,
+            Effect::DryRun => engine::Asking::Rehearsing,
         },
         effect,
         lengths: Lengths::Reversible,

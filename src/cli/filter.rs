@@ -17,8 +17,10 @@ use super::report_file::{self, ReportFile};
 use super::streams::{self, Input, is_standard, write_error};
 use super::verb::{Expanding, Said};
 use super::{say, wording};
+use crate::engine::plan::opaque_details;
+use crate::engine::{self, Mark, Prefilter};
 use crate::error::Error;
-use crate::expand::{self, Expander, Mark, Prefilter};
+use crate::expand::Expander;
 use crate::fetch::Pace;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
@@ -27,7 +29,6 @@ use crate::mailbox::{
     holds_second_message, starts_like_msg, takes_separators,
 };
 use crate::mime::scan;
-use crate::plan::opaque_details;
 use crate::policy::Policy;
 
 pub(super) fn run(
@@ -44,7 +45,7 @@ pub(super) fn run(
         .build()?;
     let expanding = Expanding {
         expander,
-        asking: expand::Asking::Sources,
+        asking: engine::Asking::Sources,
         effect: Effect::Write,
         lengths: Lengths::Corrected,
         recorder: cache.recorder.clone(),

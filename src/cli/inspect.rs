@@ -33,8 +33,9 @@ use super::totals::{Totals, read};
 use super::verb::Expanding;
 use super::wording;
 use crate::detach::Choice;
+use crate::engine;
 use crate::error::Error;
-use crate::expand::{self, Expander};
+use crate::expand::Expander;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
@@ -83,10 +84,10 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     let expanding = Expanding {
         expander,
         asking: match args.asking() {
-            Asking::Nobody => expand::Asking::Nobody,
-            _ if tells_embeds => expand::Asking::Rehearsing,
+            Asking::Nobody => engine::Asking::Nobody,
+            _ if tells_embeds => engine::Asking::Rehearsing,
             // Pictures are only asked for.
-            _ => expand::Asking::Sources,
+            _ => engine::Asking::Sources,
         },
         effect: Effect::DryRun,
         // As `detach` has it: the survey counts its changes.

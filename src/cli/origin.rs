@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use super::say::harmless;
-use crate::expand::date;
+use crate::engine::date;
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::place::MessagePlace;
 use crate::mime::encoded_words::decoded_text;

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use super::say::{self, harmless};
 use super::wording;
+use crate::engine::plan::{Bases, opaque_details};
 use crate::link::url::masked;
 use crate::mime::{PartId, PartKind, Tree};
-use crate::plan::{Bases, opaque_details};
 use crate::policy::Policy;
 use crate::report::{Kind as RowKind, Outcome, Report, Row};
 

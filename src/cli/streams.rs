@@ -5,8 +5,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use crate::engine::Prefilter;
 use crate::error::Error;
-use crate::expand::Prefilter;
 use crate::mailbox::find::{Found, Kind, find, judged};
 use crate::mailbox::{Background, Options, Skipped, Source, Stop, starts_like_msg, untarred};
 use crate::platform;

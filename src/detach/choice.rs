@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::engine::plan::protection;
 use crate::external_body::{ExternalBody, Followed, NOTE_FIELD, Reading};
 use crate::mime::header::has_control_character;
 use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
 use crate::mime::{MediaType, PartId, PartKind, ScanLimits, Tree};
-use crate::plan::protection;
 use crate::policy::{OnFailure, Policy, TypePattern};
 use crate::report::{Reason, Refusal};
 use crate::store::{Key, Store};

@@ -1,19 +1,73 @@
 //! The engine: what becomes of one message, decided without I/O, clocks or threads.
 //!
-//! [`forms`] contains one directory for each form in which content is in a message without being a part that mail
-//! programs can read. [`outlook`] reads the formats of Outlook and Exchange that several forms share. [`parts`] writes the new parts.
+//! [`Engine::run`] is one function from a message, its [`Context`] and the [`Answers`] so far to an [`Outcome`]: edits, a
+//! report, and what the message still needs. A driver retrieves what is needed and calls it again.
+//!
+//! Any trouble with one reference leaves its part as it is, and becomes a row of the report. Limits apply in the order of the
+//! document, so a later run can go on where an earlier run stopped. If no limit was reached, a second run changes nothing.
 
-pub(crate) mod content;
+mod composite;
+mod content;
+mod context;
+pub(crate) mod date;
+mod embed;
+#[expect(
+    clippy::module_inception,
+    reason = "the type and its room have one name"
+)]
+mod engine;
+#[cfg(all(feature = "file", feature = "mailbox"))]
+mod eudora;
+pub(crate) mod field_names;
 // Only the program opens these forms.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 #[allow(unreachable_pub)]
 pub(crate) mod forms;
-pub(crate) mod need;
+mod hosted;
+pub(crate) mod ledger;
+#[allow(unreachable_pub)]
+pub(crate) mod mark;
+mod need;
+mod needs;
+mod obtained;
+mod opened;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 #[allow(missing_docs, unreachable_pub)]
 pub(crate) mod outlook;
+mod part_edits;
 #[allow(unreachable_pub)]
 pub(crate) mod parts;
+mod pass;
+#[allow(unreachable_pub)]
+pub(crate) mod plan;
+#[allow(unreachable_pub)]
+pub(crate) mod prefilter;
+mod retrieve;
+mod run;
+mod scrubbed;
+mod session;
+mod settings;
+mod source_field;
+mod stored;
+mod substitute;
+mod wrapped;
 
-pub use content::{Content, Origin};
-pub use need::{Need, Neighbour};
+pub use self::content::{Content, Origin};
+pub use self::context::Context;
+pub use self::engine::{Engine, Outcome};
+pub use self::need::{Need, Neighbour};
+pub use self::needs::{Answers, Needs};
+
+#[cfg(all(feature = "file", feature = "mailbox"))]
+pub(crate) use self::context::{EudoraListing, EudoraName};
+#[cfg(feature = "cli")]
+pub(crate) use self::embed::BLANK_PICTURE;
+#[cfg(all(feature = "file", feature = "mailbox"))]
+pub(crate) use self::eudora::Flattened;
+pub(crate) use self::{
+    context::Beside,
+    mark::Mark,
+    needs::{Found, Unanswered, too_much},
+    prefilter::{Prefilter, kinds::Kinds},
+    session::Asking,
+};

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::date;
 use super::gmail::{Sorted, sorted};
+use crate::engine::date;
 use crate::mailbox::Envelope;
 use crate::mime::date::seconds;
 use crate::mime::encoded_words::decoded_words;

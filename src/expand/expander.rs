@@ -4,20 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::driver::Driver;
-use super::expansion::Expansion;
-use super::mark::{MARK_FIELD, Mark, has_field};
-use super::prefilter::Prefilter;
-use super::prefilter::kinds::Kinds;
-use super::session::{Asking, Settings};
 use super::stored::FromStore;
-use crate::edit::Edits;
+use crate::engine::{Asking, Engine, Kinds, Mark, Outcome, Prefilter};
 use crate::error::Error;
 #[cfg(feature = "file")]
 use crate::fetch::Attachments;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::fetch::EudoraMailbox;
 use crate::fetch::{Fetch, Fetcher, Sidecars};
-use crate::policy::{Follow, Policy};
+use crate::policy::Policy;
 use crate::report::Report;
 use crate::store::Store;
 
@@ -35,15 +30,18 @@ use crate::store::Store;
 /// ```
 #[derive(Clone)]
 pub struct Expander {
-    pub(super) settings: Settings,
+    pub(super) engine: Engine,
     fetch: Arc<dyn Fetch>,
+    /// The mailbox of Eudora that is being read, and the files next to it.
+    #[cfg(all(feature = "file", feature = "mailbox"))]
+    pub(super) eudora: EudoraMailbox,
 }
 
 /// Makes an [`Expander`]; see [`Expander::builder`].
 #[derive(Clone)]
 #[must_use = "call `build` to create the `Expander`"]
 pub struct ExpanderBuilder {
-    settings: Settings,
+    engine: Engine,
     fetch: Option<Arc<dyn Fetch>>,
     store: Option<Arc<dyn Store>>,
     cache: Option<usize>,
@@ -64,7 +62,7 @@ impl ExpanderBuilder {
         self,
         make: impl FnOnce(&Arc<Policy>) -> Result<F, Error>,
     ) -> Result<Self, Error> {
-        let fetch = make(&self.settings.policy)?;
+        let fetch = make(self.engine.shared_policy())?;
         Ok(self.fetch(fetch))
     }
 
@@ -76,20 +74,19 @@ impl ExpanderBuilder {
 
     /// Whether to add the `X-Embody` field.
     pub fn mark(mut self, mark: Mark) -> Self {
-        self.settings.mark = mark;
+        self.engine = self.engine.mark(mark);
         self
     }
 
     /// Restores what embody detached, and does nothing else.
     pub fn restoring(mut self) -> Self {
-        self.settings.detached_only = true;
-        self.settings.prefilter = Prefilter::of_detached();
+        self.engine = self.engine.restoring();
         self
     }
 
     /// Takes the content of what embody detached from here, by its hash; its URL is not asked.
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
-        self.settings.store = true;
+        self.engine = self.engine.with_store();
         self.store = Some(store);
         self
     }
@@ -99,7 +96,7 @@ impl ExpanderBuilder {
     /// # Errors
     /// As [`Fetcher::new`], if that is what is used.
     pub fn build(self) -> Result<Expander, Error> {
-        let policy = &self.settings.policy;
+        let policy = self.engine.shared_policy();
         let fetch: Arc<dyn Fetch> = match self.fetch {
             Some(fetch) => fetch,
             None => Arc::new(Fetcher::new(Arc::clone(policy))?),
@@ -118,11 +115,13 @@ impl ExpanderBuilder {
             false => Arc::new(Attachments::open(policy, fetch)?),
         };
         Ok(Expander {
-            settings: self.settings,
             fetch: match self.cache {
                 Some(octets) => Arc::new(Fetcher::around(fetch).memory(octets, None)),
                 None => fetch,
             },
+            engine: self.engine,
+            #[cfg(all(feature = "file", feature = "mailbox"))]
+            eudora: EudoraMailbox::default(),
         })
     }
 }
@@ -138,17 +137,8 @@ impl Expander {
 
     /// Without [`ExpanderBuilder::fetch`] the expander retrieves with a [`Fetcher`] under the same policy.
     pub fn builder(policy: impl Into<Arc<Policy>>) -> ExpanderBuilder {
-        let policy: Arc<Policy> = policy.into();
         ExpanderBuilder {
-            settings: Settings {
-                prefilter: Prefilter::new(&policy),
-                detached_only: false,
-                store: false,
-                #[cfg(all(feature = "file", feature = "mailbox"))]
-                eudora: EudoraMailbox::default(),
-                policy,
-                mark: Mark::default(),
-            },
+            engine: Engine::new(policy),
             fetch: None,
             store: None,
             cache: None,
@@ -157,14 +147,14 @@ impl Expander {
 
     /// The policy in force.
     pub fn policy(&self) -> &Policy {
-        &self.settings.policy
+        self.engine.policy()
     }
 
     /// Expands one message. `name` is what the report calls it.
     ///
     /// # Errors
     /// [`Error::Deferred`] if a retrieval failed for a while only and the policy says to try later.
-    pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Expansion<'m>, Error> {
+    pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Outcome<'m>, Error> {
         self.expand_beside(message, name, None, Asking::Sources)
     }
 
@@ -174,7 +164,7 @@ impl Expander {
         name: &str,
         beside: Option<&Sidecars>,
         asking: Asking,
-    ) -> Result<Expansion<'m>, Error> {
+    ) -> Result<Outcome<'m>, Error> {
         let kinds = self
             .prefilter()
             .kinds_beside(message, beside.map(Sidecars::form));
@@ -188,34 +178,30 @@ impl Expander {
         name: &str,
         asking: Asking,
         beside: Option<&Sidecars>,
-    ) -> Result<Expansion<'m>, Error> {
-        let is_marked = self.marks() && has_field(message, MARK_FIELD, usize::MAX);
-        let is_of_eudora = beside.is_some_and(|beside| beside.form() == Follow::Eudora);
-        if !is_marked && !is_of_eudora && !self.prefilter().matters(message, kinds) {
-            return Ok(Expansion::new(message, Edits::new(), Report::default(), 0));
-        }
+    ) -> Result<Outcome<'m>, Error> {
         let driver = Driver {
-            settings: &self.settings,
+            engine: &self.engine,
             fetch: &*self.fetch,
             asking,
-            kinds,
             name,
             beside,
+            #[cfg(all(feature = "file", feature = "mailbox"))]
+            eudora: beside.and_then(|_| self.open_eudora_files()),
         };
-        driver.run(message)
+        driver.run(message, kinds)
     }
 
     /// What [`Expander::expand`] would do, as far as that can be known without retrieving.
     pub fn forecast(&self, message: &[u8], name: &str) -> Report {
         let expansion = self.expand_beside(message, name, None, Asking::Nobody);
         // Without requests, nothing fails for a while.
-        expansion.map_or_else(|_| Report::default(), |expansion| expansion.report.would())
+        expansion.map_or_else(|_| Report::default(), |outcome| outcome.report.would())
     }
 
     /// False: a message with this header, its empty line included, needs no change, whatever body comes.
     #[cfg(feature = "milter")]
     pub(crate) fn body_matters(&self, header: &[u8]) -> bool {
-        let is_marked = self.marks() && has_field(header, MARK_FIELD, usize::MAX);
+        let is_marked = self.engine.is_marked(header);
         let may_hold_notes = self.prefilter().looks_at_bodies();
         if is_marked || may_hold_notes || self.prefilter().first(header).is_some() {
             return true;
@@ -241,11 +227,11 @@ impl Expander {
     }
 
     pub(super) fn marks(&self) -> bool {
-        self.settings.mark == Mark::Field
+        self.engine.marks()
     }
 
     pub(crate) fn prefilter(&self) -> &Prefilter {
-        &self.settings.prefilter
+        self.engine.prefilter()
     }
 }
 
@@ -253,7 +239,7 @@ impl fmt::Debug for Expander {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("Expander")
-            .field("settings", &self.settings)
+            .field("engine", &self.engine)
             .finish_non_exhaustive()
     }
 }
@@ -262,7 +248,7 @@ impl fmt::Debug for ExpanderBuilder {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter
             .debug_struct("ExpanderBuilder")
-            .field("settings", &self.settings)
+            .field("engine", &self.engine)
             .field("cache", &self.cache)
             .finish_non_exhaustive()
     }

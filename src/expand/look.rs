@@ -1,10 +1,10 @@
 //! What documents refer to, for a survey, whatever `--embed` and `--links` say. Nothing is retrieved or changed.
 
 use super::expander::Expander;
-use crate::ledger::Ledger;
+use crate::engine::ledger::Ledger;
+use crate::engine::plan::documents::{Documents, Shown};
 use crate::link::url::Reference;
 use crate::mime::Tree;
-use crate::plan::documents::{Documents, Shown};
 use crate::policy::countable;
 
 #[derive(Clone, PartialEq, Eq, Debug)]

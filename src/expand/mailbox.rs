@@ -1,9 +1,9 @@
 use super::envelope;
-#[cfg(feature = "file")]
-use super::eudora::Flattened;
 use super::expander::Expander;
-use super::session::Asking;
 use crate::edit::Edits;
+use crate::engine::Asking;
+#[cfg(feature = "file")]
+use crate::engine::{EudoraListing as _, Flattened};
 use crate::error::Error;
 #[cfg(feature = "file")]
 use crate::error::unpoisoned;
@@ -78,7 +78,7 @@ impl Expander {
 
     #[cfg(feature = "file")]
     fn eudora_files(&self, message: &Message<'_>, is_new: bool) -> Arc<EudoraFiles> {
-        let mut mailbox = unpoisoned(self.settings.eudora.lock());
+        let mut mailbox = unpoisoned(self.eudora.lock());
         if let Some((path, files)) = &*mailbox
             && path == message.source
             && !is_new
@@ -88,6 +88,13 @@ impl Expander {
         let files = Arc::new(EudoraFiles::beside(message.source, self.policy()));
         *mailbox = Some((message.source.to_owned(), Arc::clone(&files)));
         files
+    }
+
+    /// The files of the mailbox that is being read.
+    #[cfg(feature = "file")]
+    pub(super) fn open_eudora_files(&self) -> Option<Arc<EudoraFiles>> {
+        let mailbox = unpoisoned(self.eudora.lock());
+        mailbox.as_ref().map(|(_, files)| Arc::clone(files))
     }
 
     pub(crate) fn touched_messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {

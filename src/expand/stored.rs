@@ -1,4 +1,4 @@
-//! Content of what was detached, from its store.
+//! A store as a source: the content of detached attachments.
 
 use std::error::Error;
 use std::iter::successors;
@@ -7,26 +7,8 @@ use std::time::{Instant, SystemTime};
 
 use crate::engine::{Content, Need};
 use crate::fetch::{Fetch, Request};
-use crate::plan::{Item, Step};
 use crate::report::{Provenance, Reason, Refusal};
 use crate::store::{Key, Store, StoreError};
-
-/// The store is asked for what was detached, whatever the policy says of its URL.
-pub(super) fn by_hash(item: &mut Item<'_>) {
-    let is_about_part = |reason| {
-        use Reason::{BadNote, Encrypted, HeaderTooLarge, InsideReport, Signed, TypeNotAllowed};
-        matches!(
-            reason,
-            BadNote | Encrypted | HeaderTooLarge | InsideReport | Signed | TypeNotAllowed
-        )
-    };
-    let Some(note) = item.body.note() else { return };
-    if !matches!(&item.step, Step::Leave(refusal) if is_about_part(refusal.reason)) {
-        item.step = Step::Retrieve(Need::Object {
-            sha256: note.sha256.clone(),
-        });
-    }
-}
 
 pub(super) struct FromStore {
     pub(super) store: Arc<dyn Store>,

@@ -14,9 +14,8 @@ use cap_std::fs::Dir;
 
 use super::allowance::Allowance;
 use super::request::of_file;
-use super::several::too_much;
 use super::system::file::{not_regular, read_regular, regular, unreadable};
-use crate::engine::Content;
+use crate::engine::{Content, too_much};
 use crate::external_body::Follow;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};

@@ -16,7 +16,7 @@ use super::allowance::Allowance;
 use super::attachments::ambiguous;
 use super::beside::{Folder, on_disk};
 use super::request::of_file;
-use crate::engine::Content;
+use crate::engine::{Content, EudoraListing, EudoraName};
 use crate::error::unpoisoned;
 use crate::external_body::{EudoraNote, decoded_name, is_file_name};
 use crate::policy::Policy;
@@ -26,14 +26,12 @@ const MOST_AROUND: usize = 16;
 
 type Place = (u64, usize);
 
-pub(crate) type Named = (usize, OsString);
-
 pub(crate) type EudoraMailbox = Arc<Mutex<Option<(PathBuf, Arc<EudoraFiles>)>>>;
 
 #[derive(Debug)]
 pub(crate) struct EudoraFiles {
     folders: Vec<Listing>,
-    claims: Mutex<HashMap<Named, Place>>,
+    claims: Mutex<HashMap<EudoraName, Place>>,
 }
 
 #[derive(Debug)]
@@ -79,7 +77,7 @@ impl EudoraFiles {
         }
     }
 
-    pub(crate) fn find(&self, note: &EudoraNote) -> Result<Named, Refusal> {
+    pub(crate) fn find(&self, note: &EudoraNote) -> Result<EudoraName, Refusal> {
         if !is_file_name(&note.name) {
             let what = format!("'{}' is not a valid file name", note.name);
             return Err(Refusal::lasting(Reason::FileNotReadable, what));
@@ -132,7 +130,29 @@ impl EudoraFiles {
         folder.join(name)
     }
 
-    pub(crate) fn claim(&self, note: &EudoraNote, by: Place) -> Result<Named, Refusal> {
+    pub(crate) fn read(
+        &self,
+        named: &EudoraName,
+        policy: &Policy,
+        deadline: Instant,
+    ) -> Result<Content, Refusal> {
+        let begun = Instant::now();
+        let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
+        let body = self.folder(named)?.read(&named.1, policy, allowance)?;
+        let path = self.path(named.0, &named.1);
+        Ok(of_file(&path, body, begun))
+    }
+
+    fn folder(&self, named: &EudoraName) -> Result<&Folder, Refusal> {
+        match self.folders.get(named.0) {
+            Some(listing) => Ok(&listing.folder),
+            None => Err(self.missing(&named.1.to_string_lossy(), None)),
+        }
+    }
+}
+
+impl EudoraListing for EudoraFiles {
+    fn claim(&self, note: &EudoraNote, by: Place) -> Result<EudoraName, Refusal> {
         let named = self.find(note)?;
         let mut claims = unpoisoned(self.claims.lock());
         let owner = *claims.entry(named.clone()).or_insert(by);
@@ -152,33 +172,12 @@ impl EudoraFiles {
         Err(Refusal::lasting(Reason::FileTaken, what))
     }
 
-    /// Length of the file in bytes, as the directory was listed.
-    pub(crate) fn length(&self, named: &Named, policy: &Policy) -> Result<u64, Refusal> {
+    fn length(&self, named: &EudoraName, policy: &Policy) -> Result<u64, Refusal> {
         let listing = self.folders.get(named.0);
         let length = listing.and_then(|listing| listing.lengths.get(&named.1));
         let missing = || Err(self.missing(&named.1.to_string_lossy(), None));
         let length = length.cloned().unwrap_or_else(missing)?;
         policy.judge_size(length).map(|()| length)
-    }
-
-    pub(crate) fn read(
-        &self,
-        named: &Named,
-        policy: &Policy,
-        deadline: Instant,
-    ) -> Result<Content, Refusal> {
-        let begun = Instant::now();
-        let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
-        let body = self.folder(named)?.read(&named.1, policy, allowance)?;
-        let path = self.path(named.0, &named.1);
-        Ok(of_file(&path, body, begun))
-    }
-
-    fn folder(&self, named: &Named) -> Result<&Folder, Refusal> {
-        match self.folders.get(named.0) {
-            Some(listing) => Ok(&listing.folder),
-            None => Err(self.missing(&named.1.to_string_lossy(), None)),
-        }
     }
 }
 

@@ -15,6 +15,7 @@ use super::system::Servers;
 use super::system::System;
 use crate::engine::{Content, Need};
 use crate::error::Error;
+use crate::mime::media_type::is_page;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
@@ -211,10 +212,6 @@ fn is_doubtful(request: &Request, probed: &Probed) -> bool {
         && !essence.starts_with("image/")
         && essence != "application/octet-stream";
     is_page(&essence) && !wanted.eq_ignore_ascii_case(&essence) || is_other_than_picture
-}
-
-pub(crate) fn is_page(essence: &str) -> bool {
-    matches!(essence, "text/html" | "application/xhtml+xml")
 }
 
 fn answered(probed: &Probed) -> Refusal {

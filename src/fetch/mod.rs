@@ -44,9 +44,8 @@ pub(crate) use attachments::Attachments;
 pub(crate) use beside::Sidecars;
 pub use bytes::Bytes;
 #[cfg(all(feature = "file", feature = "mailbox"))]
-pub(crate) use eudora::{EudoraFiles, EudoraMailbox, Named};
+pub(crate) use eudora::{EudoraFiles, EudoraMailbox};
 pub use fetcher::Fetcher;
-pub(crate) use fetcher::is_page;
 pub(crate) use gate::IsStopped;
 #[cfg(any(feature = "http", feature = "ftp"))]
 pub use names::Names;
@@ -54,7 +53,6 @@ pub(crate) use order::undated;
 pub(crate) use request::Unasked;
 pub use request::{Canned, Fetch, NoFetch, Probed, Request};
 pub use several::fetch_all;
-pub(crate) use several::too_much;
 
 #[cfg(feature = "http")]
 pub(crate) use self::{

@@ -3,9 +3,9 @@ use std::thread;
 
 use super::allowance::late;
 use super::{Fetch, Request};
-use crate::engine::Content;
+use crate::engine::{Content, too_much};
 use crate::error::unpoisoned;
-use crate::report::{Detail, Reason, Refusal, Setting};
+use crate::report::Refusal;
 
 /// Retrieves all, at most `in_flight` at a time; answers stand in the order of the requests.
 ///
@@ -90,13 +90,4 @@ impl Several {
             }
         }
     }
-}
-
-/// The refusal of a content that has no room after those before it.
-pub(crate) fn too_much(octets: u64) -> Refusal {
-    let what = format!(
-        "this file and the files retrieved before it are together larger than the {octets} bytes that "
-    );
-    let detail = Detail::from(what).naming(Setting::Growth);
-    Refusal::lasting(Reason::GrowthLimit, detail.then(" still allows"))
 }

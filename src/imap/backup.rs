@@ -370,7 +370,7 @@ fn size_in(name: &str) -> Option<u64> {
 
 /// When a message came, by its own header.
 fn date_of(message: &[u8]) -> Option<i64> {
-    let date = crate::expand::date::of(message, SystemTime::now())?;
+    let date = crate::engine::date::of(message, SystemTime::now())?;
     i64::try_from(date.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
 }
 

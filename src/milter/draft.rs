@@ -6,7 +6,7 @@
 //!
 //! This is done while the octets come, and so is the prefilter's search: the mail system does not wait for either.
 
-use crate::expand::{Kinds, Prefilter};
+use crate::engine::{Kinds, Prefilter};
 use crate::mime::Header;
 use crate::report::{Detail, Setting};
 use crate::span::{Newline, Span};

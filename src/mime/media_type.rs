@@ -232,6 +232,11 @@ pub fn is_ascii_compatible(charset: &str) -> bool {
     Charset::of_label(charset.as_bytes()) != Some(Charset::Other)
 }
 
+/// Whether a media type without parameters is that of a web page.
+pub fn is_page(essence: &str) -> bool {
+    matches!(essence, "text/html" | "application/xhtml+xml")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -10,17 +10,17 @@ use super::fields::{
 };
 use super::plain::{Digest, hash};
 use super::texts::{EudoraTexts, MOST_PIECES, piece, text_digest};
+use crate::engine::field_names::{field_names, is_among};
 use crate::engine::forms::Opened;
-use crate::expand::field_names::{field_names, is_among};
+use crate::engine::ledger::Ledger;
+use crate::engine::plan::documents::{Documents, Piece};
+use crate::engine::plan::{Item as PlannedItem, Plan};
 use crate::external_body::{
     Claim, EudoraNote, ExternalBody, Follow, Followed, Form, Reading, Referent, text_of_part,
 };
-use crate::ledger::Ledger;
 use crate::link::data::DataUrl;
 use crate::mime::header::Fields;
 use crate::mime::{PartId, PartKind, Tree, scan};
-use crate::plan::documents::{Documents, Piece};
-use crate::plan::{Item as PlannedItem, Plan};
 use crate::policy::Policy;
 use crate::span::Span;
 

@@ -7,7 +7,7 @@ use super::plain::Digest;
 use crate::mime::media_type;
 
 /// The picture that `--trackers blank` puts in has no source.
-use crate::expand::BLANK_PICTURE;
+use crate::engine::BLANK_PICTURE;
 
 /// What embody changed in one message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]

@@ -9,7 +9,8 @@ use embody::mime::{self, PartId, ScanLimits, Tree};
 
 use super::common::mail::{assert_bytes, crlf, expanding};
 use super::embed::{data, gif, policy};
-use crate::expand::{Expander, Mark};
+use crate::engine::Mark;
+use crate::expand::Expander;
 use crate::fetch::NoFetch;
 use crate::policy::Policy;
 

@@ -17,7 +17,8 @@ use super::common::mail::{
 use super::common::mail_system::{ACTIONS, Became, MailSystem, OPTIONS, divided, packet};
 use super::embed;
 use crate::engine::Content;
-use crate::expand::{Expander, Mark};
+use crate::engine::Mark;
+use crate::expand::Expander;
 use crate::fetch::{Bytes, Fetch, NoFetch, Request};
 use crate::milter::{Address, Incoming, Journal, Listener, Server, Verdict, Work};
 use crate::policy::{OnFailure, Policy, Scheme};

@@ -2,10 +2,10 @@
 //! that it cannot be put in.
 
 use super::common::mail::{self, crlf, expander};
+use crate::engine::ledger::Ledger;
+use crate::engine::plan::Plan;
 use crate::expand::Expander;
-use crate::ledger::Ledger;
 use crate::mime::{self, ScanLimits};
-use crate::plan::Plan;
 use embody::Policy;
 use embody::fetch::NoFetch;
 use embody::policy::Scheme;

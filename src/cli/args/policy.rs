@@ -8,8 +8,8 @@ use url::Url;
 use super::retrieval::{ArchiveArgs, CacheArgs, KEPT, RetrievalArgs, TimeArgs};
 use super::walk::SayingArgs;
 use crate::cli::values::{at_least_one, base_url, choice, size, word};
+use crate::engine::Mark;
 use crate::error::Error;
-use crate::expand::Mark;
 use crate::policy::command_line::words;
 use crate::policy::{
     Embed, Follow, Followed, Limits, Links, OnFailure, Policy, Protected, Scheme, Trackers,

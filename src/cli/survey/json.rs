@@ -10,9 +10,9 @@ use super::findings::companies;
 use super::missing::Way;
 use super::sum::{SIZES, Survey};
 use super::tally::{Counts, LONGEST_NAME, NAMES, Named};
+use crate::engine::plan::documents::Showing;
 use crate::external_body::shown_name;
 use crate::mime::{PartId, Tree};
-use crate::plan::documents::Showing;
 use crate::store::Key;
 
 pub fn as_json(survey: &Survey, context: &SurveyContext<'_>, embed: Option<Fields>) -> Fields {

@@ -3,8 +3,8 @@
 use super::handled::Handled;
 use super::place::{Known, Placed, place};
 use crate::edit::{Edit, Edits, Group};
+use crate::engine::ledger::Ledger;
 use crate::engine::outlook::compose::Contents;
-use crate::ledger::Ledger;
 use crate::mime::{PartId, Tree};
 use crate::policy::Policy;
 use crate::report::{Outcome, Provenance, Reason, Refusal, Row};

@@ -12,9 +12,9 @@ use super::place::has_text;
 use crate::engine::outlook::compose::Contents;
 use crate::engine::outlook::rtf::{self, Body, Damage, Source};
 use crate::engine::parts::Leaf;
+use crate::engine::plan::protection;
 use crate::external_body::Follow;
 use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
-use crate::plan::protection;
 use crate::report::{Refusal, Row};
 
 /// The name that readpst and Emailchemy give to the RTF of a mail.

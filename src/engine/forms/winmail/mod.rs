@@ -11,9 +11,9 @@ use super::opening::Opening;
 use crate::engine::outlook::compose::{self, Contents};
 use crate::engine::outlook::tnef;
 use crate::engine::parts::Leaf;
+use crate::engine::plan::protection;
 use crate::external_body::Follow;
 use crate::mime::{PartId, PartKind, TransferEncoding, Tree, entity};
-use crate::plan::protection;
 use crate::policy::Policy;
 use crate::report::{Detail, Reason, Refusal, Row, Setting};
 

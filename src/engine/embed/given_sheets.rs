@@ -1,0 +1,242 @@
+//! Style sheets show what else there is to retrieve, step by step; and they are put in.
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use super::pictures::Container;
+use super::places::{self, Meaning, Place};
+use super::style;
+use super::wanted::{SHEET, Wanted};
+use super::{Given, Pending};
+use crate::engine::Content;
+use crate::engine::plan::documents::{Fallbacks, cid_escaped, sheet_with_urls};
+use crate::mime::PartId;
+use crate::mime::transfer::base64_length;
+use crate::report::{Reason, Refusal};
+
+const OUR_URL: usize = 64;
+
+const FIELDS: usize = 400;
+
+impl Pending<'_, '_> {
+    /// Also what style sheets show, and so on. Each URL is asked for once, so a circle of style sheets ends.
+    pub(super) fn retrieve(&mut self) {
+        let mut asked = 0;
+        loop {
+            let new = self.places.urls.iter().skip(asked);
+            self.session.ask(new.map(Wanted::need));
+            if self.session.is_stopped() {
+                return;
+            }
+            let now = asked..self.places.urls.len();
+            asked = self.places.urls.len();
+            self.try_otherwise(now);
+            self.look_into_sheets(asked);
+            if asked == self.places.urls.len() {
+                return;
+            }
+        }
+    }
+
+    fn try_otherwise(&mut self, asked: Range<usize>) {
+        for number in asked {
+            if let Some(wanted) = self.places.urls.get(number)
+                && let Some((url, source)) = wanted.otherwise.clone()
+                && let Some(Err(refusal)) = self.session.retrieved.get(&wanted.need())
+                && !refusal.reason.is_bound()
+                && !matches!(
+                    refusal.reason,
+                    Reason::TooLarge
+                        | Reason::PrivateAddress
+                        | Reason::NotRetrieved
+                        | Reason::InArchive
+                )
+            {
+                let is_sheet = wanted.is_sheet;
+                let other = self.places.number(Wanted {
+                    url,
+                    source,
+                    is_sheet,
+                    otherwise: None,
+                });
+                self.places.instead.insert(number, other);
+            }
+        }
+    }
+
+    /// URLs below `asked` are here, or will never be.
+    fn look_into_sheets(&mut self, asked: usize) {
+        let mut later = Vec::new();
+        while let Some(beside) = self.places.sheets.pop_front() {
+            let number = match beside.0 {
+                Meaning::Picture(number) => Some(number),
+                // It is asked for next, perhaps by http.
+                Meaning::Url(url)
+                    if self.places.instead.get(&url).copied().unwrap_or(url) >= asked =>
+                {
+                    later.push(beside);
+                    continue;
+                }
+                Meaning::Url(url) => self.answer(url).and_then(Result::ok),
+                _ => None,
+            };
+            if let Some(number) = number {
+                self.look_into((beside.1, beside.2), number);
+            }
+        }
+        self.places.sheets.extend(later);
+    }
+
+    /// Once for each container: the parts of the mail that the sheet means are those of the documents there.
+    fn look_into(&mut self, (document, steps): (PartId, usize), number: usize) {
+        let Ok(container) = Container::of(self.tree, document) else {
+            return;
+        };
+        let Entry::Vacant(entry) = self.sheets.entry((container, number)) else {
+            return;
+        };
+        let Some((octets, charset)) = self.pictures.text(number) else {
+            return;
+        };
+        self.places.most_nested = self.session.ledger.room_for_nested();
+        let mut found = Vec::new();
+        let from = (document, steps + 1, 0);
+        let looked = self.documents.shown_in_sheet(
+            document,
+            &mut self.session.ledger,
+            (octets.bytes(), charset.as_deref()),
+            |shown| found.extend(self.places.place(shown, from, &mut self.pictures)),
+        );
+        found.extend(self.places.unseen(0));
+        entry.insert(looked.map(|()| found));
+    }
+
+    fn shown_by(&self, container: Container, number: usize) -> Result<&[Place], Refusal> {
+        match self.sheets.get(&(container, number)) {
+            Some(Ok(found)) => Ok(found),
+            Some(Err(refusal)) => Err(refusal.clone()),
+            None => Ok(&[]),
+        }
+    }
+
+    /// Gives the `cid:` URL of its part, which stands in place of `replaced` bytes.
+    pub(super) fn give_sheet(
+        &mut self,
+        within: (PartId, Container),
+        (first, replaced): (usize, usize),
+    ) -> Given {
+        let mut accepted = HashSet::new();
+        let url = match self.accept(within.1, (first, replaced), &mut accepted) {
+            Ok(url) => url,
+            Err(refusal) => return Given::Refused(refusal),
+        };
+        let mut waiting: Vec<usize> = accepted.iter().copied().collect();
+        while let Some(number) = waiting.pop() {
+            let found = self.shown_by(within.1, number).unwrap_or_default().to_vec();
+            let mut urls: HashMap<usize, String> = HashMap::new();
+            let mut told = HashSet::new();
+            for place in &found {
+                let child = match place.meaning {
+                    Meaning::Picture(number) => Some(number),
+                    Meaning::Url(url) => self.answer(url).and_then(Result::ok),
+                    _ => None,
+                };
+                let given = match child.filter(|&child| self.pictures.is(child, SHEET)) {
+                    Some(child) => {
+                        let before = accepted.len();
+                        match self.accept(within.1, (child, place.octets), &mut accepted) {
+                            Ok(url) => {
+                                if accepted.len() > before {
+                                    waiting.push(child);
+                                }
+                                Given::Url(url)
+                            }
+                            Err(refusal) => Given::Refused(refusal),
+                        }
+                    }
+                    None => self.give((within.0, Ok(&within.1)), place),
+                };
+                if told.insert((place.meaning.clone(), place.shown.clone()))
+                    && let Some(mut row) = self.row(within.0, place, &given)
+                {
+                    row.remark("it is in a style sheet");
+                    self.inner_rows.push(row);
+                }
+                if given.is_awaited(self.session) {
+                    // In base64 it takes a third more, and a line end now and then.
+                    self.embedding.unresolved += 2 * OUR_URL as u64;
+                }
+                if let Given::Url(url) = given {
+                    if let Meaning::Part(part, _) = place.meaning {
+                        self.inner_named.push(part);
+                    }
+                    urls.insert(place.ordinal, url);
+                }
+            }
+            let mut fallbacks = Fallbacks::new();
+            places::point_options(&found, &mut urls, &mut fallbacks);
+            self.put_sheet(within.1, number, (&urls, &fallbacks));
+        }
+        Given::Url(url)
+    }
+
+    /// The largest cost is counted before it is known what the sheet shows, so that another may refer to it already.
+    fn accept(
+        &mut self,
+        container: Container,
+        (number, replaced): (usize, usize),
+        accepted: &mut HashSet<usize>,
+    ) -> Result<String, Refusal> {
+        let (content_id, is_there) = self.pictures.identity(container, number);
+        let url = format!("cid:{}", cid_escaped(&content_id));
+        let is_held = self.held.contains(&(container, number));
+        if is_there || is_held || accepted.contains(&number) {
+            return Ok(url);
+        }
+        // Pictures that were accepted are no parts yet.
+        let parts = self.session.policy().limits.parts;
+        self.judge_parts(container, parts.saturating_sub(accepted.len()))?;
+        // A sheet that does not fit may be referred to by thousands: to find that out is work as well.
+        let octets = self.pictures.octets(number).len();
+        self.session.ledger.work(octets * 3)?;
+        let most = self.most(container, number)?;
+        let cost = self.cost(container, most) + OUR_URL;
+        self.session.ledger.grow(cost as i64 - replaced as i64)?;
+        accepted.insert(number);
+        Ok(url)
+    }
+
+    fn most(&self, container: Container, number: usize) -> Result<usize, Refusal> {
+        let found = self.shown_by(container, number)?.iter();
+        let gained = found.map(|place| OUR_URL.saturating_sub(place.octets));
+        let gained: usize = gained.sum();
+        let octets = self.pictures.octets(number).len();
+        let body = base64_length(octets + gained, self.tree.newline);
+        Ok(body + FIELDS + self.pictures.source_length(number) * 2)
+    }
+
+    fn put_sheet(
+        &mut self,
+        container: Container,
+        number: usize,
+        (urls, fallbacks): (&HashMap<usize, String>, &Fallbacks),
+    ) {
+        let Some((octets, charset)) = self.pictures.text(number) else {
+            return;
+        };
+        let shown = match urls.is_empty() {
+            true => number,
+            false => {
+                let written = sheet_with_urls(octets.bytes(), charset.as_deref(), urls, fallbacks);
+                let text = Content::of_message(written);
+                self.pictures.add_text(text, (style::kind(), charset), None)
+            }
+        };
+        let new = self.pictures.new_part(container, number, shown);
+        if let Ok(most) = self.most(container, number) {
+            self.session.ledger.lose(most as i64 - new.len() as i64);
+        }
+        self.put_part(container, new);
+    }
+}

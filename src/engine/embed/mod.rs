@@ -1,0 +1,399 @@
+//! Pictures that HTML shows become parts of the mail, referred to by `cid:`.
+//!
+//! First the mail itself: a URL that names a sibling is that part. Then `data:` URLs, then the network, under policy
+//! and ledger. The octets say what something is; equal ones are one part; ids and boundaries are hashes. All happens in
+//! the order of the documents: what fits is done, a failed one keeps its URL and has a row.
+
+mod given_sheets;
+mod names;
+mod pictures;
+mod places;
+mod shape;
+mod style;
+mod wanted;
+
+use std::collections::{HashMap, HashSet};
+
+#[cfg(feature = "cli")]
+pub(crate) use self::pictures::BLANK_PICTURE;
+use self::pictures::{Container, New, Picture, Pictures};
+use self::places::{Meaning, Place, Places};
+use self::wanted::SHEET;
+use super::part_edits::PartEdits;
+use super::pass::Pass;
+use super::session::Session;
+use super::wrapped::above;
+use crate::edit::{Edits, Group};
+use crate::engine::plan::documents::{Documents, Fallbacks, cid_escaped};
+use crate::mime::{PartId, Tree};
+use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Retry, Row, Setting};
+
+#[derive(Default)]
+pub(super) struct Embedding {
+    /// Bytes that the documents would gain at most if what was not asked for does not come, from links made absolute.
+    pub(super) unresolved: u64,
+    wrapped: HashMap<String, String>,
+}
+
+impl Embedding {
+    /// A multipart that was made for a document counts as the document.
+    pub(super) fn number_before<'n>(&'n self, now: &'n str) -> &'n str {
+        self.wrapped.get(above(now)).map_or(now, String::as_str)
+    }
+}
+
+pub(super) fn embed(
+    session: &mut Session<'_>,
+    tree: &Tree<'_>,
+    outcomes: &mut Pass,
+    embedding: &mut Embedding,
+) -> Edits {
+    let mut pictures = Pictures::new(tree, session.policy());
+    let mut documents = Documents::new(tree, session.policy());
+    let mut places = Places::find(&mut session.ledger, &mut documents, &mut pictures);
+    let found = std::mem::take(&mut places.documents);
+    let mut pending = Pending {
+        session,
+        places,
+        tree,
+        documents,
+        new: Vec::new(),
+        held: HashSet::new(),
+        present: tree.ids().count(),
+        answers: HashMap::new(),
+        pictures,
+        sheets: HashMap::new(),
+        inner_rows: Vec::new(),
+        inner_named: Vec::new(),
+        edits: PartEdits::new(tree),
+        outcomes,
+        embedding,
+    };
+    pending.retrieve();
+    if pending.session.is_stopped() {
+        return Edits::new();
+    }
+    for (part, found) in &found {
+        match found {
+            Ok(found) => pending.document(*part, found),
+            Err(refusal) => {
+                let mut row = pending.left(*part);
+                row.tell_refusal(refusal.clone());
+                pending.outcomes.report.rows.push(row);
+            }
+        }
+    }
+    pending.edits.edits
+}
+
+/// As long as the `cid:` URL of content that is not here yet.
+const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
+
+#[derive(Clone, Debug)]
+enum Given {
+    Url(String),
+    Nothing,
+    Unasked,
+    Refused(Refusal),
+}
+
+impl Given {
+    /// A server would have to be asked, and nothing will be written: the document is taken as it would be with what comes.
+    fn is_awaited(&self, session: &Session<'_>) -> bool {
+        match self {
+            Self::Unasked => true,
+            Self::Refused(refusal) => {
+                let asked_for = [Reason::NotRetrieved, Reason::InArchive];
+                session.is_rehearsal() && asked_for.contains(&refusal.reason)
+            }
+            Self::Url(_) | Self::Nothing => false,
+        }
+    }
+}
+
+struct Pending<'p, 's> {
+    session: &'p mut Session<'s>,
+    places: Places,
+    tree: &'p Tree<'p>,
+    documents: Documents<'p>,
+    new: Vec<(New, usize)>,
+    held: HashSet<(Container, usize)>,
+    present: usize,
+    /// By number in [`Places::urls`].
+    answers: HashMap<usize, Result<usize, Refusal>>,
+    pictures: Pictures<'p>,
+    /// What each style sheet shows that is no part of the mail yet; or why it cannot be looked into.
+    sheets: HashMap<(Container, usize), Result<Vec<Place>, Refusal>>,
+    inner_rows: Vec<Row>,
+    inner_named: Vec<PartId>,
+    edits: PartEdits<'p>,
+    outcomes: &'p mut Pass,
+    embedding: &'p mut Embedding,
+}
+
+impl Pending<'_, '_> {
+    fn document(&mut self, part: PartId, found: &[Place]) {
+        let gained = self.session.ledger.gained();
+        let mut rows: Vec<Row> = Vec::new();
+        // One row for each thing that is shown, however often.
+        let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
+        let container = Container::of(self.tree, part);
+        self.inner_named.clear();
+        let mut values: HashMap<usize, String> = HashMap::new();
+        let mut fallbacks = Fallbacks::new();
+        for tag in found.chunk_by(|one, next| one.tag == next.tag) {
+            let mut of_source: Option<(String, Option<u32>)> = None;
+            for place in tag {
+                let given = self.give((part, container.as_ref()), place);
+                // A URL is retrieved once, whatever its fragment.
+                let shown = match &place.meaning {
+                    Meaning::Url(_) if !place.has_fragment => None,
+                    Meaning::Url(_) if !matches!(given, Given::Refused(_)) => None,
+                    _ => place.shown.clone(),
+                };
+                if told.insert((place.meaning.clone(), shown))
+                    && let Some(row) = self.row(part, place, &given)
+                {
+                    rows.push(row);
+                }
+                rows.append(&mut self.inner_rows);
+                let given = match given.is_awaited(self.session) {
+                    true => {
+                        let unresolved = place.absolute.saturating_sub(STAND_IN.len());
+                        self.embedding.unresolved += unresolved as u64;
+                        Given::Url(STAND_IN.to_owned())
+                    }
+                    false => given,
+                };
+                if let Given::Url(url) = given {
+                    if place.is_source {
+                        let picture = self.picture(place).map(|(_, picture)| picture);
+                        let size = picture.and_then(|picture| picture.kind.size);
+                        of_source = Some((url.clone(), size.map(|(width, _)| width)));
+                    }
+                    values.insert(place.ordinal, url);
+                }
+            }
+            // A reader that takes a candidate would ask for what the mail now holds.
+            let candidates = || tag.iter().filter(|place| place.is_candidate);
+            let first = || candidates().find_map(|place| values.get(&place.ordinal).cloned());
+            if let Some((url, width)) = of_source.or_else(|| Some((first()?, None))) {
+                places::point(candidates(), (&url, width), &mut values, &mut fallbacks);
+            }
+        }
+        places::point_options(found, &mut values, &mut fallbacks);
+        if !values.is_empty() {
+            let new: usize = self.new.iter().map(|(_, cost)| cost).sum();
+            self.session.ledger.restore_gained(gained);
+            let (documents, ledger) = (&mut self.documents, &mut self.session.ledger);
+            let rewritten = documents.embedded(part, ledger, &values, &fallbacks);
+            let is_kept = |place: &&Place| values.contains_key(&place.ordinal);
+            let kept = found.iter().filter(is_kept);
+            let container = container.ok();
+            let kept = rewritten.and_then(|group| {
+                self.session.ledger.grow(new as i64)?;
+                self.keep(container, group, kept)
+            });
+            if let Err(refusal) = kept {
+                self.session.ledger.restore_gained(gained);
+                if let Some(container) = container {
+                    self.take_back(container);
+                }
+                let is_put_in =
+                    |row: &&mut Row| !matches!(row.outcome, Outcome::Left | Outcome::WouldFetch);
+                for row in rows.iter_mut().filter(is_put_in) {
+                    row.tell_refusal(refusal.clone());
+                }
+            }
+        }
+        self.outcomes.report.rows.extend(rows);
+    }
+
+    fn picture(&self, place: &Place) -> Option<(usize, &Picture)> {
+        let number = match &place.meaning {
+            Meaning::Picture(picture) | Meaning::Blank(picture) => *picture,
+            Meaning::Url(number) => *self.answers.get(number)?.as_ref().ok()?,
+            _ => return None,
+        };
+        Some((number, self.pictures.get(number)?))
+    }
+
+    fn keep<'f>(
+        &mut self,
+        container: Option<Container>,
+        group: Group,
+        kept: impl Iterator<Item = &'f Place>,
+    ) -> Result<(), Refusal> {
+        let group = match container {
+            Some(container) => self.with_parts(container, group),
+            None => group,
+        };
+        let meant = kept.filter_map(|place| match place.meaning {
+            Meaning::Part(part, _) => Some(part),
+            _ => None,
+        });
+        let named = meant.chain(self.inner_named.drain(..));
+        let named = named.filter_map(|part| Some((part, self.places.made.get(&part)?.as_str())));
+        self.edits.change(group, named)?;
+        if let Some(container) = container {
+            self.keep_parts(container);
+        }
+        Ok(())
+    }
+
+    fn give(
+        &mut self,
+        (part, container): (PartId, Result<&Container, &Refusal>),
+        place: &Place,
+    ) -> Given {
+        let (container, picture) = match (container, &place.meaning) {
+            (_, Meaning::Nothing) => return Given::Nothing,
+            // A part of the mail needs no new part.
+            (_, Meaning::Part(_, url)) => return Given::Url(url.clone()),
+            (_, Meaning::Refused(refusal)) => return Given::Refused((**refusal).clone()),
+            (Err(refusal), _) => return Given::Refused(refusal.clone()),
+            (Ok(container), Meaning::Picture(picture) | Meaning::Blank(picture)) => {
+                (*container, *picture)
+            }
+            (Ok(container), Meaning::Url(url)) => match self.answer(*url) {
+                Some(Ok(picture)) => (*container, picture),
+                Some(Err(refusal)) => return Given::Refused(refusal),
+                None => return Given::Unasked,
+            },
+        };
+        if place.has_fragment && self.pictures.is(picture, pictures::SVG) {
+            return Given::Refused(pictures::part_of_svg());
+        }
+        if self.pictures.is(picture, SHEET) {
+            let within = (part, container);
+            return self.give_sheet(within, (picture, place.octets));
+        }
+        let (content_id, is_there) = self.pictures.identity(container, picture);
+        if !is_there && !self.held.contains(&(container, picture)) {
+            let parts = self.session.policy().limits.parts;
+            if let Err(refusal) = self.judge_parts(container, parts) {
+                return Given::Refused(refusal);
+            }
+            // The old URL is counted off when the document is written.
+            let new = self.pictures.new_part(container, picture, picture);
+            let cost = self.cost(container, new.len());
+            let longest = content_id.len() + "cid:%40".len();
+            let growth = (cost + longest) as i64 - place.octets as i64;
+            if let Err(refusal) = self.session.ledger.grow(growth) {
+                return Given::Refused(refusal);
+            }
+            self.put_part(container, new);
+        }
+        Given::Url(format!("cid:{}", cid_escaped(&content_id)))
+    }
+
+    fn answer(&mut self, number: usize) -> Option<Result<usize, Refusal>> {
+        if let Some(known) = self.answers.get(&number) {
+            return Some(known.clone());
+        }
+        if let Some(&other) = self.places.instead.get(&number)
+            && let Ok(picture) = self.answer(other)?
+        {
+            self.answers.insert(number, Ok(picture));
+            return Some(Ok(picture));
+        }
+        let wanted = self.places.urls.get(number)?;
+        let result = match self.session.retrieved.get(&wanted.need()) {
+            None => Err(self.session.ledger.enough_retrievals()),
+            Some(Ok(None)) => return None,
+            Some(Err(refusal)) => Err(refusal.clone()),
+            Some(Ok(Some(answer))) => {
+                let pictures = &mut self.pictures;
+                let urls = (wanted.url.as_str(), wanted.source.as_str());
+                match wanted.is_sheet {
+                    false => pictures.of_answer(answer, urls),
+                    true => (self.session.ledger.work(answer.len() * 3))
+                        .and_then(|()| style::of_answer(pictures, answer, urls)),
+                }
+            }
+        };
+        self.answers.insert(number, result.clone());
+        Some(result)
+    }
+
+    fn row(&mut self, part: PartId, place: &Place, given: &Given) -> Option<Row> {
+        let mut row = self.left(part);
+        row.url.clone_from(&place.shown);
+        let mut answer = None;
+        if let Meaning::Url(number) = &place.meaning {
+            let instead = self.places.instead.get(number);
+            let came = instead.filter(|other| matches!(self.answers.get(other), Some(Ok(_))));
+            let wanted = self.places.urls.get(*came.unwrap_or(number))?;
+            row.url = Some(wanted.source.clone());
+            row.media_type = wanted.is_sheet.then(|| SHEET.to_owned());
+            if let Some(Ok(Some(found))) = self.session.retrieved.get(&wanted.need()) {
+                // A short URL may lead to a long one, which each document tells anew.
+                let told = self.session.ledger.work(found.names_length());
+                answer = told.is_ok().then_some(found);
+            }
+        }
+        match given {
+            Given::Nothing => return None,
+            Given::Refused(refusal) => {
+                if refusal.retry == Retry::Later {
+                    let detail = row.waiting_for(&refusal.detail);
+                    self.outcomes.temporary.get_or_insert(detail);
+                }
+                if let Some(answer) = answer {
+                    answer.describe_source(&mut row);
+                }
+                row.tell_refusal(refusal.clone());
+                return Some(row);
+            }
+            Given::Unasked => {
+                row.outcome = Outcome::WouldFetch;
+                row.detail = Detail::from(
+                    "the content would be retrieved; its size is not known, but is at most ",
+                )
+                .naming(Setting::Body);
+                return Some(row);
+            }
+            Given::Url(_) => row.outcome = Outcome::Expanded,
+        }
+        match &place.meaning {
+            Meaning::Part(sibling, _) => {
+                let number = self.tree.number(*sibling);
+                row.from = Provenance::Message;
+                row.detail = format!("the link leads to part {number} of the mail").into();
+            }
+            Meaning::Picture(_) => row.from = Provenance::Message,
+            Meaning::Blank(_) => row.outcome = Outcome::Blanked,
+            _ => {}
+        }
+        let Some((number, picture)) = self.picture(place) else {
+            return Some(row);
+        };
+        let (essence, octets) = (picture.kind.essence, picture.content.len());
+        row.media_type = Some(essence.to_owned());
+        row.bytes = Some(octets as u64);
+        row.detail = format!("{octets} bytes of {essence}").into();
+        match answer {
+            Some(answer) if self.pictures.is_blank(number) => {
+                row.outcome = Outcome::Blanked;
+                answer.describe_source(&mut row);
+                row.remark("the retrieved picture is at most 3 by 3 pixels, so a blank picture replaces it");
+            }
+            Some(answer) => answer.describe(&mut row),
+            None if row.outcome == Outcome::Blanked => {
+                row.remark("a blank picture replaces the tracker; the tracker was not retrieved");
+            }
+            None => {}
+        }
+        Some(row)
+    }
+
+    fn left(&self, part: PartId) -> Row {
+        let number = self.tree.number(part);
+        Row::new(
+            self.session.context.name(),
+            number,
+            Kind::Embed,
+            Outcome::Left,
+        )
+    }
+}

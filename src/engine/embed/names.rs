@@ -1,0 +1,85 @@
+//! Content-IDs of new parts: the hash of what is in them, and a number behind it where the message has that already, so
+//! that a reader that takes any part of the message finds the right one.
+
+use std::collections::HashMap;
+
+use crate::engine::plan::documents::RELATED;
+use crate::external_body::{holds_blank, identifier};
+use crate::mime::{PartId, Tree};
+
+pub(super) const DIGITS: usize = 32;
+
+const DOMAIN: &str = "@embody";
+
+#[derive(Default)]
+pub(super) struct Names {
+    bearers: HashMap<(PartId, String), usize>,
+    ours: HashMap<(PartId, String), Vec<(PartId, String)>>,
+    made: HashMap<(PartId, String), u32>,
+}
+
+impl Names {
+    pub(super) fn of(tree: &Tree<'_>) -> Self {
+        let mut names = Self::default();
+        for part in tree.ids() {
+            let Some(value) = tree.value(part, "Content-ID") else {
+                continue;
+            };
+            let content_id = identifier(value);
+            let mut around = tree.ancestors(part);
+            // Readers do not agree on what an id with blanks in it is.
+            if !holds_blank(value)
+                && let Some(digits) = digits_of(&content_id)
+                && let Some(related) = around.find(|above| tree.part(*above).essence == RELATED)
+            {
+                let key = (related, digits.to_owned());
+                let known = names.ours.entry(key).or_default();
+                known.push((part, content_id.clone()));
+            }
+            let key = (tree.message_of(part), content_id);
+            *names.bearers.entry(key).or_default() += 1;
+        }
+        names
+    }
+
+    pub(super) fn of_ours(
+        &self,
+        (message, related): (PartId, PartId),
+        digits: &str,
+    ) -> impl Iterator<Item = (PartId, &str)> {
+        let known = self.ours.get(&(related, digits.to_owned()));
+        let known = known.map_or(&[] as &[_], Vec::as_slice).iter();
+        known
+            .filter(move |(_, content_id)| {
+                self.bearers.get(&(message, content_id.clone())) == Some(&1)
+            })
+            .map(|(part, content_id)| (*part, content_id.as_str()))
+    }
+
+    pub(super) fn new_id(&mut self, message: PartId, digits: &str) -> String {
+        let made = self.made.entry((message, digits.to_owned())).or_default();
+        loop {
+            let content_id = match *made {
+                0 => format!("{digits}{DOMAIN}"),
+                further => format!("{digits}.{further}{DOMAIN}"),
+            };
+            *made += 1;
+            let key = (message, content_id);
+            if !self.bearers.contains_key(&key) {
+                return key.1;
+            }
+        }
+    }
+}
+
+/// That form proves nothing: whoever knows which picture will come could write it.
+fn digits_of(content_id: &str) -> Option<&str> {
+    let (digits, further) = content_id.strip_suffix(DOMAIN)?.split_at_checked(DIGITS)?;
+    let is_ours = digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+        && (further.is_empty() || further.starts_with('.'));
+    is_ours.then_some(digits)
+}
+
+pub(super) fn is_ours(content_id: &str) -> bool {
+    digits_of(content_id).is_some()
+}

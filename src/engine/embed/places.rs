@@ -1,0 +1,440 @@
+//! The plan of embedding. Nothing is retrieved here.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::super::prefilter::may_show_data;
+use super::names::is_ours;
+use super::pictures::{self, Container, Pictures, SVG};
+use super::style;
+use super::wanted::{Key, Wanted};
+use crate::engine::ledger::Ledger;
+use crate::engine::plan::documents::{Documents, Fallbacks, Shown, cid_escaped};
+use crate::engine::plan::protection;
+use crate::link::url::{Reference, equivalence_key, masked, without_fragment};
+use crate::link::value::{Grammar, ImageSet, Role};
+use crate::mime::{PartId, Tree};
+use crate::policy::{Embed, Policy, Trackers};
+use crate::report::{Detail, Reason, Refusal, Setting};
+
+const SHOWN_DATA: usize = 48;
+
+/// Bytes that a place takes until it is written, its new URL and the edits included; and that a picture takes: its row,
+/// and its new part beside the content. Measured, and rounded up.
+const PLACE: usize = 400;
+const THING: usize = 1_900;
+
+#[derive(Clone, PartialEq, Eq, Hash, Default, Debug)]
+pub(super) enum Meaning {
+    #[default]
+    Nothing,
+    Part(PartId, String),
+    /// A number in [`Pictures`].
+    Picture(usize),
+    /// The number of what stands in place of a tracker that is not asked for.
+    Blank(usize),
+    /// A number in [`Places::urls`].
+    Url(usize),
+    Refused(Box<Refusal>),
+}
+
+impl From<Refusal> for Meaning {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+}
+
+#[derive(Clone, Default, Debug)]
+pub(super) struct Place {
+    pub(super) ordinal: usize,
+    pub(super) meaning: Meaning,
+    pub(super) octets: usize,
+    /// Of its link, at most, if it were made absolute.
+    pub(super) absolute: usize,
+    pub(super) tag: usize,
+    /// Candidates of its tag stand beside this `src`.
+    pub(super) is_source: bool,
+    pub(super) is_candidate: bool,
+    pub(super) image_set: Option<usize>,
+    pub(super) has_fragment: bool,
+    pub(super) shown: Option<String>,
+}
+
+#[derive(Default)]
+pub(super) struct Places {
+    pub(super) documents: Vec<(PartId, Result<Vec<Place>, Refusal>)>,
+    pub(super) urls: Vec<Wanted>,
+    numbers: HashMap<Key, usize>,
+    /// To be looked into; each beside a document, and so many steps away from it.
+    pub(super) sheets: VecDeque<(Meaning, PartId, usize)>,
+    pub(super) instead: HashMap<usize, usize>,
+    pub(super) made: HashMap<PartId, String>,
+    image_sets: usize,
+    nested: usize,
+    pub(super) most_nested: usize,
+    room: usize,
+    /// Those before them take as much memory as there may be.
+    unseen: usize,
+    first_unseen: usize,
+    refused: Option<Refusal>,
+    is_protected: bool,
+}
+
+impl Places {
+    pub(super) fn find(
+        ledger: &mut Ledger,
+        documents: &mut Documents<'_>,
+        pictures: &mut Pictures<'_>,
+    ) -> Self {
+        let (tree, policy) = (pictures.tree, pictures.policy);
+        let mut places = Self {
+            room: ledger.room_for_places(),
+            ..Self::default()
+        };
+        for part in tree.ids() {
+            if tree.part(part).essence == "text/x-amp-html" {
+                if policy.embed.is_only_data() {
+                    continue;
+                }
+                let detail = "pictures are not embedded into AMP documents";
+                let refusal = Refusal::lasting(Reason::UnsupportedDocument, detail);
+                places.documents.push((part, Err(refusal)));
+                continue;
+            }
+            let protected = protection(tree, part, policy);
+            places.is_protected = protected.is_some();
+            places.refused = protected.or_else(|| Container::of(tree, part).err());
+            let (urls, sheets) = (places.urls.len(), places.sheets.len());
+            let mut found: Vec<Place> = Vec::new();
+            let mut tag = 0;
+            let looked = documents.shown(part, ledger, |shown| {
+                tag += usize::from(shown.link.opens_tag);
+                found.extend(places.place(shown, (part, 1, tag), pictures));
+            });
+            found.extend(places.unseen(tag));
+            match looked {
+                Ok(()) if found.iter().any(|it| it.meaning != Meaning::Nothing) => {
+                    places.documents.push((part, Ok(found)));
+                }
+                Ok(()) => {}
+                Err(refusal) => {
+                    // URLs that only this document wants are forgotten: no server is asked for them.
+                    for wanted in places.urls.drain(urls..) {
+                        places.numbers.remove(&wanted.key());
+                    }
+                    places.sheets.truncate(sheets);
+                    // Documents that the prefilter passes over have no row: the same mail has the same rows everywhere.
+                    if !policy.embed.is_only_data() || may_hold_data(tree, part) {
+                        places.documents.push((part, Err(refusal)));
+                    }
+                }
+            }
+        }
+        places.refused = None;
+        places.is_protected = false;
+        let found = places.documents.iter_mut();
+        for found in found.filter_map(|(_, found)| found.as_mut().ok()) {
+            show_trackers(found, &places.urls);
+        }
+        places
+    }
+
+    pub(super) fn place(
+        &mut self,
+        shown: Shown<'_>,
+        (document, steps, tag): (PartId, usize, usize),
+        pictures: &mut Pictures<'_>,
+    ) -> Option<Place> {
+        let policy = pictures.policy;
+        let known = (pictures.len(), self.urls.len());
+        let link = shown.link;
+        let is_wanted = is_wanted(policy.embed, link.role);
+        if self.room == 0 {
+            if self.unseen == 0 {
+                self.first_unseen = shown.ordinal;
+            }
+            self.unseen += usize::from(is_wanted);
+            return None;
+        }
+        let has_fragment = !fragment(&shown.absolute).is_empty();
+        self.image_sets += usize::from(link.image_set == ImageSet::First);
+        let image_set = (link.image_set != ImageSet::Outside).then_some(self.image_sets);
+        let absolute = match shown.relative {
+            // Quoted-printable may take three for each byte.
+            Some(true) if is_wanted => shown.link.encoded(&*shown.absolute).len() * 3,
+            _ => 0,
+        };
+        let is_sheet = link.role == Role::StyleSheet;
+        let (meaning, url) = if !is_wanted {
+            (Meaning::Nothing, None)
+        } else if is_sheet && steps > policy.limits.depth {
+            let detail =
+                Detail::from("the style sheet is imported through as many other style sheets as ")
+                    .naming(Setting::Depth)
+                    .then(" allows");
+            let refusal = Refusal::lasting(Reason::TooDeep, detail);
+            let url = masked(&shown.absolute).into_owned();
+            (refusal.into(), Some(shortened(&url)))
+        } else {
+            self.meaning(&shown, steps, pictures)
+        };
+        if is_sheet && matches!(meaning, Meaning::Picture(_) | Meaning::Url(_)) {
+            self.sheets.push_back((meaning.clone(), document, steps));
+        }
+        let place = Place {
+            ordinal: shown.ordinal,
+            meaning,
+            octets: shown.link.span.len(),
+            absolute,
+            tag,
+            is_source: is_wanted && link.place == "src",
+            is_candidate: is_wanted && link.grammar == Grammar::Srcset,
+            image_set: image_set.filter(|_| is_wanted),
+            has_fragment,
+            shown: url,
+        };
+        let is_alone = !place.is_candidate && place.image_set.is_none();
+        if place.meaning == Meaning::Nothing && is_alone {
+            return None;
+        }
+        let is_new = known != (pictures.len(), self.urls.len())
+            || matches!(place.meaning, Meaning::Refused(_) | Meaning::Part(..));
+        let names = place.shown.as_ref().map_or(0, String::len);
+        let thing = if is_new { THING + 2 * names } else { names };
+        self.room = self.room.saturating_sub(PLACE + thing);
+        Some(place)
+    }
+
+    pub(super) fn unseen(&mut self, tag: usize) -> Option<Place> {
+        let unseen = std::mem::take(&mut self.unseen);
+        let detail = format!(
+            "{unseen} further links to pictures are unchanged, because embedding them would need more memory than the size of the message allows"
+        );
+        (unseen > 0).then(|| Place {
+            ordinal: self.first_unseen,
+            meaning: Refusal::lasting(Reason::TooMuchWork, detail).into(),
+            tag: tag + 1,
+            ..Place::default()
+        })
+    }
+
+    fn meaning(
+        &mut self,
+        shown: &Shown<'_>,
+        steps: usize,
+        pictures: &mut Pictures<'_>,
+    ) -> (Meaning, Option<String>) {
+        let policy = pictures.policy;
+        let embed = policy.embed;
+        let role = shown.link.role;
+        // A place that was left is left by the next run, though the same picture was put in for another place.
+        let is_tracker = shown.link.hidden && embed.trackers == Trackers::Leave;
+        let is_left = is_tracker || self.refused.is_some();
+        if let Some((part, identity)) = &shown.sibling
+            && !(is_left && is_ours(&identity.content_id))
+        {
+            let url = Some(masked(&shown.absolute).into_owned());
+            if self.is_protected
+                && let Some(refusal) = &self.refused
+            {
+                return (refusal.clone().into(), url);
+            }
+            if pictures.tree.part(*part).essence == SVG && !fragment(&shown.absolute).is_empty() {
+                return (pictures::part_of_svg().into(), url);
+            }
+            let content_id = format!("cid:{}", cid_escaped(&identity.content_id));
+            if identity.is_made {
+                self.made.insert(*part, identity.content_id.clone());
+            }
+            return (Meaning::Part(*part, content_id), url);
+        }
+        let reference = Reference::split(&shown.absolute);
+        if reference.has_scheme("data") {
+            if !embed.data {
+                return (Meaning::Nothing, None);
+            }
+            if let Some(refusal) = &self.refused {
+                return (refusal.clone().into(), Some(shortened(&shown.absolute)));
+            }
+            // A document's own URLs are in the mail once; a `data:` URL in a `data:` URL is held at each level.
+            let nested = self.nested.saturating_add(shown.absolute.len());
+            let content = match role {
+                _ if shown.holds_octets() => Err(data_of_octets()),
+                _ if steps > 1 && nested > self.most_nested => {
+                    let detail = "the nested data: URLs in style sheets are together larger than the message";
+                    Err(Refusal::lasting(Reason::TooMuchWork, detail))
+                }
+                Role::StyleSheet => style::of_data(pictures, &shown.absolute),
+                _ => pictures.of_data(&shown.absolute, role),
+            };
+            let meaning = match content {
+                Ok(picture) => {
+                    if steps > 1 {
+                        self.nested = nested;
+                    }
+                    Meaning::Picture(picture)
+                }
+                Err(refusal) => refusal.into(),
+            };
+            return (meaning, Some(shortened(&shown.absolute)));
+        }
+        let names_host = shown.candidates().len() > 1;
+        let is_web = names_host || reference.has_scheme("http") || reference.has_scheme("https");
+        if !is_web || !embed.remote {
+            return (Meaning::Nothing, None);
+        }
+        let source = shown.candidates().into_iter().next().unwrap_or_default();
+        let source = masked(&source).into_owned();
+        if let Some(refusal) = &self.refused {
+            return (refusal.clone().into(), Some(source));
+        }
+        let meaning = match embed.trackers {
+            Trackers::Leave if shown.link.hidden => {
+                let detail = "the HTML hides the picture or makes it too small to see";
+                Refusal::lasting(Reason::Tracker, detail).into()
+            }
+            Trackers::Blank if shown.link.hidden => Meaning::Blank(pictures.blank()),
+            _ => self.retrieval(shown, policy),
+        };
+        (meaning, Some(source))
+    }
+
+    /// `//host` is https, then http, of those that are allowed.
+    fn retrieval(&mut self, shown: &Shown<'_>, policy: &Policy) -> Meaning {
+        if shown.holds_octets() {
+            return not_text(shown.charset).into();
+        }
+        let mut refusal = None;
+        let mut allowed = Vec::new();
+        for candidate in shown.candidates() {
+            let mapped = policy.map(&candidate).into_owned();
+            match policy.judge_url(&mapped) {
+                Ok(_) => allowed.push((
+                    equivalence_key(without_fragment(&mapped)),
+                    masked(without_fragment(&candidate)).into_owned(),
+                )),
+                Err(why) => {
+                    refusal.get_or_insert(why);
+                }
+            }
+        }
+        let mut allowed = allowed.into_iter();
+        let Some((url, first_source)) = allowed.next() else {
+            return refusal.map_or(Meaning::Nothing, Meaning::from);
+        };
+        let number = self.number(Wanted {
+            url,
+            source: first_source,
+            is_sheet: shown.link.role == Role::StyleSheet,
+            otherwise: allowed.next(),
+        });
+        Meaning::Url(number)
+    }
+
+    pub(super) fn number(&mut self, wanted: Wanted) -> usize {
+        let next = self.urls.len();
+        let number = *self.numbers.entry(wanted.key()).or_insert(next);
+        if number == next {
+            self.urls.push(wanted);
+        }
+        number
+    }
+}
+
+/// A tracker whose URL the document shows as well is asked for anyway, and a second run would find it in the mail.
+fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
+    let is_tracker = |place: &Place| match &place.meaning {
+        Meaning::Refused(refusal) => refusal.reason == Reason::Tracker,
+        _ => false,
+    };
+    if !found.iter().any(is_tracker) {
+        return;
+    }
+    let asked = found.iter().filter_map(|place| match place.meaning {
+        Meaning::Url(number) => Some((urls.get(number)?, number)),
+        _ => None,
+    });
+    let asked: HashMap<String, usize> = asked
+        .filter(|(wanted, _)| !wanted.is_sheet)
+        .map(|(wanted, number)| (equivalence_key(&wanted.source), number))
+        .collect();
+    for place in found.iter_mut().filter(|place| is_tracker(place)) {
+        let url = place.shown.as_deref().unwrap_or_default();
+        if let Some(&number) = asked.get(&equivalence_key(without_fragment(url))) {
+            place.meaning = Meaning::Url(number);
+        }
+    }
+}
+
+/// A reader would ask for the options of an `image-set()` that were not embedded: they point at the first one that was.
+pub(super) fn point_options(
+    found: &[Place],
+    urls: &mut HashMap<usize, String>,
+    fallbacks: &mut Fallbacks,
+) {
+    for options in found.chunk_by(|one, next| one.image_set == next.image_set) {
+        let is_set = options.first().is_some_and(|one| one.image_set.is_some());
+        let first = options.iter().find_map(|option| urls.get(&option.ordinal));
+        if let Some(url) = first.filter(|_| is_set).cloned() {
+            point(options.iter(), (&url, None), urls, fallbacks);
+        }
+    }
+}
+
+pub(super) fn point<'f>(
+    places: impl Iterator<Item = &'f Place>,
+    (url, width): (&str, Option<u32>),
+    urls: &mut HashMap<usize, String>,
+    fallbacks: &mut Fallbacks,
+) {
+    for place in places {
+        urls.entry(place.ordinal).or_insert_with(|| {
+            fallbacks.insert(place.ordinal, width);
+            url.to_owned()
+        });
+    }
+}
+
+fn may_hold_data(tree: &Tree<'_>, part: PartId) -> bool {
+    let entity = tree.part(part);
+    let octets = entity.encoding.decode(entity.body.of(tree.original));
+    octets.is_none_or(|octets| may_show_data(&octets))
+}
+
+fn is_wanted(embed: Embed, role: Role) -> bool {
+    match role {
+        Role::Picture => embed.pictures,
+        Role::Font => embed.fonts,
+        Role::Media => embed.media,
+        Role::StyleSheet => embed.styles,
+        _ => false,
+    }
+}
+
+fn fragment(url: &str) -> &str {
+    let fragment = url.get(without_fragment(url).len()..).unwrap_or_default();
+    fragment.strip_prefix('#').unwrap_or_default()
+}
+
+/// `charset` is the one that is declared.
+fn not_text(charset: Option<&str>) -> Refusal {
+    let detail = match charset {
+        Some(charset) => {
+            format!("the URL contains bytes that are not valid in the charset {charset}")
+        }
+        None => "the URL is not valid UTF-8, and the document declares no charset".to_owned(),
+    };
+    Refusal::lasting(Reason::BadUrl, detail)
+}
+
+fn data_of_octets() -> Refusal {
+    let detail = "the data: URL contains bytes that are not ASCII, and the document is not UTF-8";
+    Refusal::lasting(Reason::BadUrl, detail)
+}
+
+fn shortened(url: &str) -> String {
+    let text: String = url.chars().take(SHOWN_DATA).collect();
+    match text.len() < url.len() {
+        true => format!("{text}... ({} bytes)", url.len()),
+        false => text,
+    }
+}

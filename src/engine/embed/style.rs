@@ -1,0 +1,132 @@
+//! What a style sheet is that comes from elsewhere, and whether it may become a part.
+//!
+//! What counts is the sheet with its URLs made absolute: equal ones are one part, whose Content-ID is made from it. So
+//! two sheets that import each other can each have the other's Content-ID, and a circle stays the circle it was.
+
+use std::borrow::Cow;
+
+use super::pictures::{self, Pictures, label};
+use super::wanted::SHEET;
+use crate::engine::Content;
+use crate::engine::plan::documents::absolute_sheet;
+use crate::mime::picture::{self, FileType};
+use crate::policy::Policy;
+use crate::report::{Reason, Refusal};
+
+pub(super) fn of_data(pictures: &mut Pictures<'_>, url: &str) -> Result<usize, Refusal> {
+    let policy = pictures.policy;
+    let (octets, declared, charset) = pictures::decoded(url, policy)?;
+    admit(&octets, Some(&declared), policy)?;
+    absolute_sheet(&octets, charset.as_deref(), None, policy.limits.body)?;
+    Ok(pictures.add_text(Content::of_message(octets), (kind(), charset), None))
+}
+
+/// Documents mean the URL by `source`. The base is the URL of who gave the sheet, after redirects.
+pub(super) fn of_answer(
+    pictures: &mut Pictures<'_>,
+    answer: &Content,
+    (url, source): (&str, &str),
+) -> Result<usize, Refusal> {
+    let policy = pictures.policy;
+    let octets = answer.clone();
+    admit(octets.bytes(), answer.essence().as_deref(), policy)?;
+    let charset = label(answer.charset().as_deref());
+    // A URL that --map changed keeps its meaning.
+    let base = match *answer.origin.url == *url {
+        true => source,
+        false => &answer.origin.url,
+    };
+    let absolute = absolute_sheet(
+        octets.bytes(),
+        charset.as_deref(),
+        Some(base),
+        policy.limits.body,
+    )?;
+    let absolute = match absolute {
+        Cow::Borrowed(_) => octets,
+        Cow::Owned(written) => Content::of_message(written),
+    };
+    let source = pictures::source(answer, (url, source), policy);
+    Ok(pictures.add_text(absolute, (kind(), charset), Some(source)))
+}
+
+pub(super) fn kind() -> FileType {
+    FileType {
+        essence: SHEET,
+        extension: "css",
+        size: None,
+    }
+}
+
+fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), Refusal> {
+    policy.judge_size(octets.len() as u64)?;
+    let refuse = |detail: String| Err(Refusal::lasting(Reason::TypeMismatch, detail));
+    match declared {
+        Some(SHEET) => {}
+        Some(declared) => {
+            return refuse(format!(
+                "the content is not a style sheet (text/css), but {declared}"
+            ));
+        }
+        None => {
+            return refuse(
+                "the content is not declared as text/css, so it is not used as a style sheet"
+                    .to_owned(),
+            );
+        }
+    }
+    if looks_like_markup(octets) {
+        return refuse("the content is declared as text/css, but is HTML".to_owned());
+    }
+    if memchr::memchr(0, octets).is_some() || picture::sniff(octets).is_some() {
+        return refuse("the content is declared as text/css, but is not text".to_owned());
+    }
+    policy.judge_type(SHEET)
+}
+
+/// Markup may stand behind comments. CSS may begin with `<!--`, and knows no other `<` there.
+fn looks_like_markup(octets: &[u8]) -> bool {
+    let mut rest = octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(octets);
+    loop {
+        rest = rest.trim_ascii_start();
+        let Some(comment) = rest.strip_prefix(b"<!--") else {
+            return matches!(rest, [b'<', next, ..] if next.is_ascii_alphabetic() || matches!(next, b'!' | b'?' | b'/'));
+        };
+        if matches!(comment.trim_ascii_start(), [b'<', next, ..] if next.is_ascii_alphabetic()) {
+            return true;
+        }
+        rest = match memchr::memmem::find(comment, b"-->") {
+            Some(end) => comment.get(end + 3..).unwrap_or_default(),
+            None => return false,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_is_told_from_style() {
+        for markup in [
+            "<!DOCTYPE html><p>",
+            "\u{feff} <html>",
+            "<?xml version='1.0'?>",
+            "<!-- a page --><html><body>",
+            "<!--<p>gone</p>-->",
+            "\n<script>x()</script>",
+        ] {
+            assert!(looks_like_markup(markup.as_bytes()), "{markup}");
+        }
+        for style in [
+            "",
+            "p { color: red }",
+            "<!-- p { color: red } -->",
+            "<!--\np > b { color: red }",
+            "/* <html> */ p {}",
+            "@charset \"utf-8\"; a::before { content: '<b>' }",
+        ] {
+            assert!(!looks_like_markup(style.as_bytes()), "{style}");
+        }
+    }
+}

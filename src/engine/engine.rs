@@ -1,0 +1,224 @@
+//! The engine: one pure function from a message and the answers so far to an outcome.
+
+use std::sync::Arc;
+
+use super::context::Context;
+use super::mark::{MARK_FIELD, Mark, has_field};
+use super::needs::{Answers, Needs, Unanswered};
+use super::prefilter::Prefilter;
+use super::prefilter::kinds::Kinds;
+use super::session::{Asking, Session};
+use super::settings::Settings;
+use crate::edit::{Edits, Spliced};
+use crate::engine::ledger::Ledger;
+use crate::policy::{Follow, Policy};
+use crate::report::{Detail, Refusal, Report};
+
+/// Decides how a message changes under one policy. It has no sources, starts no threads and reads no clock.
+///
+/// A program that drives the engine itself calls [`Engine::run`] in a loop: it retrieves the content that
+/// [`Outcome::needs`] lists, adds it to the answers, and calls [`Engine::run`] again, until nothing is needed.
+/// [`Expander`](crate::Expander) contains such a loop.
+///
+/// ```
+/// use embody::Policy;
+/// use embody::engine::{Answers, Content, Context, Engine};
+/// use embody::policy::Scheme;
+///
+/// let mail = b"Content-Type: message/external-body; access-type=URL;\n URL=\"https://www.example.org/a\"\n\n\
+///              Content-Type: text/plain\n\n";
+/// let engine = Engine::new(Policy::default().with_fetch([Scheme::Https]));
+/// let context = Context::new("stdin", std::time::SystemTime::now());
+/// let mut answers = Answers::new();
+/// let outcome = loop {
+///     let mut outcome = engine.run(mail, &context, answers);
+///     let Some(needs) = outcome.needs.take() else { break outcome };
+///     answers = outcome.answers;
+///     for need in needs.batch {
+///         let content = Content::new(need.url().unwrap(), None, "A brief note");
+///         answers.insert(need, Ok(content));
+///     }
+/// };
+/// assert!(outcome.output().into_bytes().ends_with(b"A brief note"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Engine {
+    settings: Settings,
+}
+
+/// The result of one call of [`Engine::run`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Outcome<'m> {
+    message: &'m [u8],
+    /// The changes. They are final if nothing is needed.
+    pub edits: Edits,
+    /// A row for each reference and document. It is final if nothing is needed.
+    pub report: Report,
+    /// Content without which the engine cannot go on. `None` if the outcome is final.
+    pub needs: Option<Needs>,
+    /// The answers, for the next call. Empty in a final outcome: the edits contain the content.
+    pub answers: Answers,
+    /// The first failure that may be over later, as a sentence. [`Policy::on_failure`](crate::Policy) says how to treat it.
+    pub temporary: Option<Detail>,
+    /// Number of bytes that were read, as [`Limits::work`](crate::policy::Limits::work) counts them. 0 if the message
+    /// contains nothing that the engine could change.
+    pub work: u64,
+}
+
+impl Outcome<'_> {
+    /// The message with the edits. Unchanged parts are borrowed from the input.
+    pub fn output(&self) -> Spliced<'_> {
+        self.edits.splice(self.message)
+    }
+}
+
+impl Engine {
+    /// An engine that follows references and links as `policy` says.
+    pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
+        let policy: Arc<Policy> = policy.into();
+        let settings = Settings {
+            prefilter: Prefilter::new(&policy),
+            policy,
+            mark: Mark::default(),
+            detached_only: false,
+            store: false,
+        };
+        Self { settings }
+    }
+
+    /// Adds the field `X-Embody` to messages, or not.
+    #[must_use]
+    pub fn mark(mut self, mark: Mark) -> Self {
+        self.settings.mark = mark;
+        self
+    }
+
+    /// Restores attachments that embody detached, and does nothing else.
+    #[must_use]
+    pub fn restoring(mut self) -> Self {
+        self.settings.detached_only = true;
+        self.settings.prefilter = Prefilter::of_detached();
+        self
+    }
+
+    /// Needs the content of detached attachments as objects of a store ([`Need::Object`](super::Need::Object)), not by their URLs.
+    #[must_use]
+    pub fn with_store(mut self) -> Self {
+        self.settings.store = true;
+        self
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> &Policy {
+        &self.settings.policy
+    }
+
+    /// Processes `message` as far as the answers allow. The same arguments always give the same outcome, unless
+    /// [`Context::is_over`] says that the time is over.
+    ///
+    /// If a need has no answer, the outcome lists the first needs that do not depend on each other, and nothing else in it is
+    /// final. A program must answer all of them, with content or a refusal, before it calls again.
+    pub fn run<'m>(&self, message: &'m [u8], context: &Context, answers: Answers) -> Outcome<'m> {
+        let kinds = self.kinds(message, context);
+        let asking = (Asking::Sources, Unanswered::Stops);
+        self.round(message, kinds, context, answers, asking)
+    }
+
+    /// Says what [`Engine::run`] would do, as far as that can be known without any content. The rows of references whose
+    /// content would be retrieved have the outcome [`WouldFetch`](crate::report::Outcome::WouldFetch).
+    ///
+    /// If the message has files next to its mailbox, [`Outcome::needs`] lists those whose existence matters.
+    pub fn forecast<'m>(
+        &self,
+        message: &'m [u8],
+        context: &Context,
+        answers: Answers,
+    ) -> Outcome<'m> {
+        let kinds = self.kinds(message, context);
+        let asking = (Asking::Nobody, Unanswered::IsLeftOpen);
+        self.round(message, kinds, context, answers, asking)
+    }
+
+    /// Refuses further rounds, if the rounds so far read `spent` bytes together: they may read as much as one round.
+    ///
+    /// # Errors
+    /// [`Reason::TooMuchWork`](crate::report::Reason::TooMuchWork)
+    pub(crate) fn judge_rounds(&self, message: &[u8], spent: u64) -> Result<(), Refusal> {
+        Ledger::new(&self.settings.policy.limits, message.len()).judge_rounds(spent)
+    }
+
+    pub(crate) fn kinds(&self, message: &[u8], context: &Context) -> Kinds {
+        self.settings
+            .prefilter
+            .kinds_beside(message, context.form_beside())
+    }
+
+    pub(crate) fn prefilter(&self) -> &Prefilter {
+        &self.settings.prefilter
+    }
+
+    pub(crate) fn marks(&self) -> bool {
+        self.settings.mark == Mark::Field
+    }
+
+    /// Whether the message has a mark, which this engine replaces.
+    pub(crate) fn is_marked(&self, message: &[u8]) -> bool {
+        self.marks() && has_field(message, MARK_FIELD, usize::MAX)
+    }
+
+    pub(crate) fn shared_policy(&self) -> &Arc<Policy> {
+        &self.settings.policy
+    }
+
+    /// Whether a round could do anything with the message.
+    pub(crate) fn matters(&self, message: &[u8], kinds: Kinds, beside: Option<Follow>) -> bool {
+        self.is_marked(message)
+            || beside == Some(Follow::Eudora)
+            || self.settings.prefilter.matters(message, kinds)
+    }
+
+    /// One round over a message. `kinds` are the kinds of words that the prefilter found in it.
+    pub(crate) fn round<'m>(
+        &self,
+        message: &'m [u8],
+        kinds: Kinds,
+        context: &Context,
+        answers: Answers,
+        (asking, unanswered): (Asking, Unanswered),
+    ) -> Outcome<'m> {
+        if !self.matters(message, kinds, context.form_beside()) {
+            return Outcome {
+                message,
+                edits: Edits::new(),
+                report: Report::default(),
+                needs: None,
+                answers: Answers::new(),
+                temporary: None,
+                work: 0,
+            };
+        }
+        let limits = &self.settings.policy.limits;
+        let mut session = Session {
+            settings: &self.settings,
+            kinds,
+            context,
+            asking,
+            answers,
+            unanswered,
+            retrieved: Default::default(),
+            needs: None,
+            ledger: Ledger::new(limits, message.len()).until(&context.is_over),
+        };
+        let pass = session.run(message);
+        Outcome {
+            message,
+            edits: pass.edits,
+            report: pass.report,
+            needs: session.needs,
+            answers: session.answers,
+            temporary: pass.temporary,
+            work: session.ledger.spent(),
+        }
+    }
+}

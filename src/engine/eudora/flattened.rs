@@ -1,0 +1,151 @@
+//! A message as Eudora keeps it, and what its header says that is not so any more.
+
+use crate::external_body::{EudoraNote, EudoraPiece, EudoraText, eudora_pieces};
+use crate::mime::MediaType;
+use crate::mime::header::{Header, SectionEnd, unfold};
+use crate::policy::Policy;
+use crate::span::{Lines, Newline, Span};
+
+pub(crate) struct Flattened<'m> {
+    pub(super) message: &'m [u8],
+    pub(super) header: Header,
+    pub(super) body: Span,
+    pub(super) newline: Newline,
+    pub(super) media_type: Option<&'m [u8]>,
+    pub(super) pieces: Vec<EudoraPiece>,
+    pub(super) is_cut: bool,
+    pub(super) named: Vec<EudoraNote>,
+    pub(super) boundary: String,
+    pub(super) inner: String,
+}
+
+impl<'m> Flattened<'m> {
+    pub(crate) fn read(message: &'m [u8], policy: &Policy) -> Option<Self> {
+        let header = Header::of_message(message, policy.limits.header);
+        let body = Span::new(header.body_start(), message.len());
+        let media_type = header.fields.value(message, "Content-Type");
+        if header.end == SectionEnd::TooLarge || holds_boundary(message, body, media_type) {
+            return None;
+        }
+        // Between them there may be as many texts.
+        let most = policy.limits.parts / 2;
+        let (pieces, is_cut) = eudora_pieces(message, body, most);
+        let named = EudoraNote::of_header(message, &header.fields, most);
+        Some(Self {
+            message,
+            pieces,
+            is_cut,
+            newline: Newline::of_first_line(message),
+            header,
+            body,
+            media_type,
+            named,
+            boundary: String::new(),
+            inner: String::new(),
+        })
+    }
+
+    pub(crate) fn notes(&self) -> impl Iterator<Item = &EudoraNote> {
+        let of_body = self.pieces.iter().filter_map(|piece| match piece {
+            EudoraPiece::Note(note) => Some(note),
+            EudoraPiece::Text(_) => None,
+        });
+        of_body.chain(&self.named)
+    }
+
+    pub(super) fn texts(&self) -> impl Iterator<Item = (usize, &EudoraText)> {
+        let numbered = self.pieces.iter().enumerate();
+        numbered.filter_map(|(number, piece)| match piece {
+            EudoraPiece::Text(text) => Some((number, text)),
+            EudoraPiece::Note(_) => None,
+        })
+    }
+}
+
+/// The message says that it is a multipart, and is one.
+fn holds_boundary(message: &[u8], body: Span, media_type: Option<&[u8]>) -> bool {
+    let media_type = media_type.map(MediaType::parse);
+    let media_type = media_type.filter(|it| it.main() == "multipart");
+    let boundary = media_type.as_ref().and_then(|it| it.parameter("boundary"));
+    let Some(boundary) = boundary.filter(|it| !it.is_empty()) else {
+        return false;
+    };
+    Lines::new(message, body).any(|line| {
+        let line = line.content.of(message).strip_prefix(b"--");
+        line.is_some_and(|line| line.starts_with(&boundary))
+    })
+}
+
+impl Flattened<'_> {
+    pub(super) fn is_marked(&self) -> bool {
+        self.texts().any(|(_, text)| text.wrapper.is_some())
+    }
+
+    /// What the Mac says that it was made, else what the header says, else what it seems.
+    pub(super) fn charset(&self, text: &EudoraText) -> Option<String> {
+        let octets = text.span.of(self.message);
+        let is_utf8 = std::str::from_utf8(octets).is_ok();
+        let header = self.media_type.map(MediaType::parse);
+        let header = header.and_then(|it| token(&it.parameter("charset")?, b"()<>@,;:\\\"/[]?="));
+        let is_false = |charset: &str| match &*charset.to_ascii_lowercase() {
+            "us-ascii" => !octets.is_ascii(),
+            "utf-8" | "utf8" => !is_utf8,
+            _ => false,
+        };
+        let header = header.filter(|charset| !is_false(charset));
+        if octets.is_ascii() {
+            return header;
+        }
+        // `X/macintosh`: it came in X.
+        let comment = text.charset.map(|span| span.of(self.message));
+        let comment = comment.and_then(|octets| token(octets, b"()<>@,;:\\\"[]?="));
+        let (is_made, comment) = match comment.as_deref().map(|it| it.rsplit_once('/')) {
+            Some(Some((_, made))) => (true, Some(made.to_owned())),
+            _ => (false, comment),
+        };
+        let comment = comment.map(|charset| match &*charset.to_ascii_lowercase() {
+            "x-mac-roman" => "macintosh".to_owned(),
+            _ => charset,
+        });
+        let comment = comment.filter(|charset| !is_false(charset));
+        match (comment, header) {
+            (Some(made), _) if is_made && !is_utf8 => Some(made),
+            (_, Some(header)) => Some(header),
+            _ if is_utf8 => Some("utf-8".to_owned()),
+            (Some(named), None) => Some(named),
+            (None, None) => Some("unknown-8bit".to_owned()),
+        }
+    }
+
+    /// The encoding that the header names was undone.
+    pub(super) fn is_decoded(&self) -> bool {
+        let octets = self.body.of(self.message);
+        let encoding = self
+            .header
+            .fields
+            .value(self.message, "Content-Transfer-Encoding");
+        let encoding = encoding.map(|value| unfold(value).trim_ascii().to_ascii_lowercase());
+        match encoding.as_deref() {
+            // Every = is one of the encoding's.
+            Some(b"quoted-printable") => !memchr::memchr_iter(b'=', octets).all(|at| {
+                let hexadecimal = |octet: Option<&u8>| octet.is_some_and(u8::is_ascii_hexdigit);
+                let behind = octets.get(at + 1..).unwrap_or_default();
+                matches!(behind, [] | [b'\n', ..] | [b'\r', b'\n', ..])
+                    || hexadecimal(behind.first()) && hexadecimal(behind.get(1))
+            }),
+            Some(b"base64") => !octets.iter().all(|octet| {
+                let is_symbol = matches!(octet, b'+' | b'/' | b'=');
+                octet.is_ascii_alphanumeric() || octet.is_ascii_whitespace() || is_symbol
+            }),
+            Some(b"7bit") => !octets.is_ascii(),
+            _ => false,
+        }
+    }
+}
+
+pub(super) fn token(text: &[u8], without: &[u8]) -> Option<String> {
+    const LONGEST: usize = 900;
+    let is_fit = |octet: &u8| octet.is_ascii_graphic() && !without.contains(octet);
+    let is_one = !text.is_empty() && text.len() <= LONGEST && text.iter().all(is_fit);
+    String::from_utf8(text.to_vec()).ok().filter(|_| is_one)
+}

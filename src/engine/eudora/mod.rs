@@ -1,0 +1,329 @@
+//! Messages of Eudora's mailboxes are made MIME again, before anything else is done with them: marked text becomes a
+//! part of its type, and lines that name files give way to these. What is not marked and names no file stays text.
+//!
+//! The header's Content-Type is that of the message before Eudora took it apart, and Content-Transfer-Encoding is
+//! undone: both are replaced where they do not hold. A multipart whose boundary lines are there was not taken apart,
+//! and is left alone.
+//!
+//! Files are attachments in base64. Text with line ends of one kind (on the Mac, a bare CR) goes as text, with those of
+//! the message. What the HTML shows by an id or location whose hash the line has joins it in a multipart/related.
+
+mod compose;
+mod flattened;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use percent_encoding::percent_decode;
+
+use self::compose::File;
+pub(crate) use self::flattened::Flattened;
+use self::flattened::token;
+use super::context::{EudoraListing, EudoraName};
+use super::needs::Unanswered;
+use super::obtained::{OCTETS, Obtained};
+use super::pass::Pass;
+use super::scrubbed::Stored;
+use super::session::Session;
+use crate::edit::Edit;
+use crate::engine::{Content, Need, Neighbour};
+use crate::external_body::{EudoraNote, EudoraText, Follow, Wrapper, hash};
+use crate::link::html::{Syntax, locate_in};
+use crate::mime::transfer::{encode_base64, encode_text};
+use crate::mime::{entity, picture};
+use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Row, Setting};
+use crate::span::{Newline, starts_like};
+
+const AROUND: usize = 200;
+
+/// By hash: the text in which each stands; and a Content-ID, or the URL of a Content-Location.
+type Referred = HashMap<u32, Link>;
+type Link = (usize, Result<String, String>);
+
+impl Session<'_> {
+    pub(super) fn unflatten(&mut self, message: &[u8]) -> Pass {
+        let mut done = Pass::default();
+        let policy = self.policy();
+        let beside = self.context.beside.as_ref();
+        let Some((number, files)) = beside.and_then(|beside| beside.eudora.clone()) else {
+            return done;
+        };
+        let is_told = policy.reading_to_tell().forms.contains(Follow::Eudora);
+        if self.settings.detached_only || !is_told {
+            return done;
+        }
+        // Each message is looked at once, whatever the bound.
+        self.ledger.spend(message.len().saturating_mul(2));
+        let Some(mut flattened) = Flattened::read(message, policy) else {
+            return done;
+        };
+        let row = |outcome| Row::new(self.context.name(), "1".to_owned(), Kind::Eudora, outcome);
+        let of_note = |note: &EudoraNote| Row {
+            media_type: note.essence().map(str::to_owned),
+            ..row(Outcome::Left)
+        };
+        if let Err(refusal) = policy.judge_form(Follow::Eudora) {
+            done.report.rows.extend(flattened.notes().map(of_note));
+            if done.report.rows.is_empty() && flattened.is_marked() {
+                done.report.rows.push(row(Outcome::Left));
+            }
+            for row in &mut done.report.rows {
+                row.tell_refusal(refusal.clone());
+            }
+            return done;
+        }
+        let body = flattened.body.of(message);
+        flattened.boundary = entity::boundary(body, body, &[]);
+        let outer = flattened.boundary.as_bytes();
+        flattened.inner = entity::boundary(outer, body, &[outer]);
+        let flattened = &flattened;
+        let boundaries = [flattened.boundary.as_bytes(), flattened.inner.as_bytes()];
+        let in_body = flattened.notes().count() - flattened.named.len();
+        self.read_named(&*files, number, flattened);
+        if self.is_stopped() {
+            return done;
+        }
+        let mut shown: Option<Referred> = None;
+        let mut found: Vec<Option<File>> = Vec::new();
+        for (index, note) in flattened.notes().enumerate() {
+            let mut row = of_note(note);
+            if note.is_embedded {
+                shown.get_or_insert_with(|| links(flattened));
+            }
+            let claimed = files.claim(note, (number, index));
+            let file = claimed.and_then(|named| {
+                self.file(
+                    &*files,
+                    &named,
+                    note,
+                    shown.as_mut().filter(|_| note.is_embedded),
+                    (flattened.newline, &boundaries),
+                    &mut row,
+                )
+            });
+            // The files that a header names may lie anywhere.
+            let is_row = index < in_body || file.is_ok();
+            found.push(match file {
+                Ok(file) => Some(file),
+                Err(refusal) => {
+                    row.bytes = None;
+                    row.tell_refusal(refusal);
+                    None
+                }
+            });
+            if is_row {
+                done.report.rows.push(row);
+            }
+        }
+        if flattened.is_cut {
+            let mut row = row(Outcome::Left);
+            let most = policy.limits.parts;
+            let detail = Detail::from("the message has more texts and files than half of ")
+                .naming(Setting::Parts);
+            let detail = detail.then(format!(", {most}; the others stay text"));
+            row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
+            done.report.rows.push(row);
+        }
+        let (edits, what) = flattened.edits(&found).unwrap_or_else(|refusal| {
+            let rows = done.report.rows.iter_mut();
+            for row in rows.filter(|row| row.outcome != Outcome::Left) {
+                (row.bytes, row.proved) = (None, false);
+                row.tell_refusal(refusal.clone());
+            }
+            Default::default()
+        });
+        let gained: i64 = edits.iter().map(Edit::growth).sum();
+        if let Some(what) = what.filter(|_| done.report.rows.is_empty()) {
+            let mut row = row(Outcome::Rewritten);
+            row.detail = what.into();
+            done.report.rows.push(row);
+        }
+        self.ledger.restore_gained(gained);
+        self.ledger.keep();
+        done.edits = edits;
+        done
+    }
+
+    /// Looks for the files that the message names, as many as can come in. If one was not read yet, the round is stopped.
+    fn read_named(&mut self, files: &dyn EudoraListing, number: u64, flattened: &Flattened<'_>) {
+        if self.is_forecast() || matches!(self.unanswered, Unanswered::IsRefused(_)) {
+            return;
+        }
+        let mut missing = Vec::new();
+        let mut room = self.ledger.room();
+        for (index, note) in flattened.notes().enumerate() {
+            let Ok(named) = files.claim(note, (number, index)) else {
+                continue;
+            };
+            let length = self.length(files, &named);
+            let left = length.ok().and_then(|length| room.checked_sub(length));
+            if let Some(left) = left {
+                room = left;
+                let file = need(&named);
+                missing.extend((self.answers.get(&file).is_none()).then_some(file));
+            }
+        }
+        self.lack(missing);
+    }
+
+    /// The length of a file in bytes. That of a file which was read is not asked for again: it may be another one now.
+    fn length(&self, files: &dyn EudoraListing, named: &EudoraName) -> Result<u64, Refusal> {
+        let file = need(named);
+        match self.answers.get(&file) {
+            Some(Ok(Some(answer))) => Ok(answer.len() as u64),
+            _ => files.length(named, self.policy()),
+        }
+    }
+
+    fn file(
+        &mut self,
+        files: &dyn EudoraListing,
+        named: &EudoraName,
+        note: &EudoraNote,
+        shown: Option<&mut Referred>,
+        (newline, boundaries): (Newline, &[&[u8]]),
+        row: &mut Row,
+    ) -> Result<File, Refusal> {
+        let policy = self.policy();
+        let length = self.length(files, named)?;
+        self.ledger
+            .would_fit(i64::try_from(length).unwrap_or(i64::MAX))?;
+        let obtained = match self.is_forecast() {
+            // Whether it can be read is looked at; the row is that of a run that would.
+            true => {
+                (row.outcome, row.bytes) = (Outcome::Expanded, Some(length));
+                row.detail = format!(
+                    "{}: the content is in a file next to the mailbox",
+                    note.name
+                )
+                .into();
+                let essence = note.essence().unwrap_or(OCTETS);
+                Obtained::of(essence, Content::of_message(Vec::new()))
+            }
+            false => {
+                let Some(answer) = self.read(need(named))? else {
+                    return Err(not_read());
+                };
+                self.ledger.hold(answer.len());
+                self.ledger.work(answer.len().saturating_mul(3))?;
+                let essence = essence_of(note, answer.bytes());
+                let obtained = Obtained::of(essence, answer);
+                obtained.describe(row);
+                row.detail = Detail::from(format!("{}: ", note.name)).then(row.detail.clone());
+                obtained
+            }
+        };
+        row.media_type = Some(obtained.essence.clone());
+        policy.judge_type(&obtained.essence)?;
+        let link = shown.and_then(|links| take(links, note.hashes));
+        let is_text = obtained.essence.starts_with("text/");
+        let octets = obtained.content.bytes();
+        let encoded = match is_text.then(|| lines_of(octets)).flatten() {
+            // An mbox would quote it.
+            Some(text) if !holds_from(&text) => encode_text(text, newline, boundaries),
+            Some(text) => encode_base64(&text, newline),
+            None => encode_base64(octets, newline),
+        };
+        let (shown_in, shown_by) = link.unzip();
+        if shown_in.is_some() {
+            row.remark("verified: the text refers to this file by a hash that Eudora recorded");
+            row.proved = true;
+        }
+        let stored = Stored {
+            name: Some(note.name.replace('/', ":")),
+            is_inline: shown_by.is_some(),
+            content_id: shown_by.clone().and_then(Result::ok),
+            link: shown_by.and_then(Result::err),
+            ..Stored::nameless(obtained)
+        };
+        let new = stored.written(encoded, newline);
+        let gained = new.len() + AROUND;
+        let gained = i64::try_from(gained.saturating_sub(note.whole.len())).unwrap_or(i64::MAX);
+        self.ledger.grow(gained)?;
+        Ok(File { new, shown_in })
+    }
+}
+
+/// The refusal of a file that is read in the next round, which this round does not see.
+fn not_read() -> Refusal {
+    Refusal::temporary(Reason::FileNotReadable, "the file was not read yet")
+}
+
+fn essence_of(note: &EudoraNote, octets: &[u8]) -> &'static str {
+    let sniffed = || picture::sniff(octets).map(|kind| kind.essence);
+    let is_text = memchr::memchr(0, octets).is_none();
+    note.essence()
+        .filter(|essence| is_text || !essence.starts_with("text/"))
+        .or_else(sniffed)
+        .unwrap_or(OCTETS)
+}
+
+fn holds_from(text: &[u8]) -> bool {
+    text.starts_with(b"From ") || memchr::memmem::find(text, b"\nFrom ").is_some()
+}
+
+/// Those of the Mac become LF. None if there are several kinds, or NUL.
+fn lines_of(octets: &[u8]) -> Option<Vec<u8>> {
+    let count = |octet| memchr::memchr_iter(octet, octets).count();
+    let (cr, lf) = (count(b'\r'), count(b'\n'));
+    let both = memchr::memmem::find_iter(octets, b"\r\n").count();
+    let is_text = memchr::memchr(0, octets).is_none();
+    match (cr, lf) {
+        _ if !is_text => None,
+        (0, _) => Some(octets.to_vec()),
+        (_, 0) => {
+            let to_lf = |&it| if it == b'\r' { b'\n' } else { it };
+            Some(octets.iter().map(to_lf).collect())
+        }
+        _ if cr == both && lf == both => Some(octets.to_vec()),
+        _ => None,
+    }
+}
+
+fn links(flattened: &Flattened<'_>) -> Referred {
+    let notes = flattened.notes();
+    let hashes = notes.flat_map(|note| [note.hashes.0, note.hashes.1]);
+    let wanted: HashSet<u32> = hashes.collect();
+    let mut links = HashMap::new();
+    let is_html = |(_, text): &(usize, &EudoraText)| text.wrapper == Some(Wrapper::Html);
+    for (text, html) in flattened.texts().filter(is_html) {
+        let document = html.span.of(flattened.message);
+        for link in locate_in(document, Syntax::Html).links.iter() {
+            let url = link.decoded(document);
+            let is_id = starts_like(&url, b"cid:");
+            let text_of: Cow<'_, [u8]> = match is_id {
+                true => percent_decode(url.get(4..).unwrap_or_default()).into(),
+                false => url,
+            };
+            let hash = hash(&text_of);
+            if !wanted.contains(&hash) {
+                continue;
+            }
+            let content_id = match is_id {
+                true => token(&text_of, b"<>()\"\\,;:").map(Ok),
+                false => token(&text_of, b"<>\"").map(Err),
+            };
+            if let Some(content_id) = content_id {
+                links.entry(hash).or_insert((text, content_id));
+            }
+        }
+    }
+    links
+}
+
+fn take(links: &mut Referred, (content_id, location): (u32, u32)) -> Option<Link> {
+    let is = |hash: u32, by_id: bool| {
+        let link = links.get(&hash).filter(|_| hash > 1);
+        link.is_some_and(|(_, content_id)| content_id.is_ok() == by_id)
+    };
+    let hash = match is(content_id, true) {
+        true => content_id,
+        false => Some(location).filter(|&hash| is(hash, false))?,
+    };
+    links.remove(&hash)
+}
+
+fn need(named: &EudoraName) -> Need {
+    let (folder, name) = named.clone();
+    Need::Neighbour(Neighbour::Eudora { folder, name })
+}

@@ -1,0 +1,167 @@
+//! Files that clouds keep: what a cloud says instead of giving one, and whom to ask next.
+
+use mail_parser::DateTime;
+use memchr::memmem;
+
+use super::context::Context;
+use super::needs::Found;
+use super::obtained::Obtained;
+use super::session::Session;
+use crate::engine::plan::{Item, Step, question};
+use crate::engine::{Content, Need};
+use crate::external_body::{ExternalBody, Form};
+use crate::link::url::Reference;
+use crate::mime::date;
+use crate::mime::media_type::is_page;
+use crate::report::{Reason, Refusal, Retry};
+use crate::span::starts_like;
+
+/// What a page says stands at its start.
+const LONGEST: usize = 256 << 10;
+
+const SIGN_IN: [&str; 7] = [
+    "accounts.google.com",
+    "login.microsoftonline.com",
+    "login.microsoft.com",
+    "login.live.com",
+    "account.box.com",
+    "idmsa.apple.com",
+    "appleid.apple.com",
+];
+
+/// In lower case: the reason is that of the first that is found.
+const SAID: [(Reason, &str); 11] = [
+    (Reason::ScanPage, "virus scan warning"),
+    (Reason::ScanPage, "id=\"uc-download-link\""),
+    (Reason::ScanPage, "id=\"download-form\""),
+    (Reason::SignIn, "type=\"password\""),
+    (Reason::SignIn, "accounts.google.com/servicelogin"),
+    (Reason::SignIn, "login.microsoftonline.com/common"),
+    (Reason::SignIn, "<title>sign in"),
+    (Reason::Expired, "has expired"),
+    (Reason::Expired, "link expired"),
+    (Reason::Expired, "no longer available"),
+    (Reason::Expired, "been deleted"),
+];
+
+fn judge_page(body: &ExternalBody<'_>, answer: &Content) -> Result<(), Refusal> {
+    let octets = answer.bytes();
+    let start = octets.get(..octets.len().min(LONGEST)).unwrap_or_default();
+    let essence = answer.essence();
+    let is_html = match essence.as_deref() {
+        Some(essence) => is_page(essence),
+        // A resolver does not say what it gives.
+        None => is_markup(start),
+    };
+    if !is_html {
+        return Ok(());
+    }
+    let host = Reference::split(&answer.origin.url)
+        .site()
+        .map(|site| site.host);
+    let is_gate = host.is_some_and(|host| SIGN_IN.contains(&&*host.to_ascii_lowercase()));
+    let text = start.to_ascii_lowercase();
+    let is_said = |(_, words): &&(Reason, &str)| memmem::find(&text, words.as_bytes()).is_some();
+    let said = SAID.iter().find(is_said);
+    let is_promised = body.file_name.as_deref().is_some_and(is_page_name);
+    let reason = match said.map_or(Reason::WebPage, |(reason, _)| *reason) {
+        _ if is_gate => Reason::SignIn,
+        // A page that was sent may say anything else.
+        Reason::WebPage | Reason::Expired if is_promised => return Ok(()),
+        reason => reason,
+    };
+    Err(Refusal::lasting(reason, reason.meaning()))
+}
+
+fn is_page_name(name: &str) -> bool {
+    let extension = name.rsplit('.').next().unwrap_or_default();
+    let mut pages = ["htm", "html", "xhtml"].iter();
+    pages.any(|it| extension.eq_ignore_ascii_case(it))
+}
+
+fn is_markup(start: &[u8]) -> bool {
+    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    let start = start.trim_ascii_start();
+    starts_like(start, b"<!doctype html") || starts_like(start, b"<html")
+}
+
+fn is_hosted(body: &ExternalBody<'_>) -> bool {
+    matches!(body.form, Form::Hosted(_) | Form::Sympa)
+}
+
+fn judged(context: &Context, body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
+    let hosted = body.hosted.as_ref();
+    let expires = hosted.and_then(|hosted| hosted.expires.as_deref());
+    let is_answer = matches!(
+        refusal.reason,
+        Reason::HttpStatus | Reason::WebPage | Reason::SignIn
+    );
+    match expires.filter(|_| is_answer && refusal.retry == Retry::Never) {
+        Some(expires) if time_of(expires).is_some_and(|time| context.is_past(time)) => Refusal {
+            reason: Reason::Expired,
+            detail: (refusal.detail).then(format!(
+                "; according to the mail, the link expired on {expires}"
+            )),
+            ..refusal
+        },
+        _ => refusal,
+    }
+}
+
+fn time_of(text: &str) -> Option<i64> {
+    let time = DateTime::parse_rfc3339(text).map(|time| time.to_timestamp());
+    time.or_else(|| date::seconds(text.as_bytes()))
+}
+
+impl Session<'_> {
+    /// A later look at the message may see a reference in the content.
+    pub(super) fn may_refer(&self, obtained: &Obtained) -> bool {
+        self.settings.prefilter.notes(obtained.content.bytes())
+    }
+
+    pub(super) fn resolve(&mut self, items: &[&Item<'_>]) {
+        let policy = self.policy();
+        if policy.resolver.is_empty() {
+            return;
+        }
+        let missing = items.iter().filter(|item| self.settled(item).is_err());
+        let questions = missing.filter_map(|item| question(policy, &item.body));
+        let questions: Vec<Need> = questions.collect();
+        self.ask(questions);
+    }
+
+    fn settled(&self, item: &Item<'_>) -> Result<(), Refusal> {
+        let Step::Retrieve(need) = &item.step else {
+            return Ok(());
+        };
+        match self.retrieved.get(need) {
+            Some(Err(refusal)) => Err(refusal.clone()),
+            Some(Ok(Some(answer))) if is_hosted(&item.body) => judge_page(&item.body, answer),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn answered(&mut self, item: &Item<'_>, need: &Need) -> Option<Found<Content>> {
+        let answered = self.retrieved.get(need).cloned();
+        if !is_hosted(&item.body) {
+            return answered;
+        }
+        let Err(refusal) = self.settled(item) else {
+            return answered;
+        };
+        let question = question(self.policy(), &item.body);
+        let Some(question) = question.filter(|question| question != need) else {
+            return Some(Err(judged(self.context, &item.body, refusal)));
+        };
+        self.ask([question.clone()]);
+        Some(match self.retrieved.get(&question) {
+            Some(Ok(Some(answer))) => judge_page(&item.body, answer).map(|()| Some(answer.clone())),
+            Some(Ok(None)) => Ok(None),
+            Some(Err(other)) => Err(Refusal {
+                detail: refusal.detail.then("; ").then(other.detail.clone()),
+                ..other.clone()
+            }),
+            None => Err(judged(self.context, &item.body, refusal)),
+        })
+    }
+}

@@ -1,0 +1,317 @@
+//! Getting the content of one reference, and the checks it has to pass (RFC 2017 §3.1, RFC 1864).
+
+use std::rc::Rc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::context::Context;
+use crate::engine::Content;
+use crate::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
+use crate::link::data::{DataUrl, DataUrlError};
+use crate::mime::date;
+use crate::mime::media_type::DEFAULT_TYPE;
+use crate::mime::media_type::is_page;
+use crate::mime::transfer::canonical_text;
+use crate::mime::{Limit, MediaType, PartId, PartKind, TransferEncoding, Tree};
+use crate::policy::{Policy, Scheme};
+use crate::report::{Kind, Outcome, Reason, Refusal, Row};
+
+pub(super) const OCTETS: &str = "application/octet-stream";
+
+#[derive(Clone, Debug)]
+pub(super) struct Obtained {
+    pub(super) source_type: Option<String>,
+    /// The declared type, else the source's, else a default.
+    pub(super) essence: String,
+    pub(super) parameters: Rc<[(String, String)]>,
+    pub(super) content: Content,
+    pub(super) location: Option<String>,
+    pub(super) source_field: Option<Rc<[u8]>>,
+    /// Things worth telling that stop nothing.
+    pub(super) notes: Vec<String>,
+}
+
+impl Obtained {
+    pub(super) fn of(essence: impl Into<String>, content: Content) -> Self {
+        Self {
+            source_type: None,
+            essence: essence.into(),
+            parameters: Rc::default(),
+            content,
+            location: None,
+            source_field: None,
+            notes: Vec::new(),
+        }
+    }
+
+    pub(super) fn describe(&self, row: &mut Row) {
+        row.outcome = match row.kind {
+            Kind::Attachment => Outcome::Restored,
+            _ => Outcome::Expanded,
+        };
+        row.reason = None;
+        row.detail = format!("{} bytes of {}", self.content.len(), self.essence).into();
+        if let Some(location) = &self.location {
+            row.detail.push(format!(" from {location}"));
+        }
+        self.content.describe(row);
+        for note in &self.notes {
+            row.remark(note);
+        }
+        row.media_type = Some(self.essence.clone());
+        row.bytes = Some(self.content.len() as u64);
+    }
+}
+
+pub(super) fn not_decoded(error: DataUrlError) -> Refusal {
+    let reason = match error {
+        DataUrlError::TooLarge { .. } => Reason::TooLarge,
+        _ => Reason::BadDataUrl,
+    };
+    Refusal::lasting(reason, error.to_string())
+}
+
+pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtained, Refusal> {
+    let Ok(Referent::Data(url)) = &body.target else {
+        return Err(Refusal::lasting(Reason::BadDataUrl, "not a data: URL"));
+    };
+    let url = DataUrl::parse(url).map_err(not_decoded)?;
+    let media_type = url.media_type();
+    let octets = url.decode(policy.limits.body).map_err(not_decoded)?;
+    let source_type = media_type.declared_essence().map(str::to_owned);
+    let parameters = media_type.parameters.as_slice();
+    // The default `charset=US-ASCII` of a `data:` URL says nothing about content whose type the phantom declares.
+    let is_default = source_type.is_none()
+        && body.declared.is_some()
+        && matches!(parameters, [(name, value)] if name == "charset" && value == "US-ASCII");
+    let parameters = if is_default { &[] } else { parameters };
+    let octets = Content::of_message(octets);
+    Ok(Obtained {
+        parameters: parameters.into(),
+        source_type,
+        ..Obtained::of(media_type.essence.as_str(), octets)
+    })
+}
+
+pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Content, Refusal> {
+    let source = tree.part(part);
+    let refuse = |reason, what| {
+        let detail = format!("part {} {what}", tree.number(part));
+        Err(Refusal::lasting(reason, detail))
+    };
+    if source.content == PartKind::Opaque(Limit::HeaderTooLarge) {
+        return refuse(Reason::HeaderTooLarge, "has too large a header");
+    }
+    let is_encoded = matches!(
+        source.encoding,
+        TransferEncoding::Base64 | TransferEncoding::Binary
+    );
+    match source.encoding.decode(source.body.of(tree.original)) {
+        // Line ends of text are the transport's until it is encoded (RFC 2045 §6.5), not those of this machine.
+        Some(octets) if source.essence.starts_with("text/") && !is_encoded => {
+            Ok(Content::of_message(canonical_text(&octets).into_owned()))
+        }
+        Some(octets) => Ok(Content::of_message(octets.into_owned())),
+        None => refuse(Reason::UndecodableBody, "cannot be decoded"),
+    }
+}
+
+pub(super) fn copy(tree: &Tree<'_>, part: PartId, octets: Content) -> Obtained {
+    let source = tree.part(part);
+    let field = tree.value(part, "Content-Type");
+    let parameters = field.map(|value| all_parameters(&MediaType::parse(value)));
+    Obtained {
+        source_type: field.map(|_| source.essence.clone()),
+        parameters: parameters.unwrap_or_default().into(),
+        ..Obtained::of(source.essence.as_str(), octets)
+    }
+}
+
+fn is_described(encoding: TransferEncoding) -> bool {
+    encoding.is_encoded() && encoding != TransferEncoding::Unknown
+}
+
+pub(super) fn is_decoded(body: &ExternalBody<'_>, encoding: TransferEncoding) -> bool {
+    is_described(encoding) && body.describes_stored_octets()
+}
+
+pub(super) fn take(
+    body: &ExternalBody<'_>,
+    source: &Content,
+    encoding: TransferEncoding,
+    location: &str,
+) -> Result<Obtained, Refusal> {
+    let mut notes = Vec::new();
+    let content = if is_decoded(body, encoding) {
+        // RFC 2046 §5.2.3: the phantom header describes the body as it is to be had there.
+        let decoded = encoding.decode(source.bytes()).ok_or_else(|| {
+            let encoding = encoding.as_str();
+            let detail =
+                format!("the mail declares that the content is encoded in {encoding}, but the retrieved content is not");
+            Refusal::lasting(Reason::UndecodableBody, detail)
+        })?;
+        source.clone().with_bytes(decoded.into_owned())
+    } else {
+        if is_described(encoding) && body.form == Form::ExternalBody {
+            notes.push(format!(
+                "the Content-Transfer-Encoding {} in the external-body part was ignored, because content from a URL is not encoded",
+                encoding.as_str()
+            ));
+        }
+        source.clone()
+    };
+    let named = source.media_type.as_deref();
+    let named = named.filter(|value| names_a_type(value));
+    let media_type = named.map(|value| MediaType::parse(value.as_bytes()));
+    let has_server = |url: &str| Scheme::of_url(url).is_some_and(Scheme::has_server);
+    let essence = media_type.as_ref().map(|named| named.essence.to_string());
+    let parameters = media_type.as_ref().map(all_parameters);
+    let named = essence.as_deref().unwrap_or(OCTETS);
+    let obtained = Obtained::of(named, content);
+    Ok(Obtained {
+        source_type: essence,
+        parameters: parameters.unwrap_or_default().into(),
+        location: (has_server(&source.origin.url) && has_server(location))
+            .then(|| location.to_owned()),
+        notes,
+        ..obtained
+    })
+}
+
+/// An empty or broken Content-Type from a server names nothing, and is not text/plain.
+fn names_a_type(value: &str) -> bool {
+    let essence = value.split(';').next().unwrap_or_default();
+    let is_whole = |(main, sub): (&str, &str)| !main.trim().is_empty() && !sub.trim().is_empty();
+    essence.split_once('/').is_some_and(is_whole)
+}
+
+fn all_parameters(media_type: &MediaType<'_>) -> Vec<(String, String)> {
+    media_type.decoded_parameters(32)
+}
+
+pub(super) fn admit(
+    mut obtained: Obtained,
+    body: &ExternalBody<'_>,
+    policy: &Policy,
+    context: &Context,
+) -> Result<Obtained, Refusal> {
+    policy.judge_size(obtained.content.len() as u64)?;
+    if let Some(note) = body.note() {
+        return admit_noted(obtained, body, note);
+    }
+    if let Some(source_type) = &obtained.source_type {
+        policy.judge_type(source_type)?;
+    }
+    if !policy.accept_mismatch && is_page_instead(&obtained, body) {
+        let detail = "the server returned a web page instead of the file";
+        return Err(Refusal::lasting(Reason::TypeMismatch, detail));
+    }
+    if let Some(declared) = &body.declared {
+        if let Some(source_type) = &obtained.source_type {
+            let agree = source_type.eq_ignore_ascii_case(&declared.essence)
+                || source_type == OCTETS
+                || declared.essence == OCTETS;
+            if !agree && !policy.accept_mismatch {
+                let declared = &declared.essence;
+                let detail =
+                    format!("the mail declares {declared}, but the content is {source_type}");
+                return Err(Refusal::lasting(Reason::TypeMismatch, detail));
+            }
+        }
+        obtained.essence = declared.essence.to_string();
+    }
+    policy.judge_type(&obtained.essence)?;
+    if let Some(value) = &body.content_md5 {
+        judge_digest(value, &obtained)?;
+    }
+    if let Some(note) = other_charset(body, &obtained) {
+        obtained.notes.push(note);
+    }
+    let is_other = |size: &u64| *size != obtained.content.len() as u64;
+    if let Some(size) = body.size.filter(is_other) {
+        let who = match body.hosted {
+            Some(_) => "the mail declares",
+            None => "the size parameter is",
+        };
+        obtained.notes.push(format!(
+            "{who} {}, but the content has {} bytes",
+            size_in_words(size),
+            obtained.content.len()
+        ));
+    }
+    let is_expired = |date: &&str| {
+        date::seconds(date.as_bytes()).is_some_and(|seconds| context.is_past(seconds))
+    };
+    if let Some(date) = body.expiration.as_deref().filter(is_expired) {
+        obtained.notes.push(format!(
+            "the content expired on {} (expiration parameter)",
+            date.trim()
+        ));
+    }
+    if obtained.essence.is_empty() {
+        obtained.essence = DEFAULT_TYPE.to_owned();
+    }
+    Ok(obtained)
+}
+
+/// The hash decides, whatever else is said of the content.
+fn admit_noted(
+    mut obtained: Obtained,
+    body: &ExternalBody<'_>,
+    note: &Note,
+) -> Result<Obtained, Refusal> {
+    let (wanted, found) = (&note.sha256, obtained.content.sha256());
+    if found != wanted {
+        let detail = format!(
+            "the SHA-256 of the detached attachment was {wanted}, but the SHA-256 of this content is {found}"
+        );
+        return Err(Refusal::lasting(Reason::DigestMismatch, detail));
+    }
+    let declared = body.declared.as_ref().map(|declared| &declared.essence);
+    obtained.essence = declared.map_or_else(|| DEFAULT_TYPE.to_owned(), ToString::to_string);
+    obtained.location = None;
+    Ok(obtained)
+}
+
+/// The sender's charset holds.
+fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String> {
+    let declared = body.declared.as_ref()?.parameter("charset")?;
+    let declared = String::from_utf8_lossy(&declared);
+    let mut parameters = obtained.parameters.iter();
+    let (_, named) = parameters.find(|(name, _)| name == "charset")?;
+    let same = declared.trim().eq_ignore_ascii_case(named.trim());
+    (!same).then(|| {
+        format!(
+            "the server declares the charset {named}; the charset of the mail, {declared}, was kept"
+        )
+    })
+}
+
+/// Here application/octet-stream, which all such parts have, agrees with less than elsewhere: the link would be lost.
+fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
+    let declared = body.declared.as_ref();
+    body.form == Form::CloudFile
+        && is_page(&obtained.essence)
+        && !declared.is_some_and(|declared| is_page(&declared.essence))
+}
+
+/// RFC 1864 §2: over the octets; of text over the CRLF form, too, where many writers hash the octets.
+fn judge_digest(value: &[u8], obtained: &Obtained) -> Result<(), Refusal> {
+    let refuse = |detail: String| Err(Refusal::lasting(Reason::DigestMismatch, detail));
+    let mut trimmed = value.to_vec();
+    trimmed.retain(|byte| !byte.is_ascii_whitespace());
+    let Ok(wanted) = STANDARD.decode(&trimmed) else {
+        return refuse("the Content-MD5 field does not contain base64".to_owned());
+    };
+    let same = |digest: &[u8; 16]| digest.as_slice() == wanted.as_slice();
+    let is_text = obtained.essence.starts_with("text/");
+    if same(obtained.content.md5()) || (is_text && same(obtained.content.canonical_md5())) {
+        return Ok(());
+    }
+    refuse(format!(
+        "the Content-MD5 field is {}, but the MD5 of the content is {}",
+        String::from_utf8_lossy(&trimmed),
+        STANDARD.encode(obtained.content.md5())
+    ))
+}

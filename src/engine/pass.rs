@@ -1,0 +1,428 @@
+//! One pass over one entity: scan, plan, get contents, make edits; and the same for what was put in. Content that is
+//! itself a message or a multipart is looked at before it is put in, one level deeper.
+
+mod attached;
+mod nested;
+mod restored;
+mod scrubbed;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::obtained::Obtained;
+use super::part_edits::{PartEdits, removal};
+use super::retrieve::Contents;
+use super::scrubbed::{NewPart, Text};
+use super::session::Session;
+use super::stored::by_hash;
+use super::substitute::Substitute;
+use crate::edit::{Edit, Edits, Group};
+use crate::engine::plan::{self, Bases, Item, Plan, Step};
+use crate::external_body::{Claim, Follow, Form, Reading, Referent};
+use crate::lengths::{Lengths, corrected};
+use crate::link::base::Base;
+use crate::mime::media_type::is_composite;
+use crate::mime::{self, PartId, ScanLimits, Tree};
+use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row, Setting};
+
+#[derive(Default)]
+pub(super) struct Place {
+    prefix: String,
+    limits: ScanLimits,
+    level: usize,
+    base: Option<Rc<Base>>,
+    trail: Vec<String>,
+    /// Nothing in the message will say where it came from: it stands for a note.
+    is_scrubbed: bool,
+    /// Octets of the contents around it, which are held while it is looked at.
+    held: usize,
+}
+
+impl Place {
+    pub(super) fn message(limits: ScanLimits, level: usize) -> Self {
+        Self {
+            limits,
+            level,
+            ..Self::default()
+        }
+    }
+
+    fn number(&self, inside: &str) -> String {
+        match (self.prefix.as_str(), inside) {
+            ("", number) | (number, "") => number.to_owned(),
+            (prefix, number) => format!("{prefix}.{number}"),
+        }
+    }
+}
+
+#[derive(Default)]
+pub(super) struct Pass {
+    pub(super) edits: Edits,
+    pub(super) report: Report,
+    /// Something is left, or was not even seen, that a change elsewhere may help.
+    pub(super) waits: bool,
+    pub(super) temporary: Option<Detail>,
+}
+
+pub(super) enum Stop {
+    Left(Refusal),
+    /// A reference leads back to this URL, and no second run would see it: the one that led into the circle is left.
+    Circle(String),
+    /// The round lacks content.
+    Needs,
+}
+
+impl From<Refusal> for Stop {
+    fn from(refusal: Refusal) -> Self {
+        Self::Left(refusal)
+    }
+}
+
+impl Pass {
+    pub(super) fn add(&mut self, behind: Self) {
+        self.report.rows.extend(behind.report.rows);
+        self.report.notes.extend(behind.report.notes);
+        self.temporary = self.temporary.take().or(behind.temporary);
+        self.waits |= behind.waits;
+    }
+}
+
+type Put = (Change, Pass);
+
+enum Change {
+    Edits(Group),
+    /// A part comes into a text in place of a note, or into a message as an attachment, together with all others.
+    Filled(PartId, NewPart),
+}
+
+type Filled = Vec<(NewPart, Range<usize>)>;
+
+impl Change {
+    fn growth(&self) -> i64 {
+        match self {
+            Self::Edits(group) => group.iter().map(Edit::growth).sum(),
+            Self::Filled(_, new) => new.growth,
+        }
+    }
+}
+
+impl Session<'_> {
+    pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Stop> {
+        let tree = mime::scan(entity, &place.limits);
+        let room = self.ledger.room_for_urls();
+        let policy = self.policy();
+        let told = policy.reading_to_tell();
+        let is_told = |form: &Follow| told.forms.contains(*form);
+        let reading = match place.prefix.is_empty() {
+            true => Reading {
+                beside: self.context.form_beside().filter(is_told),
+                ..told
+            },
+            // Content that is put in never lay beside the mailbox, and notes are those of the mail itself.
+            false => Reading {
+                beside: None,
+                forms: told.forms.without_notes(),
+                ..told
+            },
+        };
+        let base = place.base.clone();
+        let mut plan = Plan::of_references(&tree, policy, &reading, base, room);
+        // One base may make the URLs of ten thousand parts long: that was bounded, and is counted.
+        self.ledger.spend(plan.held);
+        self.ledger.hold_urls(plan.held);
+        if self.settings.detached_only {
+            let is_ours = |item: &Item<'_>| item.body.claim != Claim::None;
+            plan.references.retain(is_ours);
+            // Nothing of what was detached has a rival.
+            plan.rivals.clear();
+        }
+        if self.settings.store {
+            plan.references.iter_mut().for_each(by_hash);
+        }
+        let rivals = plan.rivals.iter();
+        let in_group: HashMap<usize, &[usize]> = rivals
+            .flat_map(|members| members.iter().map(|&index| (index, members.as_slice())))
+            .collect();
+        // Of rivals the first one is asked for ahead, beside all that have none.
+        let is_first = |(index, _): &(usize, &Item<'_>)| {
+            let members = in_group.get(index);
+            members.is_none_or(|members| members.first() == Some(index))
+        };
+        let first = plan.references.iter().enumerate().filter(is_first);
+        let first: Vec<&Item<'_>> = first.map(|(_, item)| item).collect();
+        self.read_beside(&first);
+        if !self.is_stopped() {
+            self.retrieve(&first);
+        }
+        if !self.is_stopped() {
+            self.resolve(&first);
+        }
+        if self.is_stopped() {
+            return Err(Stop::Needs);
+        }
+        let mut pending = Pending {
+            session: self,
+            tree: &tree,
+            plan: &plan,
+            place,
+            contents: Contents::new(&tree, &plan),
+            bases: Bases::within(place.base.clone()),
+            pass: Pass::default(),
+            edits: PartEdits::new(&tree),
+            lengths: Lengths::Reversible,
+            removed_to: 0,
+            texts: BTreeMap::new(),
+            filled: BTreeMap::new(),
+        };
+        pending.pass.waits = plan::opaque_parts(&tree).next().is_some();
+        let mut decided: HashSet<usize> = HashSet::new();
+        let mut indexes = 0..plan.references.len();
+        let done = indexes.try_for_each(|index| {
+            if decided.contains(&index) {
+                return Ok(());
+            }
+            let alone = [index];
+            let members = in_group.get(&index).copied().unwrap_or(&alone);
+            decided.extend(members);
+            pending.decide(members)
+        });
+        let pass = done.map(|()| pending.finish());
+        self.ledger.release_urls(plan.held);
+        pass
+    }
+}
+
+struct Pending<'p, 's> {
+    session: &'p mut Session<'s>,
+    tree: &'p Tree<'p>,
+    plan: &'p Plan<'p>,
+    place: &'p Place,
+    contents: Contents<'p>,
+    bases: Bases,
+    pass: Pass,
+    edits: PartEdits<'p>,
+    /// A restored part has the octets that it had, and so the lengths of the bodies around it are the old ones.
+    lengths: Lengths,
+    removed_to: usize,
+    texts: BTreeMap<PartId, Text>,
+    filled: BTreeMap<PartId, Filled>,
+}
+
+impl Pending<'_, '_> {
+    /// Items that offer one object, in the order in which they are tried; mostly there is one.
+    fn decide(&mut self, members: &[usize]) -> Result<(), Stop> {
+        let references = &self.plan.references;
+        let items = members.iter();
+        let items = items.filter_map(|&index| Some((index, references.get(index)?)));
+        let mut refusals = Vec::new();
+        for (index, item) in items.clone() {
+            let done = match self.attempt(index, item) {
+                Ok(Some((change, told))) => self.put(item, change, told),
+                Ok(None) => {
+                    let row = self.row(item);
+                    self.pass.report.rows.push(row);
+                    Ok(())
+                }
+                Err(Stop::Left(refusal)) => Err(refusal),
+                Err(stop @ (Stop::Circle(_) | Stop::Needs)) => return Err(stop),
+            };
+            match done {
+                Ok(()) => {
+                    for (_, other) in items.filter(|(other, _)| *other != index) {
+                        self.remove(other, item);
+                    }
+                    return Ok(());
+                }
+                Err(refusal) => refusals.push((item, refusal)),
+            }
+        }
+        for (item, refusal) in refusals {
+            self.leave(item, refusal);
+        }
+        Ok(())
+    }
+
+    fn attempt(&mut self, index: usize, item: &Item<'_>) -> Result<Option<Put>, Stop> {
+        self.session.ledger.in_time()?;
+        let obtained = self.contents.of(self.session, index);
+        if self.session.is_stopped() {
+            return Err(Stop::Needs);
+        }
+        let Some(obtained) = obtained? else {
+            return Ok(None);
+        };
+        let before = self.session.ledger.gained();
+        let put = self.substitute(item, obtained);
+        self.session.ledger.restore_gained(before);
+        let put = put?;
+        self.session.ledger.grow(put.0.growth())?;
+        Ok(Some(put))
+    }
+
+    fn substitute(&mut self, item: &Item<'_>, obtained: Obtained) -> Result<Put, Stop> {
+        if let Some(note) = item.body.note() {
+            return Ok(self.exactly(item, note, &obtained)?);
+        }
+        if let Some(scrubbed) = &item.body.scrubbed {
+            return self.scrubbed(item, scrubbed, obtained);
+        }
+        if matches!(item.body.form, Form::Hosted(_)) {
+            return Ok(self.attached(item, obtained)?);
+        }
+        if item.body.form == Form::Apple {
+            return Ok(self.refilled(item, obtained)?);
+        }
+        let mut told = self.told(item, &obtained);
+        // With `--follow shortcuts` such a file is a reference.
+        let is_shortcut = obtained.essence.ends_with("internet-shortcut");
+        told.waits =
+            self.session.may_refer(&obtained) || is_shortcut && !is_composite(&obtained.essence);
+        let part = self.tree.part(item.body.part);
+        // Content that cannot fit is not encoded in vain; content that is encoded in vain again and again is counted.
+        let octets = obtained.content.len();
+        // Text, and what is composite, may go in another encoding than base64.
+        let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);
+        let is_exact = item.body.form == Form::ExternalBody && !is_readable;
+        let least = obtained.content.least_body(is_exact) as i64 - part.span.len() as i64;
+        self.session.ledger.would_fit(least)?;
+        self.session.ledger.work(octets)?;
+        let mut substitute = Substitute::prepare(self.tree, &item.body, obtained)?;
+        let mut body = None;
+        if substitute.is_composite() {
+            let (whole, inside) = self.composite(item, &mut substitute)?;
+            told.add(inside);
+            body = Some(whole);
+        }
+        Ok((Change::Edits(substitute.finish(body)?), told))
+    }
+
+    fn told(&self, item: &Item<'_>, obtained: &Obtained) -> Pass {
+        let mut told = Pass::default();
+        let mut row = self.row(item);
+        match self.session.is_forecast() {
+            true => obtained.content.describe_source(&mut row),
+            false => obtained.describe(&mut row),
+        }
+        let notes = obtained.notes.iter();
+        let notes = notes.map(|note| format!("part {}: {note}", row.part));
+        told.report.notes.extend(notes);
+        told.report.rows.push(row);
+        told
+    }
+
+    fn row(&self, item: &Item<'_>) -> Row {
+        Row {
+            part: self.place.number(&item.number),
+            ..item.row(self.session.context.name())
+        }
+    }
+
+    fn put(&mut self, item: &Item<'_>, change: Change, told: Pass) -> Result<(), Refusal> {
+        let growth = change.growth();
+        match change {
+            Change::Filled(part, new) => {
+                let start = self.pass.report.rows.len();
+                let rows = start..start + told.report.rows.len();
+                self.filled.entry(part).or_default().push((new, rows));
+            }
+            Change::Edits(group) => {
+                if let Err(refusal) = self.edits.change(group, []) {
+                    self.session.ledger.lose(growth);
+                    return Err(refusal);
+                }
+                if item.body.note().is_none() {
+                    self.lengths = Lengths::Corrected;
+                }
+            }
+        }
+        self.pass.add(told);
+        Ok(())
+    }
+
+    fn leave(&mut self, item: &Item<'_>, refusal: Refusal) {
+        let mut row = self.row(item);
+        // A part that comes in elsewhere may be the one that is meant.
+        self.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
+            && !refusal.reason.is_bound();
+        if refusal.retry == Retry::Later {
+            let detail = row.waiting_for(&refusal.detail);
+            self.pass.temporary.get_or_insert(detail);
+        }
+        if let Step::Retrieve(need) = &item.step
+            && let Some(Ok(Some(answer))) = self.session.retrieved.get(need)
+        {
+            answer.describe_source(&mut row);
+        }
+        row.tell_refusal(refusal);
+        item.tell_claim(&mut row);
+        self.pass.report.rows.push(row);
+    }
+
+    fn remove(&mut self, item: &Item<'_>, winner: &Item<'_>) {
+        let mut row = self.row(item);
+        let number = self.place.number(&winner.number);
+        row.outcome = Outcome::Rewritten;
+        row.reason = Some(Reason::RivalExpanded);
+        if self.session.is_forecast() {
+            row.detail = format!(
+                "this part would be removed, because part {number} offers the same content"
+            )
+            .into();
+        } else {
+            let removal = removal(self.tree, item.body.part, self.removed_to);
+            let detail = format!(
+                "this part was removed, because part {number} offered the same content and was used"
+            );
+            row.detail = detail.into();
+            match self.edits.change(vec![Edit::remove(removal)], []) {
+                Ok(()) => {
+                    self.removed_to = removal.end;
+                    self.lengths = Lengths::Corrected;
+                }
+                Err(refusal) => row.tell_refusal(refusal),
+            }
+        }
+        self.pass.report.rows.push(row);
+    }
+
+    fn finish(mut self) -> Pass {
+        self.put_filled();
+        let mut edits = std::mem::take(&mut self.edits.edits);
+        let is_restored = |row: &Row| row.outcome == Outcome::Restored;
+        if self.place.prefix.is_empty() && self.pass.report.rows.iter().any(is_restored) {
+            edits = self.relisted(edits);
+        }
+        let (tree, limits) = (self.tree, &self.place.limits);
+        self.pass.edits = corrected(tree, edits, self.lengths, limits).0;
+        self.tell_unseen();
+        self.pass
+    }
+
+    /// A part that a bound kept from being looked into may hold references: it counts as one that is left.
+    fn tell_unseen(&mut self) {
+        let references = self.plan.references.iter();
+        let known: HashSet<PartId> = references.map(|item| item.body.part).collect();
+        for (part, span, refusal) in plan::opaque_parts(self.tree) {
+            let octets = span.of(self.tree.original);
+            if known.contains(&part) || !self.session.settings.prefilter.external_bodies(octets) {
+                continue;
+            }
+            let number = self.place.number(&self.tree.number(part));
+            let mut row = Row::new(
+                self.session.context.name(),
+                number,
+                Kind::ExternalBody,
+                Outcome::Left,
+            );
+            row.bytes = Some(span.len() as u64);
+            row.tell_refusal(refusal);
+            self.pass.report.rows.push(row);
+        }
+    }
+}
+
+fn too_deep() -> Refusal {
+    let detail = Detail::from("the part would be nested more deeply than ").naming(Setting::Depth);
+    Refusal::lasting(Reason::TooDeep, detail)
+}

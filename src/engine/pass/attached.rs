@@ -1,0 +1,88 @@
+//! Files that become attachments of a mail: parts at the end of its multipart/mixed, or of one that is made. The
+//! document that showed a link to them stays, octet for octet.
+
+use super::{Change, Filled, Pending, Put};
+use crate::edit::Group;
+use crate::engine::obtained::Obtained;
+use crate::engine::plan::Item;
+use crate::engine::scrubbed::Stored;
+use crate::engine::wrapped;
+use crate::mime::transfer::{base64_length, encode_base64};
+use crate::mime::{PartId, PartKind, media_type};
+use crate::report::{Reason, Refusal};
+
+const WRAPPING: usize = 400;
+
+const BOUNDARY_LINE: usize = 80;
+
+impl Pending<'_, '_> {
+    pub(super) fn attached(&mut self, item: &Item<'_>, obtained: Obtained) -> Result<Put, Refusal> {
+        let message = self.tree.message_of(item.body.part);
+        let octets = obtained.content.len();
+        let length = base64_length(octets, self.tree.newline) as i64;
+        self.session.ledger.would_fit(length)?;
+        self.session.ledger.work(octets)?;
+        let is_first = !self.filled.contains_key(&message);
+        let overhead = match self.boundary_of(message)? {
+            Some(boundary) => boundary.len() + 8,
+            None if is_first => WRAPPING,
+            None => BOUNDARY_LINE,
+        };
+        let attached = self.filled.iter();
+        let attached = attached.filter(|(part, _)| !self.texts.contains_key(part));
+        let made: usize = attached.map(|(_, parts)| parts.len() + 1).sum();
+        let most = self.place.limits.parts;
+        if self.tree.ids().count() + made + 1 >= most {
+            return Err(super::scrubbed::too_many_parts(most));
+        }
+        let is_reference = obtained.essence.ends_with("internet-shortcut");
+        let stored = Stored::hosted(&item.body, obtained);
+        let mut told = self.told(item, &stored.obtained);
+        told.waits = is_reference;
+        // Every octet stays, and no line is a boundary.
+        let encoded = encode_base64(stored.obtained.content.bytes(), self.tree.newline);
+        let mut new = stored.written(encoded, self.tree.newline);
+        new.growth = (new.len() + overhead) as i64;
+        Ok((Change::Filled(message, new), told))
+    }
+
+    fn boundary_of(&self, message: PartId) -> Result<Option<&[u8]>, Refusal> {
+        let entity = self.tree.part(message);
+        let is_broken = match &entity.content {
+            PartKind::Multipart(multipart) if entity.essence == "multipart/mixed" => {
+                if multipart.close.is_some() && multipart.overflow.is_none() {
+                    return Ok(Some(&multipart.boundary));
+                }
+                true
+            }
+            PartKind::Multipart(multipart) => multipart.close.is_none(),
+            _ => false,
+        };
+        if is_broken || entity.separator.is_empty() || self.tree.is_cut_off(message) {
+            let detail = "the header or the end of the attached message is missing";
+            return Err(Refusal::lasting(Reason::IncompleteBody, detail));
+        }
+        Ok(None)
+    }
+
+    pub(super) fn extended(&self, message: PartId, parts: &Filled) -> Group {
+        let (newline, entity) = (self.tree.newline.bytes(), self.tree.part(message));
+        let new = parts.iter().map(|(new, _)| {
+            let write = |bytes: &mut Vec<u8>| new.append_to(bytes, newline);
+            (new.len() + newline.len(), write)
+        });
+        if let PartKind::Multipart(multipart) = &entity.content
+            && entity.essence == "multipart/mixed"
+            && let Some(close) = multipart.close
+        {
+            let at = wrapped::before_close(self.tree.original, close);
+            return wrapped::parts(at, &multipart.boundary, self.tree.newline, false, new);
+        }
+        let seeds = parts.iter().map(|(part, _)| part.fields.as_slice());
+        let field = |boundary: &str| {
+            let value = [("boundary".to_owned(), boundary.to_owned())];
+            media_type::write("multipart/mixed", &value)
+        };
+        wrapped::around(self.tree, message, Group::new(), field, seeds, new)
+    }
+}

@@ -1,0 +1,119 @@
+//! Content that is itself a message or a multipart goes through a pass of its own before it is put in, one level
+//! deeper, unless it leads back to what is around it.
+
+use super::{Pass, Pending, Place, Stop, too_deep};
+use crate::engine::Need;
+use crate::engine::plan::{Item, Step};
+use crate::engine::substitute::Substitute;
+use crate::link::url::{Reference, equivalence_key, without_fragment};
+use crate::mime::ScanLimits;
+use crate::report::{Reason, Refusal};
+
+impl Pending<'_, '_> {
+    pub(super) fn composite(
+        &mut self,
+        item: &Item<'_>,
+        substitute: &mut Substitute<'_>,
+    ) -> Result<(Vec<u8>, Pass), Stop> {
+        let mut trail = self.place.trail.clone();
+        let mut base = self.bases.of(self.tree, item.body.part);
+        let is_scrubbed = item.body.scrubbed.is_some();
+        let mut led_to = None;
+        if let Step::Retrieve(need) = &item.step {
+            let location = substitute.location();
+            led_to = location.map(str::to_owned);
+            self.judge_circle(item, need, location)?;
+            trail.push(need.source_name().into_owned());
+            trail.extend(location.map(str::to_owned));
+            if !is_scrubbed {
+                base = substitute.base_around(base);
+            }
+        }
+        // It is copied, searched, and looked at from several sides before it can stand there.
+        let octets = substitute.octets();
+        self.session.ledger.work(octets * 2)?;
+        let body = substitute.composite_body();
+        let part = self.tree.part(item.body.part);
+        let growth = body.len() as i64 - part.span.len() as i64;
+        self.session.ledger.grow(growth)?;
+        if !self.session.settings.prefilter.external_bodies(&body) {
+            return Ok((body, Pass::default()));
+        }
+        let held = self.place.held.saturating_add(body.len());
+        self.session.ledger.judge_held(held)?;
+        let limits = self.place.limits;
+        let place = Place {
+            prefix: self.place.number(&substitute.number()),
+            limits: ScanLimits {
+                depth: limits.depth.saturating_sub(part.depth + 1),
+                ..limits
+            },
+            level: self.place.level + 1,
+            base,
+            trail,
+            is_scrubbed: self.place.is_scrubbed || is_scrubbed,
+            held,
+        };
+        if place.level > self.session.policy().limits.depth || limits.depth <= part.depth {
+            return Err(too_deep().into());
+        }
+        self.session.ledger.work(body.len() * 2)?;
+        let header = substitute.header_of_multipart();
+        let mut entity = body;
+        if !header.is_empty() {
+            entity.splice(..0, header.iter().copied());
+        }
+        let pass = match (self.session.pass(&entity, &place), &item.step) {
+            (Ok(pass), _) => pass,
+            (Err(Stop::Circle(to)), Step::Retrieve(need))
+                if need.source_name() == to || led_to.as_ref() == Some(&to) =>
+            {
+                return Err(leads_back(need).into());
+            }
+            (Err(stop), _) => return Err(stop),
+        };
+        let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
+        body.drain(..header.len());
+        // Content deep inside is looked at again around every level.
+        self.session.ledger.work(body.len() * 2)?;
+        Ok((body, pass))
+    }
+
+    /// Refuses a URL from which something around the part was retrieved. A second run sees it in the Content-Location
+    /// of content from the network. The place of a file is not written into mail: that circle is left as a whole.
+    fn judge_circle(
+        &mut self,
+        item: &Item<'_>,
+        need: &Need,
+        location: Option<&str>,
+    ) -> Result<(), Stop> {
+        let around = self.place.trail.iter().map(String::len).sum::<usize>();
+        self.session.ledger.work(around)?;
+        let name = need.source_name();
+        let key = |url: &str| equivalence_key(without_fragment(url));
+        let keys: Vec<String> = location.into_iter().chain([&*name]).map(key).collect();
+        let mut trail = self.place.trail.iter();
+        if let Some(entered) = trail.find(|before| keys.contains(&key(before))) {
+            if self.place.is_scrubbed || Reference::split(entered).has_scheme("file") {
+                return Err(Stop::Circle(entered.clone()));
+            }
+            return Err(leads_back(need).into());
+        }
+        for above in self.tree.ancestors(item.body.part) {
+            let Some(base) = self.bases.of(self.tree, above) else {
+                continue;
+            };
+            self.session.ledger.work(base.url.len())?;
+            if keys.contains(&key(&base.url)) {
+                return Err(leads_back(need).into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn leads_back(need: &Need) -> Refusal {
+    let name = need.source_name();
+    let url = crate::link::url::masked(need.url().unwrap_or(&name));
+    Refusal::lasting(Reason::ReferenceLoop, format!("{url} leads back to itself"))
+}

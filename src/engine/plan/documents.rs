@@ -1,0 +1,228 @@
+//! The HTML and CSS documents of a message: what their links mean, and what they would become.
+//!
+//! The base that holds is found, innermost first; then every relative link becomes absolute, or is pointed at the part
+//! whose Content-Location it means (RFC 2557 §8). A document is left as a whole, with a reason, where its bytes may not
+//! be what they look like. Attachments are somebody's files: nothing is done or said.
+
+mod candidates;
+mod changed;
+mod document;
+mod link_text;
+mod new_links;
+mod referred;
+mod shown;
+mod siblings;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+pub(crate) use self::candidates::Fallbacks;
+pub(crate) use self::document::subtypes;
+use self::document::{Document, Language, unsupported};
+pub(crate) use self::link_text::cid_escaped;
+use self::link_text::mentions_base;
+#[cfg(feature = "cli")]
+pub(crate) use self::referred::Showing;
+pub(crate) use self::referred::shown_inline;
+#[cfg(feature = "cli")]
+pub(crate) use self::shown::Piece;
+pub(crate) use self::shown::{Shown, absolute_sheet, sheet_with_urls};
+use super::bases::Bases;
+use super::protection::protection;
+use crate::edit::{Edit, Group};
+use crate::engine::ledger::Ledger;
+use crate::mime::charset::Charset;
+use crate::mime::mapped::{Changes, MappedBody};
+use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
+use crate::policy::Policy;
+use crate::report::{Reason, Refusal};
+
+/// No server takes as many bytes, and a link would be held several times.
+const LONGEST: usize = 1 << 20;
+
+/// A root and what it refers to (RFC 2387).
+pub(crate) const RELATED: &str = "multipart/related";
+
+#[derive(Clone, Debug)]
+pub(crate) struct Identity {
+    pub(crate) content_id: String,
+    pub(crate) is_made: bool,
+}
+
+type Bearers = HashMap<(PartId, String), usize>;
+
+/// Edits, and a remark on the Content-MD5, if there is one.
+type Edited<T> = (T, Group, Option<&'static str>);
+
+/// Facts that documents share, such as which part has which Content-Location, are gathered once: there may be ten thousand.
+pub(crate) struct Documents<'p> {
+    tree: &'p Tree<'p>,
+    policy: &'p Policy,
+    bases: Bases,
+    /// For every multipart/related: whether any part of it can be meant, or why that is not known.
+    have_targets: HashMap<PartId, Result<bool, Refusal>>,
+    /// By multipart/related: a link may stand in 64 of them, and a long URL is looked up once.
+    located: HashMap<String, HashMap<PartId, PartId>>,
+    /// Bytes of these locations: one long base may stand above ten thousand relative ones.
+    held: usize,
+    bearers: Option<Bearers>,
+    /// Reading or making a Content-ID for each link would cost the part's size times their number.
+    identities: HashMap<PartId, Identity>,
+}
+
+impl<'p> Documents<'p> {
+    pub(crate) fn new(tree: &'p Tree<'p>, policy: &'p Policy) -> Self {
+        Self {
+            tree,
+            policy,
+            bases: Bases::default(),
+            have_targets: HashMap::new(),
+            located: HashMap::new(),
+            held: 0,
+            bearers: None,
+            identities: HashMap::new(),
+        }
+    }
+
+    /// None: nothing changes. Unless `always`, a document without any base or sibling is not read.
+    fn looked_at<T>(
+        &mut self,
+        part: PartId,
+        ledger: &mut Ledger,
+        always: bool,
+        decide: impl FnOnce(
+            &mut Self,
+            &mut Ledger,
+            &MappedBody<'_>,
+            &mut Document<'_>,
+        ) -> Result<(Changes, T), Refusal>,
+    ) -> Result<Option<Edited<T>>, Refusal> {
+        let Some(language) = self.language(part) else {
+            return Ok(None);
+        };
+        let base = self.base_of(part);
+        let related = self.around(part, ledger)?;
+        let is_hopeless = !always && base.is_none() && related.is_empty();
+        let label = self.label(part);
+        let charset = match self.charset(part) {
+            Err(_) if is_hopeless => return Ok(None),
+            charset => charset?,
+        };
+        let encoding = self.tree.part(part).encoding;
+        let body = self.tree.part(part).body;
+        // Without a base around, only <base href> in the document or a sibling can help; most documents are done with here.
+        if is_hopeless {
+            let decoded = || encoding.decode(body.of(self.tree.original));
+            let may_help =
+                language != Language::Css && decoded().is_some_and(|octets| mentions_base(&octets));
+            if !may_help {
+                return Ok(None);
+            }
+        }
+        // Decoded, searched, and looked at again where the charset is only known then.
+        ledger.work(body.len() * 3)?;
+        let Some(mapped) = MappedBody::decode(self.tree.original, body, encoding) else {
+            if is_hopeless {
+                return Ok(None);
+            }
+            let word = self.tree.encoding_word(part);
+            let detail = match encoding {
+                TransferEncoding::Unknown => {
+                    format!("the Content-Transfer-Encoding '{word}' of the part is not supported")
+                }
+                _ => format!("the {word} encoding of the part is damaged"),
+            };
+            return Err(Refusal::lasting(Reason::UndecodableBody, detail));
+        };
+        let mut document =
+            Document::read(part, language, mapped.octets(), (charset, label.as_deref()));
+        document.related = related;
+        document.base = document.base_within(base);
+        let (changes, decided) = decide(self, ledger, &mapped, &mut document)?;
+        if changes.is_empty() {
+            return Ok(None);
+        }
+        let refusal =
+            protection(self.tree, part, self.policy).or_else(|| document.refusal(encoding));
+        if let Some(refusal) = refusal {
+            return Err(refusal);
+        }
+        let Some(changes) = self.lines_kept(&document, encoding, changes) else {
+            let detail = format!(
+                "with the change, a line of the {} body would be longer than 998 bytes, and no tag in it has a blank where the line could be broken",
+                encoding.as_str()
+            );
+            return Err(Refusal::lasting(Reason::LineTooLong, detail));
+        };
+        let digest = changed::digest_renewed(self.tree, part, document.octets, |piece| {
+            mapped.changed(&changes, piece);
+        });
+        // The text is no longer needed, and may be a copy of the document.
+        drop(document);
+        let (digest, edits) = digest.unzip();
+        let mut edits: Group = edits.unwrap_or_default();
+        let correction = changed::encoding_corrected(self.tree, part);
+        let corrected = correction
+            .as_ref()
+            .map(|_| "the wrong Content-Transfer-Encoding of the part was corrected");
+        let digest = digest.or(corrected);
+        edits.extend(correction);
+        let replacements = mapped.replacements(changes, self.tree.newline).into_iter();
+        edits.extend(replacements.map(|(span, bytes)| Edit::replace(span, bytes)));
+        ledger.grow(edits.iter().map(Edit::growth).sum())?;
+        Ok(Some((decided, edits, digest)))
+    }
+
+    fn language(&self, part: PartId) -> Option<Language> {
+        let entity = self.tree.part(part);
+        let language = Language::of(&entity.essence)?;
+        // An attachment is somebody's file; but some programs call everything in an aggregate one.
+        let is_in_related = |above| self.tree.part(above).essence == RELATED;
+        let is_the_mails = entity.parent.is_some_and(is_in_related)
+            || !self.tree.has_disposition(part, "attachment");
+        (is_the_mails && entity.content == PartKind::Leaf).then_some(language)
+    }
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_document(&self, part: PartId) -> bool {
+        self.language(part).is_some()
+    }
+
+    /// None also for US-ASCII, which programs write that know no charset.
+    fn label(&self, part: PartId) -> Option<Cow<'p, [u8]>> {
+        let value = self.tree.value(part, "Content-Type")?;
+        let label = MediaType::parse(value).parameter("charset")?;
+        (!is_ascii(&label)).then_some(label)
+    }
+
+    fn charset(&self, part: PartId) -> Result<Option<Charset>, Refusal> {
+        let Some(label) = self.label(part) else {
+            return Ok(None);
+        };
+        match Charset::of_label(&label) {
+            Some(Charset::Other) => Err(unsupported(&label)),
+            known => Ok(known),
+        }
+    }
+
+    fn lines_kept(
+        &self,
+        document: &Document<'_>,
+        encoding: TransferEncoding,
+        changes: Changes,
+    ) -> Option<Changes> {
+        let markup = document.language.markup();
+        let markup = markup.map(|syntax| (document.text.as_ref(), syntax));
+        match encoding {
+            TransferEncoding::SevenBit | TransferEncoding::EightBit => {
+                changed::lines_broken(document.octets, markup, changes, self.tree.newline)
+            }
+            _ => Some(changes),
+        }
+    }
+}
+
+fn is_ascii(label: &[u8]) -> bool {
+    let label = label.trim_ascii();
+    label.eq_ignore_ascii_case(b"us-ascii") || label.eq_ignore_ascii_case(b"ascii")
+}

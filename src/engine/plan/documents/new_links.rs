@@ -1,0 +1,272 @@
+//! What the links of one document become: absolute, or `cid:` of the part that they mean (RFC 2557 §8).
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use super::document::Document;
+use super::link_text::{ascii, base_url, cid_escaped, raw, readable, scheme};
+use super::{Documents, LONGEST};
+use crate::edit::Group;
+use crate::engine::ledger::Ledger;
+use crate::link::base::Base;
+use crate::link::url::{Relation, masked, relation, resolve_as_browser, without_fragment};
+use crate::link::value::{Grammar, LinkValue, Markup};
+use crate::mime::PartId;
+use crate::mime::mapped::{Changes, MappedBody};
+use crate::report::{Outcome, Reason, Refusal, Row};
+
+#[derive(Default)]
+pub(crate) struct NewLinks {
+    pub(crate) edits: Group,
+    pub(crate) absolute: u64,
+    pub(crate) to_parts: u64,
+    /// A byte of these may be half a character.
+    pub(crate) unclear: u64,
+    pub(crate) base: Option<Rc<Base>>,
+    pub(crate) named: BTreeSet<PartId>,
+    pub(crate) digest: Option<&'static str>,
+}
+
+#[derive(Clone)]
+struct Resolved {
+    wrapping: (Markup, Grammar),
+    is_relative: bool,
+    replacement: Option<Vec<u8>>,
+    part: Option<PartId>,
+}
+
+/// Most references of a document stand in it several times.
+#[derive(Default)]
+struct Memory {
+    known: HashMap<Vec<u8>, Resolved>,
+    octets: usize,
+}
+
+impl Memory {
+    /// Bytes of references and of their new forms.
+    const MOST: usize = 256 << 10;
+
+    fn get(&self, value: &[u8], wrapping: (Markup, Grammar)) -> Option<&Resolved> {
+        let known = self.known.get(value);
+        known.filter(|known| known.wrapping == wrapping)
+    }
+
+    fn keep(&mut self, value: &[u8], resolved: &Resolved) {
+        // An estimate: a map takes some bytes more for an entry.
+        let taken = resolved.replacement.as_ref().map_or(0, Vec::len);
+        let octets = size_of::<(Vec<u8>, Resolved)>() + value.len() + taken;
+        if self.octets + octets <= Self::MOST && !self.known.contains_key(value) {
+            self.octets += octets;
+            self.known.insert(value.to_vec(), resolved.clone());
+        }
+    }
+}
+
+impl NewLinks {
+    pub(crate) fn tell(&self, row: &mut Row) {
+        row.outcome = Outcome::Rewritten;
+        row.links = Some(self.absolute + self.to_parts);
+        let base = self.base.as_ref();
+        let base = base.filter(|base| !base.is_within_message());
+        let from = base.map_or_else(String::new, |base| format!(", base from {}", base.origin));
+        row.url = base.map(|base| masked(&base.url).into_owned());
+        let (absolute, to_parts) = (self.absolute, self.to_parts);
+        row.detail = format!(
+            "{absolute} links made absolute, {to_parts} links changed to parts of the mail{from}"
+        )
+        .into();
+        if self.unclear > 0 {
+            row.remark(&unclear(self.unclear));
+        }
+        if let Some(digest) = self.digest {
+            row.remark(digest);
+        }
+    }
+}
+
+impl Documents<'_> {
+    pub(crate) fn new_links(
+        &mut self,
+        part: PartId,
+        ledger: &mut Ledger,
+    ) -> Result<Option<NewLinks>, Refusal> {
+        let new = self.looked_at(part, ledger, false, Self::resolve)?;
+        Ok(new.map(|(new, edits, digest)| NewLinks {
+            edits,
+            digest,
+            ..new
+        }))
+    }
+
+    fn resolve(
+        &mut self,
+        ledger: &mut Ledger,
+        mapped: &MappedBody<'_>,
+        document: &mut Document<'_>,
+    ) -> Result<(Changes, NewLinks), Refusal> {
+        let links = std::mem::take(&mut document.links);
+        let base = document.base.take();
+        let base_url = base_url(base.as_deref());
+        let is_within_message = base.as_deref().is_none_or(Base::is_within_message);
+        let mut changes = Changes::default();
+        let mut made = NewLinks {
+            base,
+            ..NewLinks::default()
+        };
+        let room = i64::try_from(ledger.room()).unwrap_or(i64::MAX);
+        let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
+        let mut memory = Memory::default();
+        let mut links = links.iter();
+        // Links are made until the document would be twice as large; the others are counted first: nothing is held.
+        for (is_counted, is_made) in [(true, true), (true, false), (false, true)] {
+            let from = links.clone();
+            loop {
+                if is_counted && is_made && gained > document.octets.len() as i64 {
+                    break;
+                }
+                let Some(link) = links.next() else { break };
+                if link.span.len() > LONGEST {
+                    continue;
+                }
+                let value = document.value(&link);
+                // Bytes stay as they are: they mean the same in the new link. A character that is named in a query
+                // would be written in UTF-8, which is not what browsers send if the document has another charset.
+                // So a link becomes the URL that browsers request if it has such a character, or bytes that may be half of
+                // one.
+                let written = link.span.of(document.octets);
+                let escapes = |text: &[u8]| memchr::memchr_iter(b'%', text).count();
+                let is_read = match &value {
+                    Some(value) => written.is_ascii() || escapes(value) > escapes(written),
+                    None => true,
+                };
+                let named = is_read.then(|| document.characters(&link)).flatten();
+                let named = named
+                    .filter(|named| value.is_some() || self.is_certain(document, &base_url, named));
+                let Some(value) = named
+                    .map(|named| Cow::Owned(ascii(&named).into_bytes()))
+                    .or(value)
+                else {
+                    let is_left = is_made && !is_within_message && {
+                        let reference = document.unclear(&link);
+                        relation(scheme(&base_url), &reference) == Relation::Relative
+                    };
+                    made.unclear += u64::from(is_left);
+                    continue;
+                };
+                if value.len() > LONGEST {
+                    continue;
+                }
+                let base = (&*base_url, is_within_message);
+                let new;
+                let resolved = match memory.get(&value, (link.markup, link.grammar)) {
+                    Some(known) => known,
+                    None => {
+                        new = self.reference(ledger, document, &link, &value, base)?;
+                        memory.keep(&value, &new);
+                        &new
+                    }
+                };
+                if resolved.is_relative && is_counted {
+                    // Growth does not bound `/y` or `../y` against a long base: the results stay short.
+                    ledger.work(base_url.len())?;
+                }
+                let Some(replacement) = &resolved.replacement else {
+                    continue;
+                };
+                if is_counted {
+                    gained += mapped.least_gain(link.span.len(), replacement).max(0);
+                    if gained > room {
+                        // Hostile: a long base times many links.
+                        return Err(ledger.too_much_growth("its links"));
+                    }
+                }
+                if !is_made {
+                    continue;
+                }
+                match resolved.part {
+                    Some(sibling) => {
+                        made.to_parts += 1;
+                        made.named.insert(sibling);
+                    }
+                    None => made.absolute += 1,
+                }
+                changes.push(link.span.start..link.span.end, replacement);
+            }
+            if !is_made {
+                links = from;
+            }
+        }
+        if changes.is_empty() && made.unclear > 0 {
+            let detail = unclear(made.unclear);
+            return Err(Refusal::lasting(Reason::CharsetNotSupported, detail));
+        }
+        Ok((changes, made))
+    }
+
+    /// Whether a link with the characters `reference` can be resolved. If the message has parts with locations, one of
+    /// them may be meant by its bytes, which no longer match if the characters are escaped.
+    fn is_certain(&self, document: &Document<'_>, base_url: &str, reference: &str) -> bool {
+        document.related.is_empty()
+            || resolve_as_browser(base_url, &ascii(reference)).is_ok_and(|absolute| {
+                let meant = self.meant(document.part, &document.related, &absolute);
+                meant.is_some()
+            })
+    }
+
+    fn reference(
+        &mut self,
+        ledger: &mut Ledger,
+        document: &Document<'_>,
+        link: &LinkValue,
+        value: &[u8],
+        (base_url, is_within_message): (&str, bool),
+    ) -> Result<Resolved, Refusal> {
+        let mut resolved = Resolved {
+            wrapping: (link.markup, link.grammar),
+            is_relative: false,
+            replacement: None,
+            part: None,
+        };
+        let reference = readable(value);
+        if relation(scheme(base_url), &reference) != Relation::Relative {
+            return Ok(resolved);
+        }
+        resolved.is_relative = true;
+        let Ok(absolute) = resolve_as_browser(base_url, &reference) else {
+            return Ok(resolved);
+        };
+        // `a_b:c` is no scheme, and resolving gives it back under bases that are no browser's.
+        if absolute == reference {
+            return Ok(resolved);
+        }
+        let (_, fragment) = absolute.split_at(without_fragment(&absolute).len());
+        let sibling = self.meant(document.part, &document.related, &absolute);
+        let essence = sibling.map_or("", |sibling| self.tree.part(sibling).essence.as_str());
+        // Browsers find no `cid:` URL with a fragment. Of an SVG it may mean one picture of several, of others nothing.
+        let is_part_of_svg = essence == "image/svg+xml" && fragment.len() > 1;
+        let fragment = match essence.starts_with("image/") {
+            true => "",
+            false => fragment,
+        };
+        resolved.part = sibling.filter(|_| !is_part_of_svg);
+        let new = match resolved.part {
+            Some(sibling) => {
+                // Parts in one another are hashed anew for each of them that is meant.
+                ledger.work(self.cost_of_identity(sibling))?;
+                let content_id = cid_escaped(&self.identity(sibling).content_id);
+                format!("cid:{content_id}{fragment}")
+            }
+            None if is_within_message => return Ok(resolved),
+            None => absolute,
+        };
+        resolved.replacement = Some(link.encoded(raw(new)));
+        Ok(resolved)
+    }
+}
+
+fn unclear(links: u64) -> String {
+    format!(
+        "{links} relative links were not changed, because they are not ASCII and embody cannot decode the charset of the document safely"
+    )
+}

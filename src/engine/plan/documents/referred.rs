@@ -1,0 +1,237 @@
+//! Which parts of a message belong to what its documents show: those that one refers to, by Content-ID or
+//! Content-Location, in any way, and inline pictures beside HTML. A reader would miss them if they left.
+//!
+//! More counts than [`siblings`](super::siblings) lets a new link mean: an id or a location in any message of the mail,
+//! one that several parts have, and ids whose letters differ in case. A part that stays without need costs octets; one
+//! that leaves is a broken picture. So a document that cannot be read, in UTF-16 say, may refer to every such part.
+
+use std::collections::{HashMap, HashSet};
+
+use percent_encoding::percent_decode_str;
+
+use super::document::Document;
+use super::link_text::{base_url, cleaned, is_data, scheme};
+use super::{Documents, LONGEST};
+use crate::engine::ledger::Ledger;
+use crate::external_body::identifier;
+use crate::link::url::{
+    Relation, absolute_as_browser, equivalence_key, relation, resolve_as_browser, without_fragment,
+};
+use crate::mime::{PartId, Tree};
+use crate::policy::Policy;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Showing {
+    /// The first document that refers to the part.
+    By(PartId),
+    /// A document that cannot be read.
+    PerhapsBy(PartId),
+    /// The Content-Location is too long to be looked for.
+    Unknown,
+    /// An inline picture in a message with HTML.
+    Beside,
+}
+
+impl Showing {
+    pub(crate) fn words(self, tree: &Tree<'_>) -> String {
+        match self {
+            Self::By(document) => format!("part {} refers to this part", tree.number(document)),
+            Self::PerhapsBy(document) => {
+                let number = tree.number(document);
+                format!("part {number} cannot be read, and may refer to this part")
+            }
+            Self::Unknown => {
+                "the Content-Location of the part is too long to search for links to it".to_owned()
+            }
+            Self::Beside => "the part is an inline picture next to HTML".to_owned(),
+        }
+    }
+}
+
+pub(crate) fn shown_inline(
+    tree: &Tree<'_>,
+    policy: &Policy,
+    parts: &[PartId],
+) -> HashMap<PartId, Showing> {
+    let mut shown = HashMap::new();
+    let mut ledger = Ledger::new(&policy.limits, tree.original.len());
+    let mut documents = Documents::new(tree, policy);
+    if parts.is_empty() {
+        return shown;
+    }
+    let is_document = |part: &PartId| documents.language(*part).is_some();
+    let all: Vec<PartId> = tree.ids().filter(is_document).collect();
+    if all.is_empty() {
+        return shown;
+    }
+    let mut names = documents.names_of(parts, &mut ledger, &mut shown);
+    let mut unread: HashMap<PartId, PartId> = HashMap::new();
+    for &document in &all {
+        if names.is_empty() {
+            break;
+        }
+        let mut refer = |part| {
+            shown.entry(part).or_insert(Showing::By(document));
+        };
+        let known = (&mut ledger, &mut names);
+        if documents.refer(document, known, &mut refer).is_none() {
+            unread.insert(tree.message_of(document), document);
+        }
+    }
+    for part in names.rest() {
+        if let Some(&document) = unread.get(&tree.message_of(part)) {
+            shown.entry(part).or_insert(Showing::PerhapsBy(document));
+        }
+    }
+    let is_html = |part: &&PartId| {
+        let language = documents.language(**part);
+        language.is_some_and(|language| language.markup().is_some())
+    };
+    let html = all.iter().filter(is_html).map(|it| tree.message_of(*it));
+    let html: HashSet<PartId> = html.collect();
+    for &part in parts {
+        let is_picture = tree.part(part).essence.starts_with("image/");
+        if is_picture
+            && tree.has_disposition(part, "inline")
+            && html.contains(&tree.message_of(part))
+        {
+            shown.entry(part).or_insert(Showing::Beside);
+        }
+    }
+    shown
+}
+
+/// No document refers to these yet. A name goes with its parts when it is met: ten thousand of one name are found once.
+#[derive(Default)]
+struct Unreferred {
+    /// In lower case.
+    ids: HashMap<String, Vec<PartId>>,
+    /// Absolute, as equal URLs are equal.
+    locations: HashMap<String, Vec<PartId>>,
+}
+
+impl Unreferred {
+    fn is_empty(&self) -> bool {
+        self.ids.is_empty() && self.locations.is_empty()
+    }
+
+    fn take(&mut self, url: &str) -> Vec<PartId> {
+        let mut parts = Vec::new();
+        if !self.ids.is_empty()
+            && let Some((scheme, rest)) = url.split_once(':')
+        {
+            let id = match scheme {
+                _ if scheme.eq_ignore_ascii_case("cid") => Some(rest),
+                // `mid:` names the message as well (RFC 2392).
+                _ if scheme.eq_ignore_ascii_case("mid") => rest.split_once('/').map(|(_, id)| id),
+                _ => None,
+            };
+            // Not every program escapes a `#`.
+            for id in id.into_iter().flat_map(|id| [id, without_fragment(id)]) {
+                let decoded: Vec<u8> = percent_decode_str(id).collect();
+                for id in [id.as_bytes(), &decoded] {
+                    parts.extend(self.ids.remove(&folded(id)).into_iter().flatten());
+                }
+            }
+        }
+        if !self.locations.is_empty() {
+            let key = equivalence_key(without_fragment(url));
+            parts.extend(self.locations.remove(&key).into_iter().flatten());
+        }
+        parts
+    }
+
+    fn rest(self) -> impl Iterator<Item = PartId> {
+        let locations = self.locations.into_values();
+        self.ids.into_values().chain(locations).flatten()
+    }
+}
+
+fn folded(id: &[u8]) -> String {
+    identifier(id).to_lowercase()
+}
+
+impl Documents<'_> {
+    /// A part is `shown` if its location is too long to be compared.
+    fn names_of(
+        &mut self,
+        parts: &[PartId],
+        ledger: &mut Ledger,
+        shown: &mut HashMap<PartId, Showing>,
+    ) -> Unreferred {
+        let mut names = Unreferred::default();
+        for &part in parts {
+            if let Some(value) = self.tree.value(part, "Content-ID") {
+                names.ids.entry(folded(value)).or_default().push(part);
+            }
+            let Some(url) = self.location_of(part) else {
+                continue;
+            };
+            if ledger.work(url.len()).is_err() || url.len() > ledger.room_for_urls() {
+                shown.insert(part, Showing::Unknown);
+                continue;
+            }
+            ledger.hold_urls(url.len());
+            let key = equivalence_key(without_fragment(&url));
+            names.locations.entry(key).or_default().push(part);
+        }
+        names
+    }
+
+    fn refer(
+        &mut self,
+        part: PartId,
+        (ledger, names): (&mut Ledger, &mut Unreferred),
+        found: &mut dyn FnMut(PartId),
+    ) -> Option<()> {
+        let language = self.language(part)?;
+        let charset = self.charset(part).ok()?;
+        let entity = self.tree.part(part);
+        // As for links that are changed.
+        ledger.work(entity.body.len() * 3).ok()?;
+        let octets = entity.encoding.decode(entity.body.of(self.tree.original))?;
+        if is_wide(&octets) {
+            return None;
+        }
+        let document = Document::read(part, language, &octets, (charset, None));
+        let base = document.base_within(self.base_of(part));
+        let base_url = base_url(base.as_deref());
+        let scheme = scheme(&base_url);
+        let mut is_whole = document.refusal(entity.encoding).is_none();
+        for link in document.links.iter() {
+            if names.is_empty() {
+                return Some(());
+            }
+            let Some(value) = document.value(&link) else {
+                // Half a character stands in no id, but perhaps in a location.
+                is_whole &= names.locations.is_empty();
+                continue;
+            };
+            let reference = cleaned(value.trim_ascii());
+            if is_data(&reference) || reference.len() > LONGEST {
+                continue;
+            }
+            let parts = match relation(scheme, &reference) {
+                Relation::Absolute => names.take(&absolute_as_browser(reference)),
+                Relation::Relative if !names.locations.is_empty() => {
+                    // Made absolute, written as its key, and compared.
+                    ledger.work(base_url.len() * 3).ok()?;
+                    match resolve_as_browser(&base_url, &reference) {
+                        Ok(absolute) => names.take(&absolute),
+                        Err(_) => continue,
+                    }
+                }
+                _ => continue,
+            };
+            parts.into_iter().for_each(&mut *found);
+        }
+        is_whole.then_some(())
+    }
+}
+
+/// In UTF-16 or UTF-32: a byte order mark outranks the label (HTML §13.2.3.2), and no other text holds NULs.
+fn is_wide(octets: &[u8]) -> bool {
+    octets.starts_with(b"\xff\xfe")
+        || octets.starts_with(b"\xfe\xff")
+        || memchr::memchr(0, octets).is_some()
+}

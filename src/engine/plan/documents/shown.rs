@@ -1,0 +1,365 @@
+//! What documents show, and style sheets that come from elsewhere and are to stand in the mail as parts.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use encoding_rs::Encoding;
+
+use super::candidates::{self, Fallbacks};
+use super::document::{Document, Language, unsupported};
+use super::link_text::{ascii, base_url, cleaned, holds_carried, is_data, raw, readable, scheme};
+use super::{Documents, Identity, LONGEST};
+use crate::edit::Group;
+use crate::engine::ledger::Ledger;
+use crate::link::base::Base;
+use crate::link::url::{
+    Relation, absolute_as_browser, behind_slashes, relation, resolve_as_browser,
+    with_blanks_escaped, with_octets_escaped,
+};
+use crate::link::value::{LinkValue, Role};
+use crate::mime::charset::Charset;
+use crate::mime::mapped::Changes;
+use crate::mime::{PartId, TransferEncoding};
+use crate::report::{Detail, Reason, Refusal, Setting};
+
+/// Each is held with its meaning. The largest sheets that are in use have a few hundred.
+const MOST_LINKS: usize = 10_000;
+
+pub(crate) struct Shown<'d> {
+    pub(crate) ordinal: usize,
+    pub(crate) link: LinkValue,
+    /// Absolute, if there is any base.
+    pub(crate) absolute: Cow<'d, str>,
+    /// Behind the `//` of a reference that names no scheme.
+    pub(crate) host: Option<String>,
+    pub(crate) sibling: Option<(PartId, Identity)>,
+    /// None: it names a scheme; else whether a base is declared.
+    pub(crate) relative: Option<bool>,
+    /// The charset of the document, if it is declared.
+    pub(crate) charset: Option<&'static str>,
+}
+
+impl Shown<'_> {
+    /// Bytes that are no text, because the charset of the document is not declared, or is another one.
+    pub(crate) fn holds_octets(&self) -> bool {
+        holds_carried(&self.absolute)
+    }
+
+    /// `//host` is https, then http.
+    pub(crate) fn candidates(&self) -> Vec<String> {
+        let url = self.host.as_deref().unwrap_or(&self.absolute);
+        let octets;
+        let url = match self.holds_octets() {
+            true => {
+                octets = raw(url.to_owned());
+                with_octets_escaped(&octets)
+            }
+            false => with_blanks_escaped(url),
+        };
+        match self.host {
+            Some(_) => vec![format!("https://{url}"), format!("http://{url}")],
+            None => vec![url.into_owned()],
+        }
+    }
+}
+
+/// A document is text with links in it.
+#[cfg(feature = "cli")]
+pub(crate) enum Piece<'d> {
+    Text(&'d [u8]),
+    Link(Cow<'d, str>),
+}
+
+impl Documents<'_> {
+    /// A part that is no document shows none.
+    pub(crate) fn shown(
+        &mut self,
+        part: PartId,
+        ledger: &mut Ledger,
+        mut show: impl FnMut(Shown<'_>),
+    ) -> Result<(), Refusal> {
+        let mut refusal = None;
+        self.looked_at(part, ledger, true, |documents, ledger, _, document| {
+            let base = document.base.as_deref();
+            let base_url = base_url(base);
+            let scheme = scheme(&base_url);
+            let has_base = !base.is_none_or(Base::is_within_message);
+            let mut meant = 0_usize;
+            for (ordinal, link) in document.links.iter().enumerate() {
+                let value = document.value(&link);
+                let written = document.characters(&link);
+                let reference = match (&written, &value) {
+                    (Some(written), _) => Cow::Borrowed(written.as_str()),
+                    (None, Some(value)) => cleaned(value.trim_ascii()),
+                    (None, None) => Cow::Owned(document.unclear(&link)),
+                };
+                let relation = relation(scheme, &reference);
+                let host = behind_slashes(&reference).map(Cow::into_owned);
+                let absolute = match relation {
+                    Relation::Absolute => absolute_as_browser(reference),
+                    Relation::Relative => {
+                        ledger.work(base_url.len())?;
+                        match resolve_as_browser(&base_url, &reference) {
+                            Ok(absolute) => Cow::Owned(document.of_base(absolute)),
+                            Err(_) => continue,
+                        }
+                    }
+                    Relation::SameDocument => continue,
+                };
+                meant += 1;
+                let sibling = match is_data(&absolute) {
+                    // It holds its content, and may be long.
+                    true => None,
+                    false if value.is_none() && written.is_none() => None,
+                    false => documents
+                        .meant(document.part, &document.related, &absolute)
+                        .or_else(|| {
+                            // A Content-Location may have the bytes of the document.
+                            let value = written.as_ref().and(value.as_deref())?;
+                            let located = resolve_as_browser(&base_url, &readable(value)).ok()?;
+                            documents.meant(document.part, &document.related, &located)
+                        }),
+                };
+                let relative = (relation != Relation::Absolute).then_some(has_base);
+                let shown = documents.shown_as(ledger, (ordinal, link), absolute, sibling)?;
+                show(Shown {
+                    host,
+                    relative,
+                    charset: document.encoding.map(Encoding::name),
+                    ..shown
+                });
+            }
+            if meant > 0 {
+                refusal = document.refusal(documents.tree.part(part).encoding);
+            }
+            Ok((Changes::default(), ()))
+        })?;
+        refusal.map_or(Ok(()), Err)
+    }
+
+    /// A part of the wrong kind is not the meaning of a link.
+    pub(super) fn shown_as<'d>(
+        &mut self,
+        ledger: &mut Ledger,
+        (ordinal, link): (usize, LinkValue),
+        absolute: Cow<'d, str>,
+        meant: Option<PartId>,
+    ) -> Result<Shown<'d>, Refusal> {
+        // Only a style sheet styles, and a document is no picture.
+        let is_fit = |part: &PartId| {
+            let language = Language::of(&self.tree.part(*part).essence);
+            match link.role {
+                Role::StyleSheet => language == Some(Language::Css),
+                Role::Picture | Role::Font | Role::Media => language.is_none(),
+                _ => language != Some(Language::Css),
+            }
+        };
+        let fit = meant.filter(is_fit);
+        if let Some(part) = meant {
+            ledger.work(self.cost_of_identity(part))?;
+        }
+        Ok(Shown {
+            ordinal,
+            link,
+            absolute,
+            host: None,
+            sibling: fit.map(|part| (part, self.identity(part).clone())),
+            relative: None,
+            charset: None,
+        })
+    }
+
+    /// The text of a document between the values of its links, and what each link means, in the order of the document: its
+    /// absolute URL, or the reference itself if it has no base or means a place in the document.
+    #[cfg(feature = "cli")]
+    pub(crate) fn read(
+        &mut self,
+        part: PartId,
+        ledger: &mut Ledger,
+        mut see: impl FnMut(Piece<'_>),
+    ) -> Result<(), Refusal> {
+        self.looked_at(part, ledger, true, |_, ledger, _, document| {
+            let base_url = base_url(document.base.as_deref());
+            let scheme = scheme(&base_url);
+            let text = |from: usize, to: usize| document.octets.get(from..to).unwrap_or_default();
+            let mut until = 0;
+            for link in document.links.iter() {
+                if link.span.start < until {
+                    continue;
+                }
+                see(Piece::Text(text(until, link.span.start)));
+                until = link.span.end;
+                let value = document.value(&link);
+                let reference = match (document.characters(&link), &value) {
+                    (Some(written), _) => Cow::Owned(written),
+                    (None, Some(value)) => cleaned(value.trim_ascii()),
+                    (None, None) => Cow::Owned(document.unclear(&link)),
+                };
+                let url = match relation(scheme, &reference) {
+                    Relation::Absolute => absolute_as_browser(reference),
+                    Relation::SameDocument => reference,
+                    Relation::Relative => {
+                        ledger.work(base_url.len())?;
+                        match resolve_as_browser(&base_url, &reference) {
+                            Ok(absolute) => Cow::Owned(absolute),
+                            Err(_) => reference,
+                        }
+                    }
+                };
+                see(Piece::Link(url));
+            }
+            see(Piece::Text(text(until, document.octets.len())));
+            Ok((Changes::default(), ()))
+        })?;
+        Ok(())
+    }
+
+    /// The sheet was made [absolute](absolute_sheet).
+    pub(crate) fn shown_in_sheet(
+        &mut self,
+        beside: PartId,
+        ledger: &mut Ledger,
+        (octets, label): (&[u8], Option<&str>),
+        mut show: impl FnMut(Shown<'_>),
+    ) -> Result<(), Refusal> {
+        ledger.work(octets.len() * 3)?;
+        let document = read_sheet(octets, label)?;
+        let related = self.around(beside, ledger)?;
+        for (ordinal, link) in document.links.iter().enumerate() {
+            let Some(value) = document.value(&link) else {
+                continue;
+            };
+            let written = document.characters(&link).map(Cow::Owned);
+            let absolute =
+                absolute_as_browser(written.unwrap_or_else(|| cleaned(value.trim_ascii())));
+            let is_data = is_data(&absolute);
+            if !is_data && absolute.len() > LONGEST
+                || relation(None, &absolute) != Relation::Absolute
+            {
+                continue;
+            }
+            let sibling = match is_data {
+                true => None,
+                false => self.located(beside, &related, &absolute).next(),
+            };
+            show(self.shown_as(ledger, (ordinal, link), absolute, sibling)?);
+        }
+        Ok(())
+    }
+
+    /// Of `fallbacks`, which have the URL of another picture, only the necessary ones stay.
+    pub(crate) fn embedded(
+        &mut self,
+        part: PartId,
+        ledger: &mut Ledger,
+        urls: &HashMap<usize, String>,
+        fallbacks: &Fallbacks,
+    ) -> Result<Group, Refusal> {
+        let rewritten = self.looked_at(part, ledger, true, |_, _, _, document| {
+            let mut changes = Changes::default();
+            let links = &document.links;
+            candidates::replacements(document.octets, links, urls, fallbacks, |octets, new| {
+                changes.push(octets, new);
+            });
+            Ok((changes, ()))
+        })?;
+        let Some((_, edits, _)) = rewritten else {
+            let detail = "nothing in it would change";
+            return Err(Refusal::lasting(Reason::UnsupportedDocument, detail));
+        };
+        Ok(edits)
+    }
+}
+
+/// A sheet without a URL of its own (in a `data:` URL) may hold no relative one: it would get the mail's base.
+pub(crate) fn absolute_sheet<'s>(
+    octets: &'s [u8],
+    label: Option<&str>,
+    base: Option<&str>,
+    most: u64,
+) -> Result<Cow<'s, [u8]>, Refusal> {
+    let document = read_sheet(octets, label)?;
+    let base = base.map(ascii);
+    let scheme = base.as_deref().and_then(scheme);
+    let mut written = Vec::new();
+    let mut until = 0;
+    for (count, link) in document.links.iter().enumerate() {
+        if count == MOST_LINKS {
+            let detail = format!("the style sheet has more than {MOST_LINKS} links");
+            return Err(Refusal::lasting(Reason::TooMuchWork, detail));
+        }
+        let value = document.value(&link);
+        let characters = || document.characters(&link).map(|written| ascii(&written));
+        // Bytes of the sheet mean the same in the new URL, unless one may be half of a character.
+        let reference = match &value {
+            Some(value) => cleaned(value.trim_ascii()),
+            None => match characters() {
+                Some(written) => Cow::Owned(written),
+                None => continue,
+            },
+        };
+        if is_data(&reference) || relation(scheme, &reference) != Relation::Relative {
+            continue;
+        }
+        let Some(base) = base.as_deref() else {
+            let detail = "the style sheet contains relative URLs, but has no URL of its own to complete them";
+            return Err(Refusal::lasting(Reason::NoBase, detail));
+        };
+        let Ok(absolute) = resolve_as_browser(base, &reference) else {
+            continue;
+        };
+        written.extend_from_slice(octets.get(until..link.span.start).unwrap_or_default());
+        written.extend(link.encoded(raw(absolute)));
+        until = link.span.end;
+        if written.len() as u64 > most {
+            let detail = Detail::from("with absolute URLs, the style sheet is larger than ");
+            let detail = detail
+                .naming(Setting::Body)
+                .measuring(most, written.len() as u64);
+            return Err(Refusal::lasting(Reason::TooLarge, detail));
+        }
+    }
+    if until == 0 {
+        return Ok(Cow::Borrowed(octets));
+    }
+    written.extend_from_slice(octets.get(until..).unwrap_or_default());
+    Ok(Cow::Owned(written))
+}
+
+/// URLs come by the numbers of their links; of `fallbacks` those that are needed.
+pub(crate) fn sheet_with_urls(
+    octets: &[u8],
+    label: Option<&str>,
+    urls: &HashMap<usize, String>,
+    fallbacks: &Fallbacks,
+) -> Vec<u8> {
+    let mut written = Vec::with_capacity(octets.len());
+    let mut until = 0;
+    if let Ok(document) = read_sheet(octets, label) {
+        let links = &document.links;
+        candidates::replacements(octets, links, urls, fallbacks, |place, new| {
+            written.extend_from_slice(octets.get(until..place.start).unwrap_or_default());
+            written.extend_from_slice(new);
+            until = place.end;
+        });
+    }
+    written.extend_from_slice(octets.get(until..).unwrap_or_default());
+    written
+}
+
+fn read_sheet<'s>(octets: &'s [u8], label: Option<&str>) -> Result<Document<'s>, Refusal> {
+    let named = label.map(str::as_bytes).and_then(Charset::of_label);
+    if let (Some(Charset::Other), Some(label)) = (named, label) {
+        return Err(unsupported(label.as_bytes()));
+    }
+    let document = Document::read(
+        PartId::ROOT,
+        Language::Css,
+        octets,
+        (named, label.map(str::as_bytes)),
+    );
+    match document.refusal(TransferEncoding::Binary) {
+        Some(refusal) => Err(refusal),
+        None => Ok(document),
+    }
+}

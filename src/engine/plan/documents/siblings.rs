@@ -1,0 +1,195 @@
+//! Which part a link means, and how that part is named (RFC 2557 §5 and §8, RFC 2392).
+//!
+//! A sibling is a part of the same multipart/related with a Content-Location. It must hold its content and have a
+//! Content-ID of its own: of two parts with one id, a reader may show the wrong one.
+
+use std::rc::Rc;
+
+use md5::{Digest as _, Md5};
+
+use super::super::protection::protection;
+use super::{Bearers, Documents, Identity, RELATED};
+use crate::engine::ledger::Ledger;
+use crate::external_body::{ExternalBody, holds_blank, own_identifier};
+use crate::link::base::{Base, location};
+use crate::link::url::{equivalence_key, without_fragment};
+use crate::mime::{PartId, PartKind, Tree};
+use crate::report::{Reason, Refusal};
+
+impl Documents<'_> {
+    pub(super) fn base_of(&mut self, part: PartId) -> Option<Rc<Base>> {
+        self.bases.of(self.tree, part)
+    }
+
+    /// Nearest first; they have targets, and none is outside of the message that the part stands in.
+    pub(super) fn around(
+        &mut self,
+        part: PartId,
+        ledger: &mut Ledger,
+    ) -> Result<Vec<PartId>, Refusal> {
+        let tree = self.tree;
+        let mut related = Vec::new();
+        for above in tree.ancestors(part) {
+            let entity = tree.part(above);
+            if entity.content == PartKind::Message {
+                break;
+            }
+            if entity.essence != RELATED {
+                continue;
+            }
+            // Each is looked through once.
+            if !self.have_targets.contains_key(&above) {
+                let any = self.locate(above, ledger);
+                self.have_targets.insert(above, any);
+            }
+            if self.have_targets[&above].clone()? {
+                related.push(above);
+            }
+        }
+        Ok(related)
+    }
+
+    pub(super) fn meant(
+        &self,
+        document: PartId,
+        related: &[PartId],
+        absolute: &str,
+    ) -> Option<PartId> {
+        // Neither the document nor a part around it is another part.
+        let span = self.tree.part(document).span;
+        self.located(document, related, absolute)
+            .find(|&sibling| sibling != document && !self.tree.part(sibling).span.contains(span))
+    }
+
+    /// The nearest first: none of another branch of an alternative.
+    pub(super) fn located(
+        &self,
+        document: PartId,
+        related: &[PartId],
+        absolute: &str,
+    ) -> impl Iterator<Item = PartId> {
+        let key = || equivalence_key(without_fragment(absolute));
+        let located = (!related.is_empty()).then(|| self.located.get(&key()));
+        let located = located.flatten();
+        related
+            .iter()
+            .filter_map(move |above| located?.get(above).copied())
+            .filter(move |&part| !self.tree.are_alternatives(document, part))
+    }
+
+    /// [`Documents::identity`] hashes all of a part once.
+    pub(super) fn cost_of_identity(&self, part: PartId) -> usize {
+        match self.identities.contains_key(&part) {
+            true => 0,
+            false => self.tree.part(part).span.len(),
+        }
+    }
+
+    pub(crate) fn identity(&mut self, part: PartId) -> &Identity {
+        if !self.identities.contains_key(&part) {
+            let written = content_id(self.tree, part);
+            let is_made = written.is_none();
+            let identity = Identity {
+                content_id: written.unwrap_or_else(|| self.made_id(part)),
+                is_made,
+            };
+            self.identities.insert(part, identity);
+        }
+        &self.identities[&part]
+    }
+
+    /// Only the documents of a multipart/related inside can mean what is in it (RFC 2557 §9.6): its own location counts.
+    fn locate(&mut self, related: PartId, ledger: &mut Ledger) -> Result<bool, Refusal> {
+        let mut any = false;
+        let mut waiting: Vec<PartId> = self.tree.part(related).children.clone();
+        waiting.reverse();
+        while let Some(part) = waiting.pop() {
+            let is_aggregate = self.tree.part(part).essence == RELATED;
+            if matches!(self.tree.part(part).content, PartKind::Multipart(_)) && !is_aggregate {
+                waiting.extend(self.tree.part(part).children.iter().rev());
+            }
+            if let Some(url) = self.location_of(part)
+                && protection(self.tree, part, self.policy).is_none()
+                && self.can_be_named(part)
+                && ExternalBody::read(self.tree, part, &self.policy.reading()).is_none()
+            {
+                ledger.work(url.len())?;
+                self.held += url.len();
+                if self.held > ledger.room_for_urls() {
+                    let detail = "the absolute URLs of all Content-Location fields would together be much longer than the message";
+                    return Err(Refusal::lasting(Reason::TooMuchWork, detail));
+                }
+                let located = self.located.entry(equivalence_key(&url)).or_default();
+                located.entry(related).or_insert(part);
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Against its own Content-Base, else against the base of the entity around it, else within the message.
+    pub(super) fn location_of(&mut self, part: PartId) -> Option<String> {
+        let value = self.tree.value(part, "Content-Location")?;
+        let parent = self.tree.part(part).parent;
+        let around = parent.and_then(|parent| self.base_of(parent));
+        let content_base = self.tree.value(part, "Content-Base");
+        let own = Base::of_entity(around.as_deref(), content_base, None, "");
+        location(own.as_ref(), value)
+    }
+
+    fn can_be_named(&mut self, part: PartId) -> bool {
+        let written = self.tree.value(part, "Content-ID");
+        if written.is_some_and(holds_blank) {
+            return false;
+        }
+        if let Some(content_id) = content_id(self.tree, part) {
+            let key = (self.tree.message_of(part), content_id);
+            return self.bearers().get(&key) == Some(&1);
+        }
+        let entity = self.tree.part(part);
+        written.is_none() && entity.header.of(self.tree.original).ends_with(b"\n")
+    }
+
+    fn bearers(&mut self) -> &Bearers {
+        let tree = self.tree;
+        self.bearers.get_or_insert_with(|| {
+            let mut bearers = Bearers::new();
+            for part in tree.ids() {
+                if let Some(content_id) = content_id(tree, part) {
+                    let key = (tree.message_of(part), content_id);
+                    *bearers.entry(key).or_default() += 1;
+                }
+            }
+            bearers
+        })
+    }
+
+    /// The same message always gets the same one, with LF and with CRLF. No other part of the message has it.
+    fn made_id(&mut self, part: PartId) -> String {
+        let mut digest = Md5::new();
+        digest.update(self.tree.number(part));
+        digest.update([0]);
+        let octets = self.tree.part(part).span.of(self.tree.original);
+        let mut from = 0;
+        for at in memchr::memmem::find_iter(octets, b"\r\n") {
+            digest.update(&octets[from..at]);
+            from = at + 1;
+        }
+        digest.update(&octets[from..]);
+        let hex = format!("{:x}", digest.finalize());
+        let message = self.tree.message_of(part);
+        let bearers = self.bearers();
+        // The writer of the mail could know the first one.
+        let mut content_id = format!("{hex}@embody.invalid");
+        let mut further = 0u32;
+        while bearers.contains_key(&(message, content_id.clone())) {
+            further += 1;
+            content_id = format!("{hex}.{further}@embody.invalid");
+        }
+        content_id
+    }
+}
+
+fn content_id(tree: &Tree<'_>, part: PartId) -> Option<String> {
+    own_identifier(tree.value(part, "Content-ID")?)
+}

@@ -1,0 +1,113 @@
+use super::words::Words;
+use super::{ALL, APPLE, DOCUMENTS, Prefilter};
+use crate::policy::Follow;
+
+/// Which kinds of the words stand in a message.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Kinds {
+    pub(in crate::engine) references: bool,
+    pub(in crate::engine) documents: bool,
+}
+
+impl Prefilter {
+    pub(in crate::engine) fn matters(&self, message: &[u8], kinds: Kinds) -> bool {
+        let embeds_any = self.embed.is_on() && !self.embed.is_only_data();
+        kinds.references || kinds.documents && (embeds_any || self.has_document(message))
+    }
+
+    pub(crate) fn kinds(&self, bytes: &[u8]) -> Kinds {
+        self.further(bytes, Kinds::default())
+    }
+
+    pub(crate) fn kinds_beside(&self, bytes: &[u8], beside: Option<Follow>) -> Kinds {
+        let mut kinds = self.kinds(bytes);
+        if beside == Some(Follow::Apple) && self.forms.contains(Follow::Apple) {
+            kinds.references |= APPLE.first(bytes).is_some();
+        }
+        kinds
+    }
+
+    fn further(&self, bytes: &[u8], known: Kinds) -> Kinds {
+        let mut kinds = self.of_words(bytes, known);
+        let is_hosted = || kinds.documents && self.reads_any(&Follow::HOSTED);
+        let is_noted = || is_hosted() || self.first_note(bytes).is_some();
+        kinds.references = kinds.references || is_noted();
+        kinds
+    }
+
+    fn of_words(&self, bytes: &[u8], known: Kinds) -> Kinds {
+        let mut from = 0;
+        let looks_at_documents = self.looks_at_documents();
+        if looks_at_documents && known == Kinds::default() {
+            // Most bytes hold neither.
+            let Some((at, _)) = ALL.find_from(bytes, 0) else {
+                return known;
+            };
+            from = at;
+        }
+        let holds = |words: &Words| words.find_from(bytes, from).is_some();
+        Kinds {
+            references: known.references || holds(self.references),
+            documents: known.documents || looks_at_documents && holds(&DOCUMENTS),
+        }
+    }
+
+    /// The message comes in pieces: what was found in its first `searched` octets is known.
+    #[cfg(feature = "milter")]
+    pub(crate) fn kinds_so_far(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
+        let from = searched.saturating_sub(Self::OVERLAP);
+        self.further(bytes.get(from..).unwrap_or_default(), known)
+    }
+
+    /// What stood at the end of a piece, and might have been the type of a document, is seen whole.
+    #[cfg(feature = "milter")]
+    pub(crate) fn kinds_in_all(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
+        let mut kinds = self.kinds_so_far(bytes, searched, known);
+        kinds.documents = kinds.documents && DOCUMENTS.first(bytes).is_some();
+        kinds
+    }
+}
+
+#[cfg(all(test, feature = "milter"))]
+mod tests {
+    use super::*;
+    use crate::policy::{Links, Policy};
+    use proptest::prelude::*;
+
+    const PIECES: [&str; 8] = [
+        "external-body",
+        "X-Mozilla-Altered: ",
+        "\nContent-Type: text/html\n",
+        "\ncontent-type: ",
+        "multipart/mixed",
+        "\nContent-Type",
+        ":\n text / css",
+        "A line of text.\n",
+    ];
+
+    proptest! {
+        #[test]
+        fn they_are_the_same_however_the_message_comes(
+            pieces in proptest::collection::vec((0..PIECES.len(), 0_usize..90), 0..6),
+            cuts in proptest::collection::vec(0_usize..200, 0..9),
+            resolve: bool,
+        ) {
+            let links = if resolve { Links::Resolve } else { Links::Keep };
+            let prefilter = Prefilter::new(&Policy { links, ..Policy::default() });
+            let message: String = pieces.iter().map(|&(which, dashes)| PIECES[which].to_owned() + &"-".repeat(dashes)).collect();
+            let bytes = message.as_bytes();
+            let expected = Kinds {
+                references: prefilter.external_bodies(bytes),
+                documents: prefilter.documents(bytes),
+            };
+            prop_assert_eq!(prefilter.kinds(bytes), expected);
+            let (mut searched, mut kinds) = (0, Kinds::default());
+            for cut in cuts {
+                let end = (searched + cut).min(bytes.len());
+                kinds = prefilter.kinds_so_far(&bytes[..end], searched, kinds);
+                searched = end;
+            }
+            prop_assert_eq!(prefilter.kinds_in_all(bytes, searched, kinds), expected);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! The run over one message: its references, then the links of its documents, then the mark.
+
+use super::embed::{self, Embedding};
+use super::mark::{Mark, has_field, marked};
+use super::part_edits::PartEdits;
+use super::pass::{Pass, Place};
+use super::session::Session;
+use crate::edit::{Edit, Edits};
+use crate::engine::forms::is_kind;
+use crate::engine::plan::documents::Documents;
+use crate::lengths::{Lengths, corrected};
+use crate::mime::{self, Tree};
+use crate::policy::Links;
+use crate::report::{Detail, Kind, Outcome, Reason, Row};
+
+impl Session<'_> {
+    pub(super) fn run(&mut self, message: &[u8]) -> Pass {
+        let mut outcomes = self.references(message);
+        let mut embedding = Embedding::default();
+        if self.policy().embed.is_on() && !self.is_stopped() {
+            let none = (Kind::Embed, "nothing was embedded");
+            self.documents(message, &mut outcomes, none, |session, tree, outcomes| {
+                embed::embed(session, tree, outcomes, &mut embedding)
+            });
+        }
+        if self.is_stopped() {
+            return outcomes;
+        }
+        // No content is needed from here on, and the edits hold what came.
+        self.retrieved.clear();
+        self.answers.clear();
+        if self.policy().links == Links::Resolve {
+            let none = (Kind::Link, "no link was resolved");
+            self.documents(message, &mut outcomes, none, |session, tree, outcomes| {
+                resolved(session, tree, outcomes, &embedding)
+            });
+        }
+        let report = &mut outcomes.report;
+        // `1.9` stands in front of `1.10`.
+        let step = |step: &str| step.parse::<u64>().unwrap_or(0);
+        let number = |row: &Row| row.part.split('.').map(step).collect::<Vec<_>>();
+        report.rows.sort_by_cached_key(number);
+        let mut rows = report.rows.iter();
+        // The machine may have more time for it later.
+        if let Some(late) = rows.find(|row| row.reason == Some(Reason::Deadline)) {
+            let waiting = || late.waiting_for(&late.detail);
+            outcomes.temporary.get_or_insert_with(waiting);
+        }
+        let is_bound = |row: &Row| row.reason.is_some_and(Reason::is_bound);
+        if !outcomes.edits.is_empty() && report.rows.iter().any(is_bound) {
+            let note = "a limit was reached; another run on the result may replace more references";
+            report.notes.push(note.to_owned());
+        }
+        if !outcomes.edits.is_empty() && has_field(message, "DKIM-Signature", 1 << 20) {
+            let note =
+                "the message has a DKIM-Signature, which is no longer valid after the change";
+            let mut rows = report.rows.iter_mut();
+            let is_change = |row: &&mut Row| row.outcome != Outcome::Left;
+            if let Some(row) = rows.find(is_change) {
+                row.remark(note);
+            }
+            report.notes.push(note.to_owned());
+        }
+        if self.settings.mark == Mark::Field && !self.is_forecast() {
+            let limits = self.policy().limits.scan();
+            outcomes.edits = marked(message, outcomes.edits, &outcomes.report, &limits);
+        }
+        let gained: i64 = outcomes.edits.iter().map(Edit::growth).sum();
+        outcomes.report.gained = gained.saturating_add_unsigned(embedding.unresolved);
+        outcomes
+    }
+
+    /// In passes over the message: what came in may have brought the Content-ID that another reference names.
+    fn references(&mut self, message: &[u8]) -> Pass {
+        #[cfg(all(feature = "file", feature = "mailbox"))]
+        let mut outcomes = self.unflatten(message);
+        #[cfg(not(all(feature = "file", feature = "mailbox")))]
+        let mut outcomes = Pass::default();
+        if self.is_stopped() {
+            return outcomes;
+        }
+        let (mut made, edits) = std::mem::take(&mut outcomes.edits).put_together(message);
+        outcomes.edits = edits;
+        if !self.kinds.references {
+            return outcomes;
+        }
+        made = self.open(message, made, &mut outcomes);
+        for level in 0..=self.policy().limits.depth {
+            let current = made.as_deref().unwrap_or(message);
+            // Nothing refuses the first pass: each message may be looked at twice.
+            if level == 0 {
+                self.ledger.spend(current.len() * 2);
+            } else if self.ledger.work(current.len() * 2).is_err() {
+                break;
+            }
+            let place = Place::message(self.policy().limits.scan(), level);
+            // A circle ends at the reference where it was entered, which stands in the message.
+            let pass: Pass = self.pass(current, &place).unwrap_or_default();
+            if self.is_stopped() {
+                return outcomes;
+            }
+            // References that were left are looked at again in the next pass.
+            let report = &mut outcomes.report;
+            let is_settled = |row: &Row| {
+                row.outcome != Outcome::Left || row.kind == Kind::Eudora || is_kind(row.kind)
+            };
+            report.rows.retain(is_settled);
+            report.rows.extend(pass.report.rows);
+            report.notes.extend(pass.report.notes);
+            outcomes.temporary = outcomes.temporary.take().or(pass.temporary);
+            self.ledger.keep();
+            if pass.edits.is_empty() {
+                break;
+            }
+            // The text that the pass looked at is shared with the edits that made it, and goes with them.
+            drop(made.take());
+            outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
+            if !pass.waits {
+                break;
+            }
+            (made, outcomes.edits) = std::mem::take(&mut outcomes.edits).put_together(message);
+        }
+        outcomes
+    }
+
+    fn documents(
+        &mut self,
+        message: &[u8],
+        outcomes: &mut Pass,
+        (kind, not_done): (Kind, &str),
+        change: impl FnOnce(&mut Self, &Tree<'_>, &mut Pass) -> Edits,
+    ) {
+        let may_hold = match outcomes.edits.is_empty() {
+            true => self.kinds.documents,
+            false => {
+                let output = outcomes.edits.splice(message);
+                // Types stand in header fields, which are never divided between two chunks.
+                let mut chunks = output.chunks().iter();
+                chunks.any(|chunk| self.settings.prefilter.documents(chunk))
+            }
+        };
+        if !may_hold {
+            return;
+        }
+        // The edits are slices of the output then.
+        let (made, edits) = std::mem::take(&mut outcomes.edits).put_together(message);
+        let output = made.as_deref().unwrap_or(message);
+        outcomes.edits = edits;
+        if let Err(refusal) = self.ledger.work(output.len()) {
+            let mut row = Row::new(self.context.name(), String::new(), kind, Outcome::Left);
+            row.reason = Some(refusal.reason);
+            row.detail = Detail::from(format!("{not_done}: ")).then(refusal.detail);
+            outcomes.report.rows.push(row);
+            return;
+        }
+        let limits = self.policy().limits.scan();
+        let tree = mime::scan(output, &limits);
+        let edits = change(self, &tree, outcomes);
+        let edits = corrected(&tree, edits, Lengths::Corrected, &limits).0;
+        outcomes.edits = std::mem::take(&mut outcomes.edits).then(message.len(), edits);
+    }
+}
+
+/// A document is changed as a whole or left with a reason: what fits is done, in the order of the documents.
+fn resolved(
+    session: &mut Session<'_>,
+    tree: &Tree<'_>,
+    outcomes: &mut Pass,
+    embedding: &Embedding,
+) -> Edits {
+    let mut documents = Documents::new(tree, session.policy());
+    let mut edits = PartEdits::new(tree);
+    for part in tree.ids() {
+        let Some(decision) = documents.new_links(part, &mut session.ledger).transpose() else {
+            continue;
+        };
+        let made = decision.and_then(|mut new| {
+            let group = std::mem::take(&mut new.edits);
+            let growth: i64 = group.iter().map(Edit::growth).sum();
+            let named = new.named.iter();
+            let named: Vec<_> = named
+                .map(|named| (*named, documents.identity(*named).clone()))
+                .filter(|(_, identity)| identity.is_made)
+                .collect();
+            let named = named.iter();
+            let named = named.map(|(part, identity)| (*part, identity.content_id.as_str()));
+            edits
+                .change(group, named)
+                .inspect_err(|_| session.ledger.lose(growth))?;
+            Ok(new)
+        });
+        let entity = tree.part(part);
+        let number = tree.number(part);
+        let number = embedding.number_before(&number).to_owned();
+        let mut row = Row::new(session.context.name(), number, Kind::Link, Outcome::Left);
+        row.media_type = Some(entity.essence.clone());
+        row.bytes = Some(entity.body.len() as u64);
+        match made {
+            Ok(new) => new.tell(&mut row),
+            Err(refusal) => row.tell_refusal(refusal),
+        }
+        outcomes.report.rows.push(row);
+    }
+    edits.edits
+}

@@ -1,0 +1,115 @@
+use super::super::obtained::Obtained;
+use super::Substitute;
+use crate::external_body::Form;
+use crate::mime::MediaType;
+use crate::mime::header::{Field, Fields};
+use crate::mime::media_type::{self, Named};
+use crate::mime::transfer::with_newlines;
+use crate::span::Span;
+
+fn named<'p>(parameters: &'p [(String, String)], name: &str) -> Option<&'p str> {
+    let mut parameters = parameters.iter();
+    let found = parameters.find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.as_str())
+}
+
+impl Substitute<'_> {
+    pub(super) fn content_type_field(&self) -> Vec<u8> {
+        let obtained = &self.obtained;
+        let find = |fields: &Fields| fields.first(self.tree.original, "Content-Type");
+        let phantom = find(&self.body.phantom.fields);
+        let is_detached = self.body.form == Form::Detached;
+        let own = || find(self.tree.fields(self.body.part)).filter(|_| is_detached);
+        let Some(field) = phantom.or_else(own) else {
+            // An attachment that had no Content-Type was of the default type, and gets none.
+            return match self.body.form {
+                Form::Detached => Vec::new(),
+                _ => self.written_type(obtained),
+            };
+        };
+        let declared = MediaType::parse(field.value.of(self.tree.original));
+        let is_multipart = declared.main() == "multipart";
+        let source_boundary = named(&obtained.parameters, "boundary");
+        if is_multipart
+            && source_boundary.is_some()
+            && declared.parameter("boundary").as_deref() != source_boundary.map(str::as_bytes)
+        {
+            // Only the content knows where its parts begin.
+            return self.written_type(obtained);
+        }
+        let main = declared.main();
+        // RFC 7303 §3: also of XML a charset parameter is what holds.
+        let has_charset = main == "text" || declared.essence.ends_with("+xml");
+        let carries_all = obtained.location.is_none();
+        let more: Vec<(String, String)> = obtained
+            .parameters
+            .iter()
+            .filter(|(name, _)| {
+                let wanted = (name == "charset" && has_charset)
+                    || (name == "boundary" && is_multipart)
+                    || (carries_all && obtained.source_type.as_deref() == Some(&*declared.essence));
+                wanted && declared.parameter(name).is_none()
+            })
+            .cloned()
+            .collect();
+        let written = Span::new(field.whole.start, field.value.end).of(self.tree.original);
+        if more.is_empty() {
+            return [written, self.newline.bytes()].concat();
+        }
+        let written = written.trim_ascii_end();
+        let written = written.strip_suffix(b";").unwrap_or(written);
+        let more = with_newlines(media_type::write_more(&more), self.newline);
+        [written, &more, self.newline.bytes()].concat()
+    }
+
+    fn written_type(&self, obtained: &Obtained) -> Vec<u8> {
+        let mut parameters = obtained.parameters.to_vec();
+        let mut as_written = Vec::new();
+        if named(&parameters, "name").is_none() {
+            match self.own_name("Content-Type", "name") {
+                Named::Text(name) => parameters.push(("name".to_owned(), name)),
+                // Only the sender's bytes tell readers that know the charset what it is called.
+                Named::Undecodable(_) => {
+                    let value = self.tree.value(self.body.part, "Content-Type");
+                    as_written = MediaType::parse(value.unwrap_or_default()).written("name");
+                }
+                Named::None => {}
+            }
+        }
+        let mut field = media_type::write(&obtained.essence, &parameters);
+        if !as_written.is_empty() {
+            let end = field.trim_ascii_end().len();
+            field.splice(end..end, as_written);
+        }
+        with_newlines(field, self.newline)
+    }
+
+    fn own_name(&self, field: &str, parameter: &str) -> Named {
+        let value = self.tree.value(self.body.part, field);
+        let (Some(suffix), Some(value)) = (self.suffix, value) else {
+            return Named::None;
+        };
+        let name = match MediaType::parse(value).name(parameter) {
+            Named::Text(name) => name,
+            other => return other,
+        };
+        let stem = name.len().checked_sub(suffix.len());
+        Named::Text(match stem.and_then(|stem| name.split_at_checked(stem)) {
+            Some((stem, end)) if !stem.is_empty() && end.eq_ignore_ascii_case(suffix) => {
+                stem.to_owned()
+            }
+            _ => name,
+        })
+    }
+
+    /// The name was that of a shortcut or a page. `None` if it cannot be decoded: the field stays as it is. The other parameters, sizes and dates, described those.
+    pub(super) fn written_disposition(&self, field: &Field) -> Option<Vec<u8>> {
+        let name = self.own_name("Content-Disposition", "filename").text()?;
+        let value = field.value.of(self.tree.original);
+        let end = memchr::memchr(b';', value)?;
+        let written = Span::new(field.whole.start, field.value.start + end).of(self.tree.original);
+        let more = media_type::write_more(&[("filename".to_owned(), name)]);
+        let more = with_newlines(more, self.newline);
+        Some([written, &more, self.newline.bytes()].concat())
+    }
+}
