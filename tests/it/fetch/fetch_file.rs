@@ -63,7 +63,7 @@ fn files_beneath_the_root_are_read_in_every_spelling() {
         (format!("file://{here}/root/empty"), ""),
     ] {
         let got = fetch(&policy, &url).expect(&url);
-        assert_eq!(String::from_utf8_lossy(&got.bytes()), body, "{url}");
+        assert_eq!(String::from_utf8_lossy(got.bytes()), body, "{url}");
         assert_eq!(got.media_type, None);
         assert!(!got.origin.url.contains('#'));
     }

@@ -163,7 +163,7 @@ fn a_server_is_told_the_type_our_name_and_nothing_else() {
         asked.need = Need::of_url(asked.url(), accept);
         let got = world.fetch(&asked).unwrap();
         let expected = format!("{sent}|embody/{}||||gzip", env!("CARGO_PKG_VERSION"));
-        assert_eq!(String::from_utf8_lossy(&got.bytes()), expected);
+        assert_eq!(String::from_utf8_lossy(got.bytes()), expected);
     }
 }
 

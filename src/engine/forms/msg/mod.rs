@@ -11,9 +11,9 @@ use super::opening::Opening;
 use crate::engine::outlook::compose::Contents;
 use crate::engine::outlook::{msg, source};
 use crate::engine::parts::{Body, Leaf};
+use crate::engine::plan::protection;
 use crate::external_body::Follow;
 use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree, entity};
-use crate::plan::protection;
 use crate::report::{Reason, Refusal, Row, Setting};
 
 /// The start of a body in which a compound file is: in base64 and without an encoding. Quoted-printable has too many forms,

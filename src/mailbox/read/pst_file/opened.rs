@@ -135,7 +135,7 @@ fn paths(mailbox: &Mailbox) -> Vec<PathBuf> {
         if taken.insert(path.clone(), ()).is_some()
             && let (Some(parent), Some(last)) = (path.parent(), folder.path.last())
         {
-            path = give(&mut names, &parent.to_owned(), last);
+            path = give(&mut names, parent, last);
             taken.insert(path.clone(), ());
         }
         path
