@@ -30,7 +30,6 @@ use super::names::{self, Names};
 use super::request::{Fetch, Probed, Request, just_now};
 use crate::engine::{Content, Need};
 use crate::error::Error;
-#[cfg(feature = "cli")]
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
 

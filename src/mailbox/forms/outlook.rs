@@ -45,9 +45,14 @@ impl OutlookMail {
 /// Whether a file may be a message of Outlook. Documents of Office begin with the same bytes.
 pub(crate) fn starts_like_msg(start: &[u8]) -> bool {
     #[cfg(feature = "outlook")]
-    return start.starts_with(msg::SIGNATURE);
+    let is_msg = start.starts_with(msg::SIGNATURE);
+    // Nothing reads such a file without the feature.
     #[cfg(not(feature = "outlook"))]
-    return start.is_empty() && false;
+    let is_msg = {
+        let _ = start;
+        false
+    };
+    is_msg
 }
 
 /// Whether a file that starts like a mailbox of Outlook can be read. `None`: it does not start like one, or this version of
@@ -74,9 +79,13 @@ pub(crate) fn pst_of_start(start: &[u8]) -> Option<Result<(), NotMail>> {
 /// Whether a file that starts like a message of Outlook is one.
 pub(crate) fn is_msg(file: &File) -> bool {
     #[cfg(feature = "outlook")]
-    return msg::is_message(file);
+    let is_msg = msg::is_message(file);
     #[cfg(not(feature = "outlook"))]
-    return file.metadata().is_err() && false;
+    let is_msg = {
+        let _ = file;
+        false
+    };
+    is_msg
 }
 
 pub(crate) fn is_named_msg(path: &Path) -> bool {
