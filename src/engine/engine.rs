@@ -115,7 +115,7 @@ impl Engine {
     }
 
     /// Processes `message` as far as the answers allow. The same arguments always give the same outcome, unless
-    /// [`Context::is_over`] says that the time is over.
+    /// the time of [`Context::until`] is over.
     ///
     /// If a need has no answer, the outcome lists the first needs that do not depend on each other, and nothing else in it is
     /// final. A program must answer all of them, with content or a refusal, before it calls again.

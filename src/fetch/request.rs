@@ -98,7 +98,7 @@ pub struct Probed {
     /// What was asked: `HEAD`, or `GET` where that was not understood and for ftp and file; `cache` where a kept answer
     /// was enough; `archive` where an archive has it.
     pub method: &'static str,
-    /// The URL that finally answered, as in [`Origin::url`](crate::engine::content::Origin::url).
+    /// The URL that finally answered, as in [`Origin::url`](crate::engine::Origin::url).
     pub url: String,
     /// The source's own Content-Type value, unparsed.
     pub media_type: Option<String>,

@@ -10,7 +10,7 @@ use crate::report::Refusal;
 /// Retrieves all, at most `in_flight` at a time; answers stand in the order of the requests.
 ///
 /// The bodies together have at most `octets` octets, in the order of the requests: a body beyond that is refused with
-/// [`Reason::GrowthLimit`], and nothing behind it is asked for. No thread runs further ahead of the first missing
+/// [`Reason::GrowthLimit`](crate::report::Reason::GrowthLimit), and nothing behind it is asked for. No thread runs further ahead of the first missing
 /// answer than `in_flight`, which bounds the bodies that are held, or retrieved in vain.
 pub fn fetch_all(
     fetch: &dyn Fetch,
