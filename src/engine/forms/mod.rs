@@ -9,6 +9,7 @@ pub mod msg;
 mod opening;
 mod place;
 pub mod rtf_body;
+mod starts;
 pub mod uuencode;
 pub mod winmail;
 

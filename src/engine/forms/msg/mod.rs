@@ -5,27 +5,21 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::AhoCorasick;
 
 use super::opening::Opening;
+use super::starts::Starts;
 use crate::engine::outlook::compose::Contents;
 use crate::engine::outlook::{msg, source};
 use crate::engine::parts::{Body, Leaf};
 use crate::engine::plan::protection;
 use crate::external_body::Follow;
-use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree, entity};
+use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
 use crate::report::{Reason, Refusal, Row, Setting};
 
 /// The start of a body in which a compound file is: in base64 and without an encoding. Quoted-printable has too many forms,
 /// so that the type tells such a part.
-const STARTS: [&[u8]; 2] = [b"0M8R4KGxGuE", msg::SIGNATURE];
-
-static NEEDLES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let starts = STARTS.iter().map(|start| [b"\n", *start].concat());
-    let mut builder = AhoCorasick::builder();
-    builder.match_kind(MatchKind::LeftmostFirst);
-    builder.build(starts).ok()
-});
+static STARTS: LazyLock<Starts> = LazyLock::new(|| Starts::new(&[b"0M8R4KGxGuE", msg::SIGNATURE]));
 
 static TYPE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
     let mut builder = AhoCorasick::builder();
@@ -38,12 +32,12 @@ static TYPE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 /// See [`Form::first`](super::Form::first).
 pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
     let rest = bytes.get(from..)?;
-    let hits = [&*NEEDLES, &*TYPE];
-    let hits = hits.into_iter().filter_map(|words| match words {
-        Some(words) => words.find(rest).map(|hit| from + hit.start()),
+    let declared = match &*TYPE {
+        Some(word) => word.find(rest).map(|hit| from + hit.start()),
         None => Some(from),
-    });
-    hits.min()
+    };
+    let hits = [STARTS.first(bytes, from), declared];
+    hits.into_iter().flatten().min()
 }
 
 /// Levels of a tree of parts that a message within a message takes.
@@ -54,14 +48,6 @@ const DEEPEST: usize = 20;
 /// Whether the part is declared as a message of Outlook, or named and begins like one.
 pub fn is_msg(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
-    let starts = || {
-        let body = part.body.of(tree.original);
-        let body = match part.encoding {
-            TransferEncoding::Base64 => body.trim_ascii_start(),
-            _ => body,
-        };
-        STARTS.iter().any(|start| body.starts_with(start))
-    };
     let is_named = || {
         let name = name_of(tree, id).unwrap_or_default().to_ascii_lowercase();
         name.ends_with(".msg") || name.ends_with(".oft")
@@ -70,7 +56,7 @@ pub fn is_msg(tree: &Tree<'_>, id: PartId) -> bool {
         && match part.essence.as_str() {
             "application/vnd.ms-outlook" => true,
             "application/octet-stream" | "application/x-msg" | "application/msoutlook" => {
-                is_named() && starts()
+                is_named() && STARTS.begin(part, tree.original)
             }
             _ => false,
         }

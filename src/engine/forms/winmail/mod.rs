@@ -5,30 +5,23 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::AhoCorasick;
 
 use super::opening::Opening;
+use super::starts::Starts;
 use crate::engine::outlook::compose::{self, Contents};
 use crate::engine::outlook::tnef;
 use crate::engine::parts::Leaf;
 use crate::engine::plan::protection;
 use crate::external_body::Follow;
-use crate::mime::{PartId, PartKind, TransferEncoding, Tree, entity};
+use crate::mime::{PartId, PartKind, Tree, entity};
 use crate::policy::Policy;
 use crate::report::{Detail, Reason, Refusal, Row, Setting};
 
 /// The start of a body in which TNEF is: in base64 (of which the last letter of a group depends on the next byte),
 /// quoted-printable, and without an encoding.
-const STARTS: [&[u8]; 4] = [b"eJ8+I", b"x=9F>\"", b"x=9f>\"", tnef::SIGNATURE];
-
-/// The starts, each behind a line end.
-static NEEDLES: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let starts = STARTS.iter().map(|start| [b"\n", *start].concat());
-    // Matches of another kind are not searched for with vectors.
-    let mut builder = AhoCorasick::builder();
-    builder.match_kind(MatchKind::LeftmostFirst);
-    builder.build(starts).ok()
-});
+static STARTS: LazyLock<Starts> =
+    LazyLock::new(|| Starts::new(&[b"eJ8+I", b"x=9F>\"", b"x=9f>\"", tnef::SIGNATURE]));
 
 /// The end of the media types, which is one of the prefilter's words as well.
 static TYPE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
@@ -38,11 +31,7 @@ static TYPE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 
 /// See [`Form::first`](super::Form::first).
 pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
-    let rest = bytes.get(from..)?;
-    match &*NEEDLES {
-        Some(starts) => starts.find(rest).map(|hit| from + hit.start()),
-        None => Some(from),
-    }
+    STARTS.first(bytes, from)
 }
 
 /// See [`Form::may_be_in`](super::Form::may_be_in).
@@ -62,16 +51,9 @@ pub fn is_tnef(tree: &Tree<'_>, id: PartId) -> bool {
         part.essence.as_str(),
         "application/ms-tnef" | "application/vnd.ms-tnef"
     );
-    let starts = || {
-        let body = part.body.of(tree.original);
-        let body = match part.encoding {
-            TransferEncoding::Base64 => body.trim_ascii_start(),
-            _ => body,
-        };
-        STARTS.iter().any(|start| body.starts_with(start))
-    };
     part.content == PartKind::Leaf
-        && (is_declared || part.essence == "application/octet-stream" && starts())
+        && (is_declared
+            || part.essence == "application/octet-stream" && STARTS.begin(part, tree.original))
 }
 
 /// Opens a part. `Ok(false)`: an earlier pass has told about it.
