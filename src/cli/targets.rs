@@ -71,7 +71,7 @@ fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Er
     Ok(named.collect())
 }
 
-/// What the names of Outlook's files end with. They always become something else.
+/// Suffixes of Outlook's files. The result never has the name of the source, because it has another format.
 const OF_OUTLOOK: [&str; 4] = ["pst", "ost", "msg", "oft"];
 
 /// The name of a source without what says that it is a mailbox, compressed or an archive.

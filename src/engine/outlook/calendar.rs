@@ -179,7 +179,7 @@ fn series(item: &Item<'_>, start: i64) -> Result<Option<Series>, &'static str> {
 
 const WHOLE_DAY: u32 = 0x8215;
 
-/// What all events of a calendar have in common.
+/// The values that all events of a calendar share.
 struct Meeting<'m> {
     item: &'m Item<'m>,
     uid: String,

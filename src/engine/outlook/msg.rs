@@ -74,7 +74,7 @@ struct Reading<'a> {
     damage: Vec<String>,
 }
 
-/// What a storage contains: streams and storages by their names.
+/// The content of a storage: streams and storages by their names.
 #[derive(Default)]
 struct Contents {
     streams: HashMap<String, PathBuf>,

@@ -181,7 +181,7 @@ fn receipt(item: &Item<'_>, disposition: &str) -> Result<String, ()> {
     Ok(fields)
 }
 
-/// What the report says to people.
+/// The part of the report that people read (RFC 3462).
 fn text(item: &Item<'_>, kind: Kind) -> String {
     let said = item.text(REPORT_TEXT).unwrap_or_else(|| {
         let said = match kind {

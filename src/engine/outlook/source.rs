@@ -16,7 +16,7 @@ pub struct Mail {
     pub subject: Option<String>,
 }
 
-/// What Outlook notes about a message apart from its content.
+/// The state of a message in Outlook: flags and a date, which are not part of its content.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ItemState {
     pub is_read: bool,

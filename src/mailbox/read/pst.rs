@@ -15,7 +15,7 @@ use crate::mailbox::read::pst_file::{Opened, PstFolder};
 use crate::mailbox::transfer::too_large;
 use crate::mailbox::{Handed, Summary};
 
-/// What an item became.
+/// The result of reading an item of a .pst file.
 enum Letter {
     Mail {
         flags: Flags,

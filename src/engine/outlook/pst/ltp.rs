@@ -216,7 +216,7 @@ impl<'f> PropertyList<'f> {
             .flatten()
     }
 
-    /// All properties but `without`. What cannot be read is damage.
+    /// All properties except `without`. Properties that cannot be read count as damage.
     pub fn all(
         &self,
         names: &Names,

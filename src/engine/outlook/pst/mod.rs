@@ -63,7 +63,7 @@ pub struct Read {
     pub damage: Vec<String>,
 }
 
-/// What is known of an item that cannot be read.
+/// An item that cannot be read, with the properties that could be read.
 #[derive(Debug)]
 pub struct Unread {
     pub subject: Option<String>,
@@ -163,7 +163,7 @@ impl Mailbox {
         for folder in parents.keys() {
             let mut items = messages.remove(folder).unwrap_or_default();
             let known: HashSet<u32> = items.iter().copied().collect();
-            // What the folder lists and the index does not have is lost, and named later.
+            // Items that the folder lists, but that the index does not contain, are lost. They are named later.
             let listed = self.listed(*folder, allowance);
             items.extend(listed.into_iter().filter(|id| !known.contains(id)));
             if items.is_empty() {
@@ -230,7 +230,7 @@ impl Mailbox {
         }
     }
 
-    /// What an item is. An item whose class cannot be read is mail, so that it is read and named.
+    /// The kind of an item. An item whose class cannot be read is mail, so that it is read and named.
     pub fn kind(&self, item: u32) -> Kind {
         let mut allowance = Allowance::new(LISTS);
         let class = || {

@@ -18,7 +18,7 @@ pub trait Bytes: Send + Sync {
     /// Reads up to the end of `into` or of the file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The errors of the operating system.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -106,7 +106,7 @@ fn checksum(bytes: &[u8]) -> u32 {
     !hasher.finalize()
 }
 
-/// What a file says about itself in its header.
+/// The facts in the header of a file (MS-PST 2.2.2.6).
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     pub width: Width,
@@ -195,7 +195,7 @@ impl Allowance {
     }
 }
 
-/// What is said of content that is larger than the limit of the caller.
+/// The end of a sentence about content that is larger than the limit of the caller.
 pub const TOO_LARGE: &str = "has more bytes than the limit";
 
 /// An opened file.
@@ -460,7 +460,7 @@ impl File {
         Ok(bytes)
     }
 
-    /// The blocks of the data of a node. What cannot be read is damage, and an empty block.
+    /// The blocks of the data of a node. A block that cannot be read counts as damage, and as an empty block.
     pub fn blocks(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<Vec<u8>>, Fault> {
         if id == 0 {
             return Ok(Vec::new());
@@ -521,7 +521,7 @@ impl File {
         ids.extend(found.take(count.into()).filter_map(|id| width.id(id, 0)));
     }
 
-    /// The subnodes of a node, by their ids. What cannot be read is damage.
+    /// The subnodes of a node, by their ids. Subnodes that cannot be read count as damage.
     pub fn subnodes(&self, id: u64, allowance: &mut Allowance) -> HashMap<u32, Node> {
         let mut subnodes = HashMap::new();
         let mut open = vec![(id, 1_u8)];
