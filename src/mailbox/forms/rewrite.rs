@@ -78,7 +78,10 @@ pub(crate) fn rewritten(
     // the separator of the next one.
     let old = bytes.get(frame.start..).unwrap_or_default();
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
-    if is_lost(separator::is_separator)
+    // An empty message before this one would take in a message that begins like the rest of a header.
+    let becomes_older = !separator::starts_older(old) && separator::starts_older(&new);
+    if becomes_older
+        || is_lost(separator::is_separator)
         || is_lost(separator::is_separator_in_text)
         || (!frame.is_mboxcl2 && next_in_message(&new).is_some())
         || separator::is_all_separators(&new)

@@ -131,6 +131,12 @@ fn older_lines(behind: &[u8]) -> usize {
     }
 }
 
+/// Whether the separator with which `message` starts would be an older one, if a message that has nothing else stood
+/// before it.
+pub(crate) fn starts_older(message: &[u8]) -> bool {
+    older_lines(message) > 0
+}
+
 /// The length of the separator with which `message` starts, and of the older separators after it, which divide nothing. The
 /// first [`LOOK_AHEAD`] bytes tell. `None` if fewer are there, more may follow (not `whole`), and they could change the answer.
 pub(crate) fn own_lines(message: &[u8], whole: bool) -> Option<usize> {

@@ -289,8 +289,17 @@ fn swallowed(mailbox: &[u8], with: &Swallow) -> Vec<u8> {
     fs::read(out).unwrap()
 }
 
+#[test]
+fn an_empty_message_takes_in_no_message_that_gains_a_header() {
+    let line = format!("From a@b {DATE}\n");
+    let before = format!("{line}{line}>From z {DATE}\nEXPAND-ME");
+    assert_eq!(messages_in(before.as_bytes()), 2);
+    let after = swallowed(before.as_bytes(), &Swallow("Subject: x\n".to_owned()));
+    assert_eq!(messages_in(&after), 2, "{}", after.escape_ascii());
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: std::env::var("EMBODY_CASES").map_or(1000, |n| n.parse().unwrap()), failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn every_other_message_survives_however_a_reader_divides((mailbox, new) in mailboxes()) {
         let after = swallowed(&mailbox, &Swallow(new));
