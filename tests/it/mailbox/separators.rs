@@ -299,7 +299,7 @@ fn an_empty_message_takes_in_no_message_that_gains_a_header() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: std::env::var("EMBODY_CASES").map_or(1000, |n| n.parse().unwrap()), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
     fn every_other_message_survives_however_a_reader_divides((mailbox, new) in mailboxes()) {
         let after = swallowed(&mailbox, &Swallow(new));
