@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
+#[cfg(any(unix, windows))]
 use std::sync::{LockResult, PoisonError};
 
 use crate::detail::{Detail, Setting};
@@ -113,6 +114,7 @@ impl Error {
 }
 
 /// Every state behind a lock is whole between steps, so another thread's panic does no harm.
+#[cfg(any(unix, windows))]
 pub(crate) fn unpoisoned<T>(locked: LockResult<T>) -> T {
     locked.unwrap_or_else(PoisonError::into_inner)
 }

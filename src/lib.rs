@@ -10,8 +10,9 @@
 //! cargo add --path ../embody --no-default-features --features http,mailbox
 //! ```
 //!
-//! `examples/` has four programs: `fill` (one message with its pictures), `fetch` (a fetcher of your own), `senders` (reads
-//! any mailbox) and `detach` (moves the attachments of a mailbox out and back in).
+//! `examples/` has these programs: `fill` (one message with its pictures), `fetch` (a fetcher of your own), `senders` (reads
+//! any mailbox), `detach` (moves the attachments of a mailbox out and back in), and `wasm` (the [`engine`] in WebAssembly, driven by
+//! JavaScript).
 //!
 //! # Fill a mail
 //!
@@ -85,6 +86,13 @@
 //!
 //! [`fetch::Fetcher`] is what an expander uses otherwise; a `Fetch` of one's own may hand requests on to
 //! one ([`ExpanderBuilder::fetch_with`]).
+//!
+//! # Retrieve with one's own event loop
+//!
+//! An [`Engine`](engine::Engine) does no I/O, starts no threads and reads no clock. It says what a mail needs, and gets the
+//! answers, so asynchronous programs drive it, and programs on targets without a system, such as `wasm32-unknown-unknown`.
+//! On targets other than Unix and Windows, the crate has the modules [`engine`], [`policy`] and [`report`] alone; build it
+//! with `default-features = false`.
 //!
 //! # Walk a mailbox
 //!
@@ -175,17 +183,24 @@ pub mod cache;
 #[cfg(feature = "cli")]
 #[allow(unreachable_pub)]
 mod cli;
+// A target without files, threads and a clock, such as wasm32-unknown-unknown, has the engine alone: modules that need the
+// system are compiled on Unix and Windows only.
+#[cfg(any(unix, windows))]
 pub mod detach;
 mod detail;
 // Stores and caches lie in folders of ours.
+#[cfg(any(unix, windows))]
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 #[allow(unreachable_pub)]
 mod disk;
 #[allow(unreachable_pub)]
 mod edit;
+// Only the loop of this crate uses a part of it.
+#[cfg_attr(not(any(unix, windows)), allow(dead_code, unused_imports))]
 pub mod engine;
 mod error;
 // What only the milter needs.
+#[cfg(any(unix, windows))]
 #[cfg_attr(not(unix), allow(dead_code))]
 #[allow(unreachable_pub)]
 mod expand;
@@ -194,6 +209,7 @@ mod expand;
 #[allow(missing_docs, unreachable_pub)]
 mod external_body;
 // Archives, a cache in front of servers, and servers of stores are the program's.
+#[cfg(any(unix, windows))]
 #[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 pub mod fetch;
 // Some commands of the protocol are said by fuzzing alone.
@@ -227,6 +243,7 @@ mod same;
 #[allow(unreachable_pub)]
 mod span;
 // The program alone collects stores.
+#[cfg(any(unix, windows))]
 #[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 #[allow(unreachable_pub)]
 pub mod store;
@@ -237,6 +254,7 @@ pub use cli::run as run_program;
 pub use edit::{Edit, Edits, Overlap, Spliced};
 pub use engine::mark::{MARK_FIELD, Mark};
 pub use error::Error;
+#[cfg(any(unix, windows))]
 pub use expand::{Expander, ExpanderBuilder};
 pub use lengths::Lengths;
 pub use policy::Policy;

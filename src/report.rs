@@ -321,6 +321,7 @@ impl Report {
     }
 
     /// What was left only because nothing is retrieved would be retrieved.
+    #[cfg(any(unix, windows))]
     pub(crate) fn would(mut self) -> Self {
         for row in &mut self.rows {
             match row.reason {

@@ -90,6 +90,7 @@ pub fn taken_for(path: &Path) -> Option<OsString> {
     other
 }
 
+#[cfg(any(unix, windows))]
 #[cfg_attr(any(target_os = "linux", target_os = "android"), allow(dead_code))]
 fn sync_each(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {

@@ -12,6 +12,7 @@ mod cli;
 mod docs;
 mod fetch;
 mod imap;
+mod library;
 mod mail;
 mod mailbox;
 mod mta;

@@ -1,0 +1,3 @@
+//! The library in programs that retrieve content themselves: the examples that drive the engine.
+
+mod wasm;

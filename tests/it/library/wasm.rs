@@ -1,0 +1,249 @@
+//! `examples/wasm`: the engine in WebAssembly, which `run.mjs` drives in Node.js. The module must decide as the library does
+//! on this system.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::SystemTime;
+
+use embody::engine::{Answers, Context, Engine};
+use embody::fetch::Canned;
+use embody::policy::{Embed, Policy, Scheme};
+use embody::{Expander, report};
+use serde_json::Value;
+
+use crate::common::bounded::finished;
+use crate::common::programs::{program, skipped, stderr};
+
+const TARGET: &str = "wasm32-unknown-unknown";
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn run(command: &mut Command) -> Output {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    finished(command.spawn().unwrap())
+}
+
+/// Whether the compiler has the standard library of the target.
+fn has_target() -> bool {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let mut rustc = Command::new(rustc);
+    let asked = run(rustc.args(["--print", "target-libdir", "--target", TARGET]));
+    let folder = String::from_utf8(asked.stdout).unwrap();
+    asked.status.success() && Path::new(folder.trim()).is_dir()
+}
+
+/// The module, built once. `None` if a program for it is missing, which is said.
+fn module(test: &str) -> Option<&'static Path> {
+    static MODULE: OnceLock<PathBuf> = OnceLock::new();
+    if program("node").is_none() {
+        skipped(test, "node");
+        return None;
+    }
+    if !has_target() {
+        skipped(test, "the Rust target wasm32-unknown-unknown");
+        return None;
+    }
+    Some(MODULE.get_or_init(|| {
+        // A folder of its own: the one of the tests may be locked by another build.
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wasm");
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args(["build", "--locked", "--offline", "--target", TARGET])
+            .arg("--target-dir")
+            .arg(&folder)
+            .arg("--manifest-path")
+            .arg(root().join("examples/wasm/Cargo.toml"));
+        let built = run(&mut cargo);
+        let said = stderr(&built);
+        assert!(built.status.success(), "{said}");
+        assert!(!said.contains("warning"), "{said}");
+        folder.join(TARGET).join("debug/embody_wasm.wasm")
+    }))
+}
+
+/// `node run.mjs MAIL [DOWNLOADS]`
+fn node(module: &Path, arguments: &[&Path]) -> Output {
+    let mut node = Command::new("node");
+    node.arg(root().join("examples/wasm/run.mjs"))
+        .args(arguments)
+        .env("EMBODY_WASM", module);
+    let output = run(&mut node);
+    assert!(output.status.success(), "{}", stderr(&output));
+    output
+}
+
+/// The policy of the module.
+fn policy() -> Policy {
+    let mut policy = Policy::default().with_fetch([Scheme::Https]);
+    policy.embed = Embed {
+        data: true,
+        remote: true,
+        ..Embed::default()
+    };
+    policy
+}
+
+/// A page with two pictures, a text that is elsewhere, and a text that is nowhere.
+const MAIL: &str = "Date: Tue, 14 May 2024 09:12:03 +0200\nMIME-Version: 1.0\n\
+    Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n\
+    <p><img src=\"https://www.example.org/a/one.gif\"> <img src=\"https://www.example.org/two.gif\">\n\
+    --b\nContent-Type: message/external-body; access-type=URL;\n URL=\"https://www.example.org/note.txt\"\n\n\
+    Content-Type: text/plain\n\n\
+    --b\nContent-Type: message/external-body; access-type=URL;\n URL=\"https://www.example.org/none.txt\"\n\n\
+    Content-Type: text/plain\n\n--b--\n";
+
+const GIF: &[u8] = b"GIF89a\x08\0\x08\0\x80\0\0\xff\0\0\0\0\0!\xf9\x04\0\0\0\0\0,\0\0\0\0\x08\0\x08\0\0\x02\x07\x84\x8f\xa9\xcb\xed\x5d\0;";
+
+fn contents() -> BTreeMap<&'static str, (&'static str, &'static [u8])> {
+    [
+        ("one.gif", ("image/gif", GIF)),
+        ("note.txt", ("text/plain", &b"A brief note"[..])),
+    ]
+    .into()
+}
+
+#[test]
+fn module_prints_the_references_and_needs_that_the_library_finds() {
+    let test = "module_prints_the_references_and_needs_that_the_library_finds";
+    let Some(module) = module(test) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mail = folder.path().join("mail.eml");
+    fs::write(&mail, MAIL).unwrap();
+    let printed: Value = serde_json::from_slice(&node(module, &[&mail]).stdout).unwrap();
+
+    let engine = Engine::new(policy());
+    let context = Context::new("mail", SystemTime::now());
+    let forecast = engine.forecast(MAIL.as_bytes(), &context, Answers::new());
+    let rows = serde_json::to_value(&forecast.report.rows).unwrap();
+    assert_eq!(printed["references"], rows);
+    assert_eq!(rows.as_array().unwrap().len(), 4);
+
+    let needs = engine.run(MAIL.as_bytes(), &context, Answers::new()).needs;
+    let needs = needs.unwrap();
+    let urls: Vec<_> = needs.batch.iter().map(|need| need.url()).collect();
+    let printed_urls = printed["needs"].as_array().unwrap().iter();
+    let printed_urls: Vec<_> = printed_urls.map(|need| need["url"].as_str()).collect();
+    assert_eq!(printed_urls, urls);
+    assert!(!urls.is_empty());
+    assert_eq!(printed["room"], needs.room);
+}
+
+#[test]
+fn module_with_answers_writes_the_mail_that_the_library_writes() {
+    let test = "module_with_answers_writes_the_mail_that_the_library_writes";
+    let Some(module) = module(test) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mail = folder.path().join("mail.eml");
+    fs::write(&mail, MAIL).unwrap();
+    let downloads = folder.path().join("downloads/www.example.org");
+    fs::create_dir_all(&downloads).unwrap();
+    let mut canned = Canned::new();
+    for (name, (media_type, body)) in contents() {
+        fs::write(downloads.join(name), body).unwrap();
+        for at in ["", "a/"] {
+            let url = format!("https://www.example.org/{at}{name}");
+            canned = canned.with(&url, Some(media_type), body);
+        }
+    }
+    let output = node(module, &[&mail, &folder.path().join("downloads")]);
+
+    let expander = Expander::builder(policy()).fetch(canned).build().unwrap();
+    let expansion = expander.expand(MAIL.as_bytes(), "mail").unwrap();
+    let written = expansion.output().into_bytes();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&written)
+    );
+    assert_eq!(expansion.report.expanded(), 2);
+
+    let said = stderr(&output);
+    let rows: Vec<Value> = said
+        .lines()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    assert_eq!(rows.len(), expansion.report.rows.len());
+    for (row, of_library) in rows.iter().zip(&expansion.report.rows) {
+        assert_eq!(row["url"].as_str(), of_library.url.as_deref());
+        assert_eq!(row["outcome"], of_library.outcome.as_str());
+    }
+    // Two files are in no folder.
+    let left = |row: &&Value| row["reason"] == report::Reason::FileNotReadable.as_str();
+    assert_eq!(rows.iter().filter(left).count(), 2, "{said}");
+}
+
+#[test]
+fn module_without_answers_fills_the_samples() {
+    let test = "module_without_answers_fills_the_samples";
+    let Some(module) = module(test) else { return };
+    let mut filled = 0;
+    for entry in fs::read_dir(root().join("samples")).unwrap() {
+        let mail = entry.unwrap().path();
+        let name = mail.file_name().unwrap().to_str().unwrap();
+        let Some(name) = name.strip_suffix(".in.eml") else {
+            continue;
+        };
+        let expected = fs::read(mail.with_file_name(format!("{name}.out.eml"))).unwrap();
+        let output = node(module, &[&mail, Path::new("/nonexistent")]);
+        assert!(output.stdout == expected, "{name}");
+        filled += 1;
+    }
+    assert!(filled >= 20, "{filled}");
+}
+
+/// The stack of a module is small, and parts are nested as deep as the policy allows.
+#[test]
+fn module_with_deeply_nested_parts_does_what_the_library_does() {
+    let test = "module_with_deeply_nested_parts_does_what_the_library_does";
+    let Some(module) = module(test) else { return };
+    let note = "Content-Type: message/external-body; access-type=URL; URL=\"data:,A%20brief%20note\"\n\nContent-Type: text/plain\n\n";
+    let mut mail = note.to_owned();
+    for level in 0..70 {
+        mail = match level % 2 {
+            0 => format!("Content-Type: message/rfc822\n\n{mail}"),
+            _ => format!(
+                "Content-Type: multipart/mixed; boundary=b{level}\n\n--b{level}\n{note}\n--b{level}\n{mail}\n--b{level}--\n"
+            ),
+        };
+    }
+    let mail = format!("MIME-Version: 1.0\n{mail}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mail.eml");
+    fs::write(&path, &mail).unwrap();
+    let output = node(module, &[&path, Path::new("/nonexistent")]);
+    let expander = Expander::new(policy()).unwrap();
+    let expansion = expander.expand(mail.as_bytes(), "mail").unwrap();
+    assert!(output.stdout == *expansion.output().into_bytes());
+    assert!(expansion.report.expanded() > 20);
+}
+
+/// The builds of the example and of the program agree: a mail becomes the same on both.
+#[test]
+fn locked_crates_of_the_example_are_those_of_the_program() {
+    let versions = |path: &str| -> BTreeMap<String, Vec<String>> {
+        let lock = fs::read_to_string(root().join(path)).unwrap();
+        let lock: toml::Table = lock.parse().unwrap();
+        let mut found = BTreeMap::<_, Vec<_>>::new();
+        for crate_ in lock["package"].as_array().unwrap() {
+            // Those without a source are in this repository.
+            if crate_.get("source").is_some() {
+                let text = |key: &str| crate_[key].as_str().unwrap().to_owned();
+                found.entry(text("name")).or_default().push(text("version"));
+            }
+        }
+        found
+    };
+    let program = versions("Cargo.lock");
+    for (name, of_example) in versions("examples/wasm/Cargo.lock") {
+        let of_program = program.get(&name).unwrap_or_else(|| panic!("{name}"));
+        let is_known = |version: &String| of_program.contains(version);
+        assert!(of_example.iter().all(is_known), "{name} {of_example:?}");
+    }
+}
