@@ -11,8 +11,8 @@
 //! ```
 //!
 //! `examples/` has these programs: `fill` (one message with its pictures), `fetch` (a fetcher of your own), `senders` (reads
-//! any mailbox), `detach` (moves the attachments of a mailbox out and back in), and `wasm` (the [`engine`] in WebAssembly, driven by
-//! JavaScript).
+//! any mailbox), `detach` (moves the attachments of a mailbox out and back in), `async` (drives the [`engine`] with tokio and hyper), and
+//! `wasm` (the engine in WebAssembly, driven by JavaScript).
 //!
 //! # Fill a mail
 //!

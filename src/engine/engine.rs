@@ -142,9 +142,12 @@ impl Engine {
 
     /// Refuses further rounds, if the rounds so far read `spent` bytes together: they may read as much as one round.
     ///
+    /// Each round repeats the work of the rounds before it. So a program that drives the engine adds up [`Outcome::work`], and
+    /// answers further needs with this refusal. Otherwise a hostile mail costs many times its limit of work.
+    ///
     /// # Errors
     /// [`Reason::TooMuchWork`](crate::report::Reason::TooMuchWork)
-    pub(crate) fn judge_rounds(&self, message: &[u8], spent: u64) -> Result<(), Refusal> {
+    pub fn judge_rounds(&self, message: &[u8], spent: u64) -> Result<(), Refusal> {
         Ledger::new(&self.settings.policy.limits, message.len()).judge_rounds(spent)
     }
 

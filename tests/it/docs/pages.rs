@@ -474,7 +474,15 @@ fn files_and_links_that_are_named_exist() {
     let contributing = ("CONTRIBUTING.md".to_owned(), read("CONTRIBUTING.md"));
     for (name, page) in pages().into_iter().chain([contributing]) {
         for text in quoted(&page).filter(|text| !text.contains([' ', '*'])) {
-            let folders = ["src/", "tests/", "benches/", "docs/", "samples/", ".ci/"];
+            let folders = [
+                "src/",
+                "tests/",
+                "benches/",
+                "docs/",
+                "examples/",
+                "samples/",
+                ".ci/",
+            ];
             if folders.iter().any(|folder| text.starts_with(folder)) {
                 assert!(root().join(text).exists(), "{name} names {text}");
                 paths += 1;

@@ -1,0 +1,292 @@
+//! Fills one mail in an asynchronous program: `cargo run --example async < mail.eml > whole.eml`
+//!
+//! The engine decides, and says what it needs; this program retrieves that with tokio and hyper, and calls the engine again.
+//! All of it runs in one thread. `cargo run --example async 127.0.0.1/32 8080 < mail.eml` also allows servers of this network
+//! at this port, which a policy refuses otherwise.
+//!
+//! A mail is untrusted, so the policy has a say in each step: in the URL, in the addresses of its host, in each redirect, and
+//! in the number of bytes. What fails becomes an answer too: the engine leaves the part as it is, and the report says why.
+
+use std::io::{Read as _, Write as _};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use embody::engine::{Answers, Content, Context, Engine, Need, Needs, Outcome};
+use embody::policy::{Embed, Policy, Scheme, Target};
+use embody::report::{self, Reason, Refusal};
+use http_body_util::{BodyExt as _, Empty};
+use hyper::body::{Bytes, Incoming};
+use hyper::{Request, Response, Uri, client::conn::http1, header};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut policy = Policy::default().with_fetch([Scheme::Http, Scheme::Https]);
+    policy.embed = Embed {
+        data: true,
+        remote: true,
+        ..Embed::default()
+    };
+    if let (Some(network), Some(port)) = (std::env::args().nth(1), std::env::args().nth(2)) {
+        policy.allow_nets.push(network.parse()?);
+        policy.allow_ports.insert(port.parse()?);
+    }
+    let mut mail = Vec::new();
+    std::io::stdin().read_to_end(&mut mail)?;
+
+    let engine = Engine::new(policy);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let outcome = runtime.block_on(fill(&engine, &mail));
+    // A name that is still being looked up does not delay the mail.
+    runtime.shutdown_background();
+    for row in &outcome.report.rows {
+        if row.outcome == report::Outcome::Left {
+            eprintln!("part {} was left: {}", row.part, row.detail);
+        }
+    }
+    std::io::stdout().write_all(&outcome.output().into_bytes())?;
+    Ok(())
+}
+
+/// Calls the engine until it needs nothing.
+async fn fill<'m>(engine: &Engine, mail: &'m [u8]) -> Outcome<'m> {
+    let deadline = Instant::now() + engine.policy().limits.deadline;
+    // Content that arrives shortly before the deadline is still put in.
+    let end = deadline + Duration::from_secs(5);
+    let context =
+        Context::new("standard input", SystemTime::now()).until(move || Instant::now() >= end);
+    let client = Client::new(engine.policy().clone(), deadline);
+    let mut answers = Answers::new();
+    let mut work = 0;
+    loop {
+        let mut outcome = engine.run(mail, &context, answers);
+        let Some(needs) = outcome.needs.take() else {
+            return outcome;
+        };
+        answers = outcome.answers;
+        // Each round reads again what those before it have read.
+        work += outcome.work;
+        match engine.judge_rounds(mail, work) {
+            Ok(()) => client.retrieve(needs, &mut answers).await,
+            Err(refusal) => {
+                for need in needs.batch {
+                    answers.insert(need, Err(refusal.clone()));
+                }
+            }
+        }
+    }
+}
+
+/// Retrieves content for one mail. A clone is for another task.
+#[derive(Clone)]
+struct Client {
+    policy: Arc<Policy>,
+    tls: TlsConnector,
+    /// Time at which all retrievals for the mail must be complete.
+    deadline: Instant,
+}
+
+impl Client {
+    fn new(policy: Policy, deadline: Instant) -> Self {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        let config =
+            ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
+                .with_safe_default_protocol_versions()
+                .expect("ring knows all versions")
+                .with_root_certificates(roots)
+                .with_no_client_auth();
+        Self {
+            policy: Arc::new(policy),
+            tls: Arc::new(config).into(),
+            deadline,
+        }
+    }
+
+    /// Answers the needs of one round. They do not depend on each other, so several retrievals run at the same time.
+    async fn retrieve(&self, needs: Needs, answers: &mut Answers) {
+        let mut found = vec![None; needs.batch.len()];
+        let mut waiting = needs.batch.iter().cloned().enumerate();
+        let mut running = JoinSet::new();
+        let mut received = 0;
+        loop {
+            while running.len() < self.policy.limits.in_flight.max(1) && received <= needs.room {
+                let Some((number, need)) = waiting.next() else {
+                    break;
+                };
+                let client = self.clone();
+                running.spawn(async move { (number, client.answer(&need).await) });
+            }
+            let Some(ended) = running.join_next().await else {
+                break;
+            };
+            let (number, answer) = ended.expect("no retrieval panics");
+            received += answer.as_ref().map_or(0, length);
+            found[number] = Some(answer);
+        }
+        // Which retrieval ended first must not matter: content counts in the order of the document.
+        let mut room = Some(needs.room);
+        for (need, answer) in needs.batch.into_iter().zip(found) {
+            let size = answer.iter().flatten().map(length).sum();
+            room = room.and_then(|room| room.checked_sub(size));
+            let answer = answer.filter(|_| room.is_some());
+            answers.insert(need, answer.unwrap_or_else(|| Err(no_room())));
+        }
+    }
+
+    /// Answers one need within the time-out of the policy.
+    async fn answer(&self, need: &Need) -> Result<Content, Refusal> {
+        let end = self
+            .deadline
+            .min(Instant::now() + self.policy.limits.timeout);
+        match tokio::time::timeout_at(end.into(), self.follow(need)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Refusal::temporary(
+                Reason::Timeout,
+                "the retrieval took too long",
+            )),
+        }
+    }
+
+    /// Follows redirects to the content.
+    async fn follow(&self, need: &Need) -> Result<Content, Refusal> {
+        // With the policy of this example, each need is the content of a URL.
+        let mut target = self.policy.judge_url(need.url().unwrap_or_default())?;
+        for _ in 0..=self.policy.limits.redirects {
+            let response = self
+                .request(&target, need.accept().unwrap_or("*/*"))
+                .await?;
+            match response.status().as_u16() {
+                200 => return self.content(&target, response).await,
+                301 | 302 | 303 | 307 | 308 => {
+                    let location = text(&response, header::LOCATION).unwrap_or_default();
+                    target = self.policy.judge_redirect(&target, &location)?;
+                }
+                status => return Err(of_status(status)),
+            }
+        }
+        let why = "the server sent too many redirects";
+        Err(Refusal::lasting(Reason::TooManyRedirects, why))
+    }
+
+    /// Sends one request over a connection of its own, and reads the header of the response.
+    async fn request(&self, target: &Target, accept: &str) -> Result<Response<Incoming>, Refusal> {
+        // Fragments and passwords are not sent.
+        let url = target.request_url();
+        let uri: Uri = url.parse().map_err(|_| bad_url())?;
+        let host = uri.host().ok_or_else(bad_url)?;
+        let port = target.port().ok_or_else(bad_url)?;
+        let stream = self.connect(host.trim_matches(['[', ']']), port).await?;
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let request = Request::get(path)
+            .header(header::HOST, authority)
+            .header(header::ACCEPT, accept)
+            .header(header::ACCEPT_ENCODING, "identity")
+            .body(Empty::new())
+            .map_err(|_| bad_url())?;
+        if target.scheme() == Scheme::Http {
+            return exchange(stream, request).await;
+        }
+        let name = host.trim_matches(['[', ']']).to_owned();
+        let name = ServerName::try_from(name).map_err(|_| bad_url())?;
+        let stream = self.tls.connect(name, stream).await;
+        let stream = stream.map_err(|why| Refusal::lasting(Reason::TlsFailed, why.to_string()))?;
+        exchange(stream, request).await
+    }
+
+    /// Connects to a host. All addresses of its name are judged before the first connection: a name with a public and a private
+    /// address is there to have the second one reached.
+    async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Refusal> {
+        let found = tokio::net::lookup_host((host, port)).await;
+        let not_found =
+            |why: std::io::Error| Refusal::temporary(Reason::NameNotFound, why.to_string());
+        let addresses: Vec<SocketAddr> = found.map_err(not_found)?.collect();
+        for address in &addresses {
+            self.policy.judge_address(address.ip())?;
+        }
+        TcpStream::connect(&*addresses).await.map_err(failed)
+    }
+
+    /// Reads the content of a response to its end, and no more bytes than the policy allows.
+    async fn content(
+        &self,
+        target: &Target,
+        response: Response<Incoming>,
+    ) -> Result<Content, Refusal> {
+        let headers = response.headers();
+        // Without either field, the content ends where the connection ends, which may be too early.
+        if !headers.contains_key(header::CONTENT_LENGTH)
+            && !headers.contains_key(header::TRANSFER_ENCODING)
+        {
+            let why = "the response does not say where its content ends";
+            return Err(Refusal::temporary(Reason::IncompleteBody, why));
+        }
+        if headers.contains_key(header::CONTENT_ENCODING) {
+            let why = "the content is compressed, which was not asked for";
+            return Err(Refusal::lasting(Reason::BadResponse, why));
+        }
+        let media_type = text(&response, header::CONTENT_TYPE);
+        let mut body = response.into_body();
+        self.policy
+            .judge_size(hyper::body::Body::size_hint(&body).lower())?;
+        let mut bytes = Vec::new();
+        while let Some(frame) = body.frame().await {
+            if let Ok(data) = frame.map_err(failed)?.into_data() {
+                bytes.extend_from_slice(&data);
+                self.policy.judge_size(bytes.len() as u64)?;
+            }
+        }
+        Ok(Content::new(target.public_url(), media_type, bytes))
+    }
+}
+
+async fn exchange(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Empty<Bytes>>,
+) -> Result<Response<Incoming>, Refusal> {
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(failed)?;
+    // It ends with the response, or when the response is dropped.
+    tokio::spawn(connection);
+    sender.send_request(request).await.map_err(failed)
+}
+
+fn length(content: &Content) -> u64 {
+    content.bytes().len() as u64
+}
+
+fn text(response: &Response<Incoming>, name: header::HeaderName) -> Option<String> {
+    let value = response.headers().get(name)?.to_str().ok()?;
+    Some(value.trim().to_owned()).filter(|value| !value.is_empty())
+}
+
+fn of_status(status: u16) -> Refusal {
+    let detail = format!("the server answered {status}");
+    match status {
+        408 | 429 | 500..=599 => Refusal::temporary(Reason::HttpStatus, detail),
+        _ => Refusal::lasting(Reason::HttpStatus, detail),
+    }
+}
+
+fn no_room() -> Refusal {
+    let why = "the message would grow too much";
+    Refusal::lasting(Reason::GrowthLimit, why)
+}
+
+fn bad_url() -> Refusal {
+    Refusal::lasting(Reason::BadUrl, "the URL cannot be requested")
+}
+
+fn failed(why: impl std::error::Error) -> Refusal {
+    Refusal::temporary(Reason::ConnectionFailed, why.to_string())
+}
