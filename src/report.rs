@@ -324,13 +324,7 @@ impl Report {
     #[cfg(any(unix, windows))]
     pub(crate) fn would(mut self) -> Self {
         for row in &mut self.rows {
-            match row.reason {
-                Some(Reason::NotRetrieved) => {
-                    (row.outcome, row.reason) = (Outcome::WouldFetch, None);
-                }
-                Some(Reason::InArchive) => row.outcome = Outcome::WouldFetch,
-                _ => row.outcome = row.outcome.would(),
-            }
+            row.outcome = row.outcome.would();
         }
         self
     }

@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use super::lookup::{Window, go_on, not_archived};
 use super::time;
-use crate::engine::Content;
+use crate::engine::{Announcement, Answer, Content, Mode};
 use crate::error::Error;
-use crate::fetch::{Fetch, Probed, Request, agrees};
+use crate::fetch::{Fetch, Request, agrees};
 use crate::policy::{Policy, Target};
 use crate::record::{Capture, Captures, Replayed};
 use crate::report::{Detail, Provenance, Refusal, Setting};
@@ -87,11 +87,13 @@ impl Fetch for Replaying {
         }
     }
 
-    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
-        let probed = Probed::from(self.fetch(request)?);
-        Ok(Probed {
-            method: "archive",
-            ..probed
+    fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
+        let content = self.fetch(request)?;
+        Ok(match mode {
+            Mode::Run => Answer::Content(content),
+            Mode::Probe | Mode::DryRun => {
+                Answer::Announced(Announcement::of_content("archive", &content))
+            }
         })
     }
 }

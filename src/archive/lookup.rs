@@ -16,10 +16,10 @@ use super::index;
 use super::secret;
 use super::template::{IndexTemplate, Template};
 use super::time;
-use crate::engine::Content;
+use crate::engine::{Announcement, Answer, Content, Mode};
 use crate::fetch::{
-    Allowance, Asked, Fetch, How, Probed, Request, Response, Servers, Whose, agrees, captured,
-    is_redirect, text, undated,
+    Allowance, Asked, Fetch, How, Request, Response, Servers, Whose, agrees, captured, is_redirect,
+    text, undated,
 };
 use crate::policy::{Policy, Target};
 use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
@@ -71,14 +71,14 @@ impl Fetch for Archive {
         Ok(retrieved)
     }
 
-    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+    fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
+        if mode == Mode::Run {
+            return self.fetch(request).map(Answer::Content);
+        }
         let found = self.find(request, How::Unread)?;
-        Ok(Probed {
-            method: "archive",
-            url: found.original.public_url(),
-            media_type: text(&found.answer.headers, &header::CONTENT_TYPE),
-            length: None,
-        })
+        let media_type = text(&found.answer.headers, &header::CONTENT_TYPE);
+        let announcement = Announcement::of_source("archive", media_type, None);
+        Ok(Answer::Announced(announcement))
     }
 }
 

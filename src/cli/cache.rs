@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::args::{ArchiveArgs, ArchivePlace, Asking, CacheArgs, PolicyArgs, Volume};
+use super::args::{ArchiveArgs, ArchivePlace, CacheArgs, PolicyArgs, Volume};
 use super::streams::is_standard;
 use super::values::CacheMax;
 use super::{report_file, say};
@@ -17,6 +17,7 @@ use crate::cache::{
     CacheFolder, Ignoring, Kept, Made, Offline, RunFolder, cannot_write, is_of_disk, the_cache,
     trust,
 };
+use crate::engine::Mode;
 use crate::error::Error;
 use crate::fetch::{Disk, Fetch, Fetcher, IsStopped, Pace, Recorder, Servers, SystemNames};
 use crate::mailbox::Stop;
@@ -48,10 +49,10 @@ impl Cache {
     /// With `--offline`, an empty folder would be of no use, so none is made.
     pub(super) fn of(
         args: &PolicyArgs,
-        asking: Asking,
+        mode: Mode,
         resume: Option<&Resume>,
     ) -> Result<Self, Error> {
-        let path = args.record.as_ref().filter(|_| asking != Asking::Nobody);
+        let path = args.record.as_ref().filter(|_| mode.asks_servers());
         let recorder = path.map(|path| {
             let place = RecordPlace::new(path, args.record_max).map_err(|why| {
                 let path = path.display();
@@ -79,7 +80,7 @@ impl Cache {
             let what = "--offline makes no requests; name the source of the content with --cache DIR or --archive FILE";
             return Err(Error::Usage(what.into()));
         }
-        let Some(path) = args.cache.as_ref().filter(|_| asking != Asking::Nobody) else {
+        let Some(path) = args.cache.as_ref().filter(|_| mode.asks_servers()) else {
             return Ok(cache);
         };
         if path.exists() && !path.is_dir() {

@@ -23,11 +23,12 @@ use super::report_file::json;
 use super::say;
 use super::streams::{is_standard, print, write_error};
 use crate::edit::Edits;
+use crate::engine::Mode;
 use crate::error::{Error, unpoisoned};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::download::Download;
 use crate::mailbox::{
-    Effect, Flags, Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
+    Flags, Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
     flags_of_message,
 };
 #[cfg(all(unix, feature = "imap"))]
@@ -48,7 +49,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
     }
     let options = &args.compressed.added_to(Options {
         format: args.format,
-        effect: Effect::DryRun,
+        mode: Mode::DryRun,
         ..Options::default()
     });
     let done = (|| {
@@ -84,7 +85,7 @@ fn side(source: &Path, args: &CompareArgs, options: &Options, stop: &Stop) -> Re
     if let Some(account) = remote::account(source, &args.imap, &Policy::default())? {
         let copy = tempfile::tempdir().map_err(Error::cannot_write("a temporary folder"))?;
         let options = &Options {
-            effect: Effect::Write,
+            mode: Mode::Run,
             ..options.clone()
         };
         let download: Download<'_, ()> = Download {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::args::{Asking, ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
+use super::args::{ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::cache::{Cache, Resume};
 use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
 use super::origin::{Piece, Start};
@@ -24,10 +24,10 @@ use super::survey::{Repeated, RunContext, check_page, in_units, quoted, run_page
 use super::targets;
 use super::totals::Totals;
 use super::verb::{Expanding, Said};
-use crate::engine::{self, Mark};
+use crate::engine::{Mark, Mode};
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::fetch::{Fetch, Fetcher, Pace, Unasked};
+use crate::fetch::{Fetch, Fetcher, Pace};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::{
     account::Account, candidates::Candidates, download::Download, in_place::InPlace,
@@ -35,8 +35,8 @@ use crate::imap::{
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, look_at, not_in_place};
 use crate::mailbox::{
-    Effect, Format, Options, Output, Source, Stop, Summary, Transform, check_early,
-    convert_folder_open, convert_in_place, convert_open, convert_to, folder_of,
+    Format, Options, Output, Source, Stop, Summary, Transform, check_early, convert_folder_open,
+    convert_in_place, convert_open, convert_to, folder_of,
 };
 use crate::platform::free_space;
 use crate::policy::{Policy, Trackers};
@@ -56,9 +56,9 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         options: args.options(&policy)?,
         #[cfg(all(unix, feature = "imap"))]
         candidates: remote::candidates(&policy, common.mark != Mark::Off),
-        word: match args.asking() {
+        word: match args.mode() {
             _ if policy.fetch.is_empty() => "dry run, nothing was written: ",
-            Asking::Nobody => "dry run, nothing was written or retrieved: ",
+            Mode::DryRun => "dry run, nothing was written or retrieved: ",
             _ => "dry run, nothing was written, servers were only asked: ",
         },
         task: Task::FillIn,
@@ -69,25 +69,21 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     walk.check()?;
     // Trackers are blanked without a network.
     let needs_http = policy.embed.remote && policy.embed.trackers != Trackers::Blank;
-    if needs_http && !walk.retrieves_http() && args.asking() == Asking::ForContent {
+    if needs_http && !walk.retrieves_http() && args.mode().writes() {
         let what = "--embed remote retrieves pictures over http and https, but --fetch allows neither; add --fetch http,https";
         return Err(Error::Usage(what.into()));
     }
     let resume = walk.resume(&args.resume, common.policy.cache.offline, common.mark)?;
-    let cache = Cache::of(&common.policy, args.asking(), resume.as_ref())?;
+    let cache = Cache::of(&common.policy, args.mode(), resume.as_ref())?;
     cache.open_record(&args.sources, &walk.targets()?)?;
     let expander = Expander::builder(policy.clone())
-        .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &walk.signals.stop))?
+        .fetch_with(|policy| shared_fetcher(policy, &cache, &walk.signals.stop))?
         .mark(common.mark)
         .build()?;
     cache.read_archive(expander.policy(), &walk.signals.stop)?;
     let expanding = Expanding {
         expander,
-        asking: match walk.options.effect {
-            Effect::Write => engine::Asking::Sources,
-            Effect::DryRun => engine::Asking::Rehearsing,
-        },
-        effect: walk.options.effect,
+        mode: walk.options.mode,
         lengths: Lengths::Corrected,
         recorder: cache.recorder.clone(),
         tells_rows: common.saying.tells_rows() || args.walk.html.is_some(),
@@ -124,7 +120,7 @@ impl Walk<'_> {
         is_offline: bool,
         mark: Mark,
     ) -> Result<Option<Resume>, Error> {
-        let writes = self.options.effect == Effect::Write;
+        let writes = self.options.mode.writes();
         let keeps = writes && !args.no_resume && !is_offline;
         let Some(output) = self.output.filter(|_| keeps && self.retrieves_http()) else {
             return Ok(None);
@@ -155,7 +151,7 @@ impl Walk<'_> {
         if let Some(output) = self.output {
             let is_directory =
                 self.sources.len() > 1 || self.options.output_format == Format::Thunderbird;
-            make_room(output, is_directory, self.options.effect)?;
+            make_room(output, is_directory, self.options.mode)?;
         }
         let range = self.options.range.as_ref();
         let started = Start::now(range.and_then(|range| Piece::of(range, self.sources.first()?)));
@@ -222,9 +218,9 @@ impl Walk<'_> {
             say::tell(&stopped(self.args, &self.options, &summary));
         }
         if self.saying.volume() >= Volume::Normal {
-            let word = match self.options.effect {
-                Effect::Write => "",
-                Effect::DryRun => self.word,
+            let word = match self.options.mode {
+                Mode::Run => "",
+                Mode::Probe | Mode::DryRun => self.word,
             };
             let seconds = start.elapsed().as_secs_f64();
             let plans = self.plans(&counts);
@@ -232,7 +228,7 @@ impl Walk<'_> {
                 summary: &summary,
                 totals: &counts,
                 task: self.task,
-                effect: self.options.effect,
+                mode: self.options.mode,
                 seconds,
                 pictures_follow: !plans.is_empty(),
             };
@@ -288,7 +284,7 @@ impl Walk<'_> {
         let is_other_form = options.output_format != Format::Auto || options.by_label.is_some();
         let is_whole = options.range.is_none() && summary.repeated + summary.damaged == 0;
         let is_changed = is_whole && (summary.changed > 0 || is_other_form);
-        if options.effect == Effect::DryRun || options.format != Format::Auto || !is_changed {
+        if !options.mode.writes() || options.format != Format::Auto || !is_changed {
             return String::new();
         }
         let new = |target: &'_ Path| match (options.output_format, self.output) {
@@ -329,8 +325,8 @@ impl Walk<'_> {
 
     fn plans(&self, counts: &Totals) -> String {
         let embeds = self.policy.embed.is_on();
-        let mut text = match self.options.effect {
-            Effect::DryRun if embeds => counts.forecast.lines(self.policy, true),
+        let mut text = match self.options.mode {
+            Mode::Probe | Mode::DryRun if embeds => counts.forecast.lines(self.policy, true),
             _ => String::new(),
         };
         let output = self
@@ -448,9 +444,9 @@ impl Walk<'_> {
 
     /// A dry run writes no mail there.
     fn standard_output(&self) -> Result<File, Error> {
-        match self.options.effect {
-            Effect::Write => streams::output(),
-            Effect::DryRun => streams::report_output(),
+        match self.options.mode {
+            Mode::Run => streams::output(),
+            Mode::Probe | Mode::DryRun => streams::report_output(),
         }
     }
 
@@ -462,14 +458,14 @@ impl Walk<'_> {
         reporter: &Reporter<'_>,
     ) -> Result<Summary, Error> {
         let (options, replacing) = (&self.options, &self.args.replacing);
-        let state = match options.effect {
-            Effect::Write => replacing.state()?,
-            Effect::DryRun => PathBuf::new(),
+        let state = match options.mode {
+            Mode::Run => replacing.state()?,
+            Mode::Probe | Mode::DryRun => PathBuf::new(),
         };
         let in_place = InPlace {
             account,
             candidates: &self.candidates,
-            effect: options.effect,
+            mode: options.mode,
             trash: replacing.trash.as_deref(),
             by_replace: replacing.replace,
             state: &state,
@@ -482,7 +478,7 @@ impl Walk<'_> {
         let done = in_place.run();
         let done = done.map_err(|failure| remote::error(failure, account))?;
         if reporter.volume >= Volume::Normal
-            && options.effect == Effect::Write
+            && options.mode.writes()
             && let Some((before, after)) = done.quota
         {
             let more = if after > before { "more" } else { "less" };
@@ -594,14 +590,14 @@ fn whole(path: &Path) -> PathBuf {
 
 fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
     let (messages, changed) = (summary.messages, summary.changed);
-    match (options.effect, &args.output) {
-        (Effect::DryRun, _) => "stopped by a signal; nothing was written".to_owned(),
-        (Effect::Write, None) => {
+    match (options.mode, &args.output) {
+        (Mode::Probe | Mode::DryRun, _) => "stopped by a signal; nothing was written".to_owned(),
+        (Mode::Run, None) => {
             format!(
                 "stopped by a signal; {changed} messages were changed, the others were not touched; run the same command again to continue"
             )
         }
-        (Effect::Write, Some(_)) => {
+        (Mode::Run, Some(_)) => {
             format!(
                 "stopped by a signal; {messages} messages were written, {changed} of them changed; run the same command again"
             )
@@ -609,7 +605,7 @@ fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
     }
 }
 
-fn make_room(output: &Path, is_directory: bool, effect: Effect) -> Result<(), Error> {
+fn make_room(output: &Path, is_directory: bool, mode: Mode) -> Result<(), Error> {
     let failed = Error::cannot_write(output.display());
     let folder = folder_of(output);
     if !folder.is_dir() {
@@ -619,7 +615,7 @@ fn make_room(output: &Path, is_directory: bool, effect: Effect) -> Result<(), Er
         );
         return Err(failed(io::Error::new(io::ErrorKind::NotFound, what)));
     }
-    if !is_directory || effect == Effect::DryRun || output.is_dir() {
+    if !is_directory || !mode.writes() || output.is_dir() {
         return Ok(());
     }
     fs::create_dir(output).map_err(failed)
@@ -629,16 +625,11 @@ fn make_room(output: &Path, is_directory: bool, effect: Effect) -> Result<(), Er
 pub(super) fn shared_fetcher(
     policy: &Arc<Policy>,
     cache: &Cache,
-    asking: Asking,
     stop: &Stop,
 ) -> Result<Arc<dyn Fetch>, Error> {
     let fetcher = cache
         .fetcher(policy, Pace::default(), stop)?
         .in_flight(policy.limits.in_flight)
         .memory(Fetcher::MEMORY, None);
-    Ok(match asking {
-        Asking::Nobody => Arc::new(Unasked),
-        Asking::WhetherThereIsAnAnswer => Arc::new(fetcher.probing()),
-        Asking::ForContent => Arc::new(fetcher),
-    })
+    Ok(Arc::new(fetcher))
 }

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::args::{Asking, DetachArgs, PolicyArgs, RestoreArgs, SayingArgs, WalkArgs};
+use super::args::{DetachArgs, PolicyArgs, RestoreArgs, SayingArgs, WalkArgs};
 use super::cache::{Cache, Resume};
 use super::convert::{Walk, shared_fetcher};
 use super::exit::{Signals, Status};
@@ -14,13 +14,13 @@ use super::say;
 use super::streams::is_standard;
 use super::verb::{Detaching, Expanding};
 use crate::detach::{Detacher, Settings};
-use crate::engine::{self, Mark, Prefilter};
+use crate::engine::{Mark, Mode, Prefilter};
 use crate::error::Error;
 use crate::expand::Expander;
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
 use crate::lengths::Lengths;
-use crate::mailbox::{Effect, Stop};
+use crate::mailbox::Stop;
 use crate::policy::Policy;
 use crate::store::{self, Mail, Purpose, Store, User};
 
@@ -47,6 +47,7 @@ fn detach_one(args: &DetachArgs, policy: &Policy) -> Result<(), Error> {
 
 fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
     let store = Some(args.store.as_str());
+    let mailboxes = (args.sources.as_slice(), args.walk.mode(false));
     let walk = Walk {
         #[cfg(all(unix, feature = "imap"))]
         candidates: Candidates::Attachments {
@@ -54,7 +55,7 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
             types: args.choice().types,
         },
         task: Task::Detach,
-        ..over_mailboxes(&args.sources, &args.walk, &args.saying, policy, store)?
+        ..over_mailboxes(mailboxes, &args.walk, &args.saying, policy, store)?
     };
     walk.check()?;
     let (detaching, store) = detacher(args, policy)?;
@@ -106,12 +107,17 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
     status
 }
 
+/// With --offline the cache alone is asked.
+fn restore_mode(args: &RestoreArgs) -> Mode {
+    args.walk.mode(args.cache.offline)
+}
+
 fn restore_one(args: &RestoreArgs, policy: &Policy, opened: &OnceCell<Cache>) -> Result<(), Error> {
     let file = args.sources.first().map(PathBuf::as_path);
     let job = Job::begin(&args.saying, file, "restore", MAILBOXES)?;
     let no_resume = args.resume.no_resume && !args.cache.offline;
     args.walk.one_message(&args.sources, no_resume)?;
-    let restoring = restorer(args, &Stop::default(), None, opened)?;
+    let restoring = restorer(args, restore_mode(args), &Stop::default(), None, opened)?;
     job.run(&restoring, &Prefilter::of_detached(), policy, Mark::Off)
 }
 
@@ -121,24 +127,22 @@ fn restore_all(
     opened: &OnceCell<Cache>,
 ) -> Result<Status, Error> {
     let store = args.store.as_deref();
-    let walk = over_mailboxes(&args.sources, &args.walk, &args.saying, policy, store)?;
+    let mailboxes = (args.sources.as_slice(), restore_mode(args));
+    let walk = over_mailboxes(mailboxes, &args.walk, &args.saying, policy, store)?;
     walk.check()?;
     let resume = walk.resume(&args.resume, args.cache.offline, Mark::Off)?;
-    let restoring = restorer(args, &walk.signals.stop, resume.as_ref(), opened)?;
+    let mode = walk.options.mode;
+    let restoring = restorer(args, mode, &walk.signals.stop, resume.as_ref(), opened)?;
     walk.run(&restoring, None, resume.as_ref(), String::new)
 }
 
 fn restorer(
     args: &RestoreArgs,
+    mode: Mode,
     stop: &Stop,
     resume: Option<&Resume>,
     opened: &OnceCell<Cache>,
 ) -> Result<Expanding, Error> {
-    let (effect, asking) = match args.walk.dry_run {
-        true if args.cache.offline => (Effect::DryRun, Asking::WhetherThereIsAnAnswer),
-        true => (Effect::DryRun, Asking::Nobody),
-        false => (Effect::Write, Asking::ForContent),
-    };
     let is_remote = args.store.as_deref().is_some_and(is_remote);
     if is_remote && args.cache.offline {
         let what = "--store names a store on a server, but --offline makes no requests";
@@ -146,21 +150,17 @@ fn restorer(
     }
     let mut policy = PolicyArgs::default();
     policy.cache = args.cache.clone();
-    let cache = Cache::of(&policy, asking, resume)?;
+    let cache = Cache::of(&policy, mode, resume)?;
     let cache = opened.get_or_init(|| cache);
     let mut builder = Expander::builder(args.policy())
-        .fetch_with(|policy| shared_fetcher(policy, cache, asking, stop))?
+        .fetch_with(|policy| shared_fetcher(policy, cache, stop))?
         .restoring();
     if let Some(store) = &args.store {
         builder = builder.store(open(store, Purpose::Read, &args.policy())?);
     }
     Ok(Expanding {
         expander: builder.build()?,
-        asking: match effect {
-            Effect::Write => engine::Asking::Sources,
-            Effect::DryRun => engine::Asking::Rehearsing,
-        },
-        effect,
+        mode,
         lengths: Lengths::Reversible,
         recorder: None,
         tells_rows: true,
@@ -169,7 +169,7 @@ fn restorer(
 
 /// In a dry run the sources and the output may be those of a filter.
 fn over_mailboxes<'a>(
-    sources: &[PathBuf],
+    (sources, mode): (&[PathBuf], Mode),
     args: &'a WalkArgs,
     saying: &'a SayingArgs,
     policy: &'a Policy,
@@ -183,7 +183,7 @@ fn over_mailboxes<'a>(
         [] => return Err(Error::Usage("name mboxes, Maildirs or messages".into())),
         sources => (sources.to_vec(), args.output.as_deref()),
     };
-    let mut options = args.options(policy);
+    let mut options = args.options(policy, mode);
     // Messages that wait for a network hold no core, so more of them are worked on, and the mailbox is not locked.
     if store.is_some_and(is_remote) {
         options.max_in_flight = policy.limits.in_flight.max(options.jobs);

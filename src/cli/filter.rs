@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::SIGABRT;
 
-use super::args::{Asking, FilterArgs, SayingArgs, Volume};
+use super::args::{FilterArgs, SayingArgs, Volume};
 use super::cache::Cache;
 use super::exit::{Status, heeded, limits_on_files_are_failed_writes};
 use super::origin::{Origin, Start};
@@ -18,15 +18,15 @@ use super::streams::{self, Input, is_standard, write_error};
 use super::verb::{Expanding, Said};
 use super::{say, wording};
 use crate::engine::plan::opaque_details;
-use crate::engine::{self, Mark, Prefilter};
+use crate::engine::{Mark, Mode, Prefilter};
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::fetch::Pace;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Effect, Format, Message, Quoting, Stop, Transform, as_mail, has_second_message,
-    holds_second_message, starts_like_msg, takes_separators,
+    Format, Message, Quoting, Stop, Transform, as_mail, has_second_message, holds_second_message,
+    starts_like_msg, takes_separators,
 };
 use crate::mime::scan;
 use crate::policy::Policy;
@@ -38,15 +38,14 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let common = &args.common;
     let job = Job::begin(&common.saying, args.file.as_deref(), command, mailboxes)?;
-    let cache = Cache::of(&common.policy, Asking::ForContent, None)?;
+    let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let expander = Expander::builder(args.policy())
         .mark(common.mark)
         .fetch_with(|policy| cache.fetcher(policy, Pace::default(), &Stop::default()))?
         .build()?;
     let expanding = Expanding {
         expander,
-        asking: engine::Asking::Sources,
-        effect: Effect::Write,
+        mode: Mode::Run,
         lengths: Lengths::Corrected,
         recorder: cache.recorder.clone(),
         tells_rows: true,

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use clap::ValueEnum as _;
 
-use super::args::{Asking, InspectArgs, ProgressOption, Volume};
+use super::args::{InspectArgs, ProgressOption, Volume};
 use super::cache::Cache;
 use super::convert::shared_fetcher;
 #[cfg(all(unix, feature = "imap"))]
@@ -33,14 +33,14 @@ use super::totals::{Totals, read};
 use super::verb::Expanding;
 use super::wording;
 use crate::detach::Choice;
-use crate::engine;
+use crate::engine::Mode;
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Effect, Format, Message, Options, Output, Program, Quoting, Source, Stop, Transform as _,
-    as_mail, convert_in_place, convert_open, in_full, kind_of_open, shown,
+    Format, Message, Options, Output, Program, Quoting, Source, Stop, Transform as _, as_mail,
+    convert_in_place, convert_open, in_full, kind_of_open, shown,
 };
 use crate::mime::scan;
 use crate::policy::Policy;
@@ -58,17 +58,17 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     let page_file = args.html.as_deref().filter(|_| !is_page_printed);
     page_file.map_or(Ok(()), check_page)?;
     let policy = args.policy.policy();
-    let cache = Cache::of(&args.policy, args.asking(), None)?;
+    let cache = Cache::of(&args.policy, args.mode(), None)?;
     let stdin = [Path::new("-").to_owned()];
     let sources = match args.sources.as_slice() {
         [] => stdin.as_slice(),
         sources => sources,
     };
     cache.open_record(sources, &[])?;
-    let expander = Expander::builder(args.asking_policy())
-        .fetch_with(|policy| shared_fetcher(policy, &cache, args.asking(), &Stop::default()))?
+    let expander = Expander::builder(args.probing_policy())
+        .fetch_with(|policy| shared_fetcher(policy, &cache, &Stop::default()))?
         .build()?;
-    if args.asking() == Asking::WhetherThereIsAnAnswer {
+    if args.mode() == Mode::Probe {
         cache.read_archive(&policy, &Stop::default())?;
     }
     if sources.iter().filter(|source| is_standard(source)).count() > 1 {
@@ -83,13 +83,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     let tells_embeds = policy.embed.is_on();
     let expanding = Expanding {
         expander,
-        asking: match args.asking() {
-            Asking::Nobody => engine::Asking::Nobody,
-            _ if tells_embeds => engine::Asking::Rehearsing,
-            // Pictures are only asked for.
-            _ => engine::Asking::Sources,
-        },
-        effect: Effect::DryRun,
+        mode: args.mode(),
         // As `detach` has it: the survey counts its changes.
         lengths: Lengths::Reversible,
         recorder: cache.recorder.clone(),
@@ -107,10 +101,10 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         named: sources.len() > 1,
         options: args.compressed.added_to(Options {
             format: args.format,
-            effect: Effect::DryRun,
+            mode: args.mode(),
             // More than there are cores may wait for servers.
-            max_in_flight: match args.asking() {
-                Asking::Nobody => defaults.jobs,
+            max_in_flight: match args.mode() {
+                Mode::DryRun => defaults.jobs,
                 _ => policy.limits.in_flight.max(defaults.jobs),
             },
             ..defaults
@@ -146,7 +140,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     let context = SurveyContext {
         larger_than,
         base_url: &base_url,
-        is_probed: args.asking() == Asking::WhetherThereIsAnAnswer,
+        is_probed: args.mode() == Mode::Probe,
         has_archive: args.policy.archive.archive.is_some(),
         by: &args.by,
         sources: named.collect(),
@@ -181,7 +175,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
 #[cfg(all(unix, feature = "imap"))]
 fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Status, Error> {
     let needs_content = args.html.is_some() || !args.by.is_empty() || policy.embed.is_on();
-    if needs_content || args.asking() != Asking::Nobody || args.format != Format::Auto {
+    if needs_content || args.mode() != Mode::DryRun || args.format != Format::Auto {
         let what = "--html, --by, --embed, --probe and --format work only with mail in files, because inspect reads only the sizes and the structure of mail on a server: download the mail with embody convert first";
         return Err(Error::Usage(what.into()));
     }

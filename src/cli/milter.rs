@@ -11,12 +11,13 @@ use sd_notify::{NotifyState, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::args::{Asking, MilterArgs, Volume};
+use super::args::{MilterArgs, Volume};
 use super::cache::Cache;
 use super::exit::{Status, limits_on_files_are_failed_writes};
 use super::origin::{Origin, Start};
 use super::report_file::ReportFile;
 use super::{say, wording};
+use crate::engine::Mode;
 use crate::error::{Error, unpoisoned};
 use crate::expand::Expander;
 use crate::fetch::{Fetcher, Pace};
@@ -147,7 +148,7 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
 
 fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log>), Error> {
     let common = &args.common;
-    let cache = Cache::of(&common.policy, Asking::ForContent, None)?;
+    let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let expander = Expander::builder(args.policy()?)
         .fetch_with(|policy| {
             // One for all messages: connections stay open, and answers are remembered for a while.

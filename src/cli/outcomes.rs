@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::say::{self, harmless};
-use crate::mailbox::Effect;
+use crate::engine::Mode;
 use crate::policy::Policy;
 use crate::report::{Kind, Outcome, Provenance, Reason, Row};
 use crate::span::starts_like;
@@ -166,13 +166,13 @@ impl Outcomes {
         )
     }
 
-    pub(super) fn sentences(&self, task: Task, effect: Effect, pictures_follow: bool) -> String {
+    pub(super) fn sentences(&self, task: Task, mode: Mode, pictures_follow: bool) -> String {
         let mut text = String::new();
         for thing in [Thing::Picture, Thing::Attachment, Thing::Stored] {
             let done = self.done.get(&thing).copied().unwrap_or(0);
             let kept = self.kept.get(&thing);
             if done > 0 || kept.is_some() {
-                let _ = writeln!(text, "{}", self.sentence(thing, done, task, effect));
+                let _ = writeln!(text, "{}", self.sentence(thing, done, task, mode));
             }
             let would = self.would_fetch.get(&thing).copied().unwrap_or(0);
             if would > 0 && !(thing == Thing::Picture && pictures_follow) {
@@ -184,13 +184,9 @@ impl Outcomes {
                 let _ = writeln!(text, "{} would be retrieved.", counted(would, name));
             }
         }
-        let would = if effect == Effect::DryRun {
-            "would be"
-        } else {
-            "were"
-        };
-        let was = |count: u64| match (effect, count) {
-            (Effect::Write, 1) => "was",
+        let would = if !mode.writes() { "would be" } else { "were" };
+        let was = |count: u64| match (mode, count) {
+            (Mode::Run, 1) => "was",
             _ => would,
         };
         if self.blanked > 0 {
@@ -202,12 +198,12 @@ impl Outcomes {
                 counted(self.trackers, "tracking picture"),
                 was(self.trackers),
             );
-            let not = if effect == Effect::DryRun {
+            let not = if !mode.writes() {
                 "would not be touched"
             } else {
                 "not touched"
             };
-            let was = if effect == Effect::DryRun {
+            let was = if !mode.writes() {
                 String::new()
             } else {
                 format!("{was} ")
@@ -237,12 +233,8 @@ impl Outcomes {
         text
     }
 
-    fn sentence(&self, thing: Thing, done: u64, task: Task, effect: Effect) -> String {
-        let would = if effect == Effect::DryRun {
-            "would be "
-        } else {
-            ""
-        };
+    fn sentence(&self, thing: Thing, done: u64, task: Task, mode: Mode) -> String {
+        let would = if !mode.writes() { "would be " } else { "" };
         let (name, verb) = match (thing, task) {
             (Thing::Picture, _) => ("picture", "saved in the mail"),
             (Thing::Stored, Task::Detach) => ("attachment", "moved into the store"),
@@ -252,11 +244,11 @@ impl Outcomes {
         let mut text = format!("{} {would}{verb}.", counted(done, name));
         if let Some(reasons) = self.kept.get(&thing) {
             let count: u64 = reasons.values().sum();
-            let not = match (thing, task, effect) {
-                (Thing::Stored, Task::Detach, Effect::Write) => "kept",
-                (Thing::Stored, Task::Detach, Effect::DryRun) => "would be kept",
-                (_, _, Effect::Write) => "could not be",
-                (_, _, Effect::DryRun) => "would not be",
+            let not = match (thing, task, mode) {
+                (Thing::Stored, Task::Detach, Mode::Run) => "kept",
+                (Thing::Stored, Task::Detach, Mode::Probe | Mode::DryRun) => "would be kept",
+                (_, _, Mode::Run) => "could not be",
+                (_, _, Mode::Probe | Mode::DryRun) => "would not be",
             };
             let _ = write!(text, " {count} {not}: {}.", listed(reasons));
             if self.displayed > 0 && thing == Thing::Stored {
@@ -311,7 +303,6 @@ fn because(reason: Reason, row: &Row) -> String {
 fn phrase(reason: Reason) -> &'static str {
     match reason {
         Reason::SchemeNotAllowed => "not allowed by --fetch",
-        Reason::NotRetrieved => "not retrieved in this run",
         Reason::Offline => "not available offline",
         Reason::InArchive => "only in the archive",
         Reason::NotArchived => "gone and not in the archive",

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use super::outcomes::{Task, counted};
 use super::say::{self, harmless};
 use super::totals::Totals;
-use crate::mailbox::{Effect, Summary};
+use crate::engine::Mode;
+use crate::mailbox::Summary;
 
 /// The time that a run took.
 fn elapsed(seconds: f64) -> String {
@@ -30,7 +31,7 @@ pub(super) struct Ending<'e> {
     pub(super) summary: &'e Summary,
     pub(super) totals: &'e Totals,
     pub(super) task: Task,
-    pub(super) effect: Effect,
+    pub(super) mode: Mode,
     pub(super) seconds: f64,
     /// Whether a forecast of pictures follows.
     pub(super) pictures_follow: bool,
@@ -46,18 +47,14 @@ impl Ending<'_> {
         if outcomes.has_no_response() {
             let _ = writeln!(text, "{}", outcomes.no_response());
         }
-        let would = if self.effect == Effect::DryRun {
-            " would be"
-        } else {
-            ""
-        };
+        let would = if !self.mode.writes() { " would be" } else { "" };
         let _ = writeln!(
             text,
             "{}, {}{would} changed.",
             read(summary),
             summary.changed
         );
-        text.push_str(&outcomes.sentences(self.task, self.effect, self.pictures_follow));
+        text.push_str(&outcomes.sentences(self.task, self.mode, self.pictures_follow));
         for (count, one, many) in [
             (
                 summary.oversized,

@@ -4,11 +4,11 @@ use super::origin::Origin;
 use super::survey::{Listed, Survey};
 use crate::detach::Detacher;
 use crate::edit::Edits;
-use crate::engine::Asking;
+use crate::engine::Mode;
 use crate::error::Error;
 use crate::expand::{Expander, envelope};
 use crate::lengths::Lengths;
-use crate::mailbox::{Effect, Envelope, Message, Transform};
+use crate::mailbox::{Envelope, Message, Transform};
 use crate::record::WarcRecorder;
 use crate::report::{Detail, Outcome, Reason, Report};
 
@@ -70,9 +70,7 @@ fn origin(message: &Message<'_>) -> Origin {
 
 pub(super) struct Expanding {
     pub(super) expander: Expander,
-    /// Where nobody is asked, no message is changed.
-    pub(super) asking: Asking,
-    pub(super) effect: Effect,
+    pub(super) mode: Mode,
     pub(super) lengths: Lengths,
     pub(super) recorder: Option<WarcRecorder>,
     /// To read where a mail is from takes as long as to read what it refers to.
@@ -95,16 +93,13 @@ impl Transform<Said> for Expanding {
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
         let (expander, content) = (&self.expander, message.content);
         let beside = expander.beside(message);
-        let expansion = expander.expand_beside(content, "", beside.as_ref(), self.asking)?;
-        let report = match self.effect {
-            Effect::Write => expansion.report,
-            Effect::DryRun => expansion.report.would(),
+        let expansion = expander.expand_beside(content, "", beside.as_ref(), self.mode)?;
+        let report = match self.mode.writes() {
+            true => expansion.report,
+            false => expansion.report.would(),
         };
         let tells_rows = self.tells_rows || self.recorder.is_some();
         let said = Said::of(message, report, tells_rows);
-        if self.asking == Asking::Nobody {
-            return Ok((Edits::new(), said));
-        }
         if let (Some(recorder), Some(origin)) = (&self.recorder, &said.origin) {
             let limits = expander.policy().limits.scan();
             recorder.mail(&origin.mailed(content), &said.report.rows, &limits);

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::context::Context;
 use super::mark::{MARK_FIELD, Mark, has_field};
-use super::needs::{Answers, Needs, Unanswered};
+use super::mode::Mode;
+use super::needs::{Answers, Needs};
 use super::prefilter::Prefilter;
 use super::prefilter::kinds::Kinds;
-use super::session::{Asking, Session};
+use super::session::Session;
 use super::settings::Settings;
 use crate::edit::{Edits, Spliced};
 use crate::engine::ledger::Ledger;
@@ -121,14 +122,14 @@ impl Engine {
     /// final. A program must answer all of them, with content or a refusal, before it calls again.
     pub fn run<'m>(&self, message: &'m [u8], context: &Context, answers: Answers) -> Outcome<'m> {
         let kinds = self.kinds(message, context);
-        let asking = (Asking::Sources, Unanswered::Stops);
-        self.round(message, kinds, context, answers, asking)
+        self.round(message, kinds, context, answers, (Mode::Run, None))
     }
 
     /// Says what [`Engine::run`] would do, as far as that can be known without any content. The rows of references whose
     /// content would be retrieved have the outcome [`WouldFetch`](crate::report::Outcome::WouldFetch).
     ///
-    /// If the message has files next to its mailbox, [`Outcome::needs`] lists those whose existence matters.
+    /// [`Outcome::needs`] may list content that needs no server: files next to the mailbox, files of directories of attachments,
+    /// and objects of a store. A program answers them and calls again, as for [`Engine::run`].
     pub fn forecast<'m>(
         &self,
         message: &'m [u8],
@@ -136,8 +137,7 @@ impl Engine {
         answers: Answers,
     ) -> Outcome<'m> {
         let kinds = self.kinds(message, context);
-        let asking = (Asking::Nobody, Unanswered::IsLeftOpen);
-        self.round(message, kinds, context, answers, asking)
+        self.round(message, kinds, context, answers, (Mode::DryRun, None))
     }
 
     /// Refuses further rounds, if the rounds so far read `spent` bytes together: they may read as much as one round.
@@ -181,14 +181,15 @@ impl Engine {
             || self.settings.prefilter.matters(message, kinds)
     }
 
-    /// One round over a message. `kinds` are the kinds of words that the prefilter found in it.
+    /// One round over a message. `kinds` are the kinds of words that the prefilter found in it. With `last`, no further round
+    /// is allowed, and content without an answer is refused.
     pub(crate) fn round<'m>(
         &self,
         message: &'m [u8],
         kinds: Kinds,
         context: &Context,
         answers: Answers,
-        (asking, unanswered): (Asking, Unanswered),
+        (mode, last): (Mode, Option<Refusal>),
     ) -> Outcome<'m> {
         if !self.matters(message, kinds, context.form_beside()) {
             return Outcome {
@@ -206,9 +207,9 @@ impl Engine {
             settings: &self.settings,
             kinds,
             context,
-            asking,
+            mode,
             answers,
-            unanswered,
+            last,
             retrieved: Default::default(),
             needs: None,
             ledger: Ledger::new(limits, message.len()).until(&context.is_over),

@@ -6,6 +6,7 @@
 //! Any trouble with one reference leaves its part as it is, and becomes a row of the report. Limits apply in the order of the
 //! document, so a later run can go on where an earlier run stopped. If no limit was reached, a second run changes nothing.
 
+mod announcement;
 mod composite;
 mod content;
 mod context;
@@ -27,6 +28,7 @@ mod hosted;
 pub(crate) mod ledger;
 #[allow(unreachable_pub)]
 pub(crate) mod mark;
+mod mode;
 mod need;
 mod needs;
 mod obtained;
@@ -52,9 +54,11 @@ mod stored;
 mod substitute;
 mod wrapped;
 
+pub use self::announcement::{Announcement, Answer};
 pub use self::content::{Content, Origin};
 pub use self::context::Context;
 pub use self::engine::{Engine, Outcome};
+pub use self::mode::Mode;
 pub use self::need::{Need, Neighbour};
 pub use self::needs::{Answers, Needs};
 
@@ -67,7 +71,6 @@ pub(crate) use self::eudora::Flattened;
 pub(crate) use self::{
     context::Beside,
     mark::Mark,
-    needs::{Found, Unanswered, too_much},
+    needs::too_much,
     prefilter::{Prefilter, kinds::Kinds},
-    session::Asking,
 };

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::{Content, Need};
+use super::{Announcement, Answer, Content, Need};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// The first needs of a message that have no answer.
@@ -19,12 +19,15 @@ pub struct Needs {
     pub room: u64,
 }
 
-/// Content, or `Ok(None)`: content that a forecast would retrieve, and content that a stopped round does not have.
+/// Content, or `Ok(None)`: content that could be retrieved and was not, and content that a stopped round does not have.
 pub(crate) type Found<T> = Result<Option<T>, Refusal>;
 
-/// Content or a refusal for each need that a driver was asked for so far.
+/// An answer to each need that a driver was asked for so far.
 #[derive(Clone, Default, Debug)]
-pub struct Answers(HashMap<Need, Found<Content>>);
+pub struct Answers {
+    found: HashMap<Need, Found<Content>>,
+    announced: HashMap<Need, Announcement>,
+}
 
 impl Answers {
     /// No answers.
@@ -33,21 +36,33 @@ impl Answers {
     }
 
     /// Adds the answer to a need. A later answer replaces an earlier one.
-    pub fn insert(&mut self, need: Need, answer: Result<Content, Refusal>) {
-        self.0.insert(need, answer.map(Some));
-    }
-
-    /// Adds the answer that the content is there and was not read. Only forecasts may use it.
-    pub(crate) fn announce(&mut self, need: Need) {
-        self.0.insert(need, Ok(None));
+    ///
+    /// The engine does not put content in that is only announced: the reference has the outcome
+    /// [`WouldFetch`](crate::report::Outcome::WouldFetch).
+    pub fn insert(&mut self, need: Need, answer: Result<impl Into<Answer>, Refusal>) {
+        let found = match answer.map(Into::into) {
+            Ok(Answer::Content(content)) => Ok(Some(content)),
+            Ok(Answer::Announced(announcement)) => {
+                self.announced.insert(need.clone(), announcement);
+                Ok(None)
+            }
+            Err(refusal) => Err(refusal),
+        };
+        self.found.insert(need, found);
     }
 
     pub(super) fn get(&self, need: &Need) -> Option<&Found<Content>> {
-        self.0.get(need)
+        self.found.get(need)
+    }
+
+    /// Facts about the content of a need that was only announced.
+    pub(super) fn announcement(&self, need: &Need) -> Option<&Announcement> {
+        self.announced.get(need)
     }
 
     pub(super) fn clear(&mut self) {
-        self.0.clear();
+        self.found.clear();
+        self.announced.clear();
     }
 }
 
@@ -58,16 +73,4 @@ pub(crate) fn too_much(room: u64) -> Refusal {
     );
     let detail = Detail::from(what).naming(Setting::Growth);
     Refusal::lasting(Reason::GrowthLimit, detail.then(" still allows"))
-}
-
-/// The reaction of a round to a need without an answer.
-#[derive(Clone, Debug)]
-pub(crate) enum Unanswered {
-    /// The round ends. Its driver retrieves the content and begins another one.
-    Stops,
-    /// The round goes on. The reference counts as one that would be retrieved: this makes a forecast. Only for a file next to the
-    /// mailbox it ends, because its driver looks at the file.
-    IsLeftOpen,
-    /// The round goes on. The reference is left for this reason: no further round is allowed.
-    IsRefused(Refusal),
 }

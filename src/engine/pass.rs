@@ -220,9 +220,11 @@ impl Pending<'_, '_> {
             let done = match self.attempt(index, item) {
                 Ok(Some((change, told))) => self.put(item, change, told),
                 Ok(None) => {
-                    let row = self.row(item);
-                    self.pass.report.rows.push(row);
-                    Ok(())
+                    self.await_content(item);
+                    for (_, other) in items.filter(|(other, _)| *other != index) {
+                        self.tell_removal(other, item);
+                    }
+                    return Ok(());
                 }
                 Err(Stop::Left(refusal)) => Err(refusal),
                 Err(stop @ (Stop::Circle(_) | Stop::Needs)) => return Err(stop),
@@ -300,10 +302,7 @@ impl Pending<'_, '_> {
     fn told(&self, item: &Item<'_>, obtained: &Obtained) -> Pass {
         let mut told = Pass::default();
         let mut row = self.row(item);
-        match self.session.is_forecast() {
-            true => obtained.content.describe_source(&mut row),
-            false => obtained.describe(&mut row),
-        }
+        obtained.describe(&mut row);
         let notes = obtained.notes.iter();
         let notes = notes.map(|note| format!("part {}: {note}", row.part));
         told.report.notes.extend(notes);
@@ -359,30 +358,55 @@ impl Pending<'_, '_> {
         self.pass.report.rows.push(row);
     }
 
+    /// The content could be retrieved, and is not here.
+    fn await_content(&mut self, item: &Item<'_>) {
+        let mut row = self.row(item);
+        row.outcome = Outcome::WouldFetch;
+        match &item.step {
+            Step::Retrieve(need) => {
+                if let Some(announced) = self.session.answers.announcement(need) {
+                    announced.describe(&mut row);
+                    item.tell_claim(&mut row);
+                }
+            }
+            Step::Copy(_) => {
+                row.detail = "the content of the part that is meant would be retrieved".into();
+            }
+            Step::Decode | Step::Read { .. } | Step::Leave(_) => {}
+        }
+        self.pass.report.rows.push(row);
+    }
+
     fn remove(&mut self, item: &Item<'_>, winner: &Item<'_>) {
+        let removal = removal(self.tree, item.body.part, self.removed_to);
+        match self.edits.change(vec![Edit::remove(removal)], []) {
+            Ok(()) => {
+                self.removed_to = removal.end;
+                self.lengths = Lengths::Corrected;
+                self.tell_removal(item, winner);
+            }
+            Err(refusal) => {
+                let mut row = self.row(item);
+                row.tell_refusal(refusal);
+                self.pass.report.rows.push(row);
+            }
+        }
+    }
+
+    fn tell_removal(&mut self, item: &Item<'_>, winner: &Item<'_>) {
         let mut row = self.row(item);
         let number = self.place.number(&winner.number);
         row.outcome = Outcome::Rewritten;
         row.reason = Some(Reason::RivalExpanded);
-        if self.session.is_forecast() {
-            row.detail = format!(
-                "this part would be removed, because part {number} offers the same content"
-            )
-            .into();
-        } else {
-            let removal = removal(self.tree, item.body.part, self.removed_to);
-            let detail = format!(
+        row.detail = match self.session.mode.writes() {
+            true => format!(
                 "this part was removed, because part {number} offered the same content and was used"
-            );
-            row.detail = detail.into();
-            match self.edits.change(vec![Edit::remove(removal)], []) {
-                Ok(()) => {
-                    self.removed_to = removal.end;
-                    self.lengths = Lengths::Corrected;
-                }
-                Err(refusal) => row.tell_refusal(refusal),
+            ),
+            false => {
+                format!("this part would be removed, because part {number} offers the same content")
             }
         }
+        .into();
         self.pass.report.rows.push(row);
     }
 

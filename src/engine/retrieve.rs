@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use url::Url;
 
-use super::needs::{Found, Needs, Unanswered, too_much};
+use super::needs::{Found, Needs, too_much};
 use super::obtained::{self, OCTETS, Obtained};
 use super::session::Session;
 use super::source_field;
@@ -233,12 +233,12 @@ fn root_detail(detail: &Detail) -> Detail {
 
 impl Session<'_> {
     /// Returns the content of a file next to the mailbox. It counts as no retrieval: no server is asked, and the mail cannot
-    /// name it twice. In a forecast, the file is only looked at, and the content is `None`.
+    /// name it twice.
     pub(super) fn read(&mut self, file: Need) -> Found<Content> {
-        match (self.answers.get(&file), &self.unanswered) {
+        match (self.answers.get(&file), &self.last) {
             (Some(found), _) => found.clone(),
-            (None, Unanswered::IsRefused(refusal)) => Err(refusal.clone()),
-            (None, Unanswered::Stops | Unanswered::IsLeftOpen) => {
+            (None, Some(refusal)) => Err(refusal.clone()),
+            (None, None) => {
                 self.lack(vec![file]);
                 Ok(None)
             }
@@ -247,7 +247,7 @@ impl Session<'_> {
 
     /// Looks for the files of these items next to the mailbox. If one is missing, the round is stopped.
     pub(super) fn read_beside(&mut self, items: &[&Item<'_>]) {
-        if self.context.beside.is_none() || matches!(self.unanswered, Unanswered::IsRefused(_)) {
+        if self.context.beside.is_none() || self.last.is_some() {
             return;
         }
         let files = items.iter().filter_map(|item| match &item.step {
@@ -291,15 +291,14 @@ impl Session<'_> {
             }
             // A need beyond the limit is not remembered: there may be ten thousand of them.
             if self.ledger.retrieve().is_ok() {
-                // A run that writes nothing starts no program.
-                if !(self.is_rehearsal() && matches!(need, Need::Question { .. })) {
+                if !self.is_left_open(&need) {
                     batch.push(need.clone());
                 }
                 self.retrieved.insert(need, Ok(None));
             }
         }
         let room = self.ledger.room_for_bodies();
-        if matches!(self.unanswered, Unanswered::Stops) {
+        if self.last.is_none() {
             let missing = batch.iter();
             let missing = missing.filter(|need| self.answers.get(need).is_none());
             let missing: Vec<Need> = missing.cloned().collect();
@@ -310,10 +309,10 @@ impl Session<'_> {
         }
         let mut left = Some(room);
         for need in batch {
-            let found = match (self.answers.get(&need), &self.unanswered) {
+            let found = match (self.answers.get(&need), &self.last) {
                 (Some(found), _) => found.clone(),
-                (None, Unanswered::IsRefused(refusal)) => Err(refusal.clone()),
-                (None, Unanswered::Stops | Unanswered::IsLeftOpen) => continue,
+                (None, Some(refusal)) => Err(refusal.clone()),
+                (None, None) => continue,
             };
             let octets = match &found {
                 Ok(Some(answer)) => answer.len() as u64,

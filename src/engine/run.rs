@@ -61,7 +61,7 @@ impl Session<'_> {
             }
             report.notes.push(note.to_owned());
         }
-        if self.settings.mark == Mark::Field && !self.is_forecast() {
+        if self.settings.mark == Mark::Field {
             let limits = self.policy().limits.scan();
             outcomes.edits = marked(message, outcomes.edits, &outcomes.report, &limits);
         }

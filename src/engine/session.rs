@@ -1,23 +1,25 @@
 use std::collections::HashMap;
 
 use super::context::Context;
-use super::needs::{Answers, Found, Needs, Unanswered};
+use super::needs::{Answers, Found, Needs};
 use super::prefilter::kinds::Kinds;
 use super::settings::Settings;
-use super::{Content, Need};
+use super::{Content, Mode, Need};
 use crate::engine::ledger::Ledger;
 use crate::policy::Policy;
+use crate::report::Refusal;
 
 /// One round over one message: with what its driver retrieved so far, as far as that leads.
 pub(super) struct Session<'s> {
     pub(super) settings: &'s Settings,
     pub(super) kinds: Kinds,
     pub(super) context: &'s Context,
-    pub(super) asking: Asking,
+    pub(super) mode: Mode,
     /// Content that the driver has retrieved. No round changes it.
     pub(super) answers: Answers,
-    /// Reaction to content that is not in `answers`.
-    pub(super) unanswered: Unanswered,
+    /// The refusal of all content that is not in `answers`, because no further round is allowed. Without it, the round ends when
+    /// it lacks content.
+    pub(super) last: Option<Refusal>,
     /// Content that this round has asked for, with its answer. Content that the limit on retrievals excludes is not in here.
     pub(super) retrieved: HashMap<Need, Found<Content>>,
     /// Content without which this round cannot go on. It ends as soon as possible, and its result is not used.
@@ -25,26 +27,19 @@ pub(super) struct Session<'s> {
     pub(super) ledger: Ledger,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Asking {
-    Sources,
-    /// In a run that writes nothing: pictures that the sources do not give count as embedded.
-    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    Rehearsing,
-    Nobody,
-}
-
 impl<'s> Session<'s> {
     pub(super) fn policy(&self) -> &'s Policy {
         &self.settings.policy
     }
 
-    pub(super) fn is_forecast(&self) -> bool {
-        self.asking == Asking::Nobody
-    }
-
-    pub(super) fn is_rehearsal(&self) -> bool {
-        self.asking != Asking::Sources
+    /// Whether the round goes on without the content of a need: the reference has the outcome `WouldFetch`.
+    pub(super) fn is_left_open(&self, need: &Need) -> bool {
+        match need {
+            Need::Url { .. } => !self.mode.asks_servers(),
+            // Only a run starts the program that answers.
+            Need::Question { .. } => !self.mode.writes(),
+            Need::Attachment { .. } | Need::Object { .. } | Need::Neighbour(_) => false,
+        }
     }
 
     /// Whether the round lacks content. Nothing that it decides from then on is used.

@@ -7,14 +7,14 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::engine::{
-    Answers, Asking, Beside, Content, Context, Engine, Found, Kinds, Need, Needs, Neighbour,
-    Outcome, Unanswered, date,
+    Answers, Beside, Content, Context, Engine, Kinds, Mode, Need, Needs, Neighbour, Outcome, date,
 };
 use crate::error::Error;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::fetch::EudoraFiles;
-use crate::fetch::{Fetch, Request, Sidecars, fetch_all};
+use crate::fetch::{Fetch, Request, Sidecars, answer_all};
 use crate::policy::OnFailure;
+use crate::report::{Reason, Refusal};
 
 /// More than any deadline needs, and little enough to be added to any instant.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) struct Driver<'d> {
     pub(super) engine: &'d Engine,
     pub(super) fetch: &'d dyn Fetch,
-    pub(super) asking: Asking,
+    pub(super) mode: Mode,
     /// The name of the message in reports.
     pub(super) name: &'d str,
     pub(super) beside: Option<&'d Sidecars>,
@@ -44,24 +44,20 @@ impl Driver<'_> {
         let time = policy.limits.deadline.min(CENTURY);
         let deadline = Instant::now() + time;
         let end = deadline + GRACE.min(time / 4);
-        let is_forecast = self.asking == Asking::Nobody;
         let context = Context::new(self.name, SystemTime::now())
             .until(move || Instant::now() >= end)
             .beside(self.directories());
-        let date = (!is_forecast && self.fetch.heeds_date())
+        let date = (self.mode.asks_servers() && self.fetch.heeds_date())
             .then(|| date::of(message, context.now()))
             .flatten();
-        let mut unanswered = match is_forecast {
-            true => Unanswered::IsLeftOpen,
-            false => Unanswered::Stops,
-        };
+        let mut last = None;
         let mut answers = Answers::new();
         let mut spent = 0_u64;
         loop {
-            let asking = (self.asking, unanswered.clone());
-            let mut outcome = self.engine.round(message, kinds, &context, answers, asking);
+            let how = (self.mode, last.clone());
+            let mut outcome = self.engine.round(message, kinds, &context, answers, how);
             let Some(needs) = outcome.needs.take() else {
-                let defers = !is_forecast && policy.on_failure == OnFailure::Defer;
+                let defers = self.mode.asks_servers() && policy.on_failure == OnFailure::Defer;
                 return match outcome.temporary.take() {
                     Some(detail) if defers => Err(Error::Deferred(detail)),
                     _ => Ok(outcome),
@@ -74,7 +70,7 @@ impl Driver<'_> {
             drop(outcome);
             match self.engine.judge_rounds(message, spent) {
                 Ok(()) => self.retrieve(needs, (deadline, date), &mut answers),
-                Err(refusal) => unanswered = Unanswered::IsRefused(refusal),
+                Err(refusal) => last = Some(refusal),
             }
         }
     }
@@ -104,12 +100,11 @@ impl Driver<'_> {
         for need in needs.batch {
             match &need {
                 Need::Neighbour(file) => match self.read(file, deadline, room) {
-                    Ok(Some(content)) => {
+                    Ok(content) => {
                         room = room.saturating_sub(content.len() as u64);
                         answers.insert(need, Ok(content));
                     }
-                    Ok(None) => answers.announce(need),
-                    Err(refusal) => answers.insert(need, Err(refusal)),
+                    Err(refusal) => answers.insert(need, Err::<Content, _>(refusal)),
                 },
                 _ => requests.push(Request {
                     need,
@@ -119,34 +114,32 @@ impl Driver<'_> {
             }
         }
         let in_flight = self.engine.policy().limits.in_flight;
-        let retrieved = fetch_all(self.fetch, &requests, in_flight, needs.room);
+        let retrieved = answer_all(self.fetch, &requests, self.mode, in_flight, needs.room);
         for (request, answer) in requests.into_iter().zip(retrieved) {
             answers.insert(request.need, answer);
         }
     }
 
-    /// Reads a file next to the mailbox, if it has at most `room` bytes. A forecast only looks whether it could be read.
-    fn read(&self, file: &Neighbour, deadline: Instant, room: u64) -> Found<Content> {
+    /// Reads a file next to the mailbox, if it has at most `room` bytes.
+    fn read(&self, file: &Neighbour, deadline: Instant, room: u64) -> Result<Content, Refusal> {
         let policy = self.engine.policy();
-        let is_forecast = self.asking == Asking::Nobody;
         match file {
             Neighbour::Apple { folder, name } => match self.beside {
-                None => Ok(None),
-                Some(beside) => {
-                    let deadline = (!is_forecast).then_some(deadline);
-                    beside.read(folder, name.as_deref(), policy, room, deadline)
-                }
+                None => Err(not_beside()),
+                Some(beside) => beside.read(folder, name.as_deref(), policy, room, deadline),
             },
             #[cfg(all(feature = "file", feature = "mailbox"))]
             Neighbour::Eudora { folder, name } => match &self.eudora {
-                Some(files) if !is_forecast => {
-                    let name = (*folder, name.clone());
-                    files.read(&name, policy, deadline).map(Some)
-                }
-                _ => Ok(None),
+                Some(files) => files.read(&(*folder, name.clone()), policy, deadline),
+                None => Err(not_beside()),
             },
             #[cfg(not(all(feature = "file", feature = "mailbox")))]
-            Neighbour::Eudora { .. } => Ok(None),
+            Neighbour::Eudora { .. } => Err(not_beside()),
         }
     }
+}
+
+fn not_beside() -> Refusal {
+    let detail = "the message is not in a mailbox with files next to it";
+    Refusal::lasting(Reason::FileNotReadable, detail)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::driver::Driver;
 use super::stored::FromStore;
-use crate::engine::{Asking, Engine, Kinds, Mark, Outcome, Prefilter};
+use crate::engine::{Engine, Kinds, Mark, Mode, Outcome, Prefilter};
 use crate::error::Error;
 #[cfg(feature = "file")]
 use crate::fetch::Attachments;
@@ -155,7 +155,7 @@ impl Expander {
     /// # Errors
     /// [`Error::Deferred`] if a retrieval failed for a while only and the policy says to try later.
     pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Outcome<'m>, Error> {
-        self.expand_beside(message, name, None, Asking::Sources)
+        self.expand_beside(message, name, None, Mode::Run)
     }
 
     pub(crate) fn expand_beside<'m>(
@@ -163,12 +163,12 @@ impl Expander {
         message: &'m [u8],
         name: &str,
         beside: Option<&Sidecars>,
-        asking: Asking,
+        mode: Mode,
     ) -> Result<Outcome<'m>, Error> {
         let kinds = self
             .prefilter()
             .kinds_beside(message, beside.map(Sidecars::form));
-        self.run(message, kinds, name, asking, beside)
+        self.run(message, kinds, name, mode, beside)
     }
 
     pub(crate) fn run<'m>(
@@ -176,13 +176,13 @@ impl Expander {
         message: &'m [u8],
         kinds: Kinds,
         name: &str,
-        asking: Asking,
+        mode: Mode,
         beside: Option<&Sidecars>,
     ) -> Result<Outcome<'m>, Error> {
         let driver = Driver {
             engine: &self.engine,
             fetch: &*self.fetch,
-            asking,
+            mode,
             name,
             beside,
             #[cfg(all(feature = "file", feature = "mailbox"))]
@@ -193,7 +193,7 @@ impl Expander {
 
     /// What [`Expander::expand`] would do, as far as that can be known without retrieving.
     pub fn forecast(&self, message: &[u8], name: &str) -> Report {
-        let expansion = self.expand_beside(message, name, None, Asking::Nobody);
+        let expansion = self.expand_beside(message, name, None, Mode::DryRun);
         // Without requests, nothing fails for a while.
         expansion.map_or_else(|_| Report::default(), |outcome| outcome.report.would())
     }

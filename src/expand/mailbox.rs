@@ -1,7 +1,7 @@
 use super::envelope;
 use super::expander::Expander;
 use crate::edit::Edits;
-use crate::engine::Asking;
+use crate::engine::Mode;
 #[cfg(feature = "file")]
 use crate::engine::{EudoraListing as _, Flattened};
 use crate::error::Error;
@@ -30,8 +30,7 @@ impl Transform<Report> for Expander {
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Report), Error> {
         let beside = self.beside(message);
         let name = message.number.to_string();
-        let expansion =
-            self.expand_beside(message.content, &name, beside.as_ref(), Asking::Sources)?;
+        let expansion = self.expand_beside(message.content, &name, beside.as_ref(), Mode::Run)?;
         Ok((expansion.edits, expansion.report))
     }
 

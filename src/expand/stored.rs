@@ -5,7 +5,7 @@ use std::iter::successors;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use crate::engine::{Content, Need};
+use crate::engine::{Answer, Content, Mode, Need};
 use crate::fetch::{Fetch, Request};
 use crate::report::{Provenance, Reason, Refusal};
 use crate::store::{Key, Store, StoreError};
@@ -18,9 +18,23 @@ pub(super) struct FromStore {
 
 impl Fetch for FromStore {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        let Need::Object { sha256 } = &request.need else {
-            return self.others.fetch(request);
-        };
+        match &request.need {
+            Need::Object { sha256 } => self.object(sha256),
+            _ => self.others.fetch(request),
+        }
+    }
+
+    /// A store is read in every mode: whether it has the content shows by nothing less.
+    fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
+        match &request.need {
+            Need::Object { sha256 } => self.object(sha256).map(Answer::Content),
+            _ => self.others.answer(request, mode),
+        }
+    }
+}
+
+impl FromStore {
+    fn object(&self, sha256: &str) -> Result<Content, Refusal> {
         let begun = Instant::now();
         let Some(key) = Key::parse(sha256) else {
             return Err(Refusal::lasting(Reason::BadNote, "the note names no hash"));

@@ -10,9 +10,9 @@ use std::time::Instant;
 use percent_encoding::percent_decode_str;
 
 use super::allowance::Allowance;
-use super::request::{Fetch, Probed, Request, of_file};
+use super::request::{Fetch, Request, of_file};
 use super::system::file::Roots;
-use crate::engine::{Content, Need};
+use crate::engine::{Answer, Content, Mode, Need};
 use crate::error::Error;
 use crate::platform::is_device;
 use crate::policy::Policy;
@@ -57,10 +57,12 @@ impl Attachments {
         Ok(None)
     }
 
-    fn answer<T: From<Content>>(
+    /// The file of one of the folders, or the answer of `others`.
+    fn file_or<T: From<Content>>(
         &self,
         request: &Request,
-        ask: impl Fn(&Request) -> Result<T, Refusal>,
+        others: impl Fn(&Request) -> Result<T, Refusal>,
+        also_missing: impl Fn(T) -> T,
     ) -> Result<T, Refusal> {
         let Need::Attachment {
             url,
@@ -68,7 +70,7 @@ impl Attachments {
             components,
         } = &request.need
         else {
-            return ask(request);
+            return others(request);
         };
         let begun = Instant::now();
         if let Some(path) = self.file(url, *components)? {
@@ -82,29 +84,38 @@ impl Attachments {
             ..request.clone()
         };
         let judged = self.policy.judge_url(url);
-        judged.and_then(|_| ask(&request)).map_err(also_missing)
+        let answer = judged.and_then(|_| others(&request));
+        answer.map(also_missing).map_err(refused_and_missing)
     }
 }
 
 /// The refusal of another source, for a file that no folder has. By the setting that is named a summary counts such files.
-fn also_missing(refusal: Refusal) -> Refusal {
-    let detail = Detail::from("it is not in ").naming(Setting::Attachments);
+fn refused_and_missing(refusal: Refusal) -> Refusal {
     Refusal {
         detail: match refusal.detail.is_empty() {
-            true => detail,
-            false => detail.then("; ").then(refusal.detail),
+            true => missing(),
+            false => missing().then("; ").then(refusal.detail),
         },
         ..refusal
     }
 }
 
+fn missing() -> Detail {
+    Detail::from("it is not in ").naming(Setting::Attachments)
+}
+
 impl Fetch for Attachments {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        self.answer(request, |request| self.others.fetch(request))
+        let others = |request: &Request| self.others.fetch(request);
+        self.file_or(request, others, |content| content)
     }
 
-    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
-        self.answer(request, |request| self.others.probe(request))
+    fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
+        let others = |request: &Request| self.others.answer(request, mode);
+        self.file_or(request, others, |answer| match answer {
+            Answer::Announced(announcement) => Answer::Announced(announcement.after(missing())),
+            content => content,
+        })
     }
 
     fn heeds_date(&self) -> bool {

@@ -165,22 +165,19 @@ impl Sidecars {
         Ok((folder, name))
     }
 
-    /// Reads the file, if it has at most `room` bytes. Without a deadline the file is only looked at.
+    /// Reads the file, if it has at most `room` bytes.
     pub(crate) fn read(
         &self,
         part: &str,
         name: Option<&str>,
         policy: &Policy,
         room: u64,
-        deadline: Option<Instant>,
-    ) -> Result<Option<Content>, Refusal> {
+        deadline: Instant,
+    ) -> Result<Content, Refusal> {
         let begun = Instant::now();
         let (folder, name) = self.find(part, name)?;
         let length = folder.length(&name)?;
         policy.judge_size(length)?;
-        let Some(deadline) = deadline else {
-            return Ok(None);
-        };
         if length > room {
             return Err(too_much(room));
         }
@@ -188,7 +185,7 @@ impl Sidecars {
         let body = folder.read(&name, policy, allowance)?;
         let path = folder.path.join(name);
         let path = path.canonicalize().unwrap_or(path);
-        Ok(Some(of_file(&path, body, begun)))
+        Ok(of_file(&path, body, begun))
     }
 }
 

@@ -8,16 +8,16 @@ use super::gate::Gate;
 use super::memory::Memory;
 #[cfg(any(feature = "http", feature = "ftp"))]
 use super::names::{Names, SystemNames};
-use super::order::{either, undated};
-use super::request::{Fetch, NoFetch, Probed, Request};
+use super::order::{both, either, may_be_archived, undated};
+use super::request::{Fetch, NoFetch, Request};
 #[cfg(feature = "http")]
 use super::system::Servers;
 use super::system::System;
-use crate::engine::{Content, Need};
+use crate::engine::{Announcement, Answer, Content, Mode, Need};
 use crate::error::Error;
 use crate::mime::media_type::is_page;
 use crate::policy::Policy;
-use crate::report::{Reason, Refusal};
+use crate::report::Refusal;
 
 /// Retrieves what a policy allows, for all messages of a run.
 ///
@@ -27,10 +27,11 @@ pub struct Fetcher {
     pub(crate) archive: Option<(bool, Arc<dyn Fetch>)>,
     /// The archive is asked by this date if the mail has none, and else not.
     pub(crate) undated: Option<SystemTime>,
-    memory: Option<Memory>,
+    memory: Option<Memory<Content>>,
+    /// The answers of probes.
+    probed: Option<Memory<Answer>>,
     gate: Gate,
     pub(crate) observer: Option<Observer>,
-    only_probes: bool,
     source: Arc<dyn Fetch>,
 }
 
@@ -38,36 +39,20 @@ pub(crate) type Observer = Arc<dyn Fn(&Result<Content, Refusal>) + Send + Sync>;
 
 impl Fetch for Fetcher {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        self.either(request, |whom, request| {
-            let ask = || {
-                let _turn = self.gate.turn(request.deadline)?;
-                let answer = match self.only_probes {
-                    true => {
-                        whom.probe(request)
-                            .and_then(|probed| match is_doubtful(request, &probed) {
-                                true => whom.fetch(request),
-                                false => Err(answered(&probed)),
-                            })
-                    }
-                    false => whom.fetch(request),
-                };
-                if let Some(observer) = &self.observer {
-                    observer(&answer);
-                }
-                answer
-            };
-            match &self.memory {
-                Some(memory) => memory.answer(request, ask),
-                None => ask(),
-            }
-        })
+        let Some((archive_first, archive)) = self.archive_for(request) else {
+            return self.retrieve(&*self.source, request);
+        };
+        let of_source = || self.retrieve(&*self.source, &undated_request(request));
+        let of_archive = || self.retrieve(archive, &self.dated(request)?);
+        either(archive_first, of_source, of_archive)
     }
 
-    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
-        self.either(request, |whom, request| {
-            let _turn = self.gate.turn(request.deadline)?;
-            whom.probe(request)
-        })
+    fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
+        match mode {
+            Mode::Run => self.fetch(request).map(Answer::Content),
+            Mode::Probe => self.probe(request),
+            Mode::DryRun => self.source.answer(request, mode),
+        }
     }
 
     fn heeds_date(&self) -> bool {
@@ -139,9 +124,9 @@ impl Fetcher {
             archive: None,
             undated: None,
             memory: None,
+            probed: None,
             gate: Gate::default(),
             observer: None,
-            only_probes: false,
             source: Arc::new(source),
         }
     }
@@ -157,14 +142,7 @@ impl Fetcher {
     #[must_use]
     pub fn memory(mut self, octets: usize, age: Option<Duration>) -> Self {
         self.memory = Some(Memory::new(octets, age));
-        self
-    }
-
-    pub(crate) fn probing(mut self) -> Self {
-        self.only_probes = true;
-        if let Some((archive_first, _)) = &mut self.archive {
-            *archive_first = false;
-        }
+        self.probed = Some(Memory::new(octets, age));
         self
     }
 
@@ -173,37 +151,91 @@ impl Fetcher {
         policy.fetch.is_empty() && policy.ca_file.is_none() && policy.resolver.is_empty()
     }
 
-    /// The source gets no date, so that messages of different dates share what it says.
-    fn either<T>(
-        &self,
-        request: &Request,
-        ask: impl Fn(&dyn Fetch, &Request) -> Result<T, Refusal>,
-    ) -> Result<T, Refusal> {
-        let archive = self.archive.as_ref();
-        let Some((archive_first, archive)) =
-            archive.filter(|_| !matches!(request.need, Need::Question { .. }))
-        else {
-            return ask(&*self.source, request);
+    /// The archive, and whether it is asked before the source.
+    fn archive_for(&self, request: &Request) -> Option<(bool, &dyn Fetch)> {
+        let (archive_first, archive) = self.archive.as_ref()?;
+        let is_question = matches!(request.need, Need::Question { .. });
+        (!is_question).then_some((*archive_first, &**archive))
+    }
+
+    /// The request with the date for which the archive is asked.
+    fn dated(&self, request: &Request) -> Result<Request, Refusal> {
+        let date = request.date.or(self.undated);
+        // Without a date, the memory would give the answer of the source.
+        let date = Some(date.ok_or_else(undated)?);
+        Ok(Request {
+            date,
+            ..request.clone()
+        })
+    }
+
+    fn retrieve(&self, source: &dyn Fetch, request: &Request) -> Result<Content, Refusal> {
+        let ask = || {
+            let _turn = self.gate.turn(request.deadline)?;
+            let answer = source.fetch(request);
+            if let Some(observer) = &self.observer {
+                observer(&answer);
+            }
+            answer
         };
-        let at = |date| {
-            let request = request.clone();
-            Request { date, ..request }
+        match &self.memory {
+            Some(memory) => memory.answer(request, ask),
+            None => ask(),
+        }
+    }
+
+    /// Asks the source whether it has the content, and the archive if the source does not.
+    fn probe(&self, request: &Request) -> Result<Answer, Refusal> {
+        let Some((_, archive)) = self.archive_for(request) else {
+            return self.probe_one(&*self.source, request);
         };
-        let of_source = || ask(&*self.source, &at(None));
-        let of_archive = || match request.date.or(self.undated) {
-            Some(date) => ask(&**archive, &at(Some(date))),
-            // The memory would have the source's answer.
-            None => Err(undated()),
+        match self.probe_one(&*self.source, &undated_request(request)) {
+            Err(refusal) if may_be_archived(&refusal) => {
+                let answer = self
+                    .dated(request)
+                    .and_then(|request| self.probe_one(archive, &request));
+                match answer {
+                    Ok(Answer::Announced(announcement)) => {
+                        Ok(Answer::Announced(announcement.in_place_of(refusal)))
+                    }
+                    Ok(content) => Ok(content),
+                    Err(other) => Err(both(refusal, other)),
+                }
+            }
+            answer => answer,
+        }
+    }
+
+    fn probe_one(&self, source: &dyn Fetch, request: &Request) -> Result<Answer, Refusal> {
+        let ask = || {
+            let _turn = self.gate.turn(request.deadline)?;
+            match source.answer(request, Mode::Probe)? {
+                Answer::Announced(announced) if is_doubtful(request, &announced) => {
+                    source.fetch(request).map(Answer::Content)
+                }
+                answer => Ok(answer),
+            }
         };
-        either(*archive_first, of_source, of_archive)
+        match &self.probed {
+            Some(memory) => memory.answer(request, ask),
+            None => ask(),
+        }
+    }
+}
+
+/// The request for a source that is no archive: messages of different dates share its answer.
+fn undated_request(request: &Request) -> Request {
+    Request {
+        date: None,
+        ..request.clone()
     }
 }
 
 /// Whether a source names a type that a run would hardly take: a web page in place of a file, or no picture in place of
 /// one. Many servers answer with their home page for what is gone, and some name a wrong type for a picture. The content
 /// decides, so it is retrieved and judged as in a run.
-fn is_doubtful(request: &Request, probed: &Probed) -> bool {
-    let essence = probed.media_type.as_deref().unwrap_or_default();
+fn is_doubtful(request: &Request, announced: &Announcement) -> bool {
+    let essence = announced.media_type.as_deref().unwrap_or_default();
     let essence = essence.split(';').next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();
     let wanted = request.acceptable();
@@ -212,14 +244,6 @@ fn is_doubtful(request: &Request, probed: &Probed) -> bool {
         && !essence.starts_with("image/")
         && essence != "application/octet-stream";
     is_page(&essence) && !wanted.eq_ignore_ascii_case(&essence) || is_other_than_picture
-}
-
-fn answered(probed: &Probed) -> Refusal {
-    let reason = match probed.method {
-        "archive" => Reason::InArchive,
-        _ => Reason::NotRetrieved,
-    };
-    Refusal::lasting(reason, probed.to_string())
 }
 
 impl fmt::Debug for Fetcher {

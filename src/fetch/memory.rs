@@ -8,29 +8,49 @@ use quick_cache::{OptionsBuilder, Weighter};
 
 use super::Request;
 use super::allowance::late;
-use crate::engine::{Content, Need};
+use crate::engine::{Answer, Content, Need};
 use crate::error::unpoisoned;
 use crate::report::{Reason, Refusal, Retry};
 
 type Key = (Need, Option<SystemTime>);
-type Answer = Result<Content, Refusal>;
-type Answers = Cache<Key, Answer, ByWeight>;
+type Answers<T> = Cache<Key, Result<T, Refusal>, ByWeight>;
 
 const ENTRY: usize = 512;
+
+/// An answer that a [`Memory`] may hold.
+pub(super) trait Remembered: Clone {
+    /// Number of bytes that are held for it.
+    fn octets(&self) -> usize;
+}
+
+impl Remembered for Content {
+    fn octets(&self) -> usize {
+        self.len()
+    }
+}
+
+impl Remembered for Answer {
+    fn octets(&self) -> usize {
+        match self {
+            Self::Content(content) => content.len(),
+            Self::Announced(announcement) => announcement.detail.len(),
+        }
+    }
+}
 
 /// A request for what is being retrieved right now waits for it and shares the answer, but waits no longer than its own
 /// deadline. A refusal because *a message's* deadline passed is not shared, and no temporary refusal is kept: the next
 /// message may be luckier.
 ///
 /// Beyond `octets`, answers go that were not asked for lately; one with more than half of that is not kept.
-pub(super) struct Memory {
+pub(super) struct Memory<T: Remembered> {
     octets: usize,
     /// A process that runs for months must not give the answers of its first day.
     age: Option<Duration>,
-    current: Mutex<(Instant, Arc<Answers>)>,
+    current: Mutex<(Instant, Arc<Answers<T>>)>,
 }
 
-impl Memory {
+impl<T: Remembered> Memory<T> {
     pub(super) fn new(octets: usize, age: Option<Duration>) -> Self {
         Self {
             octets,
@@ -39,7 +59,11 @@ impl Memory {
         }
     }
 
-    pub(super) fn answer(&self, request: &Request, ask: impl FnOnce() -> Answer) -> Answer {
+    pub(super) fn answer(
+        &self,
+        request: &Request,
+        ask: impl FnOnce() -> Result<T, Refusal>,
+    ) -> Result<T, Refusal> {
         let key = (without_fragment(&request.need), request.date);
         let patience = request.deadline.saturating_duration_since(Instant::now());
         let answers = self.current();
@@ -61,7 +85,7 @@ impl Memory {
         }
     }
 
-    fn current(&self) -> Arc<Answers> {
+    fn current(&self) -> Arc<Answers<T>> {
         let mut current = unpoisoned(self.current.lock());
         if self.age.is_some_and(|age| current.0.elapsed() >= age) {
             *current = (Instant::now(), Arc::new(answers(self.octets)));
@@ -80,7 +104,7 @@ fn without_fragment(need: &Need) -> Need {
     }
 }
 
-fn answers(octets: usize) -> Answers {
+fn answers<T: Remembered>(octets: usize) -> Answers<T> {
     let mut options = OptionsBuilder::new();
     options
         // Each shard has its part of the capacity, where a large body would not fit.
@@ -97,14 +121,14 @@ fn answers(octets: usize) -> Answers {
 #[derive(Clone)]
 struct ByWeight;
 
-impl Weighter<Key, Answer> for ByWeight {
-    fn weight(&self, key: &Key, answer: &Answer) -> u64 {
-        let body = answer.as_ref().map_or(0, |retrieved| retrieved.len());
+impl<T: Remembered> Weighter<Key, Result<T, Refusal>> for ByWeight {
+    fn weight(&self, key: &Key, answer: &Result<T, Refusal>) -> u64 {
+        let body = answer.as_ref().map_or(0, Remembered::octets);
         let url = key.0.url().map_or(0, str::len);
         (url + ENTRY + body) as u64
     }
 }
 
-fn is_temporary(answer: &Answer) -> bool {
+fn is_temporary<T>(answer: &Result<T, Refusal>) -> bool {
     matches!(answer, Err(refusal) if refusal.retry == Retry::Later)
 }

@@ -50,9 +50,8 @@ pub(crate) use gate::IsStopped;
 #[cfg(any(feature = "http", feature = "ftp"))]
 pub use names::Names;
 pub(crate) use order::undated;
-pub(crate) use request::Unasked;
-pub use request::{Canned, Fetch, NoFetch, Probed, Request};
-pub use several::fetch_all;
+pub use request::{Canned, Fetch, NoFetch, Request};
+pub use several::answer_all;
 
 #[cfg(feature = "http")]
 pub(crate) use self::{

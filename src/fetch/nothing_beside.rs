@@ -22,8 +22,8 @@ impl Sidecars {
         _: Option<&str>,
         _: &Policy,
         _: u64,
-        _: Option<Instant>,
-    ) -> Result<Option<Content>, Refusal> {
+        _: Instant,
+    ) -> Result<Content, Refusal> {
         match *self {}
     }
 }

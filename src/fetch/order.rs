@@ -16,12 +16,10 @@ pub(super) fn either<T>(
             answer => answer,
         },
         true => match archive() {
-            Err(other) if other.reason != Reason::InArchive => {
-                source().map_err(|refusal| match may_be_archived(&refusal) {
-                    true => both(refusal, other),
-                    false => refusal,
-                })
-            }
+            Err(other) => source().map_err(|refusal| match may_be_archived(&refusal) {
+                true => both(refusal, other),
+                false => refusal,
+            }),
             answer => answer,
         },
     }
@@ -32,25 +30,22 @@ pub(crate) fn undated() -> Refusal {
     Refusal::lasting(Reason::NotArchived, detail)
 }
 
-fn may_be_archived(refusal: &Refusal) -> bool {
+pub(super) fn may_be_archived(refusal: &Refusal) -> bool {
     refusal.is_gone || refusal.reason == Reason::Offline
 }
 
-fn both(source: Refusal, archive: Refusal) -> Refusal {
-    let is_in_archive = archive.reason == Reason::InArchive;
-    let retry = match [source.retry, archive.retry].contains(&Retry::Later) && !is_in_archive {
+pub(super) fn both(source: Refusal, archive: Refusal) -> Refusal {
+    let retry = match [source.retry, archive.retry].contains(&Retry::Later) {
         true => Retry::Later,
         false => Retry::Never,
     };
     match archive.reason {
-        Reason::InArchive | Reason::NotArchived | Reason::ArchiveBusy | Reason::SecretUrl => {
-            Refusal {
-                detail: source.detail.then("; ").then(archive.detail),
-                status: source.status,
-                retry,
-                ..archive
-            }
-        }
+        Reason::NotArchived | Reason::ArchiveBusy | Reason::SecretUrl => Refusal {
+            detail: source.detail.then("; ").then(archive.detail),
+            status: source.status,
+            retry,
+            ..archive
+        },
         Reason::Offline if source.reason == Reason::Offline => source,
         // A source that is not asked may still have it.
         _ if source.reason == Reason::Offline => archive,

@@ -1,10 +1,9 @@
 use std::collections::HashMap;
-use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
-use crate::engine::{Content, Need};
+use crate::engine::{Announcement, Answer, Content, Mode, Need};
 use crate::error::unpoisoned;
 use crate::link::url::masked;
 use crate::report::{Provenance, Reason, Refusal};
@@ -64,12 +63,16 @@ pub trait Fetch: Send + Sync {
     /// A [`Refusal`] with its reason; temporary ones are marked so.
     fn fetch(&self, request: &Request) -> Result<Content, Refusal>;
 
-    /// Whether [`Fetch::fetch`] would be answered, with as little transferred as the source allows.
+    /// Answers a need as far as the mode allows: with the content in a run; with an announcement in a probe, for which
+    /// as little as possible is transferred; and in a dry run with what is known without a server.
+    ///
+    /// A source that is asked for less than the content overrides this. Without that, a probe retrieves the content, and a dry run
+    /// announces it.
     ///
     /// # Errors
     /// As [`Fetch::fetch`], as far as that shows without the content.
-    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
-        self.fetch(request).map(Probed::from)
+    fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
+        answer_by_fetching(self, request, mode)
     }
 
     /// Whether answers may depend on [`Request::date`]; else requests have none, and messages share answers.
@@ -83,53 +86,12 @@ impl<F: Fetch + ?Sized> Fetch for Arc<F> {
         (**self).fetch(request)
     }
 
-    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
-        (**self).probe(request)
+    fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
+        (**self).answer(request, mode)
     }
 
     fn heeds_date(&self) -> bool {
         (**self).heeds_date()
-    }
-}
-
-/// What a source says of content that was not taken.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Probed {
-    /// What was asked: `HEAD`, or `GET` where that was not understood and for ftp and file; `cache` where a kept answer
-    /// was enough; `archive` where an archive has it.
-    pub method: &'static str,
-    /// The URL that finally answered, as in [`Origin::url`](crate::engine::Origin::url).
-    pub url: String,
-    /// The source's own Content-Type value, unparsed.
-    pub media_type: Option<String>,
-    /// Octets, as far as the source says.
-    pub length: Option<u64>,
-}
-
-impl From<Content> for Probed {
-    fn from(retrieved: Content) -> Self {
-        Self {
-            method: "GET",
-            length: Some(retrieved.len() as u64),
-            url: retrieved.origin.url.to_string(),
-            media_type: retrieved.media_type,
-        }
-    }
-}
-
-/// The words end a sentence about the source: `HEAD was answered: image/png, 125 bytes`.
-impl fmt::Display for Probed {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let media_type = self.media_type.as_deref().unwrap_or("no type");
-        match self.method {
-            "cache" => write!(formatter, "the cache contains a response: {media_type}")?,
-            "archive" => write!(formatter, "the archive contains a capture: {media_type}")?,
-            method => write!(formatter, "{method} was answered: {media_type}")?,
-        }
-        match self.length {
-            Some(length) => write!(formatter, ", {length} bytes"),
-            None => formatter.write_str(", length not said"),
-        }
     }
 }
 
@@ -144,13 +106,25 @@ impl Fetch for NoFetch {
     }
 }
 
-pub(crate) struct Unasked;
-
-impl Fetch for Unasked {
-    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
-        let detail = format!("would retrieve {}", masked(request.url()));
-        Err(Refusal::lasting(Reason::NotRetrieved, detail))
+/// The answer of a source that can only retrieve the whole content.
+pub(super) fn answer_by_fetching(
+    source: &(impl Fetch + ?Sized),
+    request: &Request,
+    mode: Mode,
+) -> Result<Answer, Refusal> {
+    match mode {
+        Mode::Run => source.fetch(request).map(Answer::Content),
+        Mode::Probe => {
+            let content = source.fetch(request)?;
+            let announcement = Announcement::of_content("GET", &content);
+            Ok(Answer::Announced(announcement))
+        }
+        Mode::DryRun => Ok(Answer::Announced(would_retrieve(request))),
     }
+}
+
+fn would_retrieve(request: &Request) -> Announcement {
+    Announcement::new(format!("would retrieve {}", masked(request.url())))
 }
 
 /// Answers each URL with what it was given beforehand, and remembers what it was asked; clones remember together.

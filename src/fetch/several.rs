@@ -3,21 +3,22 @@ use std::thread;
 
 use super::allowance::late;
 use super::{Fetch, Request};
-use crate::engine::{Content, too_much};
+use crate::engine::{Answer, Mode, too_much};
 use crate::error::unpoisoned;
 use crate::report::Refusal;
 
-/// Retrieves all, at most `in_flight` at a time; answers stand in the order of the requests.
+/// Asks for all, at most `in_flight` at a time; answers stand in the order of the requests.
 ///
 /// The bodies together have at most `octets` octets, in the order of the requests: a body beyond that is refused with
 /// [`Reason::GrowthLimit`](crate::report::Reason::GrowthLimit), and nothing behind it is asked for. No thread runs further ahead of the first missing
 /// answer than `in_flight`, which bounds the bodies that are held, or retrieved in vain.
-pub fn fetch_all(
+pub fn answer_all(
     fetch: &dyn Fetch,
     requests: &[Request],
+    mode: Mode,
     in_flight: usize,
     octets: u64,
-) -> Vec<Result<Content, Refusal>> {
+) -> Vec<Result<Answer, Refusal>> {
     let in_flight = in_flight.max(1);
     let state = Mutex::new(Several {
         next: 0,
@@ -42,7 +43,7 @@ pub fn fetch_all(
             drop(held);
             let answer = match is_over {
                 true => Err(too_much(octets)),
-                false => fetch.fetch(request),
+                false => fetch.answer(request, mode),
             };
             let mut held = unpoisoned(state.lock());
             if let Some(slot) = held.answers.get_mut(turn) {
@@ -74,15 +75,17 @@ struct Several {
     next: usize,
     settled: usize,
     left: Option<u64>,
-    answers: Vec<Option<Result<Content, Refusal>>>,
+    answers: Vec<Option<Result<Answer, Refusal>>>,
 }
 
 impl Several {
     fn settle(&mut self, octets: u64) {
         while let Some(Some(answer)) = self.answers.get_mut(self.settled) {
             self.settled += 1;
-            let size = |retrieved: &Content| retrieved.len() as u64;
-            let size = answer.as_ref().map_or(0, size);
+            let size = match answer {
+                Ok(Answer::Content(content)) => content.len() as u64,
+                _ => 0,
+            };
             self.left = self.left.and_then(|left| left.checked_sub(size));
             if self.left.is_none() {
                 // Whether it was asked at all depends on which thread was faster: the answer must not.

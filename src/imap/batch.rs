@@ -20,7 +20,7 @@ use super::replace::{AppendTurn, Change, DELETED, Fate, has};
 use super::session::{BodyPiece, Metadata, RemoteFolder, Selected, Structure};
 use crate::edit::Edits;
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::{Effect, Message, Quoting, Stop};
+use crate::mailbox::{Message, Quoting, Stop};
 use crate::report::Reason;
 
 /// Octets of messages that are held at a time, besides the one that exceeds them.
@@ -158,7 +158,7 @@ impl<S: Send> AccountRun<'_, S> {
                 "the folder was deleted and created again: its UIDVALIDITY is now {uidvalidity}, not the one in the URL"
             ));
         }
-        if self.job.effect == Effect::DryRun {
+        if !self.job.mode.writes() {
             return None;
         }
         if *is_read_only {
@@ -466,7 +466,7 @@ impl<S: Send> AccountRun<'_, S> {
             let why =
                 "the message may contain NUL bytes, which the server replaces with the byte 0x80";
             Some(Fate::Left(Reason::NulByte, why.to_owned()))
-        } else if self.job.effect == Effect::DryRun {
+        } else if !self.job.mode.writes() {
             self.summary.changed += 1;
             None
         } else if self.is_open(metadata.uid) {
@@ -475,7 +475,7 @@ impl<S: Send> AccountRun<'_, S> {
         } else {
             Some(self.replaced(&metadata, &content, &new, turn)?)
         };
-        let is_dry = self.job.effect == Effect::DryRun && fate.is_none();
+        let is_dry = !self.job.mode.writes() && fate.is_none();
         let size = match &fate {
             Some(Fate::Replaced(uid, _)) => {
                 self.summary.changed += 1;

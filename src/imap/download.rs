@@ -15,8 +15,9 @@ use super::names::shown;
 use super::reading::{Fetched, Sessions};
 use super::session::{Metadata, RemoteFolder, Selected, Structure};
 use crate::detail::Detail;
+use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::{Effect, Handed, Observer, Options, Stop, Summary, Transform, convert_handed};
+use crate::mailbox::{Handed, Observer, Options, Stop, Summary, Transform, convert_handed};
 use crate::mime;
 use crate::policy::Limits;
 
@@ -42,9 +43,9 @@ impl<S: Send> Download<'_, S> {
     pub(crate) fn run(&self) -> Result<Summary, ImapFailure> {
         let sessions = Sessions::new(self.account, self.stop);
         let chosen = sessions.again(|session| session.folders(&self.account.choice))?;
-        let _lock = match self.options.effect {
-            Effect::Write => Some(locked(self.output)?),
-            Effect::DryRun => None,
+        let _lock = match self.options.mode {
+            Mode::Run => Some(locked(self.output)?),
+            Mode::Probe | Mode::DryRun => None,
         };
         let mut summary = Summary::default();
         let account = PathBuf::from(self.account.url(""));
@@ -52,12 +53,12 @@ impl<S: Send> Download<'_, S> {
             self.observer.damaged(&account, &why.as_str().into());
             summary.damaged += 1;
         }
-        let directories = match self.options.effect {
-            Effect::Write => {
+        let directories = match self.options.mode {
+            Mode::Run => {
                 let found = directories(self.output, &chosen.all);
                 found.map_err(Error::cannot_read(self.output.display()))?
             }
-            Effect::DryRun => HashMap::new(),
+            Mode::Probe | Mode::DryRun => HashMap::new(),
         };
         for folder in &chosen.folders {
             self.stop.check()?;

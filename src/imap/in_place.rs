@@ -16,8 +16,9 @@ use super::place::MessagePlace;
 use super::replace::{Fate, GMAIL, Replacing, has};
 use super::retry::Tries;
 use super::session::{ImapSession, RemoteFolder, Selected};
+use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::{Effect, Observer, Stop, Summary, Transform};
+use crate::mailbox::{Observer, Stop, Summary, Transform};
 use crate::report::Reason;
 
 /// Seconds before what is half-made is looked at: the server may still be at the last command of the connection that broke, and
@@ -40,7 +41,7 @@ pub(crate) trait InPlaceObserver<S>: Observer<S> {
 pub(crate) struct InPlace<'a, S> {
     pub(crate) account: &'a Account,
     pub(crate) candidates: &'a Candidates,
-    pub(crate) effect: Effect,
+    pub(crate) mode: Mode,
     /// The folder to which old messages go, as people write it.
     pub(crate) trash: Option<&'a str>,
     /// Whether REPLACE (RFC 8508) may be used where there is no room for both.
@@ -68,8 +69,8 @@ impl<S: Send> InPlace<'_, S> {
     /// What ends the run: the server lacks what is needed, or cannot be reached; the journal cannot be written. What was
     /// replaced before stays so, and was told to the observer.
     pub(crate) fn run(&self) -> Result<InPlaceDone, ImapFailure> {
-        let journal = match self.effect {
-            Effect::Write => {
+        let journal = match self.mode {
+            Mode::Run => {
                 let account = JournalAccount {
                     user: self.account.user.clone(),
                     host: self.account.host.clone(),
@@ -77,7 +78,7 @@ impl<S: Send> InPlace<'_, S> {
                 };
                 Some(Journal::open(self.state, account)?)
             }
-            Effect::DryRun => None,
+            Mode::Probe | Mode::DryRun => None,
         };
         let mut run = AccountRun::begin(self, journal.as_ref())?;
         let folders = run.again(AccountRun::folders)?;
@@ -155,7 +156,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             summary: Summary::default(),
         };
         run.again(|run| run.session().map(drop))?;
-        if job.effect == Effect::Write {
+        if job.mode.writes() {
             run.trash = run.again(AccountRun::find_trash)?;
             let session = run.session()?;
             let lacks = |what: &str| {
@@ -272,11 +273,11 @@ impl<'r, S: Send> AccountRun<'r, S> {
     }
 
     pub(super) fn select(&mut self, folder: &str) -> Result<(), ImapFailure> {
-        let effect = self.job.effect;
+        let mode = self.job.mode;
         let session = self.session()?;
-        let selected = match effect {
-            Effect::Write => session.select(folder)?,
-            Effect::DryRun => session.examine(folder)?,
+        let selected = match mode {
+            Mode::Run => session.select(folder)?,
+            Mode::Probe | Mode::DryRun => session.examine(folder)?,
         };
         self.least = selected.uidnext;
         self.selected = selected;

@@ -365,7 +365,7 @@ impl Model {
     }
 
     /// What a command does on the server, and what an honest server says.
-    fn effect(&self, world: &mut World, entry: &Replacement, command: &Command) -> Event {
+    fn mode(&self, world: &mut World, entry: &Replacement, command: &Command) -> Event {
         let nature = self.nature;
         let server = &mut world.server;
         match command {
@@ -641,7 +641,7 @@ impl Model {
     ) {
         let entry = machine.entry().clone();
         let mut done = world.clone();
-        let event = self.effect(&mut done, &entry, command);
+        let event = self.mode(&mut done, &entry, command);
         self.check_command(world, &done, &entry, command);
         let go = |world: &World, event: Event| {
             self.advance(world.clone(), machine.clone(), event, is_earlier)
@@ -839,7 +839,7 @@ impl Model {
         {
             let before = quiet.clone();
             let entry = machine.entry().clone();
-            let event = self.effect(&mut quiet, &entry, &command);
+            let event = self.mode(&mut quiet, &entry, &command);
             self.check_command(&before, &quiet, &entry, &command);
             quiet = self.advance(quiet, *machine, event, is_earlier);
             count += 1;

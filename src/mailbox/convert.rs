@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::detail::{Detail, Setting};
+use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::begin::{Job, begun, look_at, pass_over_backups, sweep};
 use crate::mailbox::compressed::{Content, Damage, content_of};
@@ -29,7 +30,7 @@ use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::result;
 use crate::mailbox::{
-    Effect, Format, Observer, Options, Quoting, Stop, Summary, Transform, check_backup_suffix,
+    Format, Observer, Options, Quoting, Stop, Summary, Transform, check_backup_suffix,
 };
 use crate::platform;
 
@@ -60,7 +61,7 @@ pub fn convert_to<S: Send>(
         ));
     }
     let folder = temporary::folder_of(destination);
-    if options.effect == Effect::Write && !folder.is_dir() {
+    if options.mode.writes() && !folder.is_dir() {
         let what = format!(
             "the directory {} does not exist; create it first",
             folder.display()
@@ -72,7 +73,7 @@ pub fn convert_to<S: Send>(
     result::check(source, &finds, destination, options)?;
     // Thunderbird's folders get names of their own.
     let keeps_names = options.output_format != Format::Thunderbird;
-    if options.effect == Effect::Write && keeps_names {
+    if options.mode.writes() && keeps_names {
         let folds = || platform::folds_case(folder).unwrap_or(false);
         result::check_case(&finds, destination, options, folds)?;
     }
@@ -95,7 +96,7 @@ pub(crate) fn convert_folder_open<S: Send>(
     job.transfer(&finds, Path::new("standard output"), Some(output))
 }
 
-/// Converts `source` in place. What does not change is not written; [`Effect::DryRun`] locks nothing either.
+/// Converts `source` in place. What does not change is not written; [`Mode::DryRun`] locks nothing either.
 ///
 /// An mbox is locked (dotlock and fcntl) from before it is read until it is replaced.
 ///
@@ -109,7 +110,7 @@ pub fn convert_in_place<S: Send>(
     observer: &dyn Observer<S>,
     stop: &Stop,
 ) -> Result<Summary, Error> {
-    if cfg!(not(unix)) && options.effect == Effect::Write {
+    if cfg!(not(unix)) && options.mode.writes() {
         let detail = Detail::default()
             .naming(Setting::InPlace)
             .then(" works only on Linux, macOS and other Unix systems; name a new file with ");
@@ -123,14 +124,14 @@ pub fn convert_in_place<S: Send>(
         pass_over_backups(&mut finds, suffix);
     }
     check_in_place(&finds, options)?;
-    if options.effect == Effect::Write {
+    if options.mode.writes() {
         sweep(&finds, options.format);
     }
     let mut summary = begun(&finds, observer);
     let job = Job::new(source, options, transform, observer, stop);
     let done = job.each(&finds.mailboxes, |job, kind| match kind {
         Kind::Maildir | Kind::Mh => job.folder(kind, None),
-        Kind::Archive if options.effect == Effect::Write => Err(not_in_place(job.path)),
+        Kind::Archive if options.mode.writes() => Err(not_in_place(job.path)),
         Kind::Archive | Kind::Eudora | Kind::Msg | Kind::Pst => job.file_to(kind, Output::Nowhere),
         Kind::Mbox => job.mbox_in_place(),
         Kind::Eml => job.message_in_place(),
@@ -140,7 +141,7 @@ pub fn convert_in_place<S: Send>(
 }
 
 fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
-    let writes = options.effect == Effect::Write;
+    let writes = options.mode.writes();
     let of = |setting| Detail::default().naming(setting);
     if writes && options.range.is_some() {
         let detail = of(Setting::Range)
@@ -220,7 +221,7 @@ impl<S: Send> Job<'_, S> {
             Content::Damaged(damage) => (self.all_damaged(&damage), None),
         };
         let new = done.as_ref().and_then(|done| done.new.as_ref());
-        if let (Some(new), Effect::Write) = (new, self.options.effect) {
+        if let (Some(new), Mode::Run) = (new, self.options.mode) {
             let target = self.path.canonicalize().map_err(unreadable(self.path))?;
             let backup = self.options.backup.as_deref();
             replace::check_replaceable(&target, backup)?;

@@ -8,10 +8,11 @@ use std::thread::JoinHandle;
 
 use crate::detail::Detail;
 use crate::edit::Edits;
+use crate::engine::Mode;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::failure::unreadable;
 use crate::mailbox::{
-    Effect, Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
+    Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
 };
 
 const AHEAD: usize = 16;
@@ -107,7 +108,7 @@ fn read(
     stop: &Stop,
 ) {
     let options = Options {
-        effect: Effect::DryRun,
+        mode: Mode::DryRun,
         backup: None,
         ..options
     };

@@ -38,6 +38,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::detail::{Detail, Setting};
 use crate::edit::Edits;
+use crate::engine::Mode;
 use crate::error::Error;
 use crate::lengths::Lengths;
 use crate::platform::OsStrExt as _;
@@ -202,16 +203,6 @@ pub trait Observer<S = ()>: Sync {
 /// Hears nothing.
 impl<S> Observer<S> for () {}
 
-/// Whether a run writes.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub enum Effect {
-    /// It writes.
-    #[default]
-    Write,
-    /// Everything is done but the writing.
-    DryRun,
-}
-
 /// How a conversion is to be done.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -229,8 +220,8 @@ pub struct Options {
     /// In place: keep the old file under its name with this behind it, neither empty nor with a slash in it. Not for
     /// Maildirs and MH folders.
     pub backup: Option<OsString>,
-    /// Whether to write.
-    pub effect: Effect,
+    /// Only [`Mode::Run`] writes. In the other modes everything else is done.
+    pub mode: Mode,
     /// Whether the [`Transform`] waits for others. An mbox in place is then locked only for moments, before it is read
     /// and while it is replaced, so that nobody's mail is delayed, but the work may have to be done again.
     pub waits: bool,
@@ -262,7 +253,7 @@ impl Default for Options {
             jobs,
             max_in_flight: jobs,
             backup: None,
-            effect: Effect::Write,
+            mode: Mode::Run,
             waits: false,
             lock_timeout: Duration::from_secs(60),
             max_message: 512 << 20,

@@ -34,7 +34,7 @@ use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::result::{form, groups, is_moved, levels, named_in_folder};
-use crate::mailbox::{Effect, Envelope, Format, Handed, Options, Quoting, Summary, Transform};
+use crate::mailbox::{Envelope, Format, Handed, Options, Quoting, Summary, Transform};
 use crate::platform::{FileExt as _, OsStrExt as _};
 
 impl<S: Send> Job<'_, S> {
@@ -46,7 +46,7 @@ impl<S: Send> Job<'_, S> {
         mut open: Option<File>,
     ) -> Result<Summary, Error> {
         let options = self.options;
-        let writes = options.effect == Effect::Write;
+        let writes = options.mode.writes();
         if writes {
             sweep(finds, options.format);
         }
@@ -115,7 +115,7 @@ impl<S: Send> Job<'_, S> {
         groups: &BTreeMap<&Path, Vec<&Found>>,
         destination: &Path,
     ) -> Result<Summary, Error> {
-        if self.options.effect == Effect::Write {
+        if self.options.mode.writes() {
             temporary::sweep(temporary::folder_of(destination));
         }
         let first = groups.values().flatten().next();

@@ -48,7 +48,6 @@ macro_rules! reasons {
 
 reasons! {
     SchemeNotAllowed "scheme-not-allowed" Fetch "the options do not allow the scheme of the URL";
-    NotRetrieved "not-retrieved" none "a dry run retrieves nothing, and a probe only asks the server whether it has the content";
     Offline "offline" none "the run is offline, and the content is neither in the cache nor in the archive files";
     InArchive "in-archive" none "a dry run retrieves nothing; the source is gone, and the archive has a capture of it";
     NotArchived "not-archived" none "the source is gone, and the archive has no usable capture of it: no capture at all, none near enough to the date of the mail, or only captures of an error";

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use embody::engine::{Content, Need};
-use embody::fetch::{Fetch as _, Fetcher, Names, Request};
+use embody::engine::{Content, Mode, Need};
+use embody::fetch::{Fetch, Fetcher, Names, Request, answer_all};
 use embody::policy::{Limits, Policy, Scheme};
 use embody::report::{Reason, Refusal};
 
@@ -29,6 +29,18 @@ pub fn request(url: &str) -> Request {
 
 pub fn fetch(policy: &Policy, url: &str) -> Result<Content, Refusal> {
     Fetcher::new(policy.clone()).unwrap().fetch(&request(url))
+}
+
+/// The contents that a run gets for these requests.
+pub fn fetch_all(
+    source: &dyn Fetch,
+    requests: &[Request],
+    in_flight: usize,
+    octets: u64,
+) -> Vec<Result<Content, Refusal>> {
+    let answers = answer_all(source, requests, Mode::Run, in_flight, octets);
+    let content = |answer: embody::engine::Answer| answer.content().expect("a run gets content");
+    answers.into_iter().map(|it| it.map(content)).collect()
 }
 
 #[track_caller]

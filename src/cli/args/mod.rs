@@ -36,6 +36,7 @@ use super::pages::{self, whole};
 use super::streams::is_standard;
 use super::survey::Group;
 use super::values::{expected, range, size};
+use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::{Format, Options};
 use crate::policy::{Policy, Trackers};
@@ -230,14 +231,10 @@ pub(super) struct ConvertArgs {
 }
 
 impl ConvertArgs {
-    pub(super) fn asking(&self) -> Asking {
+    pub(super) fn mode(&self) -> Mode {
         // With --offline the cache alone is asked.
-        let probes = self.probe || self.common.policy.cache.offline;
-        match (self.walk.dry_run, probes) {
-            (false, _) => Asking::ForContent,
-            (true, false) => Asking::Nobody,
-            (true, true) => Asking::WhetherThereIsAnAnswer,
-        }
+        self.walk
+            .mode(self.probe || self.common.policy.cache.offline)
     }
 
     pub(super) fn options(&self, policy: &Policy) -> Result<Options, Error> {
@@ -253,7 +250,7 @@ impl ConvertArgs {
                     range: self.range.clone(),
                     length: self.expect.map(|(length, _)| length),
                     modified: self.expect.and_then(|(_, modified)| modified),
-                    ..self.walk.options(policy)
+                    ..self.walk.options(policy, self.mode())
                 });
             }
         };
@@ -528,14 +525,6 @@ pub(super) enum StoreAction {
     Gc,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Asking {
-    Nobody,
-    /// `--probe`.
-    WhetherThereIsAnAnswer,
-    ForContent,
-}
-
 impl ConvertArgs {
     /// The same with the forms whose content is in the mail itself.
     pub(super) fn opening(self) -> Self {
@@ -553,15 +542,15 @@ impl InspectArgs {
         self
     }
 
-    pub(super) fn asking(&self) -> Asking {
+    pub(super) fn mode(&self) -> Mode {
         match self.probe || self.policy.cache.offline {
-            true => Asking::WhetherThereIsAnAnswer,
-            false => Asking::Nobody,
+            true => Mode::Probe,
+            false => Mode::DryRun,
         }
     }
 
     /// With --probe pictures and all missing attachments are asked for, too, and trackers never.
-    pub(super) fn asking_policy(&self) -> Policy {
+    pub(super) fn probing_policy(&self) -> Policy {
         let mut policy = self.policy.policy();
         policy.tells_unfollowed = true;
         if self.probe {

@@ -8,8 +8,9 @@ use clap::{Args, ValueEnum};
 #[cfg(all(unix, feature = "imap"))]
 use super::imap::{ImapArgs, ReplacingArgs};
 use crate::cli::values::{at_least_one, output_format, size};
+use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::{self, ByLabel, Effect, Format, check_backup_suffix};
+use crate::mailbox::{self, ByLabel, Format, check_backup_suffix};
 use crate::policy::Policy;
 
 pub(super) const MAILBOXES: &str = "Mailboxes";
@@ -163,8 +164,18 @@ impl WalkArgs {
         Err(Error::Usage(what.into()))
     }
 
+    /// Whether the run writes, and whom it asks for content. `probes`: a dry run asks, instead of nobody, whether the content
+    /// is there.
+    pub fn mode(&self, probes: bool) -> Mode {
+        match (self.dry_run, probes) {
+            (false, _) => Mode::Run,
+            (true, false) => Mode::DryRun,
+            (true, true) => Mode::Probe,
+        }
+    }
+
     /// While messages wait for a network, more of them are worked on than there are cores.
-    pub fn options(&self, policy: &Policy) -> mailbox::Options {
+    pub fn options(&self, policy: &Policy, mode: Mode) -> mailbox::Options {
         let defaults = mailbox::Options::default();
         let jobs = self.jobs.unwrap_or(defaults.jobs);
         let waits = !policy.fetch.is_empty();
@@ -179,10 +190,7 @@ impl WalkArgs {
             },
             backup: self.backup.clone(),
             waits,
-            effect: match self.dry_run {
-                true => Effect::DryRun,
-                false => Effect::Write,
-            },
+            mode,
             ..defaults
         })
     }

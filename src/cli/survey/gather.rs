@@ -16,8 +16,8 @@ use super::sum::{SIZES, Survey, day};
 use super::tally::{Copies, Counts as _};
 use crate::detach::{Choice, Detacher, Settings, Stub, is_attachment};
 use crate::edit::Edits;
+use crate::engine::date;
 use crate::engine::plan::documents::{Shown, shown_inline};
-use crate::engine::{Asking, date};
 use crate::error::{Error, unpoisoned};
 use crate::expand::{Target, envelope};
 use crate::lengths::Lengths;
@@ -119,7 +119,7 @@ impl Surveying {
         (survey.links.documents, survey.links.unread) =
             expander.look(&tree, |shown, target| survey.link(shown, &target));
         for row in &report.rows {
-            survey.row(row, self.expanding.asking != Asking::Nobody);
+            survey.row(row, self.expanding.mode.asks_servers());
         }
         survey.copies = Copies::of(&tree);
         survey.sender = Some(sender(&tree).into());

@@ -209,7 +209,9 @@ impl RunTally {
 
 /// The reason in words, with the status of the server.
 fn cause(row: &Row) -> String {
-    let reason = row.reason.unwrap_or(Reason::NotRetrieved);
+    let Some(reason) = row.reason else {
+        return "the content was not retrieved in this run".to_owned();
+    };
     match (reason, row.status) {
         (Reason::HttpStatus, Some(404)) => {
             "the server does not have the file any more (404)".to_owned()

@@ -45,13 +45,7 @@ impl Pending<'_, '_> {
                 && let Some((url, source)) = wanted.otherwise.clone()
                 && let Some(Err(refusal)) = self.session.retrieved.get(&wanted.need())
                 && !refusal.reason.is_bound()
-                && !matches!(
-                    refusal.reason,
-                    Reason::TooLarge
-                        | Reason::PrivateAddress
-                        | Reason::NotRetrieved
-                        | Reason::InArchive
-                )
+                && !matches!(refusal.reason, Reason::TooLarge | Reason::PrivateAddress)
             {
                 let is_sheet = wanted.is_sheet;
                 let other = self.places.number(Wanted {
@@ -163,7 +157,7 @@ impl Pending<'_, '_> {
                     row.remark("it is in a style sheet");
                     self.inner_rows.push(row);
                 }
-                if given.is_awaited(self.session) {
+                if matches!(given, Given::Awaited) {
                     // In base64 it takes a third more, and a line end now and then.
                     self.embedding.unresolved += 2 * OUR_URL as u64;
                 }

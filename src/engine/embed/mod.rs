@@ -26,7 +26,7 @@ use super::wrapped::above;
 use crate::edit::{Edits, Group};
 use crate::engine::plan::documents::{Documents, Fallbacks, cid_escaped};
 use crate::mime::{PartId, Tree};
-use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Retry, Row, Setting};
+use crate::report::{Detail, Kind, Outcome, Provenance, Refusal, Retry, Row, Setting};
 
 #[derive(Default)]
 pub(super) struct Embedding {
@@ -93,22 +93,9 @@ const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
 enum Given {
     Url(String),
     Nothing,
-    Unasked,
+    /// The content would be retrieved in a run: the document is taken as it would be with the content.
+    Awaited,
     Refused(Refusal),
-}
-
-impl Given {
-    /// A server would have to be asked, and nothing will be written: the document is taken as it would be with what comes.
-    fn is_awaited(&self, session: &Session<'_>) -> bool {
-        match self {
-            Self::Unasked => true,
-            Self::Refused(refusal) => {
-                let asked_for = [Reason::NotRetrieved, Reason::InArchive];
-                session.is_rehearsal() && asked_for.contains(&refusal.reason)
-            }
-            Self::Url(_) | Self::Nothing => false,
-        }
-    }
 }
 
 struct Pending<'p, 's> {
@@ -157,13 +144,13 @@ impl Pending<'_, '_> {
                     rows.push(row);
                 }
                 rows.append(&mut self.inner_rows);
-                let given = match given.is_awaited(self.session) {
-                    true => {
+                let given = match given {
+                    Given::Awaited => {
                         let unresolved = place.absolute.saturating_sub(STAND_IN.len());
                         self.embedding.unresolved += unresolved as u64;
                         Given::Url(STAND_IN.to_owned())
                     }
-                    false => given,
+                    given => given,
                 };
                 if let Given::Url(url) = given {
                     if place.is_source {
@@ -258,7 +245,7 @@ impl Pending<'_, '_> {
             (Ok(container), Meaning::Url(url)) => match self.answer(*url) {
                 Some(Ok(picture)) => (*container, picture),
                 Some(Err(refusal)) => return Given::Refused(refusal),
-                None => return Given::Unasked,
+                None => return Given::Awaited,
             },
         };
         if place.has_fragment && self.pictures.is(picture, pictures::SVG) {
@@ -345,8 +332,15 @@ impl Pending<'_, '_> {
                 row.tell_refusal(refusal.clone());
                 return Some(row);
             }
-            Given::Unasked => {
+            Given::Awaited => {
                 row.outcome = Outcome::WouldFetch;
+                if let Meaning::Url(number) = &place.meaning
+                    && let Some(wanted) = self.places.urls.get(*number)
+                    && let Some(announced) = self.session.answers.announcement(&wanted.need())
+                {
+                    announced.describe(&mut row);
+                    return Some(row);
+                }
                 row.detail = Detail::from(
                     "the content would be retrieved; its size is not known, but is at most ",
                 )

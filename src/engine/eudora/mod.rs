@@ -20,13 +20,12 @@ use self::compose::File;
 pub(crate) use self::flattened::Flattened;
 use self::flattened::token;
 use super::context::{EudoraListing, EudoraName};
-use super::needs::Unanswered;
 use super::obtained::{OCTETS, Obtained};
 use super::pass::Pass;
 use super::scrubbed::Stored;
 use super::session::Session;
 use crate::edit::Edit;
-use crate::engine::{Content, Need, Neighbour};
+use crate::engine::{Need, Neighbour};
 use crate::external_body::{EudoraNote, EudoraText, Follow, Wrapper, hash};
 use crate::link::html::{Syntax, locate_in};
 use crate::mime::transfer::{encode_base64, encode_text};
@@ -146,7 +145,7 @@ impl Session<'_> {
 
     /// Looks for the files that the message names, as many as can come in. If one was not read yet, the round is stopped.
     fn read_named(&mut self, files: &dyn EudoraListing, number: u64, flattened: &Flattened<'_>) {
-        if self.is_forecast() || matches!(self.unanswered, Unanswered::IsRefused(_)) {
+        if self.last.is_some() {
             return;
         }
         let mut missing = Vec::new();
@@ -188,31 +187,15 @@ impl Session<'_> {
         let length = self.length(files, named)?;
         self.ledger
             .would_fit(i64::try_from(length).unwrap_or(i64::MAX))?;
-        let obtained = match self.is_forecast() {
-            // Whether it can be read is looked at; the row is that of a run that would.
-            true => {
-                (row.outcome, row.bytes) = (Outcome::Expanded, Some(length));
-                row.detail = format!(
-                    "{}: the content is in a file next to the mailbox",
-                    note.name
-                )
-                .into();
-                let essence = note.essence().unwrap_or(OCTETS);
-                Obtained::of(essence, Content::of_message(Vec::new()))
-            }
-            false => {
-                let Some(answer) = self.read(need(named))? else {
-                    return Err(not_read());
-                };
-                self.ledger.hold(answer.len());
-                self.ledger.work(answer.len().saturating_mul(3))?;
-                let essence = essence_of(note, answer.bytes());
-                let obtained = Obtained::of(essence, answer);
-                obtained.describe(row);
-                row.detail = Detail::from(format!("{}: ", note.name)).then(row.detail.clone());
-                obtained
-            }
+        let Some(answer) = self.read(need(named))? else {
+            return Err(not_read());
         };
+        self.ledger.hold(answer.len());
+        self.ledger.work(answer.len().saturating_mul(3))?;
+        let essence = essence_of(note, answer.bytes());
+        let obtained = Obtained::of(essence, answer);
+        obtained.describe(row);
+        row.detail = Detail::from(format!("{}: ", note.name)).then(row.detail.clone());
         row.media_type = Some(obtained.essence.clone());
         policy.judge_type(&obtained.essence)?;
         let link = shown.and_then(|links| take(links, note.hashes));

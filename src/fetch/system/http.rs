@@ -8,11 +8,12 @@ use ureq::http::header;
 
 use super::http_body::coding;
 use super::servers::Servers;
+use crate::engine::Announcement;
+use crate::fetch::Request;
 use crate::fetch::allowance::{Allowance, Failed};
 use crate::fetch::exchange::{
     Asked, How, Response, Source, Whose, is_redirect, is_temporary, text,
 };
-use crate::fetch::{Probed, Request};
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
@@ -23,7 +24,7 @@ impl Servers {
         request: &Request,
         target: &Target,
         allowance: Allowance,
-    ) -> Result<Probed, Refusal> {
+    ) -> Result<Announcement, Refusal> {
         let follow = |how| self.follow(request, target.clone(), how, allowance);
         let (method, answer) = match follow(How::Head) {
             Err(refusal) if matches!(refusal.reason, Reason::HttpStatus | Reason::BadResponse) => {
@@ -31,7 +32,7 @@ impl Servers {
             }
             answer => ("HEAD", answer),
         };
-        let (target, answer) = answer?;
+        let (_, answer) = answer?;
         let method = match answer.source {
             Source::Kept { .. } => "cache",
             _ => method,
@@ -42,12 +43,8 @@ impl Servers {
             .filter(|_| !is_compressed)
             .and_then(|length| length.parse().ok());
         self.policy.judge_size(length.unwrap_or(0))?;
-        Ok(Probed {
-            method,
-            url: target.public_url(),
-            media_type: text(headers, &header::CONTENT_TYPE),
-            length,
-        })
+        let media_type = text(headers, &header::CONTENT_TYPE);
+        Ok(Announcement::of_source(method, media_type, length))
     }
 
     pub(super) fn follow(

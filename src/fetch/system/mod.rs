@@ -27,8 +27,8 @@ use super::allowance::{Failed, Nobody, is_long};
 use super::exchange::How;
 #[cfg(feature = "ftp")]
 use super::names::{self, Names};
-use super::request::{Fetch, Probed, Request, just_now};
-use crate::engine::{Content, Need};
+use super::request::{Fetch, Request, answer_by_fetching, just_now};
+use crate::engine::{Answer, Content, Mode, Need};
 use crate::error::Error;
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
@@ -161,15 +161,16 @@ impl Fetch for System {
         }
     }
 
-    fn probe(&self, request: &Request) -> Result<Probed, Refusal> {
+    fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
         #[cfg(feature = "http")]
-        {
+        if mode == Mode::Probe {
             let target = self.policy.judge_url(request.url())?;
             if target.scheme().is_http() {
                 let allowance = self.allowance(request)?;
-                return self.servers.probe(request, &target, allowance);
+                let announced = self.servers.probe(request, &target, allowance);
+                return announced.map(Answer::Announced);
             }
         }
-        self.fetch(request).map(Probed::from)
+        answer_by_fetching(self, request, mode)
     }
 }

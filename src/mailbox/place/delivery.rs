@@ -28,7 +28,7 @@ use crate::mailbox::forms::separator::from_line;
 use crate::mailbox::place::replace::{Beside, EXISTS, device, sync_folder};
 use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
 use crate::mailbox::place::tree::{FolderTree, levels_of_label, new_file, subfolders_of};
-use crate::mailbox::{ByLabel, Effect, Envelope, Format, MailState, Options, Summary};
+use crate::mailbox::{ByLabel, Envelope, Format, MailState, Options, Summary};
 use crate::platform;
 use crate::span::Newline;
 
@@ -110,7 +110,7 @@ impl Delivery {
         };
         let is_file = form == Format::Mbox && options.by_label.is_none();
         delivery.place = match open {
-            _ if options.effect == Effect::DryRun => NewMailbox::Nowhere,
+            _ if !options.mode.writes() => NewMailbox::Nowhere,
             Some(file) => NewMailbox::Directly(BufWriter::new(file)),
             None if form == Format::Thunderbird => {
                 let made = delivery.folder_tree(target);

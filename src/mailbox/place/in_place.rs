@@ -31,7 +31,7 @@ use crate::mailbox::place::replace::{Identity, start_of};
 use crate::mailbox::read::file::octets_at;
 use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
-use crate::mailbox::{Effect, Stop, Summary};
+use crate::mailbox::{Stop, Summary};
 use crate::platform::MetadataExt as _;
 
 const ATTEMPTS: usize = 3;
@@ -44,7 +44,7 @@ const BLANKS: usize = 16;
 
 impl<S: Send> Job<'_, S> {
     pub(crate) fn mbox_in_place(&self) -> Result<Summary, Error> {
-        if self.options.effect == Effect::DryRun {
+        if !self.options.mode.writes() {
             if self.method.is_some() {
                 return self.file_to(Kind::Mbox, Output::Nowhere);
             }

@@ -29,6 +29,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::detail::Detail;
 use crate::error::{Error, unpoisoned};
+use crate::mailbox::Summary;
 use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Content, content_of, method_of};
 use crate::mailbox::failure::{cannot_read, cannot_write, unread};
@@ -41,7 +42,6 @@ use crate::mailbox::place::supersede::Old;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline;
-use crate::mailbox::{Effect, Summary};
 use crate::platform::{self, OsStrExt as _, absent};
 
 /// Compressed messages up to so many octets expand side by side.
@@ -53,7 +53,7 @@ impl<S: Send> Job<'_, S> {
         let (options, observer) = (self.options, self.observer);
         let place = MessageFolder::of(self.path, kind, options.format);
         let folder = place.folder.as_path();
-        let writes = options.effect == Effect::Write;
+        let writes = options.mode.writes();
         let destination = destination.filter(|_| writes);
         let mut lock = None;
         let mut before_flags = ':';
@@ -207,7 +207,7 @@ struct Files<'a, S> {
 
 impl<S> Files<'_, S> {
     fn convert(&self, number: u64, name: &Path) -> Result<Converted<S>, Error> {
-        let writes = self.job.options.effect == Effect::Write;
+        let writes = self.job.options.mode.writes();
         let path = self.place.folder.join(name);
         let target = self.destination.map(|to| {
             let name = with_separator(name, self.before_flags);

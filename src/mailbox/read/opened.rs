@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::archive;
 use crate::mailbox::begin::Job;
@@ -24,7 +25,7 @@ use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::result;
 use crate::mailbox::transfer;
-use crate::mailbox::{Effect, Format, Observer, Options, Quoting, Stop, Summary, Transform};
+use crate::mailbox::{Format, Observer, Options, Quoting, Stop, Summary, Transform};
 
 const WINDOW: usize = 1 << 20;
 
@@ -67,7 +68,7 @@ pub(crate) fn convert_open<S: Send>(
     let job = Job::new(name, options, transform, observer, stop);
     let kind = kind_of_open(&mut source, name, options.format)?;
     let kind = kind.map_err(|other| other.error(name))?;
-    if let (Output::Path(target), Effect::Write) = (&output, options.effect) {
+    if let (Output::Path(target), Mode::Run) = (&output, options.mode) {
         temporary::sweep(temporary::folder_of(target));
     }
     let finds = Finds::of_source(name, kind, None);
@@ -164,9 +165,9 @@ impl<S: Send> Job<'_, S> {
         };
         let original = source.original().cloned();
         let original = original.as_deref();
-        let mut sink = match (output, self.options.effect) {
+        let mut sink = match (output, self.options.mode) {
             (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
-            (_, Effect::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
+            (_, Mode::Probe | Mode::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
             (Output::Path(path) | Output::InFolder(path), _) => {
                 Sink::to(path, Method::of_result(path, self.method))?
             }

@@ -3,6 +3,7 @@
 mod command_line;
 mod compare;
 mod config_file;
+mod dry_run;
 mod faults;
 mod milter;
 mod no_response;

@@ -89,7 +89,7 @@ const IMPURE: &[&str] = &[
     "std::thread",
     "Instant",
     "SystemTime::now",
-    "fetch_all",
+    "answer_all",
     "dyn Fetch",
 ];
 

@@ -1,6 +1,7 @@
 //! What one message may have retrieved and hold together (P4 and P5 of docs/design.md).
 
 use crate::common::mail::expander;
+use crate::common::world::fetch_all;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use embody::Report;
 use embody::engine::{Content, Need};
 use embody::fetch::Canned;
-use embody::fetch::{Fetch, Request, fetch_all};
+use embody::fetch::{Fetch, Request};
 use embody::policy::{Policy, Scheme};
 use embody::report::{Reason, Refusal};
 

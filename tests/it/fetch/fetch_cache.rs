@@ -7,8 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::mta::eventually;
+use crate::common::world::fetch_all;
 use embody::engine::{Content, Need};
-use embody::fetch::{Bytes, Fetch, Fetcher, Request, fetch_all};
+use embody::fetch::{Bytes, Fetch, Fetcher, Request};
 use embody::report::{Reason, Refusal};
 
 /// Takes its time, counts who asks, and how many at once.

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use crate::common::mailboxes::Expand;
 use crate::common::programs::{program, skipped, stderr};
 use embody::mailbox::{
-    Effect, Message, Observer, Options, Stop, Summary, Transform, convert_in_place, convert_to,
+    Message, Observer, Options, Stop, Summary, Transform, convert_in_place, convert_to,
 };
 use embody::{Edits, Error};
 use proptest::prelude::*;
@@ -85,7 +85,7 @@ fn converted(mbox: &[u8], window: usize, fill: &Fill) -> (Vec<u8>, Summary, Vec<
     let rehearsed = to(
         &path("none"),
         &Options {
-            effect: Effect::DryRun,
+            mode: embody::engine::Mode::DryRun,
             ..options.clone()
         },
     );

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use crate::common::mailboxes::{Expand, Look, in_place, mbox, to};
 use embody::Error;
-use embody::mailbox::{
-    Effect, Format, Options, Quoting, Stop, Transform, convert_in_place, convert_to,
-};
+use embody::mailbox::{Format, Options, Quoting, Stop, Transform, convert_in_place, convert_to};
 use proptest::prelude::*;
 
 const ONE: &str = "From a@b Thu Jan  1 00:00:00 1970\nSubject: one\n\nbody\n";
@@ -335,7 +333,7 @@ fn a_dry_run_counts_and_writes_nothing() {
     let folder = Folder::new();
     let source = folder.file("in", &mbox(30));
     let options = Options {
-        effect: Effect::DryRun,
+        mode: embody::engine::Mode::DryRun,
         ..Options::default()
     };
     let stop = Stop::default();

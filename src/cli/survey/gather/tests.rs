@@ -3,16 +3,16 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
+use crate::engine::Mode;
 use crate::expand::Expander;
-use crate::mailbox::{Effect, Quoting};
+use crate::mailbox::Quoting;
 use crate::policy::Policy;
 
 fn surveyed(mail: &str, larger_than: u64) -> Survey {
     let expander = Expander::new(Policy::default()).expect("it retrieves nothing");
     let expanding = Expanding {
         expander,
-        asking: Asking::Nobody,
-        effect: Effect::DryRun,
+        mode: Mode::DryRun,
         recorder: None,
         tells_rows: false,
         lengths: Lengths::Reversible,

@@ -1,0 +1,107 @@
+use super::Content;
+use crate::report::{Detail, Outcome, Reason, Refusal, Row};
+
+/// The answer of a source to one need.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// The content.
+    Content(Content),
+    /// The content could be retrieved, but was not: the run is a dry run or a probe.
+    Announced(Announcement),
+}
+
+/// Facts that a source gives about content that was not retrieved.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[non_exhaustive]
+pub struct Announcement {
+    /// A sentence for the report, such as `HEAD was answered: image/png, 125 bytes`.
+    pub detail: Detail,
+    /// The source's own Content-Type value, unparsed.
+    pub media_type: Option<String>,
+    /// Number of bytes, if the source says it.
+    pub length: Option<u64>,
+    /// The refusal of the source. `Some`: only an archive has the content.
+    pub instead_of: Option<Refusal>,
+}
+
+impl Answer {
+    /// The content, if there is any.
+    pub fn content(self) -> Option<Content> {
+        match self {
+            Self::Content(content) => Some(content),
+            Self::Announced(_) => None,
+        }
+    }
+}
+
+impl From<Content> for Answer {
+    fn from(content: Content) -> Self {
+        Self::Content(content)
+    }
+}
+
+impl Announcement {
+    /// An announcement that only has a sentence for the report.
+    pub fn new(detail: impl Into<Detail>) -> Self {
+        Self {
+            detail: detail.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The announcement of a source that was asked with `method`: `HEAD` or `GET`; `cache` or `archive` if there the content
+    /// was found.
+    pub(crate) fn of_source(method: &str, media_type: Option<String>, length: Option<u64>) -> Self {
+        let of_type = media_type.as_deref().unwrap_or("no type");
+        let start = match method {
+            "cache" => "the cache contains a response".to_owned(),
+            "archive" => "the archive contains a capture".to_owned(),
+            method => format!("{method} was answered"),
+        };
+        let end = match length {
+            Some(length) => format!(", {length} bytes"),
+            None => ", length not said".to_owned(),
+        };
+        Self {
+            detail: format!("{start}: {of_type}{end}").into(),
+            media_type,
+            length,
+            instead_of: None,
+        }
+    }
+
+    /// The announcement of content that was retrieved although only its existence matters.
+    pub(crate) fn of_content(method: &str, content: &Content) -> Self {
+        let length = content.len() as u64;
+        Self::of_source(method, content.media_type.clone(), Some(length))
+    }
+
+    /// The same announcement, after a sentence about another place.
+    pub(crate) fn after(self, place: Detail) -> Self {
+        Self {
+            detail: match self.detail.is_empty() {
+                true => place,
+                false => place.then("; ").then(self.detail),
+            },
+            ..self
+        }
+    }
+
+    /// Makes the row of a reference whose content was only announced.
+    pub(super) fn describe(&self, row: &mut Row) {
+        row.outcome = Outcome::WouldFetch;
+        row.detail = self.detail.clone();
+        if let Some(refusal) = &self.instead_of {
+            row.reason = Some(Reason::InArchive);
+            row.status = refusal.status.or(row.status);
+        }
+    }
+
+    /// The announcement of an archive, in the place of a source that refused.
+    pub(crate) fn in_place_of(self, refusal: Refusal) -> Self {
+        Self {
+            instead_of: Some(refusal.clone()),
+            ..self.after(refusal.detail)
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `inspect` and `--dry-run` foretell the same, because both are one call of the engine without answers of servers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::common::programs::embody;
+
+const POLICY: &[&str] = &[
+    "--fetch",
+    "http,https,ftp,file",
+    "--embed",
+    "data,remote",
+    "--follow",
+    "all",
+];
+
+/// What a row says of a reference, without the names of the mail and the time.
+fn foretold(rows: &[u8]) -> Vec<String> {
+    const FIELDS: [&str; 9] = [
+        "part",
+        "kind",
+        "url",
+        "outcome",
+        "reason",
+        "detail",
+        "media_type",
+        "bytes",
+        "from",
+    ];
+    let rows = String::from_utf8_lossy(rows);
+    let rows = rows
+        .lines()
+        .map(|row| serde_json::from_str::<Value>(row).unwrap());
+    let of_references = rows.filter(|row| row.get("outcome").is_some());
+    let told = of_references.map(|row| FIELDS.map(|field| row[field].to_string()).join(" "));
+    told.collect()
+}
+
+/// The rows of both commands over one file.
+fn both(path: &Path) -> (Vec<String>, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let report = folder.path().join("rows");
+    let inspected = embody()
+        .args(["inspect", "--json"])
+        .args(POLICY)
+        .arg(path)
+        .output()
+        .unwrap();
+    let dry_run = embody()
+        .args(["convert", "--dry-run"])
+        .args(POLICY)
+        .arg("--report")
+        .arg(&report)
+        .arg("--output")
+        .arg(folder.path().join("out"))
+        .arg(path)
+        .output()
+        .unwrap();
+    assert!(
+        dry_run.status.code().is_some_and(|code| code < 2),
+        "{dry_run:?}"
+    );
+    let rows = fs::read(report).unwrap_or_default();
+    (foretold(&inspected.stdout), foretold(&rows))
+}
+
+#[test]
+fn inspect_and_a_dry_run_foretell_the_same_of_each_sample() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
+    let files = fs::read_dir(samples).unwrap();
+    let mails: Vec<PathBuf> = files
+        .map(|file| file.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|it| it == "eml"))
+        .collect();
+    let mut rows = 0;
+    for mail in &mails {
+        let (inspected, dry_run) = both(mail);
+        assert_eq!(inspected, dry_run, "{}", mail.display());
+        rows += inspected.len();
+    }
+    assert!(rows > mails.len() / 2, "{rows} rows of {}", mails.len());
+}
+
+#[test]
+fn the_second_of_two_rivals_would_be_removed_and_not_retrieved() {
+    let reference = |url: &str| {
+        format!(
+            "--q\nContent-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\nContent-Type: text/plain\nContent-ID: <a@x>\n\n\n"
+        )
+    };
+    let mail = |first: &str| {
+        format!(
+            "MIME-Version: 1.0\nContent-Type: multipart/alternative; boundary=q\n\n{}{}--q--\n",
+            reference(first),
+            reference("https://b.example/a")
+        )
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mail.eml");
+    for (first, outcome) in [
+        ("https://a.example/a", "\"would-fetch\""),
+        ("data:,content", "\"would-expand\""),
+    ] {
+        fs::write(&path, mail(first)).unwrap();
+        let (inspected, dry_run) = both(&path);
+        assert_eq!(inspected, dry_run);
+        let [first, second] = inspected.as_slice() else {
+            panic!("{inspected:?}");
+        };
+        assert!(first.contains(outcome), "{first}");
+        assert!(second.contains("\"would-rewrite\""), "{second}");
+        assert!(second.contains("would be removed"), "{second}");
+    }
+}
+
+#[test]
+fn a_reference_to_a_part_whose_content_would_be_retrieved_would_be_retrieved_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("mail.eml");
+    let mail = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=q\n\n\
+                --q\nContent-ID: <a@x>\n\
+                Content-Type: message/external-body; access-type=URL; URL=\"https://a.example/a\"\n\n\
+                Content-Type: text/plain\n\n\n\
+                --q\nContent-Type: message/external-body; access-type=CONTENT-ID\n\n\
+                Content-Type: text/plain\nContent-ID: <a@x>\n\n\n--q--\n";
+    fs::write(&path, mail).unwrap();
+    let (inspected, dry_run) = both(&path);
+    assert_eq!(inspected, dry_run);
+    assert_eq!(inspected.len(), 2, "{inspected:?}");
+    for row in &inspected {
+        assert!(row.contains("\"would-fetch\""), "{row}");
+    }
+}
