@@ -8,6 +8,8 @@ mod calendar;
 mod clock;
 pub mod codepage;
 pub mod compose;
+#[cfg(feature = "outlook")]
+mod compound;
 pub mod compressed_rtf;
 mod cursor;
 mod header;

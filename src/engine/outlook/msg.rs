@@ -12,6 +12,7 @@ use std::time::UNIX_EPOCH;
 
 use cfb::CompoundFile;
 
+use super::compound::Compound;
 use super::properties::{Attachment, Content, Item, Properties, Property, Value, id};
 use super::values::{Names, fixed, kind, set_page, stored, width};
 
@@ -19,6 +20,8 @@ use super::values::{Names, fixed, kind, set_page, stored, width};
 pub const SIGNATURE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 
 const PROPERTIES: &str = "__properties_version1.0";
+/// The start of the name of a stream with one value. Its id and its type follow.
+const VALUE: &str = "__substg1.0_";
 
 /// Largest number of values in a file.
 const MOST_VALUES: usize = 100_000;
@@ -43,10 +46,10 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
     if !bytes.starts_with(SIGNATURE) {
         return Err("is not a compound file".to_owned());
     }
-    let file = CompoundFile::open(Cursor::new(bytes));
-    let file = file.map_err(|error| format!("is damaged: {error}"))?;
+    let file = Compound::open(bytes)?;
     let root = PathBuf::from("/");
-    if !file.is_stream(root.join(PROPERTIES)) {
+    let contents = Contents::of(&file, &root);
+    if !contents.has_values() {
         return Err("contains no message of Outlook".to_owned());
     }
     let mut reading = Reading {
@@ -56,6 +59,7 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
         values: 0,
         damage: Vec::new(),
     };
+    reading.damage = reading.file.damage();
     reading.names = reading.names();
     let item = reading.item(&root, 32, depth);
     let mut damage = reading.damage;
@@ -66,7 +70,7 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
 }
 
 struct Reading<'a> {
-    file: CompoundFile<Cursor<&'a [u8]>>,
+    file: Compound<'a>,
     names: Names,
     /// Bytes that may still be read.
     room: usize,
@@ -81,37 +85,63 @@ struct Contents {
     storages: Vec<(String, PathBuf)>,
 }
 
-impl Reading<'_> {
-    fn contents(&self, storage: &Path) -> Contents {
-        let mut contents = Contents::default();
-        let Ok(entries) = self.file.read_storage(storage) else {
-            return contents;
-        };
-        for entry in entries {
+impl Contents {
+    fn of(file: &Compound<'_>, storage: &Path) -> Self {
+        let mut contents = Self::default();
+        for listed in file.list(storage) {
             // Names that differ only by case are the same.
-            let name = entry.name().to_ascii_lowercase();
-            let path = entry.path().to_owned();
-            match entry.is_stream() {
-                true => _ = contents.streams.insert(name, path),
-                false => contents.storages.push((name, path)),
+            let name = listed.name.to_ascii_lowercase();
+            match listed.is_stream {
+                true => _ = contents.streams.insert(name, listed.path),
+                false => contents.storages.push((name, listed.path)),
             }
         }
         contents.storages.sort();
         contents
     }
 
+    /// Whether this is the content of a message, of a recipient or of an attachment.
+    fn has_values(&self) -> bool {
+        self.streams.contains_key(PROPERTIES) || self.values().next().is_some()
+    }
+
+    /// A list of properties for a storage whose own list is missing: the values that have streams.
+    fn list(&self) -> Vec<[u8; 16]> {
+        let mut values: Vec<(u16, u16)> = self.values().collect();
+        values.sort_unstable();
+        let entry = |(kind, id): &(u16, u16)| {
+            let [[a, b], [c, d]] = [kind.to_le_bytes(), id.to_le_bytes()];
+            [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]
+        };
+        values.iter().map(entry).collect()
+    }
+
+    /// The types and ids of values with a stream of their own.
+    fn values(&self) -> impl Iterator<Item = (u16, u16)> + '_ {
+        self.streams.keys().filter_map(|name| {
+            let digits = name.strip_prefix(VALUE).filter(|it| it.len() == 8)?;
+            let (id, kind) = digits.split_at_checked(4)?;
+            let number = |digits| u16::from_str_radix(digits, 16).ok();
+            Some((number(kind)?, number(id)?))
+        })
+    }
+}
+
+impl Reading<'_> {
+    fn contents(&self, storage: &Path) -> Contents {
+        Contents::of(&self.file, storage)
+    }
+
     fn stream(&mut self, path: &Path) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let most = u64::try_from(self.room)
-            .unwrap_or(u64::MAX)
-            .saturating_add(1);
-        let read = self.file.open_stream(path);
-        let read = read.and_then(|stream| stream.take(most).read_to_end(&mut bytes));
+        let (bytes, fault) = self.file.read(path, self.room.saturating_add(1));
         let name = || path.file_name().unwrap_or_default().to_string_lossy();
-        if let Err(error) = read {
-            let what = format!("the stream {} cannot be read: {error}", name());
+        if let Some(why) = fault {
+            let what = format!("the stream {} cannot be read: {why}", name());
             self.tell(what);
-            return None;
+            // The start of a text is better than nothing.
+            if bytes.is_empty() {
+                return None;
+            }
         }
         match self.room.checked_sub(bytes.len()) {
             Some(room) => {
@@ -208,38 +238,55 @@ impl Reading<'_> {
     }
 
     fn is_item(&self, storage: &Path) -> bool {
-        self.file.is_stream(storage.join(PROPERTIES))
+        self.file.is_stream(&storage.join(PROPERTIES))
     }
 
     fn properties(&mut self, contents: &Contents, header: usize) -> Properties<'static> {
         let mut properties = Properties::default();
         let list = contents.streams.get(PROPERTIES);
-        let Some(list) = list.and_then(|path| self.stream(path)) else {
-            self.tell("a list of properties is missing".to_owned());
-            return properties;
+        let list = list.and_then(|path| self.stream(path));
+        let list = match &list {
+            Some(list) => list.get(header..).unwrap_or_default().as_chunks::<16>().0,
+            None => {
+                self.tell("a list of properties is missing".to_owned());
+                &contents.list()
+            }
         };
-        for entry in list.get(header..).unwrap_or_default().as_chunks::<16>().0 {
+        for entry in list {
             self.values += 1;
             if self.values > MOST_VALUES {
                 break;
             }
             let [a, b, c, d, _, _, _, _, inline @ ..] = *entry;
             let (kind, id) = (u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d]));
-            let name = format!("__substg1.0_{id:04x}{kind:04x}");
+            let name = format!("{VALUE}{id:04x}{kind:04x}");
             let value = match fixed(kind, &inline) {
                 Some(value) => Some(value),
                 None if kind & kind::MANY != 0 => self.many(contents, &name, kind & !kind::MANY),
-                None => {
-                    let path = contents.streams.get(&name);
-                    let bytes = path.and_then(|path| self.stream(path));
-                    bytes.and_then(|bytes| stored(kind, Cow::Owned(bytes)))
-                }
+                None => match contents.streams.get(&name) {
+                    Some(path) => {
+                        let bytes = self.stream(path);
+                        bytes.and_then(|bytes| stored(kind, Cow::Owned(bytes)))
+                    }
+                    None => {
+                        self.tell_missing(&name, kind, inline);
+                        None
+                    }
+                },
             };
             properties
                 .0
                 .extend(value.map(|value| self.names.property(id, value)));
         }
         properties
+    }
+
+    /// A value whose stream is not in the file. Objects are in storages, and a text without characters needs no stream.
+    fn tell_missing(&mut self, name: &str, kind: u16, inline: [u8; 8]) {
+        let [a, b, c, d, ..] = inline;
+        if kind != kind::OBJECT && u32::from_le_bytes([a, b, c, d]) > 2 {
+            self.tell(format!("the stream {name} is missing"));
+        }
     }
 
     /// Values of a fixed width are in one stream, and each other value is in its own.
@@ -268,22 +315,25 @@ impl Reading<'_> {
 
     /// An OLE object as a compound file of its own, without the times at which it was written.
     fn copy(&mut self, storage: &Path) -> Option<Vec<u8>> {
-        let entries: Vec<_> = self.file.walk_storage(storage).ok()?.collect();
+        let entries = self.file.walk(storage);
         let mut copy = CompoundFile::create(Cursor::new(Vec::new())).ok()?;
         let root = Path::new("/");
-        if let Some(first) = entries.first() {
+        let first = entries.first().and_then(|first| first.entry.as_ref());
+        if let Some(first) = first {
             copy.set_storage_clsid(root, *first.clsid()).ok()?;
         }
-        for entry in entries.iter().skip(1) {
-            let target = root.join(entry.path().strip_prefix(storage).ok()?);
-            match entry.is_stream() {
+        for listed in entries.iter().skip(1) {
+            let target = root.join(listed.path.strip_prefix(storage).ok()?);
+            match listed.is_stream {
                 true => {
-                    let bytes = self.stream(entry.path())?;
+                    let bytes = self.stream(&listed.path)?;
                     copy.create_stream(&target).ok()?.write_all(&bytes).ok()?;
                 }
                 false => {
                     copy.create_storage(&target).ok()?;
-                    copy.set_storage_clsid(&target, *entry.clsid()).ok()?;
+                    if let Some(entry) = &listed.entry {
+                        copy.set_storage_clsid(&target, *entry.clsid()).ok()?;
+                    }
                     copy.set_created_time(&target, UNIX_EPOCH).ok()?;
                     copy.set_modified_time(&target, UNIX_EPOCH).ok()?;
                 }
@@ -392,6 +442,107 @@ mod tests {
             ]);
             let item = read(&bytes, 1).unwrap().item;
             assert_eq!(item.text(id::SUBJECT).as_deref(), Some(expected));
+        }
+    }
+
+    /// The place of an entry of the directory, by its name.
+    fn entry_of(file: &[u8], name: &str) -> usize {
+        let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        memchr::memmem::find(file, &name).unwrap()
+    }
+
+    #[test]
+    fn msg_with_a_damaged_name_of_a_value_keeps_the_other_values() {
+        let mut bytes = SIMPLE.to_vec();
+        let at = entry_of(&bytes, "__substg1.0_1000");
+        // The length of the name.
+        bytes[at + 65] = 0x80;
+        assert!(CompoundFile::open(Cursor::new(&bytes[..])).is_err());
+        let message = read(&bytes, 4).unwrap();
+        let whole = read(SIMPLE, 4).unwrap().item;
+        assert_eq!(message.item.text(id::BODY), None);
+        let others = [id::SUBJECT, id::SENDER_ADDRESS, id::MESSAGE_CLASS];
+        for id in others {
+            assert_eq!(message.item.text(id), whole.text(id));
+        }
+        let damage = message.damage.join("\n");
+        assert!(damage.starts_with("the file is damaged: "), "{damage}");
+        assert!(
+            damage.contains("the stream __substg1.0_1000") && damage.contains(" is missing"),
+            "{damage}"
+        );
+    }
+
+    #[test]
+    fn msg_without_its_list_of_properties_keeps_the_values_with_streams() {
+        let mut bytes = SIMPLE.to_vec();
+        let at = entry_of(&bytes, PROPERTIES);
+        bytes[at] = b'W';
+        let message = read(&bytes, 4).unwrap();
+        let whole = read(SIMPLE, 4).unwrap().item;
+        assert_eq!(message.item.text(id::BODY), whole.text(id::BODY));
+        assert_eq!(message.item.text(id::SUBJECT), whole.text(id::SUBJECT));
+        let damage = message.damage.join("\n");
+        assert!(
+            damage.contains("a list of properties is missing"),
+            "{damage}"
+        );
+    }
+
+    #[test]
+    fn msg_with_wrong_tables_of_sectors_is_read_as_far_as_they_lead() {
+        // A sector after the end of the file.
+        let mut bytes = SIMPLE.to_vec();
+        let table = u32::from_le_bytes(bytes[76..80].try_into().unwrap());
+        let table = 512 * (usize::try_from(table).unwrap() + 1);
+        bytes[table + 508..table + 512].copy_from_slice(&0x1000_u32.to_le_bytes());
+        assert!(CompoundFile::open(Cursor::new(&bytes[..])).is_err());
+        let message = read(&bytes, 4).unwrap();
+        let whole = read(SIMPLE, 4).unwrap();
+        assert!(whole.damage.is_empty(), "{:?}", whole.damage);
+        assert_eq!(mail(&message.item).content, mail(&whole.item).content);
+        assert_eq!(message.damage.len(), 1, "{:?}", message.damage);
+
+        // The directory leads to itself, and so does a chain.
+        let mut bytes = SIMPLE.to_vec();
+        let at = entry_of(&bytes, PROPERTIES);
+        bytes[at + 68..at + 72].copy_from_slice(&0_u32.to_le_bytes());
+        bytes[at + 72..at + 76].copy_from_slice(&1_u32.to_le_bytes());
+        for place in (table..table + 512).step_by(4) {
+            bytes[place..place + 4].copy_from_slice(&1_u32.to_le_bytes());
+        }
+        _ = read(&bytes, 4);
+    }
+
+    #[test]
+    fn ole_object_in_a_damaged_msg_is_read() {
+        let bytes = compound(&[
+            ("/__properties_version1.0", list(32, &[])),
+            ("/__attach_version1.0_#00000000/__properties_version1.0", {
+                let mut list = list(8, &[]);
+                list.extend_from_slice(&[3, 0, 5, 0x37, 0, 0, 0, 0, 6, 0, 0, 0, 0, 0, 0, 0]);
+                list
+            }),
+            (
+                "/__attach_version1.0_#00000000/__substg1.0_3701000D/Inner/data",
+                b"object".to_vec(),
+            ),
+            ("/zzz", Vec::new()),
+        ]);
+        let mut damaged = bytes.clone();
+        let at = entry_of(&bytes, "zzz");
+        damaged[at + 66] = 9;
+        assert!(CompoundFile::open(Cursor::new(&damaged[..])).is_err());
+        let message = read(&damaged, 1).unwrap();
+        match &message.item.attachments[0].content {
+            Content::Storage(object) => {
+                let mut file = CompoundFile::open(Cursor::new(&object[..])).unwrap();
+                let mut text = String::new();
+                let mut stream = file.open_stream("/Inner/data").unwrap();
+                stream.read_to_string(&mut text).unwrap();
+                assert_eq!(text, "object");
+            }
+            other => panic!("{other:?}"),
         }
     }
 

@@ -329,6 +329,16 @@ fn dovecot(folder: &Path, location: &str) -> Option<Vec<String>> {
 
 /// What doveadm fetches of each message, a line a field; none where it is missing.
 pub(crate) fn dovecot_says(folder: &Path, location: &str, fields: &str) -> Option<Vec<String>> {
+    let inbox = format!("mail_location = {location}\nnamespace inbox {{\n  inbox = yes\n}}\n");
+    doveadm(
+        folder,
+        &inbox,
+        &["fetch", fields, "mailbox", "INBOX", "all"],
+    )
+}
+
+/// The lines that doveadm prints. `mail` is the part of its configuration that says where mail is, in `folder`.
+pub(crate) fn doveadm(folder: &Path, mail: &str, arguments: &[&str]) -> Option<Vec<String>> {
     // Dovecot reads no mail as root: then it is nobody who does.
     let (mut user, mut group) = (
         rustix::process::getuid().as_raw(),
@@ -349,9 +359,8 @@ pub(crate) fn dovecot_says(folder: &Path, location: &str, fields: &str) -> Optio
     fs::write(
         &configuration,
         format!(
-            "mail_location = {location}\nlog_path = {}\nfirst_valid_uid = 0\nfirst_valid_gid = 0\nbase_dir = {}\nssl = no\n\
-             mail_uid = {}\nmail_gid = {}\nmbox_write_locks = fcntl\nprotocols = imap\nmail_privileged_group =\n\
-             namespace inbox {{\n  inbox = yes\n}}\n",
+            "{mail}log_path = {}\nfirst_valid_uid = 0\nfirst_valid_gid = 0\nbase_dir = {}\nssl = no\n\
+             mail_uid = {}\nmail_gid = {}\nmbox_write_locks = fcntl\nprotocols = imap\nmail_privileged_group =\n",
             log.display(),
             folder.join("run").display(),
             user,
@@ -362,7 +371,7 @@ pub(crate) fn dovecot_says(folder: &Path, location: &str, fields: &str) -> Optio
     let output = Command::new("doveadm")
         .arg("-c")
         .arg(&configuration)
-        .args(["fetch", fields, "mailbox", "INBOX", "all"])
+        .args(arguments)
         .uid(user)
         .gid(group)
         .env("HOME", folder)

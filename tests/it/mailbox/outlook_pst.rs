@@ -7,7 +7,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::common::programs::{embody_in, fed, program, skipped, stderr};
+use super::maildir::{doveadm, dovecot_says};
+use crate::common::programs::{embody_in, fed, has_python, program, skipped, stderr};
 use crate::common::pst::{Form, Message, Pst, Value, text, time};
 
 const UNICODE: Form = Form {
@@ -306,6 +307,124 @@ fn readpst_finds_the_same_messages_and_attachments() {
     }
 }
 
+/// Folders of `usual` as convert names them, and the number of their messages.
+const FOLDERS: [(&str, u64); 5] = [
+    ("Inbox", 3),
+    ("Inbox/Case", 1),
+    ("Inbox/_.....out", 1),
+    ("Inbox/case (2)", 1),
+    ("Orphan messages", 1),
+];
+
+#[test]
+fn dovecot_finds_the_folders_and_messages_of_a_pst() {
+    if program("doveadm").is_none() {
+        skipped("dovecot_finds_the_folders_and_messages_of_a_pst", "doveadm");
+        return;
+    }
+    let folder = folder_with(&usual(UNICODE));
+    let at = folder.path();
+    let (status, _, said) = run(at, "convert a.pst --output md --output-format maildir");
+    assert_eq!(status, 0, "{said}");
+    // A namespace of its own: the name INBOX is the same in all cases to Dovecot, and is not one of these folders.
+    let namespaces = |location: &str| {
+        format!(
+            "mail_location = maildir:{}\nnamespace inbox {{\n  inbox = yes\n  separator = /\n}}\n\
+             namespace pst {{\n  prefix = pst/\n  separator = /\n  location = {location}\n}}\n",
+            at.join("empty").display()
+        )
+    };
+    let location = format!("maildir:{}:LAYOUT=fs", at.join("md").display());
+    let arguments = ["-f", "tab", "mailbox", "status", "messages", "pst/*"];
+    let said = doveadm(at, &namespaces(&location), &arguments).unwrap();
+    let mut counted: Vec<(&str, u64)> = said
+        .iter()
+        .filter_map(|line| line.strip_prefix("pst/")?.split_once('\t'))
+        .map(|(name, count)| (name, count.parse().unwrap()))
+        .collect();
+    counted.sort();
+    assert_eq!(counted, FOLDERS);
+    let arguments = [
+        "fetch",
+        "flags date.received.unixtime",
+        "mailbox",
+        "pst/Inbox",
+        "all",
+    ];
+    let said = doveadm(at, &namespaces(&location), &arguments).unwrap();
+    let said = said.join("\n");
+    assert!(said.contains("\\Answered \\Flagged \\Seen"), "{said}");
+    assert!(
+        said.contains("1600000100") && said.contains("1700000000"),
+        "{said}"
+    );
+
+    let (status, _, said) = run(at, "convert a.pst --output mboxes");
+    assert_eq!(status, 0, "{said}");
+    for (name, count) in FOLDERS {
+        let path = at.join("mboxes").join(format!("{name}.mbox"));
+        let location = format!(
+            "mbox:{}:INBOX={}",
+            at.join("empty").display(),
+            path.display()
+        );
+        let said = dovecot_says(at, &location, "hdr.subject").unwrap();
+        let subjects = said.iter().filter(|line| line.starts_with("hdr.subject:"));
+        assert_eq!(subjects.count() as u64, count, "{name}: {said:?}");
+    }
+}
+
+#[test]
+fn python_finds_the_folders_and_messages_of_a_pst() {
+    let test = "python_finds_the_folders_and_messages_of_a_pst";
+    if !has_python(test, "mailbox", "python3") {
+        return;
+    }
+    let folder = folder_with(&usual(UNICODE));
+    let at = folder.path();
+    for format in ["mbox", "maildir", "thunderbird"] {
+        let command = format!("convert a.pst --output {format} --output-format {format}");
+        let (status, _, said) = run(at, &command);
+        assert_eq!(status, 0, "{said}");
+    }
+    // Every message is read as a whole, and each part is decoded.
+    let code = "import mailbox, sys\n\
+        for path in sys.argv[1:]:\n\
+        \x20   whole = mailbox.Maildir(path, create=False) if path.startswith('maildir') else mailbox.mbox(path, create=False)\n\
+        \x20   parts = [part.get_payload(decode=True) for message in whole for part in message.walk() if not part.is_multipart()]\n\
+        \x20   print(len(whole), sum(map(len, parts)))\n";
+    let mut outputs = Vec::new();
+    for format in ["mbox", "maildir", "thunderbird"] {
+        let paths = FOLDERS.map(|(name, _)| match format {
+            "mbox" => format!("mbox/{name}.mbox"),
+            "thunderbird" => format!("thunderbird/a.sbd/{}", name.replace("Inbox/", "Inbox.sbd/")),
+            _ => format!("maildir/{name}"),
+        });
+        let output = Command::new("python3")
+            .args(["-c", code])
+            .args(paths)
+            .current_dir(at)
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{format}: {}", stderr(&output));
+        outputs.push(String::from_utf8(output.stdout).unwrap());
+    }
+    let counts = outputs[0]
+        .lines()
+        .map(|line| line.split(' ').next().unwrap());
+    let counts: Vec<u64> = counts.map(|count| count.parse().unwrap()).collect();
+    assert_eq!(counts, FOLDERS.map(|(_, count)| count));
+    // The attachments of the Inbox.
+    assert!(outputs[1].starts_with("3 20"), "{outputs:?}");
+    assert_eq!(outputs[1].lines().count(), FOLDERS.len());
+    for (of_mbox, of_other) in outputs[0]
+        .lines()
+        .zip(outputs[1].lines().chain(outputs[2].lines()))
+    {
+        assert_eq!(of_mbox.split(' ').next(), of_other.split(' ').next());
+    }
+}
+
 #[test]
 fn mail_above_four_gigabytes_is_read() {
     let folder = TempDir::new().unwrap();
@@ -327,6 +446,18 @@ fn mail_above_four_gigabytes_is_read() {
         "{above}"
     );
     assert!(mail.contains_key("Below.mbox"));
+}
+
+/// Not a test: writes small mailboxes of each version, which `tests/peers/outlook-damage` damages.
+#[test]
+#[ignore = "writes files to the directory in EMBODY_PST"]
+fn write_small_psts() {
+    let folder = std::env::var_os("EMBODY_PST").expect("the path of a directory");
+    for (version, encoding) in [(14, 0), (14, 1), (15, 2), (23, 0), (23, 1), (23, 2)] {
+        let name = format!("version-{version}-encoding-{encoding}.pst");
+        let bytes = usual(Form { version, encoding });
+        fs::write(Path::new(&folder).join(name), bytes).unwrap();
+    }
 }
 
 /// Not a test: writes a mailbox to measure the speed of programs, with 40,000 messages of 25 kB.

@@ -275,7 +275,9 @@ impl File {
             Tree::Blocks => 0x80,
             Tree::Nodes => 0x81,
         };
-        if bytes.get(trailer..trailer + 2) != Some(&[kind, kind]) {
+        // The type of a page is there twice.
+        let kinds = bytes.get(trailer..trailer + 2).unwrap_or_default();
+        if !kinds.contains(&kind) {
             return Err("is no page of this tree".to_owned());
         }
         let (counts, sum) = match width {
@@ -297,8 +299,8 @@ impl File {
             level,
             count: usize::from(byte(counts)).min(counts / step),
             step,
-            is_right: u32_at(&bytes, sum)
-                == Some(checksum(bytes.get(..trailer).unwrap_or_default())),
+            is_right: kinds == [kind, kind]
+                && u32_at(&bytes, sum) == Some(checksum(bytes.get(..trailer).unwrap_or_default())),
             bytes,
         });
         let mut pages = unpoisoned(self.pages.lock());

@@ -237,6 +237,26 @@ fn index_that_leads_back_to_itself_ends() {
     }
 }
 
+/// The type of a page is there twice, so that one wrong byte loses nothing.
+#[test]
+fn index_whose_type_is_damaged_is_read() {
+    let whole = usual(USUAL);
+    let page = top_page(&whole);
+    for byte in [496, 497] {
+        let mut bytes = whole.clone();
+        bytes[page + byte] ^= 4;
+        let mailbox = open(bytes).unwrap();
+        let items: usize = mailbox.folders().iter().map(|it| it.items.len()).sum();
+        assert_eq!(items, 3);
+        let damage = mailbox.damage().join("\n");
+        assert!(damage.contains("wrong checksum"), "{damage}");
+    }
+    let mut bytes = whole;
+    bytes[page + 496] ^= 4;
+    bytes[page + 497] ^= 4;
+    assert!(open(bytes).is_err());
+}
+
 #[test]
 fn list_of_blocks_that_names_one_block_often_gives_no_more_than_the_limit() {
     let mut pst = Pst::in_memory(Form {

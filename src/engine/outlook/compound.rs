@@ -1,0 +1,387 @@
+//! Compound files (MS-CFB): whole ones, which the crate cfb reads, and damaged ones.
+//!
+//! cfb refuses a file if its tables contradict each other. A mail must not be lost because of one byte in the name of one
+//! value, so a file that cfb refuses is read here: whatever its tables still lead to. [`Compound::read`] says if a stream is
+//! not whole, and [`Compound::damage`] says what nothing leads to.
+
+use std::collections::{BTreeMap, HashSet, btree_map};
+use std::io::{Cursor, Read as _};
+use std::path::{Path, PathBuf};
+
+use cfb::CompoundFile;
+
+pub enum Compound<'a> {
+    Whole(CompoundFile<Cursor<&'a [u8]>>),
+    Damaged(Damaged<'a>),
+}
+
+/// A stream or a storage in a storage.
+pub struct Listed {
+    pub name: String,
+    pub path: PathBuf,
+    pub is_stream: bool,
+    /// `None` in a damaged file, whose classes may be wrong.
+    pub entry: Option<cfb::Entry>,
+}
+
+impl Listed {
+    fn of(entry: cfb::Entry) -> Self {
+        Self {
+            name: entry.name().to_owned(),
+            path: entry.path().to_owned(),
+            is_stream: entry.is_stream(),
+            entry: Some(entry),
+        }
+    }
+}
+
+impl<'a> Compound<'a> {
+    /// # Errors
+    /// A clause that follows the name of the file.
+    pub fn open(bytes: &'a [u8]) -> Result<Self, String> {
+        match CompoundFile::open(Cursor::new(bytes)) {
+            Ok(file) => Ok(Self::Whole(file)),
+            Err(error) => {
+                let file = Damaged::open(bytes, error.to_string());
+                file.map(Self::Damaged)
+                    .ok_or_else(|| format!("is damaged: {error}"))
+            }
+        }
+    }
+
+    /// What is damaged in the tables of the file: a sentence for each.
+    pub fn damage(&self) -> Vec<String> {
+        let Self::Damaged(file) = self else {
+            return Vec::new();
+        };
+        let mut damage = vec![format!("the file is damaged: {}", file.why)];
+        if file.lost > 0 {
+            let what = format!(
+                "{} parts of the file cannot be read, because no folder in it contains them",
+                file.lost
+            );
+            damage.push(what);
+        }
+        damage
+    }
+
+    pub fn is_stream(&self, path: &Path) -> bool {
+        match self {
+            Self::Whole(file) => file.is_stream(path),
+            Self::Damaged(file) => file.entry(path).is_some_and(|it| it.is_stream),
+        }
+    }
+
+    pub fn is_storage(&self, path: &Path) -> bool {
+        match self {
+            Self::Whole(file) => file.is_storage(path),
+            Self::Damaged(file) => file.entry(path).is_some_and(|it| !it.is_stream),
+        }
+    }
+
+    /// The content of a storage.
+    pub fn list(&self, storage: &Path) -> Vec<Listed> {
+        match self {
+            Self::Whole(file) => {
+                let entries = file.read_storage(storage);
+                entries.map_or_else(|_| Vec::new(), |it| it.map(Listed::of).collect())
+            }
+            Self::Damaged(file) => file.list(storage),
+        }
+    }
+
+    /// A storage itself, its content, and the content of storages in it, as deep as [`DEEPEST`]. Paths of deeper storages would
+    /// need more memory than the file.
+    pub fn walk(&self, storage: &Path) -> Vec<Listed> {
+        let own = match self {
+            Self::Whole(file) => file.entry(storage).ok().map(Listed::of),
+            Self::Damaged(file) => file.listed(storage.to_owned()),
+        };
+        let mut walked: Vec<Listed> = own.into_iter().collect();
+        let deepest = storage.iter().count() + DEEPEST;
+        let mut at = 0;
+        while let Some(next) = walked.get(at) {
+            let is_open = !next.is_stream && next.path.iter().count() < deepest;
+            let inner = match is_open {
+                true => self.list(&next.path),
+                false => Vec::new(),
+            };
+            walked.extend(inner);
+            at += 1;
+        }
+        walked
+    }
+
+    /// Reads at most `most` bytes of a stream, and says why it is not whole.
+    pub fn read(&mut self, path: &Path, most: usize) -> (Vec<u8>, Option<String>) {
+        match self {
+            Self::Whole(file) => {
+                let mut bytes = Vec::new();
+                let most = u64::try_from(most).unwrap_or(u64::MAX);
+                let read = file.open_stream(path);
+                let read = read.and_then(|stream| stream.take(most).read_to_end(&mut bytes));
+                (bytes, read.err().map(|error| error.to_string()))
+            }
+            Self::Damaged(file) => file.read(path, most),
+        }
+    }
+}
+
+/// Levels of storages in an object.
+const DEEPEST: usize = 64;
+/// Sectors with larger numbers are none: the end of a chain, for example.
+const MOST_SECTORS: u32 = 0xffff_fffa;
+/// The end of a chain.
+const END: u32 = 0xffff_fffe;
+/// Bytes of an entry of the directory.
+const ENTRY: usize = 128;
+/// Bytes of a sector in the stream of small streams, and the first length of a stream that is not in it.
+const SMALL: usize = 64;
+const LARGE: usize = 4096;
+
+/// A file whose tables contradict each other.
+pub struct Damaged<'a> {
+    bytes: &'a [u8],
+    /// Bytes of a sector.
+    sector: usize,
+    /// The sector after each sector.
+    next: Vec<u32>,
+    /// The same for the sectors of small streams.
+    next_small: Vec<u32>,
+    /// The sectors that contain the small streams.
+    small: Vec<u32>,
+    /// The first one is the storage around all others.
+    entries: Vec<Entry>,
+    /// Number of streams and storages that no storage contains.
+    lost: usize,
+    why: String,
+}
+
+struct Entry {
+    is_stream: bool,
+    start: u32,
+    length: usize,
+    /// The content of a storage: names in lower case, and places in [`Damaged::entries`].
+    content: BTreeMap<String, usize>,
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
+    let numbers = bytes.as_chunks::<4>().0.iter();
+    numbers.map(|bytes| u32::from_le_bytes(*bytes))
+}
+
+/// The first sectors of a chain, at most `most`.
+fn chain(first: u32, next: &[u32], most: usize) -> Vec<u32> {
+    let (mut sectors, mut seen, mut at) = (Vec::new(), HashSet::new(), first);
+    while at < MOST_SECTORS && sectors.len() < most && seen.insert(at) {
+        let Some(after) = usize::try_from(at).ok().and_then(|at| next.get(at)) else {
+            break;
+        };
+        sectors.push(at);
+        at = *after;
+    }
+    sectors
+}
+
+impl<'a> Damaged<'a> {
+    /// `None` if there is no directory that can be read.
+    fn open(bytes: &'a [u8], why: String) -> Option<Self> {
+        let is_of_4096 = u16_at(bytes, 26) == Some(4);
+        let mut file = Self {
+            bytes,
+            sector: if is_of_4096 { 4096 } else { 512 },
+            next: Vec::new(),
+            next_small: Vec::new(),
+            small: Vec::new(),
+            entries: Vec::new(),
+            lost: 0,
+            why,
+        };
+        file.next = file.table();
+        let all = file.next.len();
+        let sectors = chain(u32_at(bytes, 60)?, &file.next, all);
+        let tables = sectors.iter().map(|sector| numbers(file.at(*sector)));
+        file.next_small = tables.flatten().collect();
+        let directory = chain(u32_at(bytes, 48)?, &file.next, all);
+        file.read_directory(&directory);
+        (file.entries.len() > 1).then_some(file)
+    }
+
+    /// The bytes of a sector: fewer than a sector at the end of the file.
+    fn at(&self, sector: u32) -> &'a [u8] {
+        let start = usize::try_from(sector).unwrap_or(usize::MAX);
+        let start = start.saturating_add(1).saturating_mul(self.sector);
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        rest.get(..self.sector).unwrap_or(rest)
+    }
+
+    /// The table of the sector after each sector.
+    fn table(&self) -> Vec<u32> {
+        let count = (self.bytes.len() / self.sector).saturating_add(1);
+        let mut sectors: Vec<u32> = numbers(self.bytes.get(76..512).unwrap_or_default()).collect();
+        // Further sectors of the table are in a list, whose sectors name the next one at their end.
+        let (mut at, mut seen) = (u32_at(self.bytes, 68).unwrap_or(END), HashSet::new());
+        while at < MOST_SECTORS && seen.insert(at) {
+            let list: Vec<u32> = numbers(self.at(at)).collect();
+            let Some((last, numbers)) = list.split_last() else {
+                break;
+            };
+            sectors.extend_from_slice(numbers);
+            at = *last;
+        }
+        let mut next = Vec::new();
+        let tables = sectors.iter().filter(|sector| **sector < MOST_SECTORS);
+        for sector in tables {
+            if next.len() >= count {
+                break;
+            }
+            let before = next.len();
+            next.extend(numbers(self.at(*sector)));
+            // Nothing is known of the sectors of a part of the table that is not in the file.
+            next.resize(before + self.sector / 4, MOST_SECTORS);
+        }
+        next.truncate(count);
+        next
+    }
+
+    fn read_directory(&mut self, sectors: &[u32]) {
+        let raw: Vec<&'a [u8]> = sectors
+            .iter()
+            .flat_map(|sector| self.at(*sector).chunks_exact(ENTRY))
+            .collect();
+        let Some(root) = raw.first() else { return };
+        let small = u32_at(root, 116).unwrap_or(END);
+        self.small = chain(small, &self.next, self.next.len());
+        self.entries.push(Entry::of(root, false));
+        let mut seen = HashSet::from([0]);
+        let child = |bytes: &[u8]| u32_at(bytes, 76).unwrap_or(END);
+        // Places in the directory, and the storage that contains what is there.
+        let mut open = vec![(child(root), 0)];
+        while let Some((index, parent)) = open.pop() {
+            let at = usize::try_from(index).unwrap_or(usize::MAX);
+            let Some(bytes) = raw.get(at).filter(|_| seen.insert(at)) else {
+                continue;
+            };
+            let is_stream = match bytes.get(66) {
+                Some(1) => false,
+                Some(2) => true,
+                _ => continue,
+            };
+            let sides = [68, 72].map(|side| u32_at(bytes, side).unwrap_or(END));
+            open.extend(sides.map(|side| (side, parent)));
+            let number = self.entries.len();
+            let content = self.entries.get_mut(parent).map(|it| &mut it.content);
+            let Some(btree_map::Entry::Vacant(place)) = content.map(|it| it.entry(name(bytes)))
+            else {
+                self.lost += 1;
+                continue;
+            };
+            place.insert(number);
+            self.entries.push(Entry::of(bytes, is_stream));
+            if !is_stream {
+                open.push((child(bytes), number));
+            }
+        }
+        let is_used = |bytes: &&[u8]| matches!(bytes.get(66), Some(1 | 2));
+        let unseen = raw.iter().enumerate().filter(|(at, _)| !seen.contains(at));
+        self.lost += unseen.filter(|(_, bytes)| is_used(bytes)).count();
+    }
+
+    fn entry(&self, path: &Path) -> Option<&Entry> {
+        let names = path.iter().filter(|name| *name != "/");
+        let mut entry = self.entries.first()?;
+        for name in names {
+            let place = entry.content.get(&name.to_string_lossy().to_lowercase())?;
+            entry = self.entries.get(*place)?;
+        }
+        Some(entry)
+    }
+
+    fn listed(&self, path: PathBuf) -> Option<Listed> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        Some(Listed {
+            name: name.into_owned(),
+            is_stream: self.entry(&path)?.is_stream,
+            path,
+            entry: None,
+        })
+    }
+
+    fn list(&self, storage: &Path) -> Vec<Listed> {
+        let names = self.entry(storage).map(|entry| entry.content.keys());
+        let paths = names.into_iter().flatten().map(|name| storage.join(name));
+        paths.filter_map(|path| self.listed(path)).collect()
+    }
+
+    fn read(&self, path: &Path, most: usize) -> (Vec<u8>, Option<String>) {
+        let Some(entry) = self.entry(path).filter(|entry| entry.is_stream) else {
+            return (Vec::new(), Some("it is not in the file".to_owned()));
+        };
+        let wanted = entry.length.min(most);
+        let mut bytes = Vec::new();
+        let small_sector = |sector: u32| {
+            let start = usize::try_from(sector).ok()?.checked_mul(SMALL)?;
+            let outer = self.at(*self.small.get(start / self.sector)?);
+            let rest = outer.get(start % self.sector..)?;
+            Some(rest.get(..SMALL).unwrap_or(rest))
+        };
+        let sectors = match entry.length < LARGE {
+            true => chain(entry.start, &self.next_small, wanted.div_ceil(SMALL)),
+            false => chain(entry.start, &self.next, wanted.div_ceil(self.sector)),
+        };
+        for sector in sectors {
+            let piece = match entry.length < LARGE {
+                true => small_sector(sector),
+                false => Some(self.at(sector)),
+            };
+            match piece.filter(|piece| !piece.is_empty()) {
+                Some(piece) => bytes.extend_from_slice(piece),
+                None => break,
+            }
+        }
+        bytes.truncate(wanted);
+        let is_whole = bytes.len() == wanted;
+        let why = (!is_whole).then(|| {
+            format!(
+                "only {} of {} bytes are in the file",
+                bytes.len(),
+                entry.length
+            )
+        });
+        (bytes, why)
+    }
+}
+
+impl Entry {
+    fn of(bytes: &[u8], is_stream: bool) -> Self {
+        let length = u32_at(bytes, 120).and_then(|length| usize::try_from(length).ok());
+        Self {
+            is_stream,
+            start: u32_at(bytes, 116).unwrap_or(END),
+            length: length.unwrap_or_default(),
+            content: BTreeMap::new(),
+        }
+    }
+}
+
+/// The name of an entry, in lower case. Characters that would make another path of it are replaced.
+fn name(bytes: &[u8]) -> String {
+    let length = usize::from(u16_at(bytes, 64).unwrap_or_default()).clamp(2, 64) - 2;
+    let units = bytes.get(..length).unwrap_or_default();
+    let units = units.as_chunks::<2>().0.iter();
+    let units: Vec<u16> = units.map(|unit| u16::from_le_bytes(*unit)).collect();
+    let name = String::from_utf16_lossy(&units).to_lowercase();
+    let name = name.replace(['/', '\\', ':', '!', '\0'], "_");
+    match &*name {
+        "" | "." | ".." => "_".to_owned(),
+        _ => name,
+    }
+}
