@@ -222,6 +222,8 @@ mod lengths;
 mod link;
 #[cfg(feature = "mailbox")]
 pub mod mailbox;
+#[cfg(feature = "cli")]
+mod merge;
 // The server of the program.
 #[cfg(all(unix, feature = "milter"))]
 #[allow(missing_docs, unreachable_pub)]

@@ -34,7 +34,9 @@ use crate::mailbox::{
 #[cfg(all(unix, feature = "imap"))]
 use crate::policy::Policy;
 use crate::report::Detail;
-use crate::same::{Altered, Changes, Description, Digest, changes, identity, plain};
+use crate::same::{
+    Altered, Changes, Description, Digest, MailCopy, changes, copy_key, covers, identity, plain,
+};
 
 /// Messages of OLD with one Message-ID that a message of NEW is compared with.
 const MOST_COMPARED: usize = 16;
@@ -57,7 +59,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
             side(&args.old, args, options, stop)?,
             side(&args.new, args, options, stop)?,
         ];
-        compare(&old, &new, options, stop)
+        compare(&old, &new, args.merged, options, stop)
     })();
     let verdict = match done {
         Err(Error::Interrupted) => return Ok(signals.status()),
@@ -155,11 +157,12 @@ struct Record {
     index: u64,
     called: String,
     description: Description,
+    copy: Option<MailCopy>,
 }
 
 /// The description of a message of OLD in the temporary file.
 struct Entry {
-    key: u64,
+    key: Digest,
     at: u64,
     is_found: bool,
     /// Why the last message of NEW with the same key is another one.
@@ -193,7 +196,13 @@ enum Loss {
     Flags(String),
 }
 
-fn compare(old: &Side, new: &Side, options: &Options, stop: &Stop) -> Result<Verdict, Error> {
+fn compare(
+    old: &Side,
+    new: &Side,
+    is_merged: bool,
+    options: &Options,
+    stop: &Stop,
+) -> Result<Verdict, Error> {
     let mut verdict = Verdict::default();
     let mut known: HashMap<Digest, Known> = HashMap::new();
     verdict.is_damaged |= old.is_damaged | new.is_damaged;
@@ -201,7 +210,7 @@ fn compare(old: &Side, new: &Side, options: &Options, stop: &Stop) -> Result<Ver
         &old.path,
         options,
         stop,
-        |_| false,
+        (|_| false, Copies::Ignored),
         |look| {
             verdict.old += 1;
             let known = known.entry(look.identity).or_default();
@@ -214,7 +223,7 @@ fn compare(old: &Side, new: &Side, options: &Options, stop: &Stop) -> Result<Ver
         &new.path,
         options,
         stop,
-        |_| false,
+        (|_| false, Copies::Ignored),
         |look| {
             verdict.new += 1;
             let Some(known) = known.get_mut(&look.identity) else {
@@ -249,13 +258,19 @@ fn compare(old: &Side, new: &Side, options: &Options, stop: &Stop) -> Result<Ver
     for (identity, known) in &known {
         losses.insert(*identity, (known.left, lost_flags(known)));
     }
-    verdict.is_damaged |= read(&old.path, options, stop, is_known, |look| {
+    let copies = match is_merged {
+        true => Copies::OfDescribed,
+        false => Copies::Ignored,
+    };
+    let mut cuts: HashMap<Digest, Vec<u64>> = HashMap::new();
+    verdict.is_damaged |= read(&old.path, options, stop, (is_known, copies), |look| {
         let Some((left, flags)) = losses.get_mut(&look.identity) else {
             return;
         };
         let Some(described) = look.described else {
             return;
         };
+        let key = described.key();
         let named = Named {
             source: described.source,
             index: described.index,
@@ -271,13 +286,17 @@ fn compare(old: &Side, new: &Side, options: &Options, stop: &Stop) -> Result<Ver
             return;
         };
         *left = fewer;
+        if let Some((key, copy)) = &described.copy {
+            let lengths = cuts.entry(*key).or_default();
+            lengths.extend(copy.cut_at().filter(|_| lengths.len() < MOST_COMPARED));
+        }
         let record = Record {
             source: named.source,
             index: named.index,
             called: named.called,
             description: described.description,
+            copy: described.copy.map(|(_, copy)| copy),
         };
-        let key = record.description.key();
         match spool.push(&record) {
             Ok(at) => entries.push(Entry {
                 key,
@@ -292,16 +311,21 @@ fn compare(old: &Side, new: &Side, options: &Options, stop: &Stop) -> Result<Ver
     entries.sort_by_key(|entry| (entry.key, entry.at));
     spool.finish().map_err(temporary)?;
     let is_other = |identity: &Digest| others.contains_key(identity);
-    verdict.is_damaged |= read(&new.path, options, stop, is_other, |look| {
+    let copies = match is_merged {
+        true => Copies::Of(&cuts),
+        false => Copies::Ignored,
+    };
+    verdict.is_damaged |= read(&new.path, options, stop, (is_other, copies), |look| {
         if let Some(described) = look.described
             && failure.is_none()
         {
-            match spool.place(&mut entries, &described.description) {
-                Ok(Some(of_message)) => {
-                    verdict.changed += 1;
-                    verdict.changes.add(of_message);
+            match spool.place(&mut entries, &described) {
+                Ok(found) => {
+                    for of_message in found {
+                        verdict.changed += 1;
+                        verdict.changes.add(of_message);
+                    }
                 }
-                Ok(None) => {}
                 Err(error) => failure = Some(error),
             }
         }
@@ -367,13 +391,16 @@ impl Spool {
         Ok(serde_json::from_slice(&bytes)?)
     }
 
-    /// Finds the message of OLD that embody made the described one of. Entries are in the order of their keys.
-    fn place(&mut self, entries: &mut [Entry], new: &Description) -> io::Result<Option<Changes>> {
+    /// Finds the message of OLD that embody made the described one of, and those of which it is a copy. Entries are in the
+    /// order of their keys.
+    fn place(&mut self, entries: &mut [Entry], new: &Described) -> io::Result<Vec<Changes>> {
         let key = new.key();
         let start = entries.partition_point(|entry| entry.key < key);
         let rest = entries.get_mut(start..).unwrap_or_default();
         let count = rest.partition_point(|entry| entry.key == key);
         let candidates = rest.get_mut(..count).unwrap_or_default();
+        let mut found = Vec::new();
+        let mut is_made = false;
         // A million messages with one Message-ID take no more than linear time.
         for entry in candidates
             .iter_mut()
@@ -381,16 +408,47 @@ impl Spool {
             .take(MOST_COMPARED)
         {
             let record = self.record(entry.at)?;
-            match changes(&record.description, new) {
-                Ok(changes) => {
+            let is_copy = match (&new.copy, &record.copy) {
+                (Some((_, new)), Some(old)) => covers(new, old).is_ok(),
+                _ => false,
+            };
+            let made = match is_made {
+                true => None,
+                false => Some(changes(&record.description, &new.description)),
+            };
+            match made {
+                Some(Ok(changes)) => {
                     entry.is_found = true;
-                    return Ok(Some(changes));
+                    found.push(changes);
+                    if new.copy.is_none() {
+                        return Ok(found);
+                    }
+                    is_made = true;
                 }
-                Err(altered) => entry.altered = Some(altered),
+                _ if is_copy => {
+                    entry.is_found = true;
+                    found.push(Changes {
+                        merged: 1,
+                        ..Changes::default()
+                    });
+                }
+                Some(Err(altered)) => entry.altered = Some(altered),
+                None => {}
             }
         }
-        Ok(None)
+        Ok(found)
     }
+}
+
+/// Which messages are described as copies of a mail.
+#[derive(Clone, Copy)]
+enum Copies<'c> {
+    /// None.
+    Ignored,
+    /// Those that are described at all.
+    OfDescribed,
+    /// Those with one of these keys. The lengths are those at which cut copies end.
+    Of(&'c HashMap<Digest, Vec<u64>>),
 }
 
 /// One message, as a reading found it.
@@ -406,6 +464,17 @@ struct Described {
     index: u64,
     called: String,
     description: Description,
+    /// With its key.
+    copy: Option<(Digest, MailCopy)>,
+}
+
+impl Described {
+    fn key(&self) -> Digest {
+        match &self.copy {
+            Some((key, _)) => *key,
+            None => Digest::of(&self.description.key().to_be_bytes()),
+        }
+    }
 }
 
 /// Shows each message of a mailbox to `see`, in its order; messages that `describes` names are described. Returns
@@ -414,11 +483,12 @@ fn read(
     mailbox: &Path,
     options: &Options,
     stop: &Stop,
-    describes: impl Fn(&Digest) -> bool + Sync,
+    (describes, copies): (impl Fn(&Digest) -> bool + Sync, Copies<'_>),
     see: impl FnMut(Look) + Send,
 ) -> Result<bool, Error> {
     let reading = Reading {
         describes,
+        copies,
         see: Mutex::new((see, false)),
     };
     let summary = convert_in_place(mailbox, options, &reading, &reading, stop)?;
@@ -426,19 +496,20 @@ fn read(
     Ok(is_damaged || summary.damaged > 0)
 }
 
-struct Reading<D, S> {
+struct Reading<'r, D, S> {
     describes: D,
+    copies: Copies<'r>,
     /// The receiver of the messages, and whether a mailbox could not be read completely.
     see: Mutex<(S, bool)>,
 }
 
-impl<D, S> Reading<D, S> {
+impl<D, S> Reading<'_, D, S> {
     fn locked(&self) -> MutexGuard<'_, (S, bool)> {
         unpoisoned(self.see.lock())
     }
 }
 
-impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for Reading<D, S> {
+impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for Reading<'_, D, S> {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         (!bytes.is_empty()).then_some(0)
     }
@@ -450,7 +521,19 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for R
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Look), Error> {
         let plain = plain(message.content);
         let identity = identity(&plain);
+        let (key, lengths) = match self.copies {
+            Copies::Ignored | Copies::OfDescribed => (None, None),
+            Copies::Of(cuts) => {
+                let key = copy_key(&plain);
+                (Some(key), cuts.get(&key))
+            }
+        };
         let describe = || {
+            let copy = || {
+                let key = key.unwrap_or_else(|| copy_key(&plain));
+                let lengths = lengths.map_or(&[][..], Vec::as_slice);
+                (key, MailCopy::of(&plain, lengths))
+            };
             let source = message.source.display().to_string();
             let origin = Origin::new(&source, message.number, message.content);
             Described {
@@ -458,6 +541,7 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for R
                 source,
                 index: message.number,
                 description: Description::of(&plain),
+                copy: (!matches!(self.copies, Copies::Ignored)).then(copy),
             }
         };
         let look = Look {
@@ -467,13 +551,13 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for R
                 message.content,
                 message.quoting != Quoting::None,
             ),
-            described: (self.describes)(&identity).then(describe),
+            described: (lengths.is_some() || (self.describes)(&identity)).then(describe),
         };
         Ok((Edits::new(), look))
     }
 }
 
-impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Observer<Look> for Reading<D, S> {
+impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Observer<Look> for Reading<'_, D, S> {
     fn message(&self, look: Look, _is_refused: bool) {
         (self.locked().0)(look);
     }
@@ -655,6 +739,11 @@ fn of_changes(changes: &Changes) -> String {
             changes.unmarked,
             "message of Eudora made MIME again",
             "messages of Eudora made MIME again",
+        ),
+        (
+            changes.merged,
+            "message replaced by another copy of the mail",
+            "messages replaced by another copy of the mail",
         ),
     ];
     let counts = counts

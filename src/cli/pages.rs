@@ -414,6 +414,53 @@ See also:
   embody-convert(1), embody-embed(1), embody-detach(1)
 ";
 
+pub(super) const MERGE: &str = "\
+Examples:
+  embody merge takeout.zip ~/.thunderbird/p/Mail backup.mbox --output all.mbox
+      One mailbox with each mail once, ordered by date
+  embody merge list-scrubbed.mbox own-copy.mbox --output list.mbox
+      Mails whose attachments the list removed are replaced by whole copies
+  embody merge ~/Maildir /backup/Maildir --output ~/Merged
+      Two Maildirs with the same folders. Each mail is in every folder in which
+      one of them has it
+  embody merge --dry-run old/*.mbox --output all.mbox
+      How many mails are in several mailboxes
+
+Which mails are the same:
+  Mails with one Message-ID are copies of one mail if the fields of the author
+  and all parts are the same. Fields of servers, lists and mailboxes, tags of
+  lists in the subject, footers of lists, line endings and encodings do not
+  count. A part can be missing if a note says what it was: embody detach,
+  Mailman, Thunderbird, mutt and Apple Mail leave such notes. The end of a
+  copy can be missing if this can be seen. All other mails with one Message-ID
+  are kept: anyone can write a mail with the Message-ID of another one.
+
+  The copy that has all parts is kept, then the one with a complete structure,
+  then the one with an intact signature, then the one from the first SOURCE.
+  Its header and body are not mixed with those of other copies. Flags,
+  keywords and labels of all copies are united. A mail is marked as deleted
+  only if all copies are.
+
+{size}
+
+Exit status:
+  0
+      The result is complete
+  1
+      Some mail could not be read, or the result could not be written
+  2
+      The command line is wrong
+
+Files:
+  .embody-*
+      Temporary files in the directory of DEST. They need as much room as the
+      different mails of all sources. A stopped run leaves no result; the same
+      command starts again
+
+See also:
+  embody-compare(1), embody-convert(1), embody-recover(1)
+";
+
 #[cfg(all(unix, feature = "milter"))]
 pub(super) const MILTER: &str = "\
 Examples:

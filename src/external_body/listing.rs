@@ -120,7 +120,7 @@ pub(crate) fn shown_name(original: &[u8], fields: &Fields) -> Option<String> {
 }
 
 /// A name that can be decoded is preferred to one that cannot.
-pub(super) fn name_of(original: &[u8], fields: &Fields) -> Named {
+pub(crate) fn name_of(original: &[u8], fields: &Fields) -> Named {
     let named = |field, parameter| {
         let Some(value) = fields.value(original, field) else {
             return Named::None;

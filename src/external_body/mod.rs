@@ -30,9 +30,9 @@ pub use self::eudora::{
 pub use self::exact::{is_of_content, newline_of, restored};
 pub use self::follow::{Follow, Followed};
 pub use self::hosted::{hosted, may_show as may_hold_hosted};
-#[cfg(feature = "cli")]
-pub(crate) use self::listing::shown_name;
 pub use self::listing::{listing, relisted};
+#[cfg(feature = "cli")]
+pub(crate) use self::listing::{name_of, shown_name};
 pub use self::mailman::{
     divided, holds_notes, scrubbed, separator_at_end, text_of_part, unescaped,
 };

@@ -10,6 +10,8 @@
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod archive;
 mod begin;
+#[cfg(feature = "cli")]
+mod collect;
 mod compressed;
 mod convert;
 mod failure;
@@ -55,6 +57,7 @@ pub use stop::Stop;
 #[cfg(feature = "cli")]
 pub(crate) use {
     archive::{Judged, Skipped, unpacked, untarred},
+    collect::{Merged, looked_at, read_letters},
     compressed::{Damage, Method},
     convert::convert_folder_open,
     failure::in_full,
@@ -63,6 +66,7 @@ pub(crate) use {
     forms::outlook::{as_mail, starts_like_msg},
     forms::rewrite::{plain, takes_separators},
     forms::shown,
+    place::delivery::{Handler, Letter},
     place::folder::flags_of_message,
     place::temporary::{field_of_stat, folder_of},
     read::Background,

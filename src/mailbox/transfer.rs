@@ -229,7 +229,7 @@ impl<S: Send> Job<'_, S> {
     }
 
     /// Does not read the Maildirs within a Maildir. The messages of a Maildir come in the order of the times in their names.
-    fn folder_to(&self, kind: Kind, delivery: &mut Delivery) -> Result<Summary, Error> {
+    pub(crate) fn folder_to(&self, kind: Kind, delivery: &mut Delivery) -> Result<Summary, Error> {
         let place = MessageFolder::of(self.path, kind, self.options.format);
         let (names, others) = place.messages();
         for (path, why) in &others {

@@ -7,12 +7,19 @@
 //!
 //! The module is pure: it reads no files and makes no network requests.
 
+mod copy;
+mod cover;
 mod description;
 mod fields;
 mod plain;
 mod relation;
+#[cfg(test)]
+mod tests;
 mod texts;
+mod transport;
 
+pub(crate) use self::copy::{MailCopy, copy_key};
+pub(crate) use self::cover::{Difference, covers};
 pub(crate) use self::description::Description;
 pub(crate) use self::plain::{Digest, identity, plain};
 pub(crate) use self::relation::{Altered, Changes, changes};

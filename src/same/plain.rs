@@ -41,6 +41,10 @@ impl Digest {
         Self(half(0), half(8))
     }
 
+    pub(crate) fn to_bytes(self) -> [u8; 16] {
+        ((u128::from(self.0) << 64) | u128::from(self.1)).to_be_bytes()
+    }
+
     /// Reads 64 hexadecimal digits. Returns `None` for anything else.
     pub(crate) fn of_hex(digits: &str) -> Option<Self> {
         let half = |at: usize| u64::from_str_radix(digits.get(at..at + 16)?, 16).ok();

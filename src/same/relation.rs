@@ -26,6 +26,8 @@ pub(crate) struct Changes {
     pub(crate) opened: usize,
     /// Messages of Eudora that have the form of mail again.
     pub(crate) unmarked: usize,
+    /// Messages in the place of which there is another copy of the mail, which is at least as complete.
+    pub(crate) merged: usize,
 }
 
 /// Why a message is not one that embody changed.
@@ -493,6 +495,7 @@ impl Changes {
         self.resolved += other.resolved;
         self.opened += other.opened;
         self.unmarked += other.unmarked;
+        self.merged += other.merged;
     }
 }
 

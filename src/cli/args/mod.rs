@@ -35,10 +35,11 @@ pub(super) use self::walk::{ProgressOption, ResumeArgs, SayingArgs, Volume, Walk
 use super::pages::{self, whole};
 use super::streams::is_standard;
 use super::survey::Group;
-use super::values::{expected, range, size};
+use super::values::{expected, output_format, range, size};
 use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::{Format, Options};
+use crate::merge::Order;
 use crate::policy::{Policy, Trackers};
 
 /// Keeps mail whole: puts linked pictures and attachments into the mail.
@@ -113,6 +114,9 @@ pub(super) enum Command {
     /// Check that one mailbox has all the mail of another
     #[command(after_help = "Example: embody compare archive.mbox kept.mbox", after_long_help = whole(pages::COMPARE))]
     Compare(Deferred<CompareArgs>),
+    /// Make one mailbox of several: each mail once, in its most complete copy
+    #[command(after_help = "Example: embody merge takeout.zip ~/Mail old.mbox --output all.mbox", after_long_help = whole(pages::MERGE))]
+    Merge(Deferred<MergeArgs>),
     /// Run as a milter for Postfix and Sendmail
     #[cfg(all(unix, feature = "milter"))]
     #[command(after_help = "Example: embody milter --listen inet:8891 --fetch https", after_long_help = whole(pages::MILTER))]
@@ -448,7 +452,7 @@ pub(super) struct InspectArgs {
 
 #[derive(Args, Debug)]
 #[group(skip)]
-#[command(mut_args(levels(&["json"], &[])))]
+#[command(mut_args(levels(&["json", "merged"], &[])))]
 pub(super) struct CompareArgs {
     /// The mailbox before the change: an mbox, Maildir, directory, archive, message or imaps: URL
     #[arg(value_name = "OLD")]
@@ -461,12 +465,73 @@ pub(super) struct CompareArgs {
     /// The last line contains the counts, {"compare":{...}}.
     #[arg(long)]
     pub(super) json: bool,
+    /// Also accept another copy of a message that is at least as complete
+    ///
+    /// For the result of embody merge, which keeps one of several copies of a mail. docs/merge.md lists the differences
+    /// between copies.
+    #[arg(long)]
+    pub(super) merged: bool,
     /// Print only messages that are missing or altered
     #[arg(short, long)]
     pub(super) quiet: bool,
     /// Format of both mailboxes
     #[arg(long, value_name = "WHAT", default_value = "auto")]
     pub(super) format: Format,
+    #[command(flatten)]
+    pub(super) compressed: CompressedArgs,
+    #[cfg(all(unix, feature = "imap"))]
+    #[command(flatten)]
+    pub(super) imap: ImapArgs,
+}
+
+#[derive(Args, Debug)]
+#[group(skip)]
+#[command(mut_args(levels(&["order", "flat", "output_format", "json"], &[])))]
+pub(super) struct MergeArgs {
+    /// Mailboxes, directories of them, archives, messages or imaps: URLs
+    ///
+    /// If several copies of a mail are equally complete, the one from the first SOURCE is kept.
+    #[arg(required = true, value_name = "SOURCE")]
+    pub(super) sources: Vec<PathBuf>,
+    /// Write the result to this new file or directory
+    ///
+    /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed.
+    #[arg(short, long, value_name = "DEST")]
+    pub(super) output: PathBuf,
+    /// Format of the result: auto, mbox, maildir, eml or thunderbird [default: auto]
+    ///
+    /// auto is maildir if the first SOURCE is a Maildir or an MH folder, otherwise mbox.
+    #[arg(long, value_name = "WHAT", value_parser = output_format)]
+    pub(super) output_format: Option<Format>,
+    /// Order of the mails: date, or first (as they are read)
+    #[arg(
+        long,
+        value_name = "date|first",
+        default_value = "date",
+        hide_possible_values = true
+    )]
+    pub(super) order: Order,
+    /// Make one mailbox, even if the sources have several folders
+    ///
+    /// Without this option, DEST is a directory if a source has several folders. Each mail is then in every folder in
+    /// which a source has it.
+    #[arg(long)]
+    pub(super) flat: bool,
+    /// Preview a run: no result is written
+    #[arg(short = 'n', long)]
+    pub(super) dry_run: bool,
+    /// Print the counts as a JSON line, {"merge":{...}}
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print only errors
+    #[arg(short, long)]
+    pub(super) quiet: bool,
+    /// Format of the sources
+    #[arg(long, value_name = "WHAT", default_value = "auto")]
+    pub(super) format: Format,
+    /// Show progress on stderr
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    pub(super) progress: ProgressOption,
     #[command(flatten)]
     pub(super) compressed: CompressedArgs,
     #[cfg(all(unix, feature = "imap"))]

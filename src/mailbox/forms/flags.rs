@@ -158,6 +158,23 @@ impl Flags {
         Self(self.0 | other.0)
     }
 
+    /// The flags of two copies of a message. A message counts as deleted only if all copies are.
+    #[cfg(feature = "cli")]
+    pub(crate) fn united(self, other: Self) -> Self {
+        let deleted = self.0 & other.0 & TRASHED;
+        Self((self.0 | other.0) & !TRASHED | deleted)
+    }
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn to_byte(self) -> u8 {
+        self.0
+    }
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn of_byte(byte: u8) -> Self {
+        Self(byte)
+    }
+
     /// The letters of the flags that `other` lacks. Whether a message is new is no flag.
     #[cfg(feature = "cli")]
     pub(crate) fn without(self, other: Self) -> String {

@@ -13,12 +13,13 @@ use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, FileTimes, Metadata};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::error::Error;
+use crate::error::{Error, unpoisoned};
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::flags::{Flags, IMPORTANT_KEYWORD};
@@ -75,6 +76,8 @@ pub(crate) struct Delivery {
     open: Vec<(usize, BufWriter<File>)>,
     /// Archives hold a mail once for each of its labels. 16 bytes a mail.
     known: HashSet<[u8; 16]>,
+    /// No mail comes twice.
+    is_distinct: bool,
     delivered: u64,
     before_flags: char,
     /// Maildirs that have a file of keywords.
@@ -89,9 +92,24 @@ enum NewMailbox {
     File(Beside),
     Directly(BufWriter<File>),
     Folder(TempDir),
+    /// Another part of the program gets each message.
+    Handler(Handler),
 }
 
+/// Gets each message with its flags, in the order of the mailbox.
+pub(crate) type Handler = Arc<Mutex<dyn FnMut(&Letter<'_>, Flags) -> Result<(), Error> + Send>>;
+
 impl Delivery {
+    /// Passes each message to `handler`, as it would be written to a mailbox of that form.
+    #[cfg(feature = "cli")]
+    pub(crate) fn to_handler(form: Format, handler: Handler) -> Self {
+        Self {
+            form,
+            place: NewMailbox::Handler(handler),
+            ..Self::default()
+        }
+    }
+
     /// An mbox in the `open` file that `target` names, or a new mailbox at `target`, for the owner of `like`.
     pub(crate) fn start(
         form: Format,
@@ -170,6 +188,15 @@ impl Delivery {
         Ok(made)
     }
 
+    /// Says that no mail comes twice, so that what came need not be remembered.
+    #[cfg(feature = "cli")]
+    pub(crate) fn of_distinct_mails(self) -> Self {
+        Self {
+            is_distinct: true,
+            ..self
+        }
+    }
+
     /// Puts the mail that follows into this folder of Thunderbird's, unless its labels say where it goes.
     pub(crate) fn enter(&mut self, levels: &[String]) -> Result<(), Error> {
         let Some(tree) = self.tree.as_mut().filter(|_| self.by_label.is_none()) else {
@@ -195,8 +222,13 @@ impl Delivery {
         letter: Letter<'_>,
         summary: &mut Summary,
     ) -> Result<(), Error> {
+        if let NewMailbox::Handler(handler) = &self.place {
+            let flags = self.flags(&letter);
+            return (unpoisoned(handler.lock()))(&letter, flags);
+        }
         let seconds = seconds(letter.envelope.date);
-        if self.by_label.is_some() && !self.known.insert(identity(&letter, seconds)) {
+        let may_repeat = self.by_label.is_some() && !self.is_distinct;
+        if may_repeat && !self.known.insert(identity(&letter, seconds)) {
             summary.repeated += 1;
             return Ok(());
         }
@@ -222,7 +254,7 @@ impl Delivery {
             framed.extend_from_slice(newline);
             octets = framed.len() as u64;
             match &mut self.place {
-                NewMailbox::Nowhere => {}
+                NewMailbox::Nowhere | NewMailbox::Handler(_) => {}
                 NewMailbox::File(beside) => beside.write(&framed)?,
                 NewMailbox::Directly(writer) => {
                     let written = writer.write_all(&framed);
@@ -270,7 +302,7 @@ impl Delivery {
         }
         let (target, owner) = (self.target, self.owner);
         match self.place {
-            NewMailbox::Nowhere => Ok(()),
+            NewMailbox::Nowhere | NewMailbox::Handler(_) => Ok(()),
             NewMailbox::Directly(mut writer) => writer.flush().map_err(cannot_write(&target)),
             NewMailbox::File(beside) => {
                 let finished = beside.finished_as_new()?;

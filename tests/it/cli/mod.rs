@@ -5,6 +5,7 @@ mod compare;
 mod config_file;
 mod dry_run;
 mod faults;
+mod merge;
 mod milter;
 mod no_response;
 mod outputs;

@@ -34,6 +34,7 @@ const MODULES: &[(&str, u8)] = &[
     ("mailbox", 5),
     ("record", 5),
     ("same", 6),
+    ("merge", 6),
     ("imap", 6),
     ("cli", 7),
 ];
@@ -59,6 +60,8 @@ const ALSO: &[(&str, &str)] = &[
     ("detach", "expand"),
     // Captures in files are read from their records.
     ("archive", "record"),
+    // Which messages are copies of one mail is what compare asks, too.
+    ("merge", "same"),
     // A milter is an expander behind a socket.
     ("milter", "expand"),
 ];

@@ -354,7 +354,7 @@ fn help(command: &str) -> String {
 fn commands_and_options_within_the_text_exist() {
     let all = [
         "filter", "convert", "embed", "recover", "inspect", "split", "detach", "restore", "store",
-        "milter",
+        "milter", "compare", "merge",
     ]
     .map(help)
     .concat();

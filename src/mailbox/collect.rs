@@ -1,0 +1,129 @@
+//! All messages of a source, one after the other, for a command that chooses among those of several sources; and the mailbox
+//! that the chosen ones become.
+
+use std::fs;
+use std::path::Path;
+
+use crate::engine::Mode;
+use crate::error::Error;
+use crate::mailbox::begin::{Job, begun, look_at};
+use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
+use crate::mailbox::place::temporary;
+use crate::mailbox::read::sink::Output;
+use crate::mailbox::result::{form, groups, levels};
+use crate::mailbox::{ByLabel, Format, Observer, Options, Stop, Summary, Transform};
+
+/// The format of the result if none is named, and whether the source has several folders. The format is that of the first
+/// mailbox. Single messages become an mbox.
+pub(crate) fn looked_at(
+    source: &Path,
+    options: &Options,
+    stop: &Stop,
+) -> Result<(Format, bool), Error> {
+    let options = &Options {
+        output_format: Format::Auto,
+        ..options.clone()
+    };
+    let finds = look_at(source, options, false, stop)?;
+    let first = finds
+        .mailboxes
+        .first()
+        .map(|found| form(found.kind, options));
+    let options = &Options {
+        output_format: Format::Mbox,
+        ..options.clone()
+    };
+    let form = match first {
+        Some(Format::Maildir) => Format::Maildir,
+        _ => Format::Mbox,
+    };
+    Ok((form, groups(&finds, options).len() > 1))
+}
+
+/// Passes the messages of each mailbox in `source` to `handler`, as a mailbox of the `form` would contain them. `enter` gets
+/// the levels of the folder before its messages come; there are none if the source is one mailbox. Nothing is written.
+///
+/// # Errors
+/// As [`convert_in_place`](super::convert_in_place), and those of `handler`.
+pub(crate) fn read_letters<S: Send>(
+    source: &Path,
+    (form, options): (Format, &Options),
+    (transform, observer): (&dyn Transform<S>, &dyn Observer<S>),
+    stop: &Stop,
+    enter: &mut dyn FnMut(&[String]),
+    handler: &Handler,
+) -> Result<Summary, Error> {
+    // Single messages in a directory belong to one folder.
+    let options = &Options {
+        mode: Mode::DryRun,
+        output_format: Format::Mbox,
+        by_label: None,
+        ..options.clone()
+    };
+    let finds = look_at(source, options, false, stop)?;
+    let mut summary = begun(&finds, observer);
+    let job = Job::new(source, options, transform, observer, stop);
+    for (key, founds) in groups(&finds, options) {
+        let Some(first) = founds.first() else {
+            continue;
+        };
+        match founds.len() == finds.mailboxes.len() {
+            true => enter(&[]),
+            false => enter(&levels(key, first.kind)),
+        }
+        let read = job.each(founds, |job, kind| {
+            let mut delivery = Delivery::to_handler(form, Handler::clone(handler));
+            match kind.is_folder() {
+                true => job.folder_to(kind, &mut delivery),
+                false => job.file_to(kind, Output::Delivery(&mut delivery)),
+            }
+        });
+        summary.add(&read?);
+    }
+    Ok(summary)
+}
+
+/// A new mailbox, or a directory with one for each folder, that gets its name when it is complete.
+pub(crate) struct Merged {
+    delivery: Delivery,
+    summary: Summary,
+}
+
+impl Merged {
+    /// With `has_folders`, the labels in the envelope of each message are its folders.
+    ///
+    /// # Errors
+    /// [`Error::Write`] if `target` exists.
+    pub(crate) fn start(
+        target: &Path,
+        form: Format,
+        has_folders: bool,
+        (options, like): (&Options, &Path),
+    ) -> Result<Self, Error> {
+        let options = Options {
+            by_label: has_folders.then_some(ByLabel::All),
+            ..options.clone()
+        };
+        if options.mode.writes() {
+            temporary::sweep(temporary::folder_of(target));
+        }
+        let like = fs::metadata(like).ok();
+        let delivery = Delivery::start(form, &options, None, target, like.as_ref())?;
+        Ok(Self {
+            delivery: delivery.of_distinct_mails(),
+            summary: Summary::default(),
+        })
+    }
+
+    pub(crate) fn put(&mut self, letter: Letter<'_>) -> Result<(), Error> {
+        self.summary.messages += 1;
+        self.delivery.deliver(letter, &mut self.summary)
+    }
+
+    /// Returns the number of bytes written.
+    pub(crate) fn finish(self) -> Result<u64, Error> {
+        let written = self.summary.bytes_out;
+        self.delivery.finish_unless_damaged(&self.summary)?;
+        Ok(written)
+    }
+}

@@ -1,0 +1,236 @@
+//! The mails with one Message-ID: which of them are copies of one mail, and which copy is the most complete.
+//!
+//! A copy belongs to another one if that [covers](crate::same::covers) it. The copies that no other copy surpasses are kept. A
+//! copy that fits several of those is kept, too: nothing says to which of them it belongs.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use super::record::Record;
+use super::spool::Spooled;
+use super::words::Words;
+use crate::mailbox::Flags;
+use crate::same::{Difference, MailCopy, covers, plain};
+
+/// Different mails with one Message-ID that are compared with each other. The others are kept as they are, so that a million
+/// mails with one Message-ID take linear time.
+pub(super) const MOST_COMPARED: usize = 64;
+
+/// Lengths at which cut copies end that are compared with the others of a group.
+const MOST_LENGTHS: usize = 16;
+
+/// Copies of which the words wait to be read.
+const MOST_WAITING: usize = 64;
+
+/// Messages with identical content.
+pub(super) struct Candidate {
+    /// The first one.
+    pub(super) record: Record,
+    pub(super) flags: Flags,
+    pub(super) folders: BTreeSet<u32>,
+    pub(super) sources: BTreeSet<u32>,
+    /// Number of messages.
+    pub(super) count: u64,
+    /// Length of all of them, in bytes.
+    pub(super) bytes: u64,
+    words: Words,
+    /// Places of messages whose words were not read yet.
+    waiting: Vec<u64>,
+}
+
+impl Candidate {
+    pub(super) fn of(record: Record) -> Self {
+        Self {
+            flags: record.flags,
+            folders: BTreeSet::from([record.folder]),
+            sources: BTreeSet::from([record.source]),
+            count: 1,
+            bytes: record.length,
+            words: Words::default(),
+            waiting: record
+                .has_words
+                .then_some(record.place)
+                .into_iter()
+                .collect(),
+            record,
+        }
+    }
+
+    /// Adds what the mailboxes say about `other`. Its content is dropped.
+    pub(super) fn absorb(&mut self, other: Self, spooled: &Spooled) -> io::Result<()> {
+        self.flags = self.flags.united(other.flags);
+        self.folders.extend(other.folders);
+        self.sources.extend(other.sources);
+        self.count += other.count;
+        self.bytes += other.bytes;
+        self.record.number = self.record.number.min(other.record.number);
+        self.words.unite(other.words);
+        self.waiting.extend(other.waiting);
+        match self.waiting.len() > MOST_WAITING {
+            true => self.read_words(spooled),
+            false => Ok(()),
+        }
+    }
+
+    fn read_words(&mut self, spooled: &Spooled) -> io::Result<()> {
+        for place in self.waiting.drain(..) {
+            self.words.unite(spooled.about(place)?.words);
+        }
+        Ok(())
+    }
+
+    /// The words of all copies. `None` if there is only one message, which has its own.
+    pub(super) fn united_words(&mut self, spooled: &Spooled) -> io::Result<Option<Words>> {
+        if self.count == 1 {
+            return Ok(None);
+        }
+        self.read_words(spooled)?;
+        Ok(Some(std::mem::take(&mut self.words)).filter(|words| !words.is_empty()))
+    }
+}
+
+/// What became of the mails of one group.
+#[derive(Default)]
+pub(super) struct Settled {
+    pub(super) kept: Vec<Candidate>,
+    /// Number of different copies that were dropped, because another one is as complete or more complete.
+    pub(super) dropped: u64,
+    /// Number of parts that a dropped copy lacks and the kept one has.
+    pub(super) filled: u64,
+    /// Number of copies without an end of which another copy is complete.
+    pub(super) completed: u64,
+    /// Number of copies that fit several mails, and are kept.
+    pub(super) ambiguous: u64,
+    /// The first difference of each further mail that is kept.
+    pub(super) differences: Vec<Difference>,
+}
+
+/// Decides about at most [`MOST_COMPARED`] candidates.
+pub(super) fn settled(mut candidates: Vec<Candidate>, spooled: &Spooled) -> io::Result<Settled> {
+    if candidates.len() < 2 {
+        return Ok(Settled {
+            kept: candidates,
+            ..Settled::default()
+        });
+    }
+    candidates.sort_by_key(|candidate| candidate.record.number);
+    let copies = described(&candidates, spooled)?;
+    let verdict = verdict(&copies);
+    let mut done = Settled {
+        ambiguous: verdict.ambiguous,
+        differences: verdict.differences,
+        ..Settled::default()
+    };
+    let mut kept: Vec<Option<Candidate>> = Vec::new();
+    let mut dropped = Vec::new();
+    for ((at, candidate), to) in candidates.into_iter().enumerate().zip(&verdict.belongs_to) {
+        match *to == at {
+            true => kept.push(Some(candidate)),
+            false => {
+                kept.push(None);
+                dropped.push((at, *to, candidate));
+            }
+        }
+    }
+    for (at, to, candidate) in dropped {
+        let (Some(copy), Some(whole)) = (copies.get(at), copies.get(to)) else {
+            continue;
+        };
+        done.dropped += 1;
+        done.filled += copy.missing().saturating_sub(whole.missing()) as u64;
+        done.completed += u64::from(copy.is_cut() && !whole.is_cut());
+        if let Some(Some(kept)) = kept.get_mut(to) {
+            kept.absorb(candidate, spooled)?;
+        }
+    }
+    done.kept = kept.into_iter().flatten().collect();
+    Ok(done)
+}
+
+fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<MailCopy>> {
+    let describe = |lengths: &[u64]| -> io::Result<Vec<MailCopy>> {
+        let copies = candidates.iter().map(|candidate| {
+            let (_, content) = spooled.read(candidate.record.place)?;
+            Ok(MailCopy::of(&plain(&content), lengths))
+        });
+        copies.collect()
+    };
+    let copies = describe(&[])?;
+    let lengths: BTreeSet<u64> = copies.iter().filter_map(MailCopy::cut_at).collect();
+    if lengths.is_empty() {
+        return Ok(copies);
+    }
+    let lengths: Vec<u64> = lengths.into_iter().take(MOST_LENGTHS).collect();
+    describe(&lengths)
+}
+
+struct Verdict {
+    /// The place of the copy that is kept in the place of each one. A copy that is kept belongs to itself.
+    belongs_to: Vec<usize>,
+    ambiguous: u64,
+    differences: Vec<Difference>,
+}
+
+/// Earlier copies are preferred to later ones that are as good.
+fn verdict(copies: &[MailCopy]) -> Verdict {
+    let count = copies.len();
+    let all = || 0..count;
+    let table: Vec<Vec<Result<(), Difference>>> = copies
+        .iter()
+        .map(|copy| copies.iter().map(|other| covers(other, copy)).collect())
+        .collect();
+    let relation = |copy: usize, other: usize| {
+        let row = table.get(copy).and_then(|row| row.get(other));
+        row.copied().unwrap_or(Ok(()))
+    };
+    let is_covered = |copy: usize, by: usize| relation(copy, by).is_ok();
+    let is_surpassed = |copy: usize| all().any(|it| is_covered(copy, it) && !is_covered(it, copy));
+    // The best of the copies that have the same content.
+    let best = |copy: usize| {
+        let equal = all().filter(|&it| is_covered(copy, it) && is_covered(it, copy));
+        equal
+            .min_by_key(|&it| (copies.get(it).map(MailCopy::rank), it))
+            .unwrap_or(copy)
+    };
+    let tops: BTreeSet<usize> = all().filter(|&it| !is_surpassed(it)).map(best).collect();
+    let mut verdict = Verdict {
+        belongs_to: all().collect(),
+        ambiguous: 0,
+        differences: Vec::new(),
+    };
+    for copy in all() {
+        let to = match is_surpassed(copy) {
+            false => best(copy),
+            true => {
+                let mut fits = tops.iter().copied().filter(|&top| is_covered(copy, top));
+                match (fits.next(), fits.next()) {
+                    (Some(top), None) => top,
+                    _ => {
+                        verdict.ambiguous += 1;
+                        copy
+                    }
+                }
+            }
+        };
+        if let Some(place) = verdict.belongs_to.get_mut(copy) {
+            *place = to;
+        }
+    }
+    // A copy is dropped only if the one in its place is kept.
+    let belongs_to = verdict.belongs_to.clone();
+    for (copy, to) in verdict.belongs_to.iter_mut().enumerate() {
+        if belongs_to.get(*to) != Some(to) {
+            *to = copy;
+            verdict.ambiguous += 1;
+        }
+    }
+    let first = verdict.belongs_to.first().copied().unwrap_or_default();
+    for top in tops {
+        if let Err(difference) = relation(top, first)
+            && top != first
+        {
+            verdict.differences.push(difference);
+        }
+    }
+    verdict
+}

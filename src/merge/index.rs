@@ -1,0 +1,379 @@
+//! The messages of all sources → the mails that are kept, in their order.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::groups::{Candidate, MOST_COMPARED, settled};
+use super::record::{self, Record};
+use super::sorted::{Sorted, Sorter};
+use super::spool::{About, Spool, Spooled};
+use super::words::Words;
+use crate::error::Error;
+use crate::mailbox::{Flags, Letter, Stop};
+use crate::mime::Header;
+use crate::mime::date::seconds;
+use crate::platform::FileExt as _;
+use crate::same::{Difference, plain};
+
+const LONGEST_HEADER: usize = 1 << 20;
+
+/// The order of the mails in the result.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+pub(crate) enum Order {
+    /// By the Date field; mails without a date come last.
+    #[default]
+    Date,
+    /// In the order in which they were first read.
+    First,
+}
+
+/// A message of a source.
+pub(crate) struct Arrived<'a> {
+    /// Number of the source.
+    pub(crate) source: u32,
+    /// Number of the folder.
+    pub(crate) folder: u32,
+    pub(crate) letter: &'a Letter<'a>,
+    pub(crate) flags: Flags,
+}
+
+/// What was found in the sources, and what was decided.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Tally {
+    /// Number of messages in all sources.
+    pub(crate) messages: u64,
+    /// Length of these messages, in bytes.
+    pub(crate) bytes: u64,
+    /// Number of mails in the result.
+    pub(crate) kept: u64,
+    /// Length of these mails, in bytes.
+    pub(crate) kept_bytes: u64,
+    /// Number of messages that are identical to another one, except for their way.
+    pub(crate) identical: u64,
+    /// Number of different copies that were dropped.
+    pub(crate) dropped: u64,
+    /// Number of parts that a dropped copy lacks and the kept one has.
+    pub(crate) filled: u64,
+    /// Number of copies without an end of which another copy is complete.
+    pub(crate) completed: u64,
+    /// Number of copies that fit several mails.
+    pub(crate) ambiguous: u64,
+    /// Number of mails that were not compared, because too many have the same Message-ID.
+    pub(crate) uncompared: u64,
+    /// Number of mails that have the Message-ID of another mail and a difference of this kind.
+    pub(crate) differences: BTreeMap<Difference, u64>,
+    /// Number of mails that are in both of two sources.
+    pub(crate) pairs: BTreeMap<(u32, u32), u64>,
+}
+
+/// Takes the messages of all sources.
+pub(crate) struct Index {
+    directory: PathBuf,
+    spool: Spool,
+    sorter: Sorter<{ record::LENGTH }>,
+    tally: Tally,
+}
+
+impl Index {
+    /// Puts temporary files without names into `directory`. They need as much room as the different messages have.
+    pub(crate) fn new(directory: &Path) -> Result<Self, Error> {
+        Ok(Self {
+            directory: directory.to_owned(),
+            spool: Spool::new(temporary(directory)?),
+            sorter: Sorter::new(temporary(directory)?),
+            tally: Tally::default(),
+        })
+    }
+
+    pub(crate) fn add(&mut self, arrived: &Arrived<'_>) -> Result<(), Error> {
+        let letter = arrived.letter;
+        let plain = plain(letter.content);
+        let identity = Record::identity_of(&plain);
+        let since = letter
+            .envelope
+            .date
+            .and_then(|date| date.duration_since(UNIX_EPOCH).ok());
+        let arrival = since.map(|since| since.as_secs());
+        let header = Header::of_message(&plain, LONGEST_HEADER);
+        let date = header.fields.value(&plain, "Date").and_then(seconds);
+        let date = date.or(arrival.and_then(|it| i64::try_from(it).ok()));
+        let about = About {
+            sender: letter.envelope.sender.clone(),
+            arrived: arrival,
+            separator: letter.separator.map(<[u8]>::to_vec),
+            words: Words::of(letter.content),
+        };
+        let place = self.spool.push(identity, &about, letter.content);
+        let length = letter.content.len() as u64;
+        let record = Record {
+            key: Record::key_of(&plain),
+            identity,
+            number: self.tally.messages,
+            place: place.map_err(cannot_write(&self.directory))?,
+            length,
+            date: date.unwrap_or(i64::MAX),
+            source: arrived.source,
+            folder: arrived.folder,
+            flags: arrived.flags,
+            has_words: !about.words.is_empty(),
+        };
+        self.tally.messages += 1;
+        self.tally.bytes += length;
+        let pushed = self.sorter.push(record.encode());
+        pushed.map_err(cannot_write(&self.directory))
+    }
+
+    /// Decides which messages are copies of one mail, and which copies are kept.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], and errors of the temporary files.
+    pub(crate) fn decide(self, order: Order, stop: &Stop) -> Result<Kept, Error> {
+        let failed = cannot_write(&self.directory);
+        let mut deciding = Deciding {
+            order,
+            spooled: self.spool.finish().map_err(&failed)?,
+            sorter: Sorter::new(temporary(&self.directory)?),
+            notes: Notes {
+                file: temporary(&self.directory)?,
+                end: 0,
+            },
+            tally: self.tally,
+        };
+        let mut sorted = self.sorter.sorted().map_err(&failed)?;
+        let mut group = Group::default();
+        while let Some(bytes) = sorted.next().map_err(&failed)? {
+            let record = Record::decode(&bytes);
+            if group.key != record.key {
+                stop.check()?;
+                let whole = std::mem::replace(&mut group, Group::of(record.key));
+                deciding.settle(whole).map_err(&failed)?;
+            }
+            deciding.push(&mut group, record).map_err(&failed)?;
+        }
+        drop(sorted);
+        deciding.settle(group).map_err(&failed)?;
+        Ok(Kept {
+            spooled: deciding.spooled,
+            sorted: deciding.sorter.sorted().map_err(&failed)?,
+            notes: deciding.notes,
+            tally: deciding.tally,
+            directory: self.directory,
+        })
+    }
+}
+
+/// Records of one Message-ID.
+#[derive(Default)]
+struct Group {
+    key: [u8; 16],
+    candidates: Vec<Candidate>,
+    /// The last one of those that are not compared. Identical messages follow each other.
+    last: Option<Candidate>,
+}
+
+impl Group {
+    fn of(key: [u8; 16]) -> Self {
+        Self {
+            key,
+            ..Self::default()
+        }
+    }
+}
+
+/// Bytes of a record of a mail that is kept: its place in the order, its number, and the place of its note.
+const KEPT_LENGTH: usize = 24;
+
+struct Deciding {
+    order: Order,
+    spooled: Spooled,
+    sorter: Sorter<KEPT_LENGTH>,
+    notes: Notes,
+    tally: Tally,
+}
+
+impl Deciding {
+    fn push(&mut self, group: &mut Group, record: Record) -> io::Result<()> {
+        let candidate = Candidate::of(record);
+        let is_identical = |other: &&mut Candidate| other.record.identity == record.identity;
+        let before = group.last.as_mut().or(group.candidates.last_mut());
+        if let Some(other) = before.filter(is_identical) {
+            self.tally.identical += 1;
+            return other.absorb(candidate, &self.spooled);
+        }
+        if group.candidates.len() < MOST_COMPARED {
+            group.candidates.push(candidate);
+            return Ok(());
+        }
+        self.tally.uncompared += 1;
+        match group.last.replace(candidate) {
+            Some(alone) => self.keep(alone),
+            None => Ok(()),
+        }
+    }
+
+    fn settle(&mut self, group: Group) -> io::Result<()> {
+        let done = settled(group.candidates, &self.spooled)?;
+        let tally = &mut self.tally;
+        tally.dropped += done.dropped;
+        tally.filled += done.filled;
+        tally.completed += done.completed;
+        tally.ambiguous += done.ambiguous;
+        for difference in done.differences {
+            *tally.differences.entry(difference).or_default() += 1;
+        }
+        for kept in done.kept.into_iter().chain(group.last) {
+            self.keep(kept)?;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, mut candidate: Candidate) -> io::Result<()> {
+        self.tally.kept += 1;
+        self.tally.kept_bytes += candidate.record.length;
+        let sources: Vec<u32> = candidate.sources.iter().copied().collect();
+        for (at, &one) in sources.iter().enumerate() {
+            for &other in sources.iter().skip(at + 1) {
+                *self.tally.pairs.entry((one, other)).or_default() += 1;
+            }
+        }
+        let note = Note {
+            place: candidate.record.place,
+            flags: candidate.flags.to_byte(),
+            words: candidate.united_words(&self.spooled)?,
+            folders: candidate.folders.into_iter().collect(),
+        };
+        let place = self.notes.push(&note)?;
+        let key = match self.order {
+            // A date before 1970 is negative.
+            Order::Date => (candidate.record.date as u64) ^ (1 << 63),
+            Order::First => 0,
+        };
+        let mut bytes = [0; KEPT_LENGTH];
+        for (field, number) in bytes
+            .chunks_exact_mut(8)
+            .zip([key, candidate.record.number, place])
+        {
+            field.copy_from_slice(&number.to_be_bytes());
+        }
+        self.sorter.push(bytes)
+    }
+}
+
+/// What was decided about a mail that is kept.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Note {
+    place: u64,
+    flags: u8,
+    words: Option<Words>,
+    folders: Vec<u32>,
+}
+
+struct Notes {
+    file: File,
+    end: u64,
+}
+
+impl Notes {
+    fn push(&mut self, note: &Note) -> io::Result<u64> {
+        use std::io::Write as _;
+        let bytes = serde_json::to_vec(note)?;
+        let place = self.end;
+        let length = (bytes.len() as u32).to_be_bytes();
+        self.file.write_all(&[&length, bytes.as_slice()].concat())?;
+        self.end += 4 + bytes.len() as u64;
+        Ok(place)
+    }
+
+    fn read(&self, place: u64) -> io::Result<Note> {
+        let mut length = [0; 4];
+        self.file.read_exact_at(&mut length, place)?;
+        let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
+        self.file.read_exact_at(&mut bytes, place + 4)?;
+        Ok(serde_json::from_slice(&bytes)?)
+    }
+}
+
+/// The mails that are kept, in their order.
+pub(crate) struct Kept {
+    spooled: Spooled,
+    sorted: Sorted<KEPT_LENGTH>,
+    notes: Notes,
+    pub(crate) tally: Tally,
+    directory: PathBuf,
+}
+
+/// A mail that is kept, with the flags, keywords and labels of all its copies.
+pub(crate) struct KeptMail {
+    pub(crate) content: Vec<u8>,
+    pub(crate) flags: Flags,
+    pub(crate) sender: String,
+    pub(crate) arrived: Option<SystemTime>,
+    pub(crate) separator: Option<Vec<u8>>,
+    /// Numbers of the folders in which a copy is.
+    pub(crate) folders: Vec<u32>,
+}
+
+impl Kept {
+    pub(crate) fn next(&mut self) -> Result<Option<KeptMail>, Error> {
+        let next = self.read_next();
+        next.map_err(cannot_write(&self.directory))
+    }
+
+    fn read_next(&mut self) -> io::Result<Option<KeptMail>> {
+        let Some(bytes) = self.sorted.next()? else {
+            return Ok(None);
+        };
+        let [.., a, b, c, d, e, f, g, h] = bytes;
+        let note = self
+            .notes
+            .read(u64::from_be_bytes([a, b, c, d, e, f, g, h]))?;
+        let (about, mut content) = self.spooled.read(note.place)?;
+        if let Some(words) = note.words
+            && let std::borrow::Cow::Owned(with_words) = words.put_into(&content)
+        {
+            content = with_words;
+        }
+        let arrived = about.arrived.map(Duration::from_secs);
+        Ok(Some(KeptMail {
+            content,
+            flags: Flags::of_byte(note.flags),
+            sender: about.sender,
+            arrived: arrived.and_then(|since| UNIX_EPOCH.checked_add(since)),
+            separator: about.separator,
+            folders: note.folders,
+        }))
+    }
+}
+
+fn temporary(directory: &Path) -> Result<File, Error> {
+    tempfile::tempfile_in(directory).map_err(cannot_write(directory))
+}
+
+fn cannot_write(directory: &Path) -> impl Fn(io::Error) -> Error + use<> {
+    let what = format!("a temporary file in {}", directory.display());
+    move |error| Error::cannot_write(&what)(error)
+}
+
+/// Numbers for names, in the order in which they come.
+#[derive(Default)]
+pub(crate) struct Numbers(HashMap<String, u32>, Vec<String>);
+
+impl Numbers {
+    pub(crate) fn of(&mut self, name: &str) -> u32 {
+        if let Some(number) = self.0.get(name) {
+            return *number;
+        }
+        let number = u32::try_from(self.1.len()).unwrap_or(u32::MAX);
+        self.0.insert(name.to_owned(), number);
+        self.1.push(name.to_owned());
+        number
+    }
+
+    pub(crate) fn name(&self, number: u32) -> &str {
+        self.1.get(number as usize).map_or("", String::as_str)
+    }
+}

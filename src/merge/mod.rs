@@ -1,0 +1,24 @@
+//! Several mailboxes become one: each mail once, in its most complete copy.
+//!
+//! ```text
+//! messages of all sources
+//!   -> spool: their contents in a temporary file, identical ones once     spool
+//!   -> index: a record of at most 100 bytes for each, sorted on disk      sorted, record
+//!     -> groups of one Message-ID: which are copies of one mail           groups; the relation is same::covers
+//!       -> index of the mails that are kept, sorted by date               sorted
+//!         -> their contents, in this order
+//! ```
+//!
+//! Memory does not grow with the number of messages: what grows is in temporary files. A group of a million mails takes linear
+//! time, because only [`MOST_COMPARED`](groups::MOST_COMPARED) different mails of it are compared.
+//!
+//! The module knows nothing of mailboxes and of the command line.
+
+mod groups;
+mod index;
+mod record;
+mod sorted;
+mod spool;
+mod words;
+
+pub(crate) use self::index::{Arrived, Index, Numbers, Order, Tally};

@@ -1,0 +1,184 @@
+//! Records of one length, sorted by their bytes, in a temporary file.
+//!
+//! Records are collected in memory up to a limit, sorted, and written as a run. Reading merges all runs.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{self, Seek as _, SeekFrom, Write as _};
+use std::sync::Arc;
+
+use crate::platform::FileExt as _;
+
+/// Memory for the records of one run, and for reading all runs, in bytes.
+const MEMORY: usize = 24 << 20;
+
+/// Least memory for reading one run, in bytes.
+const LEAST: usize = 4 << 10;
+
+pub(super) struct Sorter<const N: usize> {
+    file: Arc<File>,
+    end: u64,
+    records: Vec<[u8; N]>,
+    /// Number of records in memory.
+    most: usize,
+    /// Start and number of the records of each run.
+    runs: Vec<(u64, u64)>,
+}
+
+impl<const N: usize> Sorter<N> {
+    pub(super) fn new(file: File) -> Self {
+        Self::with_memory(file, MEMORY)
+    }
+
+    fn with_memory(file: File, memory: usize) -> Self {
+        Self {
+            file: Arc::new(file),
+            end: 0,
+            records: Vec::new(),
+            most: (memory / N).max(1),
+            runs: Vec::new(),
+        }
+    }
+
+    pub(super) fn push(&mut self, record: [u8; N]) -> io::Result<()> {
+        if self.records.len() >= self.most {
+            self.write_run()?;
+        }
+        self.records.push(record);
+        Ok(())
+    }
+
+    fn write_run(&mut self) -> io::Result<()> {
+        self.records.sort_unstable();
+        let mut file = &*self.file;
+        file.seek(SeekFrom::Start(self.end))?;
+        for records in self.records.chunks(1 << 12) {
+            file.write_all(records.as_flattened())?;
+        }
+        let count = self.records.len() as u64;
+        self.runs.push((self.end, count));
+        self.end += count * N as u64;
+        self.records.clear();
+        Ok(())
+    }
+
+    /// Returns all records in order. A small number of records is never written.
+    pub(super) fn sorted(mut self) -> io::Result<Sorted<N>> {
+        if self.runs.is_empty() {
+            self.records.sort_unstable();
+            let records = std::mem::take(&mut self.records);
+            return Ok(Sorted {
+                runs: Vec::new(),
+                heap: BinaryHeap::new(),
+                records: records.into_iter(),
+            });
+        }
+        if !self.records.is_empty() {
+            self.write_run()?;
+        }
+        self.records = Vec::new();
+        let memory = (self.most * N / self.runs.len()).max(LEAST).max(N);
+        let run = |(at, left)| Run {
+            file: Arc::clone(&self.file),
+            at,
+            left,
+            buffer: Vec::new(),
+            next: 0,
+            most: (memory / N).max(1),
+        };
+        let mut runs: Vec<Run<N>> = self.runs.iter().copied().map(run).collect();
+        let mut heap = BinaryHeap::new();
+        for (number, run) in runs.iter_mut().enumerate() {
+            if let Some(record) = run.next()? {
+                heap.push(Reverse((record, number)));
+            }
+        }
+        Ok(Sorted {
+            runs,
+            heap,
+            records: Vec::new().into_iter(),
+        })
+    }
+}
+
+struct Run<const N: usize> {
+    file: Arc<File>,
+    at: u64,
+    left: u64,
+    buffer: Vec<[u8; N]>,
+    next: usize,
+    /// Number of records that are read at a time.
+    most: usize,
+}
+
+impl<const N: usize> Run<N> {
+    fn next(&mut self) -> io::Result<Option<[u8; N]>> {
+        if self.next == self.buffer.len() {
+            let count = self
+                .most
+                .min(usize::try_from(self.left).unwrap_or(usize::MAX));
+            self.buffer.resize(count, [0; N]);
+            self.file
+                .read_exact_at(self.buffer.as_flattened_mut(), self.at)?;
+            self.at += (count * N) as u64;
+            self.left -= count as u64;
+            self.next = 0;
+        }
+        let record = self.buffer.get(self.next).copied();
+        self.next += usize::from(record.is_some());
+        Ok(record)
+    }
+}
+
+pub(super) struct Sorted<const N: usize> {
+    runs: Vec<Run<N>>,
+    heap: BinaryHeap<Reverse<([u8; N], usize)>>,
+    records: std::vec::IntoIter<[u8; N]>,
+}
+
+impl<const N: usize> Sorted<N> {
+    pub(super) fn next(&mut self) -> io::Result<Option<[u8; N]>> {
+        let Some(Reverse((record, number))) = self.heap.pop() else {
+            return Ok(self.records.next());
+        };
+        if let Some(run) = self.runs.get_mut(number)
+            && let Some(next) = run.next()?
+        {
+            self.heap.push(Reverse((next, number)));
+        }
+        Ok(Some(record))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_come_in_order_whatever_fits_into_memory() {
+        for (count, memory) in [
+            (0_u32, 64),
+            (1, 64),
+            (8, 64),
+            (9, 64),
+            (5000, 64),
+            (5000, 1 << 20),
+        ] {
+            let mut sorter = Sorter::<8>::with_memory(tempfile::tempfile().unwrap(), memory);
+            let mut expected = Vec::new();
+            for number in 0..count {
+                let record = (u64::from(number.wrapping_mul(0x9e37_79b9)) << 8).to_be_bytes();
+                sorter.push(record).unwrap();
+                expected.push(record);
+            }
+            expected.sort_unstable();
+            let mut sorted = sorter.sorted().unwrap();
+            let mut found = Vec::new();
+            while let Some(record) = sorted.next().unwrap() {
+                found.push(record);
+            }
+            assert_eq!(found, expected, "{count} {memory}");
+        }
+    }
+}

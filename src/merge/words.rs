@@ -1,0 +1,213 @@
+//! Keywords and labels in the header of a message: the copies of a mail get those of all of them.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use serde::{Deserialize, Serialize};
+
+use crate::mime::Header;
+use crate::mime::encoded_words::decoded_words;
+use crate::mime::header::unfold;
+use crate::span::Newline;
+
+/// The fields in which mailboxes note words, and whether commas divide the words, otherwise blanks.
+const FIELDS: [(&str, bool); 4] = [
+    ("X-Keywords", false),
+    ("X-Mozilla-Keys", false),
+    ("X-Gmail-Labels", true),
+    ("X-Label", true),
+];
+
+const LONGEST_HEADER: usize = 1 << 20;
+
+/// Words of one field. Gmail allows 10,000 labels for all mail.
+const MOST: usize = 1000;
+
+/// Bytes of text in one encoded word, at most: the word may have 75 characters.
+const LONGEST_ENCODED: usize = 42;
+
+/// The words of each field.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Words([Vec<String>; 4]);
+
+impl Words {
+    pub(super) fn of(content: &[u8]) -> Self {
+        let header = Header::of_message(content, LONGEST_HEADER);
+        let mut words = Self::default();
+        for (own, (name, by_comma)) in words.0.iter_mut().zip(FIELDS) {
+            let Some(value) = header.fields.value(content, name) else {
+                continue;
+            };
+            let text = decoded_words(&unfold(value));
+            let found: Vec<String> = match by_comma {
+                true => divided(&text),
+                false => text.split_whitespace().map(str::to_owned).collect(),
+            };
+            unite(own, found);
+        }
+        words
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.iter().all(Vec::is_empty)
+    }
+
+    pub(super) fn unite(&mut self, other: Self) {
+        for (own, others) in self.0.iter_mut().zip(other.0) {
+            unite(own, others);
+        }
+    }
+
+    /// Adds the words that the message lacks to its fields. No word is removed.
+    pub(super) fn put_into<'c>(&self, content: &'c [u8]) -> Cow<'c, [u8]> {
+        let there = Self::of(content);
+        let header = Header::of_message(content, LONGEST_HEADER);
+        let newline = Newline::of_first_line(content);
+        let mut edits: Vec<(usize, Vec<u8>)> = Vec::new();
+        // Thunderbird reads its fields only before those of the mail.
+        let (mut fields_before, mut fields_behind) = (Vec::new(), Vec::new());
+        for ((words, there), (name, by_comma)) in self.0.iter().zip(&there.0).zip(FIELDS) {
+            let missing: Vec<String> = words
+                .iter()
+                .filter(|word| !there.contains(word))
+                .map(|word| written(word, by_comma))
+                .collect();
+            if missing.is_empty() {
+                continue;
+            }
+            let between = if by_comma { "," } else { " " };
+            let text = missing.join(between);
+            match header.fields.first(content, name) {
+                Some(field) => {
+                    let value = field.value.of(content).trim_ascii_end();
+                    let start = if there.is_empty() { " " } else { between };
+                    let at = field.value.start + value.len();
+                    edits.push((at, format!("{start}{text}").into_bytes()));
+                }
+                None => {
+                    let fields = match name {
+                        "X-Mozilla-Keys" => &mut fields_before,
+                        _ => &mut fields_behind,
+                    };
+                    fields.extend(format!("{name}: {text}").into_bytes());
+                    fields.extend_from_slice(newline.bytes());
+                }
+            }
+        }
+        if edits.is_empty() && fields_before.is_empty() && fields_behind.is_empty() {
+            return Cow::Borrowed(content);
+        }
+        edits.push((header.span.start, fields_before));
+        edits.push((header.agreed_end, fields_behind));
+        edits.sort_by_key(|(at, _)| *at);
+        let mut out = Vec::with_capacity(content.len() + 200);
+        let mut copied = 0;
+        for (at, text) in edits {
+            out.extend_from_slice(content.get(copied..at).unwrap_or_default());
+            out.extend(text);
+            copied = at;
+        }
+        out.extend_from_slice(content.get(copied..).unwrap_or_default());
+        Cow::Owned(out)
+    }
+}
+
+fn unite(own: &mut Vec<String>, others: Vec<String>) {
+    for word in others {
+        if own.len() < MOST && !own.contains(&word) {
+            own.push(word);
+        }
+    }
+}
+
+/// Words between commas. A word in quotation marks can contain commas.
+fn divided(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut is_quoted = false;
+    for symbol in text.chars().chain([',']) {
+        match symbol {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => {
+                let whole = std::mem::take(&mut word);
+                let whole = whole.trim();
+                if !whole.is_empty() {
+                    words.push(whole.to_owned());
+                }
+            }
+            symbol => word.push(symbol),
+        }
+    }
+    words
+}
+
+fn written(word: &str, by_comma: bool) -> String {
+    let is_plain = word.is_ascii() && !word.contains(char::is_control) && !word.contains("=?");
+    if is_plain {
+        return match by_comma && word.contains(',') {
+            true => format!("\"{word}\""),
+            false => word.to_owned(),
+        };
+    }
+    let text = match by_comma && word.contains(',') {
+        true => format!("\"{word}\""),
+        false => word.to_owned(),
+    };
+    let mut words = Vec::new();
+    let mut piece = String::new();
+    for symbol in text.chars() {
+        if piece.len() + symbol.len_utf8() > LONGEST_ENCODED {
+            words.push(std::mem::take(&mut piece));
+        }
+        piece.push(symbol);
+    }
+    words.push(piece);
+    let encoded = words.iter().map(|piece| {
+        let piece = base64::engine::general_purpose::STANDARD.encode(piece);
+        format!("=?UTF-8?B?{piece}?=")
+    });
+    encoded.collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_copies_are_united_in_the_fields_of_one() {
+        let one = "Subject: a\nX-Keywords: $Label1 x\nX-Gmail-Labels: =?UTF-8?Q?Bo=C3=AEte,Work?=\n\nX-Keywords: y\n";
+        let other = "X-Gmail-Labels: Work,\"a, b\",=?UTF-8?B?w7xiZXI=?=\nX-Keywords: z $Label1\nX-Mozilla-Keys: t1\n\nx";
+        let mut words = Words::of(one.as_bytes());
+        words.unite(Words::of(other.as_bytes()));
+        let united = words.put_into(one.as_bytes()).into_owned();
+        let text = String::from_utf8(united.clone()).unwrap();
+        assert_eq!(
+            text,
+            "X-Mozilla-Keys: t1\nSubject: a\nX-Keywords: $Label1 x z\nX-Gmail-Labels: =?UTF-8?Q?Bo=C3=AEte,Work?=,\"a, b\",=?UTF-8?B?w7xiZXI=?=\n\
+             \nX-Keywords: y\n"
+        );
+        assert_eq!(Words::of(&united), words);
+        assert!(matches!(words.put_into(&united), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn words_of_any_text_can_be_read_again() {
+        for word in [
+            "über, \u{1f600} und mehr als vierzig Bytes in einem Wort",
+            "=?x",
+            "a,b",
+            "plain",
+        ] {
+            let words = Words([vec![], vec![], vec![word.to_owned()], vec![]]);
+            let content = words.put_into(b"Subject: x\r\n\r\ny\r\n").into_owned();
+            assert_eq!(
+                Words::of(&content),
+                words,
+                "{}",
+                String::from_utf8_lossy(&content)
+            );
+            assert!(content.ends_with(b"\r\n\r\ny\r\n"));
+        }
+        assert!(Words::of(b"").is_empty());
+    }
+}

@@ -1,0 +1,514 @@
+//! `embody merge`: each mail once, in its most complete copy; and two different mails never become one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use base64::Engine as _;
+
+use crate::common::programs::{embody, stderr};
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.at(name)).unwrap()
+    }
+
+    fn write(&self, name: &str, mails: &[String]) {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let framed = mails.iter().map(|mail| {
+            let quoted = mail.replace("\nFrom ", "\n>From ");
+            format!("From a@example.org Mon May  6 08:00:00 2024\n{quoted}\n")
+        });
+        fs::write(path, framed.collect::<String>()).unwrap();
+    }
+
+    fn maildir(&self, name: &str, mails: &[(&str, String)]) {
+        for part in ["cur", "new", "tmp"] {
+            fs::create_dir_all(self.at(name).join(part)).unwrap();
+        }
+        for (number, (flags, mail)) in mails.iter().enumerate() {
+            let file = format!("cur/17000000{number:02}.{number}.host:2,{flags}");
+            fs::write(self.at(name).join(file), mail).unwrap();
+        }
+    }
+
+    fn output(&self, line: &str) -> Output {
+        let words = line.split_whitespace();
+        let output = embody().current_dir(self.0.path()).args(words).output();
+        output.unwrap()
+    }
+
+    /// Returns the summary.
+    #[track_caller]
+    fn run(&self, line: &str) -> String {
+        let output = self.output(line);
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
+        stderr(&output)
+    }
+
+    /// The counts of `merge --json`.
+    #[track_caller]
+    fn counts(&self, line: &str) -> serde_json::Value {
+        let output = self.output(&format!("{line} --json --quiet"));
+        assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        value["merge"].clone()
+    }
+
+    #[track_caller]
+    fn assert_has_all_of(&self, source: &str, result: &str) {
+        self.run(&format!("compare --merged {source} {result}"));
+    }
+}
+
+fn mails_in(mbox: &str) -> Vec<&str> {
+    let mut mails: Vec<&str> = mbox.split("\nFrom a@example.org ").collect();
+    mails.retain(|mail| !mail.is_empty());
+    mails
+}
+
+fn file(number: usize) -> Vec<u8> {
+    let byte = |at: usize| (at * at + number * 31) as u8;
+    (0..700 + number).map(byte).collect()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+    let lines = text.as_bytes().chunks(76);
+    let lines: Vec<&str> = lines.map(|line| str::from_utf8(line).unwrap()).collect();
+    lines.join("\n")
+}
+
+fn header(number: usize) -> String {
+    format!(
+        "From: Ann <ann@example.org>\nTo: me@example.net\nSubject: report {number}\n\
+         Date: Mon, {} May 2024 10:00:00 +0200\nMessage-ID: <{number}@example.org>\n",
+        28 - number % 28
+    )
+}
+
+fn with_part(number: usize, part: &str) -> String {
+    format!(
+        "{}Content-Type: multipart/mixed; boundary=b{number}\n\n--b{number}\n\nHello {number}\nFrom here.\n--b{number}\n{part}\n--b{number}--\n",
+        header(number)
+    )
+}
+
+fn whole(number: usize) -> String {
+    with_part(
+        number,
+        &format!(
+            "Content-Type: application/pdf; name=a{number}.pdf\nContent-Transfer-Encoding: base64\n\n{}",
+            base64(&file(number))
+        ),
+    )
+}
+
+fn cut(number: usize) -> String {
+    let whole = whole(number);
+    let end = whole.len() - 150 - number * 7;
+    format!("{}\n", whole.get(..end).unwrap())
+}
+
+/// As Thunderbird leaves a mail of which the attachment was deleted.
+fn deleted(number: usize) -> String {
+    with_part(
+        number,
+        &format!(
+            "Content-Type: text/x-moz-deleted; name=\"Deleted: a{number}.pdf\"\nContent-Transfer-Encoding: 8bit\n\
+             X-Mozilla-Altered: AttachmentDeleted; date=\"Mon May 06 10:00:00 2024\"\n\n\
+             You deleted an attachment from this message. The original MIME headers for the attachment were:\n\
+             Content-Type: application/pdf; name=a{number}.pdf\nContent-Transfer-Encoding: base64\n"
+        ),
+    )
+}
+
+fn text(number: usize, body: &str) -> String {
+    format!("{}\n{body}\n", header(number))
+}
+
+const COUNT: usize = 12;
+
+/// A Takeout, folders of Thunderbird and a Maildir of the same mails, each damaged in another way.
+fn three_copies() -> Folder {
+    let folder = Folder::new();
+    let numbers = 0..COUNT;
+    let takeout = numbers.clone().map(|number| {
+        let labels = if number.is_multiple_of(2) { "Inbox,Work" } else { "Inbox,Unread" };
+        let mail = if number.is_multiple_of(3) { cut(number) } else { whole(number) };
+        format!("X-GM-THRID: {number}\nX-Gmail-Labels: {labels}\nReceived: from a by b; Mon, 6 May 2024 10:00:01 +0200\n{mail}")
+    });
+    folder.write("takeout.mbox", &takeout.collect::<Vec<_>>());
+    let thunderbird = numbers.clone().map(|number| {
+        let mail = if number % 3 == 1 { deleted(number) } else { whole(number) };
+        let status = if number % 4 == 3 { "0005" } else { "0000" };
+        format!("X-Mozilla-Status: {status}\nX-Mozilla-Status2: 00000000\nX-Mozilla-Keys: $label2\n{mail}")
+    });
+    folder.write("thunderbird.mbox", &thunderbird.collect::<Vec<_>>());
+    let maildir = numbers.map(|number| {
+        let mail = if number % 3 == 2 {
+            cut(number)
+        } else {
+            whole(number)
+        };
+        let flags = if number % 4 == 1 { "RS" } else { "" };
+        (flags, format!("Delivered-To: me@example.net\n{mail}"))
+    });
+    folder.maildir("maildir", &maildir.collect::<Vec<_>>());
+    folder
+}
+
+#[test]
+fn copies_that_were_damaged_in_different_ways_become_whole_mails_with_all_flags() {
+    let folder = three_copies();
+    let said = folder.run("merge takeout.mbox thunderbird.mbox maildir --output all.mbox");
+    assert!(
+        said.contains("36 messages in 3 sources, 12 mails in the result."),
+        "{said}"
+    );
+    assert!(said.contains("4 parts that copies lack are"), "{said}");
+    assert!(
+        said.contains("8 mails of which copies are cut off"),
+        "{said}"
+    );
+    let result = folder.read("all.mbox");
+    let mails = mails_in(&result);
+    assert_eq!(mails.len(), COUNT);
+    let mut dates = Vec::new();
+    for mail in &mails {
+        let number = mail.split("Message-ID: <").nth(1).unwrap();
+        let number: usize = number.split('@').next().unwrap().parse().unwrap();
+        assert!(mail.contains(&base64(&file(number))), "{number}");
+        assert!(
+            mail.trim_end().ends_with(&format!("--b{number}--")),
+            "{number}"
+        );
+        assert_eq!(mail.matches("Message-ID").count(), 1);
+        // Labels and keywords of all copies.
+        let label = if number.is_multiple_of(2) {
+            "Work"
+        } else {
+            "Unread"
+        };
+        assert!(
+            mail.contains(&format!("X-Gmail-Labels: Inbox,{label}\n")),
+            "{mail}"
+        );
+        assert!(mail.contains("X-Mozilla-Keys: $label2\n"), "{mail}");
+        // Takeout says that all mail without the label Unread was read.
+        let mozilla = mail.split("X-Mozilla-Status: ").nth(1).map(|it| &it[..4]);
+        let is_read = mail.contains("Status: R")
+            || matches!(mozilla, Some("0001" | "0005" | "0003" | "0007"));
+        assert_eq!(
+            is_read,
+            number.is_multiple_of(2) || number % 4 == 3 || number % 4 == 1,
+            "{mail}"
+        );
+        let is_flagged = mail.contains("X-Status: F") || matches!(mozilla, Some("0005"));
+        assert_eq!(is_flagged, number % 4 == 3, "{mail}");
+        let is_answered = mail.contains("X-Status: A") || matches!(mozilla, Some("0003"));
+        assert_eq!(is_answered, number % 4 == 1, "{mail}");
+        dates.push(28 - number % 28);
+    }
+    assert!(dates.is_sorted(), "{dates:?}");
+    for source in ["takeout.mbox", "thunderbird.mbox", "maildir"] {
+        folder.assert_has_all_of(source, "all.mbox");
+    }
+    // The comparison without copies finds that two thirds of the mails are others.
+    let output = folder.output("compare thunderbird.mbox all.mbox");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn merging_the_result_changes_nothing_with_or_without_its_sources() {
+    let folder = three_copies();
+    for (format, name) in [
+        ("mbox", "all.mbox"),
+        ("maildir", "all"),
+        ("eml", "eml"),
+        ("thunderbird", "bird"),
+    ] {
+        for order in ["date", "first"] {
+            let options = format!("--output-format {format} --order {order} --quiet");
+            let name = format!("{order}-{name}");
+            folder.run(&format!(
+                "merge takeout.mbox thunderbird.mbox maildir {options} --output {name}"
+            ));
+            folder.run(&format!("merge {name} {options} --output again-{name}"));
+            folder.run(&format!(
+                "merge {name} takeout.mbox thunderbird.mbox maildir {options} --output with-{name}"
+            ));
+            let [one, again, with] =
+                ["", "again-", "with-"].map(|prefix| tree(&folder.at(&format!("{prefix}{name}"))));
+            assert!(!one.is_empty());
+            assert!(one == again, "{name}");
+            assert!(one == with, "{name}");
+        }
+    }
+}
+
+/// The contents of all files, by their names.
+fn tree(path: &Path) -> Vec<(String, String)> {
+    if path.is_file() {
+        return vec![(String::new(), fs::read_to_string(path).unwrap())];
+    }
+    let mut files = Vec::new();
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap().path();
+            match entry.is_dir() {
+                true => folders.push(entry),
+                false => {
+                    let name = entry.strip_prefix(path).unwrap().to_str().unwrap();
+                    files.push((name.to_owned(), fs::read_to_string(&entry).unwrap()));
+                }
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn forged_copies_stay_next_to_the_original_wherever_they_are() {
+    let original = whole(1);
+    let forged = [
+        original.replace("Hello", "Pay"),
+        original.replace("ann@", "eve@"),
+        original.replace("--b1--", "--b1\n\nPay.\n--b1--"),
+        format!("Reply-To: eve@example.com\n{original}"),
+        with_part(
+            1,
+            &format!(
+                "Content-Type: application/pdf; name=a1.pdf\nContent-Transfer-Encoding: base64\n\n{}",
+                base64(&file(2))
+            ),
+        ),
+    ];
+    for (number, forged) in forged.iter().enumerate() {
+        assert_ne!(*forged, original);
+        let folder = Folder::new();
+        folder.write("good.mbox", std::slice::from_ref(&original));
+        // More Received fields, a larger size and an earlier place prove nothing.
+        folder.write("bad.mbox", &[format!("Received: a\nReceived: b\n{forged}")]);
+        for (order, sources) in ["good.mbox bad.mbox", "bad.mbox good.mbox"]
+            .iter()
+            .enumerate()
+        {
+            let name = format!("all-{order}.mbox");
+            let counts = folder.counts(&format!("merge {sources} --output {name}"));
+            assert_eq!(counts["kept"], 2, "{number}: {counts}");
+            folder.assert_has_all_of("good.mbox", &name);
+            folder.assert_has_all_of("bad.mbox", &name);
+        }
+    }
+}
+
+#[test]
+fn incomplete_copy_that_fits_two_mails_stays() {
+    let folder = Folder::new();
+    let forged = with_part(
+        1,
+        &format!(
+            "Content-Type: application/pdf; name=a1.pdf\nContent-Transfer-Encoding: base64\n\n{}",
+            base64(&file(2))
+        ),
+    );
+    folder.write("a.mbox", &[deleted(1)]);
+    folder.write("b.mbox", &[whole(1)]);
+    folder.write("c.mbox", &[forged]);
+    let counts = folder.counts("merge a.mbox b.mbox --output two.mbox");
+    assert_eq!(
+        (counts["kept"].as_u64(), counts["filled"].as_u64()),
+        (Some(1), Some(1))
+    );
+    let counts = folder.counts("merge a.mbox b.mbox c.mbox --output three.mbox");
+    assert_eq!(
+        (counts["kept"].as_u64(), counts["ambiguous"].as_u64()),
+        (Some(3), Some(1))
+    );
+    assert_eq!(counts["filled"], 0);
+}
+
+#[test]
+fn mail_is_in_every_folder_that_has_it_and_one_mailbox_has_it_once() {
+    let folder = Folder::new();
+    folder.maildir("one", &[("S", whole(1))]);
+    folder.maildir("one/.Work.2023", &[("", deleted(2)), ("", whole(3))]);
+    folder.write("two/Work.sbd/2023", &[whole(2)]);
+    folder.write("two/Lists", &[deleted(1), whole(2)]);
+    folder.write("alone.mbox", &[whole(4)]);
+    let refused = folder.output("merge one two --output all.mbox");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--flat"), "{}", stderr(&refused));
+    folder.run("merge one two alone.mbox --output all --output-format mbox");
+    let ids = |name: &str| {
+        let text = folder.read(name);
+        let ids = text.split("Message-ID: <").skip(1);
+        let mut ids: Vec<String> = ids.map(|it| it[..1].to_owned()).collect();
+        assert_eq!(text.matches("text/x-moz-deleted").count(), 0, "{name}");
+        ids.sort();
+        ids.join("")
+    };
+    let names: Vec<String> = tree(&folder.at("all"))
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
+    assert_eq!(
+        names,
+        ["INBOX.mbox", "Lists.mbox", "Work.2023.mbox", "alone.mbox"]
+    );
+    assert_eq!(ids("all/INBOX.mbox"), "1");
+    assert_eq!(ids("all/Lists.mbox"), "12");
+    assert_eq!(ids("all/Work.2023.mbox"), "23");
+    assert_eq!(ids("all/alone.mbox"), "4");
+    folder.run("merge one two alone.mbox --output bird --output-format thunderbird");
+    assert_eq!(ids("bird.sbd/Work.sbd/2023"), "23");
+    folder.run("merge one two alone.mbox --output flat.mbox --output-format mbox --flat");
+    assert_eq!(ids("flat.mbox"), "1234");
+}
+
+#[test]
+fn deleted_mail_is_deleted_only_if_all_copies_are() {
+    let folder = Folder::new();
+    folder.maildir("a", &[("ST", whole(1)), ("T", whole(2))]);
+    folder.maildir(
+        "b",
+        &[
+            ("F", format!("Delivered-To: b\n{}", whole(1))),
+            ("ST", format!("Delivered-To: b\n{}", whole(2))),
+        ],
+    );
+    folder.run("merge a b --output all --order first");
+    let names = tree(&folder.at("all")).into_iter().map(|(name, _)| name);
+    let flags: Vec<String> = names
+        .map(|name| name.split(":2,").nth(1).unwrap().to_owned())
+        .collect();
+    assert_eq!(flags, ["FS", "ST"]);
+}
+
+#[test]
+fn mails_without_message_id_and_with_the_same_text_are_one() {
+    let folder = Folder::new();
+    let bare = |number: usize, body: &str| {
+        let mail = text(number, body);
+        mail.replace(&format!("Message-ID: <{number}@example.org>\n"), "")
+    };
+    folder.write("a.mbox", &[bare(1, "a"), bare(1, "b"), bare(2, "a")]);
+    folder.write(
+        "b.mbox",
+        &[format!("Received: x\n{}", bare(1, "a")), bare(1, "c")],
+    );
+    let counts = folder.counts("merge a.mbox b.mbox --output all.mbox");
+    assert_eq!(counts["kept"], 4, "{counts}");
+}
+
+#[test]
+fn many_mails_with_one_message_id_take_linear_time_and_none_is_lost() {
+    let folder = Folder::new();
+    let count = 3000;
+    let mails: Vec<String> = (0..count)
+        .map(|number| text(1, &format!("mail {number}")))
+        .collect();
+    folder.write("a.mbox", &mails);
+    let again: Vec<String> = mails
+        .iter()
+        .map(|mail| format!("Status: RO\n{mail}"))
+        .collect();
+    folder.write("b.mbox", &again);
+    let begun = std::time::Instant::now();
+    let counts = folder.counts("merge a.mbox b.mbox --output all.mbox");
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+    assert_eq!(counts["kept"], count);
+    assert_eq!(counts["identical"], count);
+    assert_eq!(counts["uncompared"], count - 64);
+}
+
+#[test]
+fn dry_run_counts_the_same_and_writes_nothing() {
+    let folder = three_copies();
+    let line = "merge takeout.mbox thunderbird.mbox maildir --output all.mbox";
+    let before = tree(folder.0.path());
+    let forecast = folder.counts(&format!("{line} --dry-run"));
+    let said = folder.run(&format!("{line} --dry-run"));
+    assert!(
+        said.contains("dry run, no result was written: 36 messages"),
+        "{said}"
+    );
+    assert!(!said.contains("embody compare"), "{said}");
+    assert_eq!(tree(folder.0.path()), before);
+    assert_eq!(folder.counts(line), forecast);
+    assert_eq!(forecast["pairs"].as_array().unwrap().len(), 3);
+}
+
+#[test]
+fn results_that_exist_and_sources_that_cannot_be_read_are_refused() {
+    let folder = Folder::new();
+    folder.write("a.mbox", &[whole(1)]);
+    folder.write("there.mbox", &[whole(2)]);
+    let there = folder.read("there.mbox");
+    for (line, status, why) in [
+        ("merge a.mbox --output there.mbox", 1, "it exists"),
+        ("merge a.mbox - --output all.mbox", 2, "standard input"),
+        ("merge a.mbox --output -", 2, "standard output"),
+        (
+            "merge a.mbox missing.mbox --output all.mbox",
+            1,
+            "missing.mbox",
+        ),
+        (
+            "merge a.mbox --output missing/all.mbox",
+            1,
+            "create it first",
+        ),
+        (
+            "merge a.mbox --output all.mbox --output-format maildir",
+            2,
+            "name a new directory",
+        ),
+        ("merge a.mbox --output all.mbox --folder x", 2, "imaps:"),
+    ] {
+        let output = folder.output(line);
+        assert_eq!(
+            output.status.code(),
+            Some(status),
+            "{line}: {}",
+            stderr(&output)
+        );
+        assert!(stderr(&output).contains(why), "{line}: {}", stderr(&output));
+        assert!(!folder.at("all.mbox").exists(), "{line}");
+    }
+    assert_eq!(folder.read("there.mbox"), there);
+    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn damaged_source_is_named_and_the_rest_is_merged() {
+    let folder = Folder::new();
+    folder.write("a.mbox", &[whole(1)]);
+    folder.write("b.mbox", &[whole(2), whole(3)]);
+    folder.run("convert b.mbox --output b.mbox.gz");
+    let mut packed = fs::read(folder.at("b.mbox.gz")).unwrap();
+    packed.truncate(packed.len() - 9);
+    fs::write(folder.at("torn.mbox.gz"), packed).unwrap();
+    let output = folder.output("merge a.mbox torn.mbox.gz --output all.mbox");
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("torn.mbox.gz") && said.contains("not in the result"),
+        "{said}"
+    );
+    assert!(folder.read("all.mbox").contains("<1@example.org>"));
+}
