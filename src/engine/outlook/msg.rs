@@ -149,6 +149,9 @@ impl Reading<'_> {
                 Some(bytes)
             }
             None => {
+                // In a damaged file, many streams may have the same sectors: those that are too large must not be read as a
+                // whole again and again.
+                self.room /= 2;
                 let what = format!("the stream {} has more bytes than the file", name());
                 self.tell(what);
                 None
@@ -443,6 +446,25 @@ mod tests {
             let item = read(&bytes, 1).unwrap().item;
             assert_eq!(item.text(id::SUBJECT).as_deref(), Some(expected));
         }
+    }
+
+    #[test]
+    fn msg_with_streams_that_are_too_large_is_read_within_twice_its_length() {
+        let bytes = compound(&[("/large", vec![7; 10_000]), ("/small", vec![8; 100])]);
+        let mut reading = Reading {
+            file: Compound::open(&bytes).unwrap(),
+            names: Names::default(),
+            room: 6000,
+            values: 0,
+            damage: Vec::new(),
+        };
+        assert!(reading.stream(Path::new("/large")).is_none());
+        assert_eq!(reading.room, 3000);
+        assert!(reading.stream(Path::new("/large")).is_none());
+        assert_eq!(reading.room, 1500);
+        // A small value is read all the same.
+        assert_eq!(reading.stream(Path::new("/small")).unwrap().len(), 100);
+        assert_eq!(reading.room, 1400);
     }
 
     /// The place of an entry of the directory, by its name.
