@@ -138,7 +138,8 @@ impl Client {
             let size = answer.iter().flatten().map(length).sum();
             room = room.and_then(|room| room.checked_sub(size));
             let answer = answer.filter(|_| room.is_some());
-            answers.insert(need, answer.unwrap_or_else(|| Err(no_room())));
+            let answer = answer.unwrap_or_else(|| Err(no_room()));
+            answers.insert(need, answer.map(Into::into));
         }
     }
 

@@ -37,7 +37,7 @@ use crate::report::{Detail, Refusal, Report};
 ///     answers = outcome.answers;
 ///     for need in needs.batch {
 ///         let content = Content::new(need.url().unwrap(), None, "A brief note");
-///         answers.insert(need, Ok(content));
+///         answers.insert(need, Ok(content.into()));
 ///     }
 /// };
 /// assert!(outcome.output().into_bytes().ends_with(b"A brief note"));

@@ -39,8 +39,8 @@ impl Answers {
     ///
     /// The engine does not put content in that is only announced: the reference has the outcome
     /// [`WouldFetch`](crate::report::Outcome::WouldFetch).
-    pub fn insert(&mut self, need: Need, answer: Result<impl Into<Answer>, Refusal>) {
-        let found = match answer.map(Into::into) {
+    pub fn insert(&mut self, need: Need, answer: Result<Answer, Refusal>) {
+        let found = match answer {
             Ok(Answer::Content(content)) => Ok(Some(content)),
             Ok(Answer::Announced(announcement)) => {
                 self.announced.insert(need.clone(), announcement);

@@ -102,9 +102,9 @@ impl Driver<'_> {
                 Need::Neighbour(file) => match self.read(file, deadline, room) {
                     Ok(content) => {
                         room = room.saturating_sub(content.len() as u64);
-                        answers.insert(need, Ok(content));
+                        answers.insert(need, Ok(content.into()));
                     }
-                    Err(refusal) => answers.insert(need, Err::<Content, _>(refusal)),
+                    Err(refusal) => answers.insert(need, Err(refusal)),
                 },
                 _ => requests.push(Request {
                     need,

@@ -130,7 +130,7 @@ pub extern "C" fn session_answer(
     let media_type = String::from_utf8_lossy(&media_type.0).into_owned();
     let media_type = Some(media_type).filter(|declared| !declared.is_empty());
     let content = Content::new(need.url().unwrap_or_default(), media_type, body.0);
-    session.answers.insert(need, Ok(content));
+    session.answers.insert(need, Ok(content.into()));
     1
 }
 
