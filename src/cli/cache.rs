@@ -19,7 +19,9 @@ use crate::cache::{
 };
 use crate::engine::Mode;
 use crate::error::Error;
-use crate::fetch::{Disk, Fetch, Fetcher, IsStopped, Pace, Recorder, Servers, SystemNames};
+use crate::fetch::{
+    Disk, Fetch, Fetcher, IsStopped, Pace, Recorder, Servers, SystemNames, Unresponsive,
+};
 use crate::mailbox::Stop;
 use crate::policy::Policy;
 use crate::record::{RecordPlace, WarcRecorder};
@@ -33,6 +35,15 @@ const WINDOW: Window = Window {
     before: Duration::from_secs(90 * DAY),
     after: Duration::from_secs(400 * DAY),
 };
+
+/// The kind of process that retrieves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Process {
+    /// It ends: a host that does not respond is not asked again.
+    Run,
+    /// It serves for months: a host may respond again.
+    Service,
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct Cache {
@@ -106,7 +117,7 @@ impl Cache {
     pub(super) fn fetcher(
         &self,
         policy: &Arc<Policy>,
-        pace: Pace,
+        process: Process,
         stop: &Stop,
     ) -> Result<Fetcher, Error> {
         if Fetcher::is_idle(policy) {
@@ -117,7 +128,11 @@ impl Cache {
         let recorder = self.recorder.clone();
         let recorder = recorder.map(|recorder| Arc::new(recorder) as Arc<dyn Recorder>);
         let mut servers = Servers::new(policy, Arc::new(SystemNames), recorder)?;
-        (servers.pace, servers.is_stopped) = (pace, is_stopped);
+        servers.is_stopped = is_stopped;
+        match process {
+            Process::Run => servers.unresponsive = Some(Unresponsive::new(&policy.limits)),
+            Process::Service => servers.pace = Pace::of_service(),
+        }
         servers.disk = self.disk(policy)?;
         let servers = Arc::new(servers);
         let mut fetcher = Fetcher::over(Arc::clone(policy), Arc::clone(&servers))?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::args::{ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
-use super::cache::{Cache, Resume};
+use super::cache::{Cache, Process, Resume};
 use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
 use super::origin::{Piece, Start};
 use super::outcomes::Task;
@@ -27,7 +27,7 @@ use super::verb::{Expanding, Said};
 use crate::engine::{Mark, Mode};
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::fetch::{Fetch, Fetcher, Pace};
+use crate::fetch::{Fetch, Fetcher};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::{
     account::Account, candidates::Candidates, download::Download, in_place::InPlace,
@@ -628,8 +628,9 @@ pub(super) fn shared_fetcher(
     stop: &Stop,
 ) -> Result<Arc<dyn Fetch>, Error> {
     let fetcher = cache
-        .fetcher(policy, Pace::default(), stop)?
+        .fetcher(policy, Process::Run, stop)?
         .in_flight(policy.limits.in_flight)
-        .memory(Fetcher::MEMORY, None);
+        .memory(Fetcher::MEMORY, None)
+        .keeping_failures();
     Ok(Arc::new(fetcher))
 }

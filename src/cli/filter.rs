@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::SIGABRT;
 
 use super::args::{FilterArgs, SayingArgs, Volume};
-use super::cache::Cache;
+use super::cache::{Cache, Process};
 use super::exit::{Status, heeded, limits_on_files_are_failed_writes};
 use super::origin::{Origin, Start};
 use super::report_file::{self, ReportFile};
@@ -21,7 +21,6 @@ use crate::engine::plan::opaque_details;
 use crate::engine::{Mark, Mode, Prefilter};
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::fetch::Pace;
 use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
@@ -41,7 +40,7 @@ pub(super) fn run(
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let expander = Expander::builder(args.policy())
         .mark(common.mark)
-        .fetch_with(|policy| cache.fetcher(policy, Pace::default(), &Stop::default()))?
+        .fetch_with(|policy| cache.fetcher(policy, Process::Run, &Stop::default()))?
         .build()?;
     let expanding = Expanding {
         expander,

@@ -12,7 +12,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use super::args::{MilterArgs, Volume};
-use super::cache::Cache;
+use super::cache::{Cache, Process};
 use super::exit::{Status, limits_on_files_are_failed_writes};
 use super::origin::{Origin, Start};
 use super::report_file::ReportFile;
@@ -20,7 +20,7 @@ use super::{say, wording};
 use crate::engine::Mode;
 use crate::error::{Error, unpoisoned};
 use crate::expand::Expander;
-use crate::fetch::{Fetcher, Pace};
+use crate::fetch::Fetcher;
 use crate::mailbox::Stop;
 use crate::milter::{
     Address, Counters, Incoming, Journal, Left, Listener, Server, Verdict, Work, bind_metrics,
@@ -152,7 +152,7 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log
     let expander = Expander::builder(args.policy()?)
         .fetch_with(|policy| {
             // One for all messages: connections stay open, and answers are remembered for a while.
-            let mut fetcher = cache.fetcher(policy, Pace::of_service(), &Stop::default())?;
+            let mut fetcher = cache.fetcher(policy, Process::Service, &Stop::default())?;
             let counters = Arc::clone(counters);
             fetcher.observer = Some(Arc::new(move |answer| counters.asked(answer)));
             Ok(fetcher

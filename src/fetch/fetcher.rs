@@ -146,6 +146,18 @@ impl Fetcher {
         self
     }
 
+    /// Remembers temporary failures as well: for a run that ends, in which no URL is requested twice.
+    #[must_use]
+    pub(crate) fn keeping_failures(mut self) -> Self {
+        if let Some(memory) = &mut self.memory {
+            memory.keep_failures();
+        }
+        if let Some(memory) = &mut self.probed {
+            memory.keep_failures();
+        }
+        self
+    }
+
     /// A CA file that is named is read all the same, so that a mistake shows before it matters.
     pub(crate) fn is_idle(policy: &Policy) -> bool {
         policy.fetch.is_empty() && policy.ca_file.is_none() && policy.resolver.is_empty()

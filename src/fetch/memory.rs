@@ -39,12 +39,14 @@ impl Remembered for Answer {
 }
 
 /// A request for what is being retrieved right now waits for it and shares the answer, but waits no longer than its own
-/// deadline. A refusal because *a message's* deadline passed is not shared, and no temporary refusal is kept: the next
-/// message may be luckier.
+/// deadline. A refusal because *a message's* deadline passed is not shared. A temporary refusal is kept only for a run that ends
+/// ([`Memory::keep_failures`]): for a server, the next message may be luckier.
 ///
 /// Beyond `octets`, answers go that were not asked for lately; one with more than half of that is not kept.
 pub(super) struct Memory<T: Remembered> {
     octets: usize,
+    /// Temporary refusals are kept, too: the process ends with the run.
+    keeps_failures: bool,
     /// A process that runs for months must not give the answers of its first day.
     age: Option<Duration>,
     current: Mutex<(Instant, Arc<Answers<T>>)>,
@@ -54,9 +56,14 @@ impl<T: Remembered> Memory<T> {
     pub(super) fn new(octets: usize, age: Option<Duration>) -> Self {
         Self {
             octets,
+            keeps_failures: false,
             age,
             current: Mutex::new((Instant::now(), Arc::new(answers(octets)))),
         }
+    }
+
+    pub(super) fn keep_failures(&mut self) {
+        self.keeps_failures = true;
     }
 
     pub(super) fn answer(
@@ -77,7 +84,7 @@ impl<T: Remembered> Memory<T> {
                     return answer;
                 }
                 let _ = guard.insert(answer.clone());
-                if is_temporary(&answer) {
+                if is_temporary(&answer) && !self.keeps_failures {
                     answers.remove_if(&key, is_temporary);
                 }
                 answer

@@ -37,6 +37,8 @@ mod several;
 mod system;
 #[cfg(feature = "http")]
 mod tap;
+#[cfg(feature = "http")]
+mod unresponsive;
 
 pub(crate) use allowance::{Allowance, Failed, Nobody};
 #[cfg(feature = "file")]
@@ -66,4 +68,5 @@ pub(crate) use self::{
     pace::Pace,
     system::Servers,
     tap::{Recorder, Recording},
+    unresponsive::Unresponsive,
 };

@@ -365,7 +365,15 @@ impl<S: Send> Job<'_, S> {
             },
             |chunk| stages.touched(chunk),
             |chunk, index| stages.work(chunk, index),
-            |chunk: Chunk, done| {
+            |chunk, done| {
+                let of_results: usize = done
+                    .iter()
+                    .filter_map(|(_, it)| it.as_ref()?.octets())
+                    .sum();
+                chunk.let_go().map(|weight| weight + of_results)
+            },
+            |mut chunk: Chunk, done| {
+                chunk.read_again().map_err(unreadable(self.path))?;
                 let bytes = chunk.bytes();
                 accounts.chunk(&chunk).map_err(unreadable(self.path))?;
                 seen(bytes);

@@ -42,6 +42,7 @@ impl Answer {
                 _ => Self::Gone,
             },
             R::Timeout
+            | R::HostUnresponsive
             | R::ConnectionFailed
             | R::TlsFailed
             | R::IncompleteBody

@@ -30,6 +30,8 @@ use super::names::{self, Names};
 use super::request::{Fetch, Request, answer_by_fetching, just_now};
 use crate::engine::{Answer, Content, Mode, Need};
 use crate::error::Error;
+#[cfg(feature = "ftp")]
+use crate::policy::Host;
 use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
 
@@ -85,6 +87,10 @@ impl System {
         if let Some(disk) = &self.servers.disk {
             disk.may_ask(&host, port)?;
         }
+        #[cfg(feature = "http")]
+        if let Some(hosts) = &self.servers.unresponsive {
+            hosts.judge(&host.to_string(), port)?;
+        }
         let policy = Some(&*self.policy);
         let socket = names::addresses(policy, &self.names, &host, port, allowance)
             .map_err(Failed::from)
@@ -98,13 +104,27 @@ impl System {
                 if let Some(disk) = &self.servers.disk {
                     disk.found_nobody(&host, port, &failed);
                 }
+                self.heed_host(&host, port, Some(&failed.refusal), begun);
                 failed.into_refusal()
             })?;
         let peer = socket.peer_addr().ok().map(|peer| peer.ip());
-        let body = ftp::retrieve(&self.policy, target, socket, allowance)?;
+        let body = ftp::retrieve(&self.policy, target, socket, allowance);
+        self.heed_host(&host, port, body.as_ref().err(), begun);
+        let body = body?;
         let url = target.public_url();
         let retrieved = just_now(url, Provenance::Network, body, begun);
         Ok(self.recorded(retrieved, peer))
+    }
+
+    /// Counts the result of a retrieval over ftp for its host.
+    #[cfg(feature = "ftp")]
+    #[cfg_attr(not(feature = "http"), allow(unused))]
+    fn heed_host(&self, host: &Host, port: u16, refusal: Option<&Refusal>, begun: Instant) {
+        #[cfg(feature = "http")]
+        if let Some(hosts) = &self.servers.unresponsive {
+            let failure = refusal.map(|refusal| refusal.reason);
+            hosts.heed(&host.to_string(), port, failure, begun.elapsed());
+        }
     }
 
     #[cfg_attr(not(feature = "http"), allow(unused))]

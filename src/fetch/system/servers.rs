@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ureq::http::{self, Uri, header};
@@ -38,6 +38,7 @@ use crate::fetch::gate::IsStopped;
 use crate::fetch::names::{self, Names};
 use crate::fetch::pace::Pace;
 use crate::fetch::tap::{self, Listening, Recorder};
+use crate::fetch::unresponsive::Unresponsive;
 use crate::policy::{Host, Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
 
@@ -55,6 +56,8 @@ pub(crate) struct Servers {
     pub(crate) disk: Option<Box<dyn Disk>>,
     pub(crate) pace: Pace,
     pub(crate) is_stopped: IsStopped,
+    /// For a run that ends: a host that does not respond is not asked again.
+    pub(crate) unresponsive: Option<Unresponsive>,
     pub(super) policy: Arc<Policy>,
     pub(super) recorder: Option<Arc<dyn Recorder>>,
     resolver: JudgedAddresses,
@@ -74,6 +77,7 @@ impl Servers {
             disk: None,
             pace: Pace::default(),
             is_stopped: Arc::new(|| false),
+            unresponsive: None,
             policy: Arc::clone(policy),
             recorder,
             resolver: JudgedAddresses {
@@ -111,7 +115,16 @@ impl Servers {
             self.pace.heed(&given);
             return given;
         }
-        self.over_wire(asked)
+        let (Some(hosts), Some(host)) = (&self.unresponsive, asked.target.host()) else {
+            return self.over_wire(asked);
+        };
+        let (host, port) = (host.to_string(), asked.target.port().unwrap_or_default());
+        hosts.judge(&host, port)?;
+        let begun = Instant::now();
+        let given = self.over_wire(asked);
+        let failure = given.as_ref().err().map(|failed| failed.refusal.reason);
+        hosts.heed(&host, port, failure, begun.elapsed());
+        given
     }
 
     fn over_wire(&self, asked: &Asked<'_>) -> Result<Response, Failed> {

@@ -44,6 +44,9 @@ use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline;
 use crate::platform::{self, OsStrExt as _, absent};
 
+/// Weight of a message that is not written yet. A written one, of which only the report waits, weighs 1.
+const UNDER_WAY: usize = 16;
+
 /// Compressed messages up to so many octets expand side by side.
 const SMALL: usize = 64 << 20;
 
@@ -106,9 +109,9 @@ impl<S: Send> Job<'_, S> {
         let mut numbered = (1..).zip(names);
         let (workers, _) = options.threads();
         let outcome = pipeline::run(
-            (workers, workers * 4),
+            (workers, workers * 4 * UNDER_WAY),
             self.stop,
-            || Ok(numbered.next().map(|item| (item, 1))),
+            || Ok(numbered.next().map(|item| (item, UNDER_WAY))),
             |_| vec![0],
             |(number, name), _| {
                 let (summary, damage, transformed) = files.convert(*number, name)?;
@@ -120,6 +123,8 @@ impl<S: Send> Job<'_, S> {
                 }
                 Ok((summary, damage))
             },
+            // It is on the disk, and only its report waits.
+            |_, _| Some(1),
             |(number, name), converted| {
                 if let Some(done) = unpoisoned(done.lock()).1.remove(&number) {
                     done.tell(observer);

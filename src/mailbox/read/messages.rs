@@ -26,6 +26,11 @@ pub(crate) struct Transformed<S> {
 }
 
 impl<S> Transformed<S> {
+    /// Number of bytes of the new message, if there is one.
+    pub(crate) fn octets(&self) -> Option<usize> {
+        self.new.as_ref().map(Vec::len)
+    }
+
     pub(crate) fn tell(self, observer: &dyn Observer<S>) {
         observer.message(self.said, self.is_refused);
     }

@@ -4,7 +4,9 @@
 //! finds the parts of it that need work. So one thread reads, searches and hands on an item without such parts, while its
 //! bytes are in that processor's cache; and while there are items enough, a thread works on the parts of the item that it
 //! read, and frees what it allocated. Only one thread reads at a time, and one hands on, in the order of reading. Nobody
-//! reads while the items on their way weigh more than the budget: one slow part does not fill the memory.
+//! reads while the items on their way weigh more than the budget: one slow part does not fill the memory. Before threads wait
+//! for it, finished items behind it are made lighter, for example by letting go of bytes that can be read again: so a part that
+//! waits for a server does not stop the others.
 //!
 //! The first error ends everything. A panic in a stage is passed on once all threads have ended; none waits for ever.
 
@@ -21,11 +23,13 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 
 type Read<'p, I> = &'p mut (dyn FnMut() -> Result<Option<(I, usize)>, Error> + Send);
 type Take<'p, I, D> = &'p mut (dyn FnMut(I, Vec<(usize, D)>) -> Result<(), Error> + Send);
+type Lighten<'p, I, D> = &'p (dyn Fn(&mut I, &[(usize, Option<D>)]) -> Option<usize> + Sync);
 type Guard<'s, 'p, I, D> = MutexGuard<'s, State<'p, I, D>>;
 
 struct Pipeline<'p, I, D> {
     parts: &'p (dyn Fn(&I) -> Vec<usize> + Sync),
     work: &'p (dyn Fn(&I, usize) -> Result<D, Error> + Sync),
+    lighten: Lighten<'p, I, D>,
     workers: usize,
     budget: usize,
     stop: &'p Stop,
@@ -55,6 +59,8 @@ struct Slot<I, D> {
     given: usize,
     /// What is not finished: the search for parts, and the parts.
     open: usize,
+    /// It does not become lighter any more.
+    is_light: bool,
 }
 
 impl<I, D> State<'_, I, D> {
@@ -71,18 +77,21 @@ impl<I, D> State<'_, I, D> {
 }
 
 /// `read` gives an item and its weight until there are none, `parts` finds where in it there is work, `work` does a
-/// part, and `take` gets each item and what was done, in order. Items in between weigh `budget`, or there is one.
+/// part, and `take` gets each item and what was done, in order. Items in between weigh `budget`, or there is one. `lighten`
+/// makes a finished item lighter that has to wait for its turn, and gives its new weight; `None`: it stays as heavy.
 pub(crate) fn run<I: Send + Sync, D: Send>(
     (workers, budget): (usize, usize),
     stop: &Stop,
     mut read: impl FnMut() -> Result<Option<(I, usize)>, Error> + Send,
     parts: impl Fn(&I) -> Vec<usize> + Sync,
     work: impl Fn(&I, usize) -> Result<D, Error> + Sync,
+    lighten: impl Fn(&mut I, &[(usize, Option<D>)]) -> Option<usize> + Sync,
     mut take: impl FnMut(I, Vec<(usize, D)>) -> Result<(), Error> + Send,
 ) -> Result<(), Error> {
     let pipeline = Pipeline {
         parts: &parts,
         work: &work,
+        lighten: &lighten,
         workers: workers.max(1),
         budget: budget.max(1),
         stop,
@@ -165,6 +174,8 @@ impl<'p, I, D> Pipeline<'p, I, D> {
                 state = self.read(state, read)?;
             } else if state.is_read && state.slots.is_empty() && state.take.is_some() {
                 break;
+            } else if state.read.is_some() && self.lighten_one(&mut state) {
+                self.wake_one(&state);
             } else {
                 state.waiting += 1;
                 let waited = self.changed.wait_timeout(state, LOOK_UP);
@@ -173,6 +184,24 @@ impl<'p, I, D> Pipeline<'p, I, D> {
             }
         }
         Ok(())
+    }
+
+    /// Makes a finished item lighter that stands behind an unfinished one. False: there is none.
+    fn lighten_one(&self, state: &mut State<'_, I, D>) -> bool {
+        let mut waiting = state.slots.iter_mut().skip(1);
+        // Those in front were made lighter before.
+        let Some(slot) = waiting.rfind(|slot| slot.open == 0 && !slot.is_light) else {
+            return false;
+        };
+        slot.is_light = true;
+        if let Some(item) = Arc::get_mut(&mut slot.item)
+            && let Some(weight) = (self.lighten)(item, &slot.done)
+        {
+            state.weight -= slot.weight;
+            slot.weight = weight.min(slot.weight);
+            state.weight += slot.weight;
+        }
+        true
     }
 
     fn take<'s>(
@@ -224,6 +253,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
             done: Vec::new(),
             given: 0,
             open: 1,
+            is_light: false,
         });
         self.wake_one(&state);
         drop(state);
@@ -242,6 +272,10 @@ impl<'p, I, D> Pipeline<'p, I, D> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::Instant;
+
     use super::*;
 
     fn square(item: &[u64], part: usize) -> Result<u64, Error> {
@@ -274,6 +308,7 @@ mod tests {
             },
             |item| all(item),
             |item, part| square(item, part),
+            |_, _| None,
             |_, done| {
                 out.extend(done.into_iter().map(|(_, square)| square));
                 Ok(())
@@ -316,6 +351,7 @@ mod tests {
             || Ok(Some((vec![1], 1))),
             |item| all(item),
             |item, part| square(item, part),
+            |_, _| None,
             |_, _| {
                 taken += 1;
                 if taken == 10 {
@@ -325,5 +361,53 @@ mod tests {
             },
         );
         assert!(matches!(outcome, Err(Error::Interrupted)));
+    }
+
+    #[test]
+    fn items_behind_a_slow_one_are_worked_on_when_they_can_become_lighter() {
+        for (weight, most) in [(Some(1), 100), (None, 10)] {
+            let (read, let_go) = (AtomicUsize::new(0), AtomicBool::new(false));
+            let mut items = 0..100_u64;
+            let mut taken = Vec::new();
+            let ahead = thread::scope(|scope| {
+                let watching = scope.spawn(|| {
+                    let begun = Instant::now();
+                    let is_done = || read.load(Ordering::SeqCst) >= most;
+                    while !is_done() && begun.elapsed() < Duration::from_secs(30) {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                    // If nothing becomes lighter, nothing more is read.
+                    thread::sleep(Duration::from_millis(100));
+                    let ahead = read.load(Ordering::SeqCst);
+                    let_go.store(true, Ordering::SeqCst);
+                    ahead
+                });
+                let done = run(
+                    (3, 1_000),
+                    &Stop::default(),
+                    || {
+                        let item = items.next();
+                        read.fetch_add(usize::from(item.is_some()), Ordering::SeqCst);
+                        Ok(item.map(|item| (item, 100)))
+                    },
+                    |_| vec![0],
+                    |item, _| {
+                        while *item == 0 && !let_go.load(Ordering::SeqCst) {
+                            thread::sleep(Duration::from_millis(1));
+                        }
+                        Ok(())
+                    },
+                    |_, _| weight,
+                    |item, _| {
+                        taken.push(item);
+                        Ok(())
+                    },
+                );
+                done.unwrap();
+                watching.join().unwrap()
+            });
+            assert_eq!(ahead, most, "{weight:?}");
+            assert!(taken.iter().copied().eq(0..100));
+        }
     }
 }

@@ -74,6 +74,14 @@ impl Source {
         }
     }
 
+    /// The file and the place of the next byte, if bytes can be read again.
+    pub(crate) fn place(&self) -> Option<(&Arc<File>, u64)> {
+        match self {
+            Self::File { file, at, .. } => Some((file, *at)),
+            Self::Stream(_) => None,
+        }
+    }
+
     /// The result gets what this file has besides mail.
     pub(crate) fn original(&self) -> Option<&Arc<File>> {
         self.as_file()
@@ -154,7 +162,7 @@ impl Read for Source {
     }
 }
 
-fn read_between(file: &File, from: u64, end: u64, into: &mut [u8]) -> io::Result<usize> {
+pub(super) fn read_between(file: &File, from: u64, end: u64, into: &mut [u8]) -> io::Result<usize> {
     let left = usize::try_from(end.saturating_sub(from)).unwrap_or(usize::MAX);
     let wanted = left.min(into.len());
     let into = into.get_mut(..wanted).unwrap_or_default();

@@ -6,10 +6,12 @@
 //! separators alone divide what follows.
 
 use std::borrow::Cow;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hasher as _};
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use super::source::Source;
+use super::source::{Source, read_between};
 use crate::error::unpoisoned;
 #[cfg(test)]
 use crate::mailbox::forms::lie::Lie;
@@ -30,6 +32,10 @@ pub(crate) struct Chunk {
     /// The chunk is the first [`length`](Self::length) bytes of this.
     buffer: Vec<u8>,
     buffers: Arc<Buffers>,
+    /// Where the bytes can be read again. `None` for a stream, and for bytes that are not those of the file.
+    place: Option<(Arc<File>, u64)>,
+    /// The digest of the bytes, which were let go.
+    let_go: Option<u64>,
     pub(crate) length: usize,
     /// Where the chunk begins in what is read.
     pub(crate) offset: u64,
@@ -98,6 +104,45 @@ impl Chunk {
         &self.bytes()[frame.start..frame.end]
     }
 
+    /// Lets go of the bytes if they can be read again, and returns the memory that the chunk needs without them.
+    pub(crate) fn let_go(&mut self) -> Option<usize> {
+        self.place.as_ref()?;
+        self.let_go = Some(digest(self.bytes()));
+        self.free_buffer();
+        Some(size_of::<Self>() + self.frames.len() * size_of::<Frame>())
+    }
+
+    /// Reads bytes that were let go.
+    ///
+    /// # Errors
+    /// The file cannot be read, or it was changed in the meantime.
+    pub(crate) fn read_again(&mut self) -> io::Result<()> {
+        let (Some(expected), Some((file, offset))) = (self.let_go.take(), &self.place) else {
+            return Ok(());
+        };
+        let mut buffer = match self.length <= self.buffers.window {
+            true => self.buffers.take(),
+            false => vec![0; self.length],
+        };
+        let bytes = buffer.get_mut(..self.length).unwrap_or_default();
+        let end = offset + self.length as u64;
+        let filled = read_between(file, *offset, end, bytes)?;
+        if filled < self.length || digest(bytes) != expected {
+            let what =
+                "another program changed the mailbox while it was read; run the command again";
+            return Err(io::Error::other(what));
+        }
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    fn free_buffer(&mut self) {
+        let buffer = std::mem::take(&mut self.buffer);
+        if buffer.len() == self.buffers.window {
+            unpoisoned(self.buffers.spare.lock()).push(buffer);
+        }
+    }
+
     /// A message of several windows weighs as one: else the other threads would wait while one works on it.
     pub(crate) fn weight(&self) -> usize {
         let window = self.buffers.window;
@@ -147,11 +192,15 @@ impl Buffers {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        let buffer = std::mem::take(&mut self.buffer);
-        if buffer.len() == self.buffers.window {
-            unpoisoned(self.buffers.spare.lock()).push(buffer);
-        }
+        self.free_buffer();
     }
+}
+
+/// Tells whether bytes that are read again are the same.
+fn digest(bytes: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 pub(crate) struct Windows {
@@ -218,6 +267,8 @@ impl Windows {
         let mut chunk = Chunk {
             buffer: Vec::new(),
             buffers: Arc::clone(&self.buffers),
+            place: self.place(),
+            let_go: None,
             length: 0,
             offset: self.offset,
             frames: Vec::new(),
@@ -307,6 +358,14 @@ impl Windows {
         self.offset += chunk.length as u64;
         self.next_number += chunk.frames.len() as u64;
         Ok(Some(chunk))
+    }
+
+    /// Where the next chunk can be read again.
+    fn place(&self) -> Option<(Arc<File>, u64)> {
+        // Line ends of a mailbox of Eudora for the Mac are changed as it is read.
+        let is_as_read = !matches!(self.division, Division::Eudora { .. });
+        let (file, at) = self.source.place().filter(|_| is_as_read)?;
+        Some((Arc::clone(file), at.checked_sub(self.filled as u64)?))
     }
 
     /// How many messages follow; reads on until there are `enough`.

@@ -26,3 +26,4 @@ mod provenance;
 mod proxies;
 mod resolver;
 mod resume;
+mod silent_servers;

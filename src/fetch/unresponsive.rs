@@ -1,0 +1,127 @@
+//! Hosts that keep everybody waiting: after three time-outs in a row a host is not asked again in this run.
+//!
+//! Each time-out costs a message as long as `--timeout` says, and a mailbox may name thousands of pictures of one host that is
+//! gone. A response of any kind begins the count anew, as long as the host is still asked.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use super::allowance::is_long;
+use crate::error::unpoisoned;
+use crate::policy::Limits;
+use crate::report::{Reason, Refusal};
+
+/// Time-outs in a row after which a host is not asked again.
+const MOST: u32 = 3;
+
+/// Hosts that are told apart. Any mail may name many, and a host beyond these is simply asked.
+const HOSTS: usize = 10_000;
+
+/// The hosts of a run. Threads share it.
+#[derive(Debug)]
+pub(crate) struct Unresponsive {
+    /// The time after which a retrieval counts as one that timed out.
+    patience: Duration,
+    timeouts: Mutex<HashMap<(String, u16), u32>>,
+}
+
+impl Unresponsive {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            patience: limits.timeout.min(limits.deadline),
+            timeouts: Mutex::default(),
+        }
+    }
+
+    /// Refuses a request to a host that is not asked any more.
+    ///
+    /// # Errors
+    /// [`Reason::HostUnresponsive`]. A later run may try again.
+    pub(crate) fn judge(&self, host: &str, port: u16) -> Result<(), Refusal> {
+        let timeouts = unpoisoned(self.timeouts.lock());
+        match timeouts.get(&(host.to_owned(), port)) {
+            Some(&count) if count >= MOST => {
+                let detail = format!(
+                    "{host} did not respond in time {MOST} times in a row, so this run does not ask it again"
+                );
+                Err(Refusal::temporary(Reason::HostUnresponsive, detail))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Counts the result of a request that took so long: the reason of a failure, or none for a response.
+    pub(crate) fn heed(&self, host: &str, port: u16, failure: Option<Reason>, took: Duration) {
+        let mut timeouts = unpoisoned(self.timeouts.lock());
+        let key = (host.to_owned(), port);
+        match failure {
+            // The deadline of a message may end just after the request began, which says nothing of the host.
+            Some(Reason::Timeout | Reason::Deadline) if is_long(took, self.patience) => {
+                if timeouts.len() < HOSTS || timeouts.contains_key(&key) {
+                    *timeouts.entry(key).or_default() += 1;
+                }
+            }
+            Some(Reason::Deadline | Reason::Timeout) => {}
+            _ => {
+                if timeouts.get(&key).is_some_and(|&count| count < MOST) {
+                    timeouts.remove(&key);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    fn hosts() -> Unresponsive {
+        Unresponsive::new(&Limits::default())
+    }
+
+    #[test]
+    fn three_time_outs_in_a_row_end_the_requests_to_a_host() {
+        let hosts = hosts();
+        for _ in 0..3 {
+            assert_eq!(hosts.judge("a.example", 80), Ok(()));
+            hosts.heed("a.example", 80, Some(Reason::Timeout), LONG);
+        }
+        let refusal = hosts.judge("a.example", 80).unwrap_err();
+        assert_eq!(refusal.reason, Reason::HostUnresponsive);
+        // A response that was under way changes nothing any more.
+        hosts.heed("a.example", 80, None, LONG);
+        assert!(hosts.judge("a.example", 80).is_err());
+        assert_eq!(hosts.judge("a.example", 443), Ok(()));
+        assert_eq!(hosts.judge("b.example", 80), Ok(()));
+    }
+
+    #[test]
+    fn a_response_or_a_deadline_that_came_early_counts_as_no_time_out() {
+        for between in [
+            None,
+            Some(Reason::HttpStatus),
+            Some(Reason::ConnectionFailed),
+        ] {
+            let hosts = hosts();
+            for _ in 0..4 {
+                hosts.heed("a.example", 80, Some(Reason::Timeout), LONG);
+                hosts.heed("a.example", 80, Some(Reason::Deadline), LONG);
+                hosts.heed("a.example", 80, between, Duration::ZERO);
+            }
+            assert_eq!(hosts.judge("a.example", 80), Ok(()), "{between:?}");
+        }
+        let hosts = hosts();
+        for _ in 0..9 {
+            hosts.heed(
+                "a.example",
+                80,
+                Some(Reason::Deadline),
+                Duration::from_secs(1),
+            );
+        }
+        assert_eq!(hosts.judge("a.example", 80), Ok(()));
+    }
+}
