@@ -26,6 +26,8 @@ rustPlatform.buildRustPackage {
 
   nativeBuildInputs = [ installShellFiles ];
 
+  buildType = "dist";
+
   # They start mail systems and servers. What is installed is tried below.
   doCheck = false;
 

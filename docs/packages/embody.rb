@@ -10,7 +10,7 @@ class Embody < Formula
   depends_on "rust" => :build
 
   def install
-    system "cargo", "install", *std_cargo_args
+    system "cargo", "install", "--profile", "dist", *std_cargo_args
     system bin/"embody", "man", man1
     generate_completions_from_executable(bin/"embody", "completions")
     pkgshare.install "samples"
