@@ -24,6 +24,11 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "cargo install --locked --path .",
     ),
     (
+        "cargo install --profile dist --locked --path .",
+        ".ci/packages",
+        "cargo build --profile dist --locked",
+    ),
+    (
         "tests/peers/check",
         ".ci/run",
         "tests/peers/check --embody target/release/embody",
