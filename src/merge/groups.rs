@@ -226,10 +226,12 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
     }
     let first = verdict.belongs_to.first().copied().unwrap_or_default();
     for top in tops {
-        if let Err(difference) = relation(top, first)
-            && top != first
-        {
-            verdict.differences.push(difference);
+        // The direction in which more is the same tells more.
+        let differences = [relation(top, first), relation(first, top)].map(Result::err);
+        if top != first {
+            verdict
+                .differences
+                .extend(differences.into_iter().flatten().max());
         }
     }
     verdict

@@ -18,8 +18,8 @@ use super::transport::{
     with_addresses_shown,
 };
 use crate::external_body::{
-    Claim, ExternalBody, Followed, Form, LENGTH_FIELD, Reading, SENTENCE, Scrap, name_of, scrubbed,
-    separator_at_end, text_of_part,
+    Claim, ExternalBody, Followed, Form, LENGTH_FIELD, Reading, SENTENCE, Scrap, divided, name_of,
+    scrubbed, text_of_part,
 };
 use crate::mime::{Header, MediaType, PartId, PartKind, TransferEncoding, Tree, scan};
 use crate::policy::{Follow, Policy};
@@ -39,6 +39,8 @@ pub(crate) struct MailCopy {
     pub(super) items: Vec<Item>,
     /// Digest of the text around the parts of multiparts.
     pub(super) asides: u64,
+    /// Whether Mailman made one text of the mail. The text around the parts is gone then.
+    pub(super) is_scrubbed: bool,
     /// Whether the end of the mail is missing: a multipart is not closed, or the last part ends within a base64 group.
     pub(super) is_cut: bool,
     /// Whether a signature in the mail proves that its body did not change on the way.
@@ -134,6 +136,7 @@ impl MailCopy {
             lengths,
             items: Vec::new(),
             footers: 0,
+            is_scrubbed: false,
             cut: cut_part(tree),
         };
         describer.describe(&reading);
@@ -142,6 +145,7 @@ impl MailCopy {
             header: CopyHeader::of(tree),
             asides: asides(tree),
             items: describer.items,
+            is_scrubbed: describer.is_scrubbed,
             footers: describer.footers,
             is_cut,
             is_signature_intact: has_intact_signature(tree),
@@ -313,6 +317,7 @@ struct Describer<'d> {
     lengths: &'d [u64],
     items: Vec<Item>,
     footers: u32,
+    is_scrubbed: bool,
     cut: Option<PartId>,
 }
 
@@ -386,19 +391,28 @@ impl Describer<'_> {
                 true => 0,
                 false => part.body.start,
             };
-            let mut from = 0;
-            for note in notes {
-                let Some(scrubbed) = &note.scrubbed else {
-                    continue;
-                };
-                let [start, end] =
-                    [scrubbed.note.start, scrubbed.note.end].map(|at| at.saturating_sub(origin));
-                self.texts(text.get(from..start).unwrap_or_default());
-                self.items
-                    .push(Item::Missing(Box::new(of_mailman(note, scrubbed.scrap))));
-                from = end;
+            let spans = notes.iter().map(|note| {
+                let note = note.scrubbed.as_ref().map(|it| it.note);
+                let note = note.unwrap_or(Span::empty_at(origin));
+                let [start, end] = [note.start, note.end].map(|at| at.saturating_sub(origin));
+                (Span::new(start, end), true)
+            });
+            let spans: Vec<(Span, bool)> = spans.collect();
+            self.is_scrubbed = true;
+            for (note, span) in divided(&text, Span::new(0, text.len()), &spans) {
+                let note = note.and_then(|at| notes.get(at));
+                match note.and_then(|note| Some((note, note.scrubbed.as_ref()?))) {
+                    Some((note, scrubbed)) => {
+                        let missing = of_mailman(note, scrubbed.scrap);
+                        self.items.push(Item::Missing(Box::new(missing)));
+                    }
+                    None => {
+                        let mut leaf = self.described(span.of(&text), true, false);
+                        leaf.essence = hash(b"text/plain");
+                        self.push(leaf);
+                    }
+                }
             }
-            self.texts(text.get(from..).unwrap_or_default());
             return;
         }
         let is_cut = self.cut == Some(id);
@@ -421,27 +435,6 @@ impl Describer<'_> {
         leaf.name = name.map(|name| hash(name.as_bytes()));
         leaf.encoded = body.len() as u64;
         self.push(leaf);
-    }
-
-    /// The texts of parts, between which Mailman wrote lines of hyphens.
-    fn texts(&mut self, text: &[u8]) {
-        let mut piece = Vec::new();
-        let mut pieces = Vec::new();
-        for line in text.split_inclusive(|byte| *byte == b'\n') {
-            match separator_at_end(line) {
-                Some(at) => {
-                    piece.extend_from_slice(line.get(..at).unwrap_or_default());
-                    pieces.push(std::mem::take(&mut piece));
-                }
-                None => piece.extend_from_slice(line),
-            }
-        }
-        pieces.push(piece);
-        for piece in pieces {
-            let mut leaf = self.described(&piece, true, false);
-            leaf.essence = hash(b"text/plain");
-            self.push(leaf);
-        }
     }
 
     /// A part that is empty, or only a footer, is no part of the mail.

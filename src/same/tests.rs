@@ -237,6 +237,13 @@ fn part_that_a_note_replaces_is_covered_by_its_content_and_by_nothing_else() {
         assert_eq!(relation(copy, &more)[0], Err(Difference::Parts), "{row}");
     }
     assert!(relation(&scrubbed(PDF.len() + 1), &whole())[0].is_err());
+    // A line of hyphens in the text is no separator, and Mailman does not keep the text around the parts.
+    let lines = "hello\n\n---------- a title ----------\n\nmore\n";
+    let titled = scrubbed(PDF.len()).replace("hello\n", lines);
+    let around = whole()
+        .replace("hello\n", lines)
+        .replace("b\n\n--b\n", "b\n\nA signed mail.\n--b\n");
+    assert_eq!(relation(&titled, &around)[0], Ok(()));
 }
 
 #[test]
