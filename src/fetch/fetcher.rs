@@ -22,7 +22,7 @@ use crate::report::Refusal;
 /// Retrieves what a policy allows, for all messages of a run.
 ///
 /// By itself it has neither memory nor gate. Without the features `http` and `ftp`, their schemes are refused with
-/// [`Reason::UnsupportedScheme`].
+/// [`Reason::UnsupportedScheme`](crate::report::Reason::UnsupportedScheme).
 pub struct Fetcher {
     pub(crate) archive: Option<(bool, Arc<dyn Fetch>)>,
     /// The archive is asked by this date if the mail has none, and else not.
