@@ -360,7 +360,7 @@ impl Run<'_> {
         for (difference, count) in &tally.differences {
             let _ = writeln!(
                 text,
-                "{} the Message-ID of another mail and stay, because they differ: {}.",
+                "{} the Message-ID of another mail without being the same mail ({}), so all were kept.",
                 counted(*count, "mail has", "mails have"),
                 difference.words(),
             );
@@ -368,7 +368,7 @@ impl Run<'_> {
         if tally.ambiguous > 0 {
             let _ = writeln!(
                 text,
-                "{} several mails with one Message-ID, and stay.",
+                "{} several mails with one Message-ID, so all were kept.",
                 counted(
                     tally.ambiguous,
                     "incomplete copy fits",
@@ -379,7 +379,7 @@ impl Run<'_> {
         if tally.uncompared > 0 {
             let _ = writeln!(
                 text,
-                "{} not compared and stay, because too many different mails have the same Message-ID.",
+                "{} kept without a comparison, because too many different mails have the same Message-ID.",
                 counted(tally.uncompared, "mail was", "mails were"),
             );
         }
