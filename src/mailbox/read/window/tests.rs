@@ -1,3 +1,5 @@
+use std::io::Write as _;
+
 use super::*;
 use crate::mailbox::forms::cost;
 use crate::platform::FileExt as _;
@@ -84,6 +86,30 @@ proptest! {
     }
 
     #[test]
+    fn bytes_that_were_let_go_are_read_again_as_they_were(
+        bytes in pieces(), window in 1_usize..6000, skipped in 0_usize..3, max_message in 1100_usize..100_000
+    ) {
+        let file = tempfile::tempfile().unwrap();
+        (&file).write_all(&bytes).unwrap();
+        let skipped = skipped.min(bytes.len());
+        let source = Source::section(&Arc::new(file), skipped as u64, u64::MAX);
+        let mut windows = Windows::new(source, window, max_message);
+        let mut chunks = Vec::new();
+        let mut expected = Vec::new();
+        while let Some(mut chunk) = windows.next_chunk().unwrap() {
+            expected.push(chunk.bytes().to_vec());
+            prop_assert!(chunk.let_go().is_some());
+            prop_assert!(chunk.bytes().is_empty());
+            chunks.push(chunk);
+        }
+        prop_assert_eq!(&expected.concat(), &bytes[skipped..]);
+        for (mut chunk, expected) in chunks.into_iter().zip(expected) {
+            chunk.read_again().unwrap();
+            prop_assert_eq!(chunk.bytes(), expected);
+        }
+    }
+
+    #[test]
     fn a_bound_on_messages_loses_none(bytes in pieces(), window in 1_usize..3000) {
         let bytes = [b"From ".as_slice(), &bytes].concat();
         let (joined, messages, oversized) = divided(&bytes, window, 1100);
@@ -96,6 +122,30 @@ proptest! {
         if at_once.iter().all(|message| is_known(message)) {
             prop_assert_eq!(messages.len() as u64 + oversized, at_once.len() as u64);
         }
+    }
+}
+
+#[test]
+fn bytes_that_another_program_changed_are_not_read_again() {
+    let file = tempfile::tempfile().unwrap();
+    (&file)
+        .write_all(b"From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\ntext\n")
+        .unwrap();
+    let file = Arc::new(file);
+    let change_and_read = |change: fn(&File)| {
+        let mut windows = Windows::new(Source::file(&file), 4096, 1 << 20);
+        let mut chunk = windows.next_chunk().unwrap().unwrap();
+        chunk.let_go();
+        change(&file);
+        chunk.read_again().map_err(|error| error.to_string())
+    };
+    assert_eq!(change_and_read(|_| {}), Ok(()));
+    for change in [
+        |file: &File| file.write_all_at(b"X", 50).unwrap(),
+        |file: &File| file.set_len(20).unwrap(),
+    ] {
+        let error = change_and_read(change).unwrap_err();
+        assert!(error.contains("run the command again"), "{error}");
     }
 }
 
