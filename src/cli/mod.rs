@@ -191,7 +191,7 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Restore(args) => detach::restore(&args.0),
         Command::Inspect(args) => Status::of_report(inspect::run(&args.0.opening(), arguments)),
         Command::Compare(args) => Status::of_report(compare::run(&args.0)),
-        Command::Merge(args) => Status::of(merge::run(&args.0)),
+        Command::Merge(args) => Status::of_report(merge::run(&args.0)),
         #[cfg(all(unix, feature = "milter"))]
         Command::Milter(args) => {
             let done = milter::run(&args.0, &|| reread(arguments));
