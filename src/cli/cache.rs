@@ -19,9 +19,7 @@ use crate::cache::{
 };
 use crate::engine::Mode;
 use crate::error::Error;
-use crate::fetch::{
-    Disk, Fetch, Fetcher, IsStopped, Pace, Recorder, Servers, SystemNames, Unresponsive,
-};
+use crate::fetch::{Disk, Fetch, Fetcher, IsStopped, Recorder, Servers, SystemNames, Unresponsive};
 use crate::mailbox::Stop;
 use crate::policy::Policy;
 use crate::record::{RecordPlace, WarcRecorder};
@@ -42,6 +40,7 @@ pub(super) enum Process {
     /// It ends: a host that does not respond is not asked again.
     Run,
     /// It serves for months: a host may respond again.
+    #[cfg(feature = "milter")]
     Service,
 }
 
@@ -131,7 +130,8 @@ impl Cache {
         servers.is_stopped = is_stopped;
         match process {
             Process::Run => servers.unresponsive = Some(Unresponsive::new(&policy.limits)),
-            Process::Service => servers.pace = Pace::of_service(),
+            #[cfg(feature = "milter")]
+            Process::Service => servers.pace = crate::fetch::Pace::of_service(),
         }
         servers.disk = self.disk(policy)?;
         let servers = Arc::new(servers);

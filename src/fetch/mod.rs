@@ -55,6 +55,8 @@ pub(crate) use order::undated;
 pub use request::{Canned, Fetch, NoFetch, Request};
 pub use several::answer_all;
 
+#[cfg(feature = "milter")]
+pub(crate) use self::pace::Pace;
 #[cfg(feature = "http")]
 pub(crate) use self::{
     agent::{Direct, Reply, USER_AGENT},
@@ -65,7 +67,6 @@ pub(crate) use self::{
         agrees, captured, is_redirect, is_temporary, retry_after, text, time,
     },
     names::SystemNames,
-    pace::Pace,
     system::Servers,
     tap::{Recorder, Recording},
     unresponsive::Unresponsive,

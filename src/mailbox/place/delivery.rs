@@ -93,6 +93,7 @@ enum NewMailbox {
     Directly(BufWriter<File>),
     Folder(TempDir),
     /// Another part of the program gets each message.
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     Handler(Handler),
 }
 
