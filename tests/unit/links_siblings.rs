@@ -186,10 +186,13 @@ fn many_siblings_take_time_like_their_number() {
         assert_eq!(expansion.report.links(), count as u64);
         begun.elapsed()
     };
-    let (few, many) = (took(1_200), took(9_600));
-    // Eight times the parts: 64 times the time if it were quadratic.
-    assert!(
-        many < few * 24 + Duration::from_millis(100),
-        "{few:?}, {many:?}"
-    );
+    // Eight times the parts: 64 times the time if it were quadratic. A machine that does other things takes its time now and
+    // then, but not each time.
+    let mut times = Vec::new();
+    let is_linear = (0..5).any(|_| {
+        let (few, many) = (took(1_200), took(9_600));
+        times.push((few, many));
+        many < few * 24 + Duration::from_millis(100)
+    });
+    assert!(is_linear, "{times:?}");
 }
