@@ -8,7 +8,7 @@ use super::lookup::{Window, go_on, not_archived};
 use super::time;
 use crate::engine::{Announcement, Answer, Content, Mode};
 use crate::error::Error;
-use crate::fetch::{Fetch, Request, agrees};
+use crate::fetch::{Fetch, Request, agrees, answer_by_fetching};
 use crate::policy::{Policy, Target};
 use crate::record::{Capture, Captures, Replayed};
 use crate::report::{Detail, Provenance, Refusal, Setting};
@@ -88,13 +88,14 @@ impl Fetch for Replaying {
     }
 
     fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
-        let content = self.fetch(request)?;
-        Ok(match mode {
-            Mode::Run => Answer::Content(content),
-            Mode::Probe | Mode::DryRun => {
-                Answer::Announced(Announcement::of_content("archive", &content))
+        match mode {
+            Mode::Run | Mode::DryRun => answer_by_fetching(self, request, mode),
+            Mode::Probe => {
+                let content = self.fetch(request)?;
+                let announcement = Announcement::of_content("archive", &content);
+                Ok(Answer::Announced(announcement))
             }
-        })
+        }
     }
 }
 

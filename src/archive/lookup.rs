@@ -18,8 +18,8 @@ use super::template::{IndexTemplate, Template};
 use super::time;
 use crate::engine::{Announcement, Answer, Content, Mode};
 use crate::fetch::{
-    Allowance, Asked, Fetch, How, Request, Response, Servers, Whose, agrees, captured, is_redirect,
-    text, undated,
+    Allowance, Asked, Fetch, How, Request, Response, Servers, Whose, agrees, answer_by_fetching,
+    captured, is_redirect, text, undated,
 };
 use crate::policy::{Policy, Target};
 use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
@@ -72,8 +72,8 @@ impl Fetch for Archive {
     }
 
     fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
-        if mode == Mode::Run {
-            return self.fetch(request).map(Answer::Content);
+        if mode != Mode::Probe {
+            return answer_by_fetching(self, request, mode);
         }
         let found = self.find(request, How::Unread)?;
         let media_type = text(&found.answer.headers, &header::CONTENT_TYPE);

@@ -291,7 +291,8 @@ impl Session<'_> {
             }
             // A need beyond the limit is not remembered: there may be ten thousand of them.
             if self.ledger.retrieve().is_ok() {
-                if !self.is_left_open(&need) {
+                // A program may have an answer that it was not asked for.
+                if !self.is_left_open(&need) || self.answers.get(&need).is_some() {
                     batch.push(need.clone());
                 }
                 self.retrieved.insert(need, Ok(None));

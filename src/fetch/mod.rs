@@ -52,6 +52,8 @@ pub(crate) use gate::IsStopped;
 #[cfg(any(feature = "http", feature = "ftp"))]
 pub use names::Names;
 pub(crate) use order::undated;
+#[cfg(feature = "http")]
+pub(crate) use request::answer_by_fetching;
 pub use request::{Canned, Fetch, NoFetch, Request};
 pub use several::answer_all;
 

@@ -107,7 +107,7 @@ impl Fetch for NoFetch {
 }
 
 /// The answer of a source that can only retrieve the whole content.
-pub(super) fn answer_by_fetching(
+pub(crate) fn answer_by_fetching(
     source: &(impl Fetch + ?Sized),
     request: &Request,
     mode: Mode,
