@@ -202,6 +202,26 @@ impl Row {
         }
     }
 
+    /// Memory that the row needs, in bytes. Text that several rows share is not counted.
+    #[cfg(feature = "cli")]
+    pub(crate) fn weight(&self) -> usize {
+        let texts = [
+            Some(&self.message),
+            Some(&self.part),
+            self.url.as_ref(),
+            self.media_type.as_ref(),
+            self.sha256.as_ref(),
+            self.retrieved_at.as_ref(),
+            self.captured_at.as_ref(),
+        ];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        let hosted = self
+            .hosted
+            .as_ref()
+            .map_or(0, |it| size_of_val(&**it) + it.link.len());
+        size_of_val(self) + texts + self.detail.len() + hosted
+    }
+
     pub(crate) fn tell_refusal(&mut self, refusal: Refusal) {
         self.outcome = Outcome::Left;
         self.reason = Some(refusal.reason);

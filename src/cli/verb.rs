@@ -10,7 +10,7 @@ use crate::expand::{Expander, envelope};
 use crate::lengths::Lengths;
 use crate::mailbox::{Envelope, Message, Transform};
 use crate::record::WarcRecorder;
-use crate::report::{Detail, Outcome, Reason, Report};
+use crate::report::{Detail, Outcome, Reason, Report, Row};
 
 pub(super) struct Said {
     pub(super) origin: Option<Origin>,
@@ -29,6 +29,15 @@ impl Said {
             survey: None,
             listed: Vec::new(),
         }
+    }
+
+    /// Memory that is needed until the message is written, in bytes.
+    fn weight(&self) -> usize {
+        let rows: usize = self.report.rows.iter().map(Row::weight).sum();
+        let notes: usize = self.report.notes.iter().map(String::len).sum();
+        let survey = self.survey.as_deref().map_or(0, size_of_val);
+        let listed = self.listed.len() * size_of::<Listed>();
+        size_of_val(self) + rows + notes + survey + listed
     }
 
     pub(super) fn list(&mut self, message: &Message<'_>, listed: Vec<Listed>) {
@@ -107,6 +116,10 @@ impl Transform<Said> for Expanding {
         Ok((expansion.edits, said))
     }
 
+    fn weight(&self, said: &Said) -> usize {
+        said.weight()
+    }
+
     fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
         envelope::of(separator, content)
     }
@@ -126,6 +139,10 @@ impl Transform<Said> for Detaching {
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Said), Error> {
         let detachment = self.0.detach(message.content, "")?;
         Ok((detachment.edits, Said::of(message, detachment.report, true)))
+    }
+
+    fn weight(&self, said: &Said) -> usize {
+        said.weight()
     }
 
     fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {

@@ -366,11 +366,9 @@ impl<S: Send> Job<'_, S> {
             |chunk| stages.touched(chunk),
             |chunk, index| stages.work(chunk, index),
             |chunk, done| {
-                let of_results: usize = done
-                    .iter()
-                    .filter_map(|(_, it)| it.as_ref()?.octets())
-                    .sum();
-                chunk.let_go().map(|weight| weight + of_results)
+                let results = done.iter().filter_map(|(_, done)| done.as_ref());
+                let weight: usize = results.map(|it| it.weight(self.transform)).sum();
+                chunk.let_go().map(|of_chunk| of_chunk + weight)
             },
             |mut chunk: Chunk, done| {
                 chunk.read_again().map_err(unreadable(self.path))?;

@@ -106,6 +106,12 @@ pub trait Transform<S = ()>: Sync {
     /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, S), Error>;
 
+    /// Memory that `said` needs until its message is written, in bytes. Messages behind a message that waits for a server are
+    /// transformed as long as there is memory for the results.
+    fn weight(&self, said: &S) -> usize {
+        size_of_val(said)
+    }
+
     /// Shows each message of a mailbox with files beside it that several messages may mean ([`Program::Eudora`]): in
     /// their order, and before any of them is transformed.
     fn ahead(&self, _message: &Message<'_>) {}

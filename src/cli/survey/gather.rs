@@ -212,6 +212,10 @@ impl Transform<Said> for Surveying {
         Ok((edits, said))
     }
 
+    fn weight(&self, said: &Said) -> usize {
+        self.expanding.weight(said)
+    }
+
     fn lengths(&self) -> Lengths {
         self.expanding.lengths
     }

@@ -44,8 +44,8 @@ use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline;
 use crate::platform::{self, OsStrExt as _, absent};
 
-/// Weight of a message that is not written yet. A written one, of which only the report waits, weighs 1.
-const UNDER_WAY: usize = 16;
+/// Weight of a message that is not written yet, in bytes. Of a written one, only the report weighs.
+const UNDER_WAY: usize = 256 << 10;
 
 /// Compressed messages up to so many octets expand side by side.
 const SMALL: usize = 64 << 20;
@@ -124,7 +124,11 @@ impl<S: Send> Job<'_, S> {
                 Ok((summary, damage))
             },
             // It is on the disk, and only its report waits.
-            |_, _| Some(1),
+            |(number, name), _| {
+                let done = unpoisoned(done.lock());
+                let report = done.1.get(number).map_or(0, |it| it.weight(self.transform));
+                Some(size_of::<PathBuf>() + name.as_os_str().len() + report)
+            },
             |(number, name), converted| {
                 if let Some(done) = unpoisoned(done.lock()).1.remove(&number) {
                     done.tell(observer);

@@ -26,9 +26,10 @@ pub(crate) struct Transformed<S> {
 }
 
 impl<S> Transformed<S> {
-    /// Number of bytes of the new message, if there is one.
-    pub(crate) fn octets(&self) -> Option<usize> {
-        self.new.as_ref().map(Vec::len)
+    /// Memory that is needed until the message is written, in bytes.
+    pub(crate) fn weight(&self, transform: Option<&dyn Transform<S>>) -> usize {
+        let new = self.new.as_ref().map_or(0, Vec::len);
+        new + transform.map_or(0, |transform| transform.weight(&self.said))
     }
 
     pub(crate) fn tell(self, observer: &dyn Observer<S>) {

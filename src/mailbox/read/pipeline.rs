@@ -52,7 +52,8 @@ struct State<'p, I, D> {
 }
 
 struct Slot<I, D> {
-    item: Arc<I>,
+    /// None while it is made lighter.
+    item: Option<Arc<I>>,
     weight: usize,
     /// Where in the item there is work, and what came of it.
     done: Vec<(usize, Option<D>)>,
@@ -63,10 +64,27 @@ struct Slot<I, D> {
     is_light: bool,
 }
 
+impl<I, D> Slot<I, D> {
+    fn shared_item(&self) -> Arc<I> {
+        match &self.item {
+            Some(item) => Arc::clone(item),
+            None => unreachable!("an item that is made lighter has no part to work on"),
+        }
+    }
+}
+
 impl<I, D> State<'_, I, D> {
     fn slot(&mut self, number: u64) -> &mut Slot<I, D> {
         // A slot leaves only when it is finished, so those before it cannot have passed it.
         &mut self.slots[(number - self.first) as usize]
+    }
+
+    /// A finished item behind an unfinished one that was not made lighter yet.
+    fn heavy(&self) -> Option<u64> {
+        let is_heavy = |slot: &Slot<I, D>| slot.open == 0 && !slot.is_light;
+        // Items in front were made lighter before, so the search begins at the end.
+        let place = self.slots.iter().skip(1).rposition(is_heavy)?;
+        Some(self.first + 1 + place as u64)
     }
 
     fn waits(&self, from: u64) -> Option<u64> {
@@ -158,7 +176,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
                 let slot = state.slot(number);
                 let index = slot.given;
                 slot.given += 1;
-                let (item, part) = (Arc::clone(&slot.item), slot.done[index].0);
+                let (item, part) = (slot.shared_item(), slot.done[index].0);
                 drop(state);
                 let work = self.work;
                 let done = work(&item, part)?;
@@ -174,8 +192,10 @@ impl<'p, I, D> Pipeline<'p, I, D> {
                 state = self.read(state, read)?;
             } else if state.is_read && state.slots.is_empty() && state.take.is_some() {
                 break;
-            } else if state.read.is_some() && self.lighten_one(&mut state) {
-                self.wake_one(&state);
+            } else if state.read.is_some()
+                && let Some(number) = state.heavy()
+            {
+                state = self.lighten(state, number);
             } else {
                 state.waiting += 1;
                 let waited = self.changed.wait_timeout(state, LOOK_UP);
@@ -186,22 +206,27 @@ impl<'p, I, D> Pipeline<'p, I, D> {
         Ok(())
     }
 
-    /// Makes a finished item lighter that stands behind an unfinished one. False: there is none.
-    fn lighten_one(&self, state: &mut State<'_, I, D>) -> bool {
-        let mut waiting = state.slots.iter_mut().skip(1);
-        // Those in front were made lighter before.
-        let Some(slot) = waiting.rfind(|slot| slot.open == 0 && !slot.is_light) else {
-            return false;
-        };
+    /// Makes a finished item lighter, without the lock: it may read a large item once.
+    fn lighten<'s>(&'s self, mut state: Guard<'s, 'p, I, D>, number: u64) -> Guard<'s, 'p, I, D> {
+        let slot = state.slot(number);
         slot.is_light = true;
-        if let Some(item) = Arc::get_mut(&mut slot.item)
-            && let Some(weight) = (self.lighten)(item, &slot.done)
-        {
-            state.weight -= slot.weight;
-            slot.weight = weight.min(slot.weight);
-            state.weight += slot.weight;
+        // Until it is back, nobody hands it on.
+        slot.open = 1;
+        let (item, done) = (slot.item.take(), std::mem::take(&mut slot.done));
+        drop(state);
+        let mut item = item.and_then(Arc::into_inner);
+        let lighten = self.lighten;
+        let weight = item.as_mut().and_then(|item| lighten(item, &done));
+        let mut state = self.lock();
+        let slot = state.slot(number);
+        (slot.item, slot.done, slot.open) = (item.map(Arc::new), done, 0);
+        if let Some(weight) = weight {
+            let before = std::mem::replace(&mut slot.weight, weight);
+            state.weight = state.weight - before + weight;
         }
-        true
+        // Another thread may read, or hand the item on.
+        self.wake_one(&state);
+        state
     }
 
     fn take<'s>(
@@ -215,7 +240,8 @@ impl<'p, I, D> Pipeline<'p, I, D> {
                 self.wake_one(&state);
             }
             drop(state);
-            let Ok(item) = Arc::try_unwrap(slot.item).map_err(drop) else {
+            let item = slot.item.and_then(Arc::into_inner);
+            let Some(item) = item else {
                 unreachable!("no part of the item is open, so it has only one owner");
             };
             let done = slot.done.into_iter();
@@ -248,7 +274,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
         state.read = Some(read);
         state.weight += weight;
         state.slots.push_back(Slot {
-            item: Arc::clone(&item),
+            item: Some(Arc::clone(&item)),
             weight,
             done: Vec::new(),
             given: 0,

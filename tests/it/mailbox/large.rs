@@ -5,6 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use crate::common::mailboxes::Expand;
 use crate::common::programs::{program, skipped, stderr};
@@ -255,5 +258,86 @@ fn memory_is_bounded_by_the_largest_message_however_the_mailbox_comes() {
     }
     for pair in outputs.windows(2) {
         assert!(pair[0].0 != pair[1].0 || pair[0].1 == pair[1].1);
+    }
+}
+
+/// Its first message waits until no other one is transformed any more. Each other one has a long report.
+struct Waiting {
+    transformed: AtomicUsize,
+    before: AtomicUsize,
+}
+
+const REPORT: usize = 1 << 20;
+
+impl Transform<Vec<u8>> for Waiting {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        (!bytes.is_empty()).then_some(0)
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Vec<u8>), Error> {
+        if message.number == 1 {
+            let mut before = usize::MAX;
+            let mut now = 0;
+            while before != now {
+                before = now;
+                thread::sleep(Duration::from_millis(500));
+                now = self.transformed.load(Ordering::SeqCst);
+            }
+            self.before.store(now, Ordering::SeqCst);
+            return Ok((Edits::new(), Vec::new()));
+        }
+        self.transformed.fetch_add(1, Ordering::SeqCst);
+        Ok((Edits::new(), vec![0; REPORT]))
+    }
+
+    fn weight(&self, report: &Vec<u8>) -> usize {
+        report.len()
+    }
+}
+
+#[test]
+fn messages_behind_one_that_waits_are_read_until_their_reports_fill_the_memory() {
+    let mbox = mailbox(&vec![(50_000, Vec::new()); 400]);
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("box"), &mbox).unwrap();
+    let maildir = folder.path().join("Maildir");
+    for name in ["cur", "new", "tmp"] {
+        fs::create_dir_all(maildir.join(name)).unwrap();
+    }
+    for number in 0..400 {
+        fs::write(
+            maildir.join(format!("cur/{number:03}:2,S")),
+            "Subject: x\n\ntext\n",
+        )
+        .unwrap();
+    }
+    let options = Options {
+        jobs: 3,
+        max_in_flight: 3,
+        ..Options::default()
+    };
+    for source in ["box", "Maildir"] {
+        let waiting = Waiting {
+            transformed: AtomicUsize::new(0),
+            before: AtomicUsize::new(0),
+        };
+        let (source, out) = (folder.path().join(source), folder.path().join("out"));
+        let stop = Stop::default();
+        let summary = convert_to(&source, &out, &options, &waiting, &(), &stop).unwrap();
+        assert_eq!(summary.messages, 400);
+        let before = waiting.before.load(Ordering::SeqCst);
+        // Windows for three threads take 1 MB, and each thread may be in the middle of a window of five mails.
+        assert!(
+            (1..40).contains(&before),
+            "{before} reports were held of {}",
+            source.display()
+        );
+        match source.is_dir() {
+            true => fs::remove_dir_all(out).unwrap(),
+            false => {
+                assert!(fs::read(&out).unwrap() == mbox);
+                fs::remove_file(out).unwrap();
+            }
+        }
     }
 }
