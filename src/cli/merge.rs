@@ -223,7 +223,9 @@ impl Run<'_> {
         let is_empty_directory =
             || fs::read_dir(&args.output).is_ok_and(|mut it| it.next().is_none());
         if fs::symlink_metadata(&args.output).is_ok() && !is_empty_directory() {
-            let what = "it exists; name a new file or directory".to_owned();
+            let what =
+                "it already exists, and merge does not overwrite; name a new file or directory"
+                    .to_owned();
             return failed(io::ErrorKind::AlreadyExists, what);
         }
         Ok(())
@@ -324,7 +326,7 @@ impl Run<'_> {
         if tally.messages > tally.kept {
             let _ = writeln!(
                 text,
-                "{} ({}): {} identical, {} different, but not more complete.",
+                "{} ({}) left out: {} identical to another copy, {} different but not more complete.",
                 counted(
                     tally.messages - tally.kept,
                     "additional copy",
@@ -338,48 +340,44 @@ impl Run<'_> {
         if tally.filled > 0 {
             let _ = writeln!(
                 text,
-                "{} in the result.",
-                counted(
-                    tally.filled,
-                    "part that a copy lacks is",
-                    "parts that copies lack are"
-                ),
+                "{} missing in copies that were left out; the kept copies contain the content.",
+                counted(tally.filled, "part is", "parts are"),
             );
         }
         if tally.completed > 0 {
             let _ = writeln!(
                 text,
-                "{} complete in the result.",
-                counted(
-                    tally.completed,
-                    "mail of which a copy is cut off is",
-                    "mails of which copies are cut off are"
-                ),
+                "{} cut off; the result contains the complete mail.",
+                counted(tally.completed, "copy is", "copies are"),
             );
         }
         for (difference, count) in &tally.differences {
             let _ = writeln!(
                 text,
-                "{} the Message-ID of another mail without being the same mail ({}), so all were kept.",
-                counted(*count, "mail has", "mails have"),
+                "{} (difference: {}). All are kept; some may be forged or edited.",
+                counted(
+                    *count,
+                    "mail has the Message-ID of another mail, but is a different mail",
+                    "mails have the Message-ID of another mail, but are different mails"
+                ),
                 difference.words(),
             );
         }
         if tally.ambiguous > 0 {
             let _ = writeln!(
                 text,
-                "{} several mails with one Message-ID, so all were kept.",
+                "{}",
                 counted(
                     tally.ambiguous,
-                    "incomplete copy fits",
-                    "incomplete copies fit"
+                    "incomplete copy fits several mails with its Message-ID, so it is kept as a mail of its own.",
+                    "incomplete copies fit several mails with their Message-IDs, so they are kept as mails of their own."
                 ),
             );
         }
         if tally.uncompared > 0 {
             let _ = writeln!(
                 text,
-                "{} kept without a comparison, because too many different mails have the same Message-ID.",
+                "{} kept without a comparison, because too many different mails have the same Message-ID. The result may contain some of them more than once.",
                 counted(tally.uncompared, "mail was", "mails were"),
             );
         }
@@ -395,11 +393,16 @@ impl Run<'_> {
             let more = pairs.len() - MOST_PAIRS;
             let _ = writeln!(
                 text,
-                "{more} more pairs of sources have mails in common; --json prints all."
+                "{} mails in common; --json lists all pairs.",
+                counted(
+                    more as u64,
+                    "more pair of sources has",
+                    "more pairs of sources have"
+                ),
             );
         }
         if is_damaged {
-            text.push_str("Some of the mail could not be read and is not in the result.\n");
+            text.push_str("Some messages could not be read completely; the lines above name them. They are missing or incomplete in the result. Get an undamaged copy of the source, and run merge again with a new DEST.\n");
         }
         if !args.dry_run && !is_damaged {
             text.push_str(&self.proofs());

@@ -330,7 +330,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::TooManyRedirects => "redirected too often",
         Reason::RedirectRefused => "redirected to a URL that is not allowed",
         Reason::Timeout => "timed out",
-        Reason::HostUnresponsive => "from hosts that did not respond",
+        Reason::HostUnresponsive => "from hosts that timed out three times in a row",
         Reason::Deadline => "above the time limit (--deadline)",
         Reason::ConnectionFailed => "on servers that did not accept a connection",
         Reason::NameNotFound => "on hosts that do not exist",

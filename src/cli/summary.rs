@@ -83,8 +83,8 @@ impl Ending<'_> {
             ),
             (
                 summary.damaged,
-                "file could not be read completely; a message above names it",
-                "files could not be read completely; messages above name them",
+                "file could not be read completely, or a message in it; a line above names it",
+                "files could not be read completely, or messages in them; lines above name them",
             ),
             (
                 summary.skipped_files,

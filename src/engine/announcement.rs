@@ -14,7 +14,7 @@ pub enum Answer {
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Announcement {
-    /// A sentence for the report, such as `HEAD was answered: image/png, 125 bytes`.
+    /// A sentence for the report, such as `the server answered HEAD: image/png, 125 bytes`.
     pub detail: Detail,
     /// The source's own Content-Type value, unparsed.
     pub media_type: Option<String>,
@@ -56,11 +56,11 @@ impl Announcement {
         let start = match method {
             "cache" => "the cache contains a response".to_owned(),
             "archive" => "the archive contains a capture".to_owned(),
-            method => format!("{method} was answered"),
+            method => format!("the server answered {method}"),
         };
         let end = match length {
             Some(length) => format!(", {length} bytes"),
-            None => ", length not said".to_owned(),
+            None => ", unknown length".to_owned(),
         };
         Self {
             detail: format!("{start}: {of_type}{end}").into(),

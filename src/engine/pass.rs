@@ -370,7 +370,9 @@ impl Pending<'_, '_> {
                 }
             }
             Step::Copy(_) => {
-                row.detail = "the content of the part that is meant would be retrieved".into();
+                row.detail =
+                    "the content of the part to which this reference points would be retrieved"
+                        .into();
             }
             Step::Decode | Step::Read { .. } | Step::Leave(_) => {}
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::allowance::is_long;
 use crate::error::unpoisoned;
 use crate::policy::Limits;
-use crate::report::{Reason, Refusal};
+use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Time-outs in a row after which a host is not asked again.
 const MOST: u32 = 3;
@@ -43,8 +43,9 @@ impl Unresponsive {
         match timeouts.get(&(host.to_owned(), port)) {
             Some(&count) if count >= MOST => {
                 let detail = format!(
-                    "{host} did not respond in time {MOST} times in a row, so this run does not ask it again"
+                    "{MOST} requests in a row to {host} timed out, so this run sends no further requests to it; run the command again later, or raise "
                 );
+                let detail = Detail::from(detail).naming(Setting::Timeout);
                 Err(Refusal::temporary(Reason::HostUnresponsive, detail))
             }
             _ => Ok(()),

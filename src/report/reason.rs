@@ -75,7 +75,7 @@ reasons! {
     TooManyRedirects "too-many-redirects" Redirects "the server sent more redirects than the limit allows, or the redirects form a loop";
     RedirectRefused "redirect-refused" Fetch "a redirect leads to a scheme that is not allowed, from https to http, or to an invalid URL";
     Timeout "timeout" Timeout "the retrieval took longer than the time limit for one retrieval";
-    HostUnresponsive "host-unresponsive" none "the host did not respond in time three times in a row, so it was not asked again in this run";
+    HostUnresponsive "host-unresponsive" Timeout "three requests in a row to the host timed out, so this run sent no further requests to it";
     Deadline "deadline" Deadline "the message and its retrievals took longer than the time limit for one message";
     ConnectionFailed "connection-failed" none "the connection failed or was interrupted";
     NameNotFound "name-not-found" none "the host name cannot be resolved";

@@ -465,7 +465,7 @@ pub(super) struct CompareArgs {
     /// The last line contains the counts, {"compare":{...}}.
     #[arg(long)]
     pub(super) json: bool,
-    /// Also accept another copy of a message that is at least as complete
+    /// Accept a different copy of a message if it is at least as complete
     ///
     /// For the result of embody merge, which keeps one of several copies of a mail. docs/merge.md lists the differences
     /// between copies.
@@ -488,7 +488,7 @@ pub(super) struct CompareArgs {
 #[group(skip)]
 #[command(mut_args(levels(&["order", "flat", "output_format", "json"], &[])))]
 pub(super) struct MergeArgs {
-    /// Mailboxes, directories of them, archives, messages or imaps: URLs
+    /// Mailboxes, directories of mailboxes, archives, messages, or imaps: URLs
     ///
     /// If several copies of a mail are equally complete, the one from the first SOURCE is kept.
     #[arg(required = true, value_name = "SOURCE")]
@@ -503,7 +503,7 @@ pub(super) struct MergeArgs {
     /// auto is maildir if the first SOURCE is a Maildir or an MH folder, otherwise mbox.
     #[arg(long, value_name = "WHAT", value_parser = output_format)]
     pub(super) output_format: Option<Format>,
-    /// Order of the mails: date, or first (as they are read)
+    /// Order of the mails: date, or first (the order in which they are read)
     #[arg(
         long,
         value_name = "date|first",
@@ -514,10 +514,10 @@ pub(super) struct MergeArgs {
     /// Make one mailbox, even if the sources have several folders
     ///
     /// Without this option, DEST is a directory if a source has several folders. Each mail is then in every folder in
-    /// which a source has it.
+    /// which at least one source has it.
     #[arg(long)]
     pub(super) flat: bool,
-    /// Preview a run: no result is written
+    /// Preview a run without writing the result
     #[arg(short = 'n', long)]
     pub(super) dry_run: bool,
     /// Print the counts as a JSON line, {"merge":{...}}

@@ -54,13 +54,18 @@ impl<'a> Compound<'a> {
         let Self::Damaged(file) = self else {
             return Vec::new();
         };
-        let mut damage = vec![format!("the file is damaged: {}", file.why)];
+        let mut damage = vec![format!(
+            "the file is damaged ({}); all content that can still be found is used",
+            file.why
+        )];
         if file.lost > 0 {
-            let what = format!(
-                "{} parts of the file cannot be read, because no folder in it contains them",
-                file.lost
-            );
-            damage.push(what);
+            let parts = match file.lost {
+                1 => "1 part".to_owned(),
+                lost => format!("{lost} parts"),
+            };
+            damage.push(format!(
+                "{parts} of the file cannot be reached, so content may be missing from the message"
+            ));
         }
         damage
     }
@@ -323,7 +328,7 @@ impl<'a> Damaged<'a> {
 
     fn read(&self, path: &Path, most: usize) -> (Vec<u8>, Option<String>) {
         let Some(entry) = self.entry(path).filter(|entry| entry.is_stream) else {
-            return (Vec::new(), Some("it is not in the file".to_owned()));
+            return (Vec::new(), Some("the file does not contain it".to_owned()));
         };
         let wanted = entry.length.min(most);
         let mut bytes = Vec::new();
@@ -349,12 +354,9 @@ impl<'a> Damaged<'a> {
         }
         bytes.truncate(wanted);
         let is_whole = bytes.len() == wanted;
-        let why = (!is_whole).then(|| {
-            format!(
-                "only {} of {} bytes are in the file",
-                bytes.len(),
-                entry.length
-            )
+        let why = (!is_whole).then(|| match bytes.len() {
+            0 => "its content is missing".to_owned(),
+            length => format!("only {length} of its {} bytes could be read", entry.length),
         });
         (bytes, why)
     }

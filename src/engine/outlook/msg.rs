@@ -58,11 +58,25 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
         room: bytes.len(),
         values: 0,
         damage: Vec::new(),
+        lost: 0,
+        first_lost: None,
     };
-    reading.damage = reading.file.damage();
+    let damage = reading.file.damage();
     reading.names = reading.names();
     let item = reading.item(&root, 32, depth);
-    let mut damage = reading.damage;
+    let damage = damage.into_iter().chain(reading.damage);
+    let mut damage: Vec<String> = damage.collect();
+    if let Some(first) = reading.first_lost {
+        let values = match reading.lost {
+            1 => "a value of the message is lost or incomplete".to_owned(),
+            lost => {
+                format!("{lost} values of the message are lost or incomplete, the first of them")
+            }
+        };
+        damage.push(format!(
+            "{values}: {first}; get an undamaged copy of the file"
+        ));
+    }
     if reading.values > MOST_VALUES {
         damage.push(format!("it has more than {MOST_VALUES} properties"));
     }
@@ -76,6 +90,10 @@ struct Reading<'a> {
     room: usize,
     values: usize,
     damage: Vec<String>,
+    /// Number of values that could not be read as a whole.
+    lost: usize,
+    /// The first of them, and why.
+    first_lost: Option<String>,
 }
 
 /// The content of a storage: streams and storages by their names.
@@ -136,8 +154,7 @@ impl Reading<'_> {
         let (bytes, fault) = self.file.read(path, self.room.saturating_add(1));
         let name = || path.file_name().unwrap_or_default().to_string_lossy();
         if let Some(why) = fault {
-            let what = format!("the stream {} cannot be read: {why}", name());
-            self.tell(what);
+            self.lose(format!("{} ({why})", name()));
             // The start of a text is better than nothing.
             if bytes.is_empty() {
                 return None;
@@ -152,11 +169,18 @@ impl Reading<'_> {
                 // In a damaged file, many streams may have the same sectors: those that are too large must not be read as a
                 // whole again and again.
                 self.room /= 2;
-                let what = format!("the stream {} has more bytes than the file", name());
-                self.tell(what);
+                self.lose(format!(
+                    "{} (its declared size exceeds that of the file)",
+                    name()
+                ));
                 None
             }
         }
+    }
+
+    fn lose(&mut self, value: String) {
+        self.lost += 1;
+        self.first_lost.get_or_insert(value);
     }
 
     fn tell(&mut self, what: String) {
@@ -251,7 +275,8 @@ impl Reading<'_> {
         let list = match &list {
             Some(list) => list.get(header..).unwrap_or_default().as_chunks::<16>().0,
             None => {
-                self.tell("a list of properties is missing".to_owned());
+                self.tell("a list of properties is missing or cannot be read; only values with streams of their own were used"
+                        .to_owned());
                 &contents.list()
             }
         };
@@ -288,7 +313,7 @@ impl Reading<'_> {
     fn tell_missing(&mut self, name: &str, kind: u16, inline: [u8; 8]) {
         let [a, b, c, d, ..] = inline;
         if kind != kind::OBJECT && u32::from_le_bytes([a, b, c, d]) > 2 {
-            self.tell(format!("the stream {name} is missing"));
+            self.lose(format!("{name} (its stream is missing)"));
         }
     }
 
@@ -457,6 +482,8 @@ mod tests {
             room: 6000,
             values: 0,
             damage: Vec::new(),
+            lost: 0,
+            first_lost: None,
         };
         assert!(reading.stream(Path::new("/large")).is_none());
         assert_eq!(reading.room, 3000);
@@ -488,9 +515,9 @@ mod tests {
             assert_eq!(message.item.text(id), whole.text(id));
         }
         let damage = message.damage.join("\n");
-        assert!(damage.starts_with("the file is damaged: "), "{damage}");
+        assert!(damage.starts_with("the file is damaged ("), "{damage}");
         assert!(
-            damage.contains("the stream __substg1.0_1000") && damage.contains(" is missing"),
+            damage.contains("__substg1.0_1000") && damage.contains("(its stream is missing)"),
             "{damage}"
         );
     }
@@ -506,7 +533,7 @@ mod tests {
         assert_eq!(message.item.text(id::SUBJECT), whole.text(id::SUBJECT));
         let damage = message.damage.join("\n");
         assert!(
-            damage.contains("a list of properties is missing"),
+            damage.contains("a list of properties is missing or cannot be read"),
             "{damage}"
         );
     }

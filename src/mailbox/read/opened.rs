@@ -308,8 +308,8 @@ impl<S: Send> Job<'_, S> {
             if let Some(done) = done {
                 done.tell(self.observer);
             }
+            summary.damaged += u64::from(!missing.is_empty());
             for what in missing {
-                summary.damaged += 1;
                 self.observer.damaged(self.path, &what.into());
             }
             return Ok(summary);

@@ -72,8 +72,8 @@ impl<S: Send> Job<'_, S> {
                         None => summary.bytes_out += content.len() as u64,
                     }
                     let called = called(letter.number, subject.as_deref());
+                    summary.damaged += u64::from(!missing.is_empty());
                     for what in missing {
-                        summary.damaged += 1;
                         let what = format!("{called}: {what}");
                         self.observer.damaged(self.path, &what.into());
                     }

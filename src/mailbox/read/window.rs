@@ -129,7 +129,7 @@ impl Chunk {
         let filled = read_between(file, *offset, end, bytes)?;
         if filled < self.length || digest(bytes) != expected {
             let what =
-                "another program changed the mailbox while it was read; run the command again";
+                "another program changed the mailbox while it was read; run the same command again";
             return Err(io::Error::other(what));
         }
         self.buffer = buffer;

@@ -185,7 +185,9 @@ fn a_probe_asks_each_source_once_and_never_a_link() {
         ["would-fetch", "http-status", "too-large", "would-expand"]
     );
     assert!(
-        dry[0].1.contains("HEAD was answered: text/plain, 5 bytes"),
+        dry[0]
+            .1
+            .contains("the server answered HEAD: text/plain, 5 bytes"),
         "{dry:?}"
     );
     assert!(said.contains("servers were only asked"), "{said}");
@@ -223,7 +225,9 @@ fn a_server_without_head_is_asked_by_get_and_its_content_is_left_there() {
     let (dry, _) = mailbox.dry(" --probe");
     assert_eq!(words(&dry), ["would-fetch", "would-expand"]);
     assert!(
-        dry[0].1.contains("GET was answered: no type, 9000 bytes"),
+        dry[0]
+            .1
+            .contains("the server answered GET: no type, 9000 bytes"),
         "{dry:?}"
     );
 }

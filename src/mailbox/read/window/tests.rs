@@ -145,7 +145,7 @@ fn bytes_that_another_program_changed_are_not_read_again() {
         |file: &File| file.set_len(20).unwrap(),
     ] {
         let error = change_and_read(change).unwrap_err();
-        assert!(error.contains("run the command again"), "{error}");
+        assert!(error.contains("run the same command again"), "{error}");
     }
 }
 
