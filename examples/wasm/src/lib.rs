@@ -99,9 +99,7 @@ pub extern "C" fn session_forecast(session: &Session) -> Box<Buffer> {
 #[unsafe(no_mangle)]
 pub extern "C" fn session_run(session: &mut Session) -> Box<Buffer> {
     let answers = std::mem::take(&mut session.answers);
-    let mut outcome = session
-        .engine
-        .run(&session.mail, &session.context, answers);
+    let mut outcome = session.engine.run(&session.mail, &session.context, answers);
     let mut report = rows(&outcome);
     let needs = outcome.needs.take();
     if needs.is_none() {
