@@ -4,7 +4,7 @@ use crate::report::{Detail, Outcome, Reason, Refusal, Row};
 /// The answer of a source to one need.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// The content.
+    /// Content.
     Content(Content),
     /// The content could be retrieved, but was not: the run is a dry run or a probe.
     Announced(Announcement),
@@ -20,7 +20,7 @@ pub struct Announcement {
     pub media_type: Option<String>,
     /// Number of bytes, if the source says it.
     pub length: Option<u64>,
-    /// The refusal of the source. `Some`: only an archive has the content.
+    /// The refusal of the original source, if only a web archive has the content.
     pub instead_of: Option<Refusal>,
 }
 
@@ -49,8 +49,7 @@ impl Announcement {
         }
     }
 
-    /// The announcement of a source that was asked with `method`: `HEAD` or `GET`; `cache` or `archive` if there the content
-    /// was found.
+    /// Describes the response of a source. `method` is `HEAD`, `GET`, `cache` or `archive`.
     pub(crate) fn of_source(method: &str, media_type: Option<String>, length: Option<u64>) -> Self {
         let of_type = media_type.as_deref().unwrap_or("no type");
         let start = match method {
@@ -76,7 +75,7 @@ impl Announcement {
         Self::of_source(method, content.media_type.clone(), Some(length))
     }
 
-    /// The same announcement, after a sentence about another place.
+    /// Puts a sentence about another source before this announcement.
     pub(crate) fn after(self, place: Detail) -> Self {
         Self {
             detail: match self.detail.is_empty() {
@@ -97,7 +96,7 @@ impl Announcement {
         }
     }
 
-    /// The announcement of an archive, in the place of a source that refused.
+    /// Records that an archive has content that its source refused.
     pub(crate) fn in_place_of(self, refusal: Refusal) -> Self {
         Self {
             instead_of: Some(refusal.clone()),

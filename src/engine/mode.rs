@@ -1,14 +1,12 @@
-/// What a run does besides deciding: whether it changes mail, and whom it asks for content.
-///
-/// The command line decides this once. Everything below has the same rules in all three modes.
+/// The mode of a run: whether it writes mail, and whether it sends requests. It does not change during a run.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
 pub enum Mode {
     /// Content is retrieved, and changed mail is written.
     #[default]
     Run,
-    /// Nothing is written. Sources are asked whether they have the content, with as little transferred as possible.
+    /// Nothing is written. The run checks whether each source has the content, and transfers as few bytes as possible.
     Probe,
-    /// Nothing is written. Content of local files is read, but no server is asked and no program is started.
+    /// Nothing is written. Content of local files is read, but no requests are sent and no program is started.
     DryRun,
 }
 
@@ -18,7 +16,7 @@ impl Mode {
         self == Self::Run
     }
 
-    /// Whether servers are asked.
+    /// Whether servers get requests.
     pub fn asks_servers(self) -> bool {
         self != Self::DryRun
     }

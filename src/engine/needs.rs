@@ -19,7 +19,7 @@ pub struct Needs {
     pub room: u64,
 }
 
-/// Content, or `Ok(None)`: content that could be retrieved and was not, and content that a stopped round does not have.
+/// Content, or `Ok(None)` if a run would retrieve it and this one does not, or if the round has stopped.
 pub(crate) type Found<T> = Result<Option<T>, Refusal>;
 
 /// An answer to each need that a driver was asked for so far.

@@ -358,7 +358,7 @@ impl Pending<'_, '_> {
         self.pass.report.rows.push(row);
     }
 
-    /// The content could be retrieved, and is not here.
+    /// Adds the row of a reference whose content was not retrieved, but could be.
     fn await_content(&mut self, item: &Item<'_>) {
         let mut row = self.row(item);
         row.outcome = Outcome::WouldFetch;

@@ -17,8 +17,8 @@ pub(super) struct Session<'s> {
     pub(super) mode: Mode,
     /// Content that the driver has retrieved. No round changes it.
     pub(super) answers: Answers,
-    /// The refusal of all content that is not in `answers`, because no further round is allowed. Without it, the round ends when
-    /// it lacks content.
+    /// Refusal for content that is not in `answers`. If it is `None`, the round ends when content is missing, and another
+    /// round follows.
     pub(super) last: Option<Refusal>,
     /// Content that this round has asked for, with its answer. Content that the limit on retrievals excludes is not in here.
     pub(super) retrieved: HashMap<Need, Found<Content>>,

@@ -24,7 +24,7 @@ impl Fetch for FromStore {
         }
     }
 
-    /// A store is read in every mode: whether it has the content shows by nothing less.
+    /// Reads the object in every mode, because only reading it shows whether the store has it intact.
     fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
         match &request.need {
             Need::Object { sha256 } => self.object(sha256).map(Answer::Content),

@@ -141,7 +141,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn where_nobody_has_to_be_asked_a_run_does_what_was_foretold(
+    fn run_without_requests_has_the_predicted_rows(
         entity in entity(),
         message in prop::option::of(500..6_000_u64),
         growth in prop::sample::select(vec![50 << 20, 2_000, 600]),
@@ -278,8 +278,8 @@ fn links(rows: &[Row]) -> Vec<Links> {
     links.map(said).collect()
 }
 
-/// Holds a forecast against what a run then does.
-fn is_foretold(mail: &[u8], answers: u32) {
+/// Checks that a run has the size and the links that its forecast predicts.
+fn check_forecast(mail: &[u8], answers: u32) {
     let expander = expander(asking(), Some32(answers));
     let forecast = expander.forecast(mail, "test");
     let expansion = expander.expand(mail, "test").unwrap();
@@ -317,16 +317,16 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn no_run_gains_more_than_foretold_and_pictures_that_come_are_no_links(
+    fn run_gains_at_most_the_predicted_size_and_retrieved_pictures_are_no_links(
         mail in remote_mail(),
         answers in prop_oneof![Just(u32::MAX), any::<u32>(), Just(0)],
     ) {
-        is_foretold(mail.as_bytes(), answers);
+        check_forecast(mail.as_bytes(), answers);
     }
 }
 
 #[test]
-fn the_forecasts_of_all_samples_hold() {
+fn forecasts_of_all_samples_are_right() {
     let samples = [
         mail::changed_samples(),
         mail::untouched_samples(),
@@ -335,8 +335,8 @@ fn the_forecasts_of_all_samples_hold() {
     let mut count = 0;
     for sample in samples.into_iter().flatten() {
         for answers in [u32::MAX, 0x5555_aaaa, 0] {
-            is_foretold(&sample.before, answers);
-            is_foretold(&crlf(&sample.before), answers);
+            check_forecast(&sample.before, answers);
+            check_forecast(&crlf(&sample.before), answers);
         }
         count += 1;
     }

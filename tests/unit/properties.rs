@@ -301,7 +301,7 @@ proptest! {
     }
 
     #[test]
-    fn inspect_foretells_what_filter_does_not_do(message in message(), policy in policy()) {
+    fn inspect_predicts_what_filter_does_not_do(message in message(), policy in policy()) {
         let expander = expander(policy.clone(), NoFetch);
         let forecast = expander.forecast(&message, "test");
         let (output, _) = expand(&policy, Mark::Off, &message);

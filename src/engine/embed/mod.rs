@@ -93,7 +93,7 @@ const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
 enum Given {
     Url(String),
     Nothing,
-    /// The content would be retrieved in a run: the document is taken as it would be with the content.
+    /// A run would retrieve the content. The document is processed as if the content were present.
     Awaited,
     Refused(Refusal),
 }

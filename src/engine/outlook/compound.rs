@@ -1,8 +1,8 @@
 //! Compound files (MS-CFB): whole ones, which the crate cfb reads, and damaged ones.
 //!
 //! cfb refuses a file if its tables contradict each other. A mail must not be lost because of one byte in the name of one
-//! value, so a file that cfb refuses is read here: whatever its tables still lead to. [`Compound::read`] says if a stream is
-//! not whole, and [`Compound::damage`] says what nothing leads to.
+//! value, so this module reads every stream that the damaged tables still reach. [`Compound::read`] reports incomplete
+//! streams, and [`Compound::damage`] reports damage to the tables and the number of unreachable entries.
 
 use std::collections::{BTreeMap, HashSet, btree_map};
 use std::io::{Cursor, Read as _};
@@ -37,7 +37,7 @@ impl Listed {
 
 impl<'a> Compound<'a> {
     /// # Errors
-    /// A clause that follows the name of the file.
+    /// Returns a clause without a subject, such as "is damaged: ...".
     pub fn open(bytes: &'a [u8]) -> Result<Self, String> {
         match CompoundFile::open(Cursor::new(bytes)) {
             Ok(file) => Ok(Self::Whole(file)),
@@ -49,7 +49,7 @@ impl<'a> Compound<'a> {
         }
     }
 
-    /// What is damaged in the tables of the file: a sentence for each.
+    /// Returns one sentence for each kind of damage in the tables of the file.
     pub fn damage(&self) -> Vec<String> {
         let Self::Damaged(file) = self else {
             return Vec::new();
@@ -117,7 +117,7 @@ impl<'a> Compound<'a> {
         walked
     }
 
-    /// Reads at most `most` bytes of a stream, and says why it is not whole.
+    /// Reads at most `most` bytes of a stream. If some of them are missing from the file, the second value is the reason.
     pub fn read(&mut self, path: &Path, most: usize) -> (Vec<u8>, Option<String>) {
         match self {
             Self::Whole(file) => {
@@ -134,14 +134,15 @@ impl<'a> Compound<'a> {
 
 /// Levels of storages in an object.
 const DEEPEST: usize = 64;
-/// Sectors with larger numbers are none: the end of a chain, for example.
+/// Numbers from this one on are markers (end of chain, free sector), not sectors.
 const MOST_SECTORS: u32 = 0xffff_fffa;
 /// The end of a chain.
 const END: u32 = 0xffff_fffe;
 /// Bytes of an entry of the directory.
 const ENTRY: usize = 128;
-/// Bytes of a sector in the stream of small streams, and the first length of a stream that is not in it.
+/// Size of a sector in the stream of small streams, in bytes.
 const SMALL: usize = 64;
+/// Minimum length of a stream that has ordinary sectors, in bytes.
 const LARGE: usize = 4096;
 
 /// A file whose tables contradict each other.
@@ -149,13 +150,13 @@ pub struct Damaged<'a> {
     bytes: &'a [u8],
     /// Bytes of a sector.
     sector: usize,
-    /// The sector after each sector.
+    /// Successor of each sector in its chain.
     next: Vec<u32>,
-    /// The same for the sectors of small streams.
+    /// Successor of each sector of the small streams in its chain.
     next_small: Vec<u32>,
     /// The sectors that contain the small streams.
     small: Vec<u32>,
-    /// The first one is the storage around all others.
+    /// Entry 0 is the root storage.
     entries: Vec<Entry>,
     /// Number of streams and storages that no storage contains.
     lost: usize,
@@ -250,7 +251,7 @@ impl<'a> Damaged<'a> {
             }
             let before = next.len();
             next.extend(numbers(self.at(*sector)));
-            // Nothing is known of the sectors of a part of the table that is not in the file.
+            // If a part of the table is beyond the end of the file, the successors of its sectors are unknown.
             next.resize(before + self.sector / 4, MOST_SECTORS);
         }
         next.truncate(count);
@@ -268,7 +269,7 @@ impl<'a> Damaged<'a> {
         self.entries.push(Entry::of(root, false));
         let mut seen = HashSet::from([0]);
         let child = |bytes: &[u8]| u32_at(bytes, 76).unwrap_or(END);
-        // Places in the directory, and the storage that contains what is there.
+        // Directory entries to visit, each with the index of its parent storage.
         let mut open = vec![(child(root), 0)];
         while let Some((index, parent)) = open.pop() {
             let at = usize::try_from(index).unwrap_or(usize::MAX);
@@ -374,7 +375,7 @@ impl Entry {
     }
 }
 
-/// The name of an entry, in lower case. Characters that would make another path of it are replaced.
+/// Returns the name of an entry in lower case. Path separators and other special characters are replaced by underscores.
 fn name(bytes: &[u8]) -> String {
     let length = usize::from(u16_at(bytes, 64).unwrap_or_default()).clamp(2, 64) - 2;
     let units = bytes.get(..length).unwrap_or_default();

@@ -155,7 +155,7 @@ impl Reading<'_> {
         let name = || path.file_name().unwrap_or_default().to_string_lossy();
         if let Some(why) = fault {
             self.lose(format!("{} ({why})", name()));
-            // The start of a text is better than nothing.
+            // The bytes before the fault are kept: an incomplete text is better than none.
             if bytes.is_empty() {
                 return None;
             }
@@ -166,8 +166,8 @@ impl Reading<'_> {
                 Some(bytes)
             }
             None => {
-                // In a damaged file, many streams may have the same sectors: those that are too large must not be read as a
-                // whole again and again.
+                // In a damaged file, many streams may share the same sectors. Halving the room limits how often a stream
+                // that is too large is read.
                 self.room /= 2;
                 self.lose(format!(
                     "{} (its declared size exceeds that of the file)",
@@ -489,7 +489,7 @@ mod tests {
         assert_eq!(reading.room, 3000);
         assert!(reading.stream(Path::new("/large")).is_none());
         assert_eq!(reading.room, 1500);
-        // A small value is read all the same.
+        // A small stream can still be read.
         assert_eq!(reading.stream(Path::new("/small")).unwrap().len(), 100);
         assert_eq!(reading.room, 1400);
     }
@@ -552,7 +552,7 @@ mod tests {
         assert_eq!(mail(&message.item).content, mail(&whole.item).content);
         assert_eq!(message.damage.len(), 1, "{:?}", message.damage);
 
-        // The directory leads to itself, and so does a chain.
+        // The directory contains a cycle, and so does a chain of sectors.
         let mut bytes = SIMPLE.to_vec();
         let at = entry_of(&bytes, PROPERTIES);
         bytes[at + 68..at + 72].copy_from_slice(&0_u32.to_le_bytes());

@@ -163,7 +163,7 @@ impl Mailbox {
         for folder in parents.keys() {
             let mut items = messages.remove(folder).unwrap_or_default();
             let known: HashSet<u32> = items.iter().copied().collect();
-            // Items that the folder lists, but that the index does not contain, are lost. They are named later.
+            // An item that the folder lists, but that is missing from the index, is lost. It is reported later.
             let listed = self.listed(*folder, allowance);
             items.extend(listed.into_iter().filter(|id| !known.contains(id)));
             if items.is_empty() {

@@ -275,7 +275,7 @@ impl File {
             Tree::Blocks => 0x80,
             Tree::Nodes => 0x81,
         };
-        // The type of a page is there twice.
+        // A page contains its type twice. One correct copy is enough.
         let kinds = bytes.get(trailer..trailer + 2).unwrap_or_default();
         if !kinds.contains(&kind) {
             return Err("is no page of this tree".to_owned());

@@ -237,7 +237,7 @@ fn index_that_leads_back_to_itself_ends() {
     }
 }
 
-/// The type of a page is there twice, so that one wrong byte loses nothing.
+/// A page contains its type twice. One correct copy is enough.
 #[test]
 fn index_whose_type_is_damaged_is_read() {
     let whole = usual(USUAL);
