@@ -146,7 +146,8 @@ impl Fetcher {
         self
     }
 
-    /// Remembers temporary failures as well: for a run that ends, in which no URL is requested twice.
+    /// Also remembers temporary failures, so that a run requests no URL twice. A service must not do this, because the same
+    /// request may succeed later.
     #[must_use]
     pub(crate) fn keeping_failures(mut self) -> Self {
         if let Some(memory) = &mut self.memory {
@@ -173,7 +174,8 @@ impl Fetcher {
     /// The request with the date for which the archive is asked.
     fn dated(&self, request: &Request) -> Result<Request, Refusal> {
         let date = request.date.or(self.undated);
-        // Without a date, the memory would give the answer of the source.
+        // Without a date, the key in [`Memory`] would equal that of the source, and the archive would return the response of
+        // the source.
         let date = Some(date.ok_or_else(undated)?);
         Ok(Request {
             date,
@@ -235,7 +237,7 @@ impl Fetcher {
     }
 }
 
-/// The request for a source that is no archive: messages of different dates share its answer.
+/// Removes the date, so that messages of different dates share one response of the source.
 fn undated_request(request: &Request) -> Request {
     Request {
         date: None,

@@ -39,8 +39,8 @@ impl Remembered for Answer {
 }
 
 /// A request for what is being retrieved right now waits for it and shares the answer, but waits no longer than its own
-/// deadline. A refusal because *a message's* deadline passed is not shared. A temporary refusal is kept only for a run that ends
-/// ([`Memory::keep_failures`]): for a server, the next message may be luckier.
+/// deadline. A refusal because *a message's* deadline passed is not shared. A temporary refusal is kept only in a run that ends
+/// ([`Memory::keep_failures`]): in a service, the same request may succeed later.
 ///
 /// Beyond `octets`, answers go that were not asked for lately; one with more than half of that is not kept.
 pub(super) struct Memory<T: Remembered> {

@@ -63,11 +63,11 @@ pub trait Fetch: Send + Sync {
     /// A [`Refusal`] with its reason; temporary ones are marked so.
     fn fetch(&self, request: &Request) -> Result<Content, Refusal>;
 
-    /// Answers a need as far as the mode allows: with the content in a run; with an announcement in a probe, for which
-    /// as little as possible is transferred; and in a dry run with what is known without a server.
+    /// Answers a need as the mode allows. A run returns the content. A probe returns an announcement, with as few
+    /// transferred bytes as possible. A dry run returns what is known without a request.
     ///
-    /// A source that is asked for less than the content overrides this. Without that, a probe retrieves the content, and a dry run
-    /// announces it.
+    /// Override this method if the source can announce content without retrieving it. The default retrieves the content in
+    /// a probe, and only announces it in a dry run.
     ///
     /// # Errors
     /// As [`Fetch::fetch`], as far as that shows without the content.

@@ -1,7 +1,7 @@
-//! Hosts that keep everybody waiting: after three time-outs in a row a host is not asked again in this run.
+//! Stops requests to a host after three time-outs in a row.
 //!
-//! Each time-out costs a message as long as `--timeout` says, and a mailbox may name thousands of pictures of one host that is
-//! gone. A response of any kind begins the count anew, as long as the host is still asked.
+//! Each time-out delays a message by `--timeout`, and a mailbox can name thousands of pictures on a host that no longer
+//! exists. Any response, and any other failure, resets the count of a host that is not stopped yet.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -15,13 +15,14 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 /// Time-outs in a row after which a host is not asked again.
 const MOST: u32 = 3;
 
-/// Hosts that are told apart. Any mail may name many, and a host beyond these is simply asked.
+/// Maximum number of counted hosts. Further hosts are not counted, and requests to them are never stopped.
 const HOSTS: usize = 10_000;
 
 /// The hosts of a run. Threads share it.
 #[derive(Debug)]
 pub(crate) struct Unresponsive {
-    /// The time after which a retrieval counts as one that timed out.
+    /// Time limit for one retrieval. A failed request counts as a time-out only if it took a large part of this time
+    /// ([`is_long`]).
     patience: Duration,
     timeouts: Mutex<HashMap<(String, u16), u32>>,
 }
@@ -34,7 +35,7 @@ impl Unresponsive {
         }
     }
 
-    /// Refuses a request to a host that is not asked any more.
+    /// Returns a refusal if the host has timed out too often.
     ///
     /// # Errors
     /// [`Reason::HostUnresponsive`]. A later run may try again.
@@ -52,12 +53,12 @@ impl Unresponsive {
         }
     }
 
-    /// Counts the result of a request that took so long: the reason of a failure, or none for a response.
+    /// Counts the result of a request that took `took`. `failure` is `None` for a response.
     pub(crate) fn heed(&self, host: &str, port: u16, failure: Option<Reason>, took: Duration) {
         let mut timeouts = unpoisoned(self.timeouts.lock());
         let key = (host.to_owned(), port);
         match failure {
-            // The deadline of a message may end just after the request began, which says nothing of the host.
+            // If the deadline of a message ends just after the request began, the host is not the cause.
             Some(Reason::Timeout | Reason::Deadline) if is_long(took, self.patience) => {
                 if timeouts.len() < HOSTS || timeouts.contains_key(&key) {
                     *timeouts.entry(key).or_default() += 1;
@@ -92,7 +93,7 @@ mod tests {
         }
         let refusal = hosts.judge("a.example", 80).unwrap_err();
         assert_eq!(refusal.reason, Reason::HostUnresponsive);
-        // A response that was under way changes nothing any more.
+        // A late response of an earlier request does not reset a host that is stopped.
         hosts.heed("a.example", 80, None, LONG);
         assert!(hosts.judge("a.example", 80).is_err());
         assert_eq!(hosts.judge("a.example", 443), Ok(()));

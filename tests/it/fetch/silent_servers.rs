@@ -96,7 +96,7 @@ fn a_host_that_times_out_three_times_in_a_row_is_not_asked_again() {
 }
 
 #[test]
-fn a_url_that_failed_for_a_while_is_requested_once_in_a_run() {
+fn url_with_a_temporary_failure_is_requested_once_per_run() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
     let port = server(move |mut stream| {
@@ -113,9 +113,9 @@ fn a_url_that_failed_for_a_while_is_requested_once_in_a_run() {
 }
 
 #[test]
-fn messages_behind_those_that_wait_are_read_and_retrieved_for() {
+fn messages_after_waiting_ones_are_filled() {
     const WAITING: usize = 4;
-    // Each server answers when all of them were asked: if the messages behind the first were not read, all would time out.
+    // Each server answers when all of them were asked: if the messages after the first were not read, all would time out.
     let state = Arc::new((Mutex::new(0_usize), Condvar::new()));
     let servers = (0..WAITING).map(|_| {
         let state = Arc::clone(&state);
