@@ -1,5 +1,4 @@
-//! All messages of a source, one after the other, for a command that chooses among those of several sources; and the mailbox
-//! that the chosen ones become.
+//! Reads all messages of a source for `merge`, and writes the mailbox of the chosen messages.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +12,7 @@ use crate::mailbox::read::sink::Output;
 use crate::mailbox::result::{form, groups, levels};
 use crate::mailbox::{ByLabel, Format, Observer, Options, Stop, Summary, Transform};
 
-/// The format of the result if none is named, and whether the source has several folders. The format is that of the first
+/// Returns the default format of the result, and whether the source has several folders. The format is that of the first
 /// mailbox. Single messages become an mbox.
 pub(crate) fn looked_at(
     source: &Path,
@@ -41,7 +40,7 @@ pub(crate) fn looked_at(
 }
 
 /// Passes the messages of each mailbox in `source` to `handler`, as a mailbox of the `form` would contain them. `enter` gets
-/// the levels of the folder before its messages come; there are none if the source is one mailbox. Nothing is written.
+/// the folder path before the messages of the folder. The path is empty if the source is one mailbox. Nothing is written.
 ///
 /// # Errors
 /// As [`convert_in_place`](super::convert_in_place), and those of `handler`.

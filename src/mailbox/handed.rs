@@ -72,7 +72,7 @@ impl<S: Send> Job<'_, S> {
                 let from = (handed.number, handed.source.as_path());
                 self.single(from, &handed.content, None, rewrite::spliced)
             },
-            // It may have come from a server or a stream, which nobody reads twice.
+            // The message may come from a server or a stream, so its bytes cannot be read again.
             |_, _| None,
             |handed: Handed<T>, done| {
                 if !is_message(&handed.about) {

@@ -78,7 +78,7 @@ pub(crate) fn rewritten(
     // the separator of the next one.
     let old = bytes.get(frame.start..).unwrap_or_default();
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
-    // An empty message before this one would take in a message that begins like the rest of a header.
+    // If the message before this one is empty, the new first lines would be read as its older separators and header.
     let becomes_older = !separator::starts_older(old) && separator::starts_older(&new);
     if becomes_older
         || is_lost(separator::is_separator)

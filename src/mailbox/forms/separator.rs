@@ -131,8 +131,8 @@ fn older_lines(behind: &[u8]) -> usize {
     }
 }
 
-/// Whether the separator with which `message` starts would be an older one, if a message that has nothing else stood
-/// before it.
+/// Whether a reader would assign the first lines of `message` to the message before it, if that message consists of its
+/// separator only.
 pub(crate) fn starts_older(message: &[u8]) -> bool {
     older_lines(message) > 0
 }

@@ -76,7 +76,7 @@ pub(crate) struct Delivery {
     open: Vec<(usize, BufWriter<File>)>,
     /// Archives hold a mail once for each of its labels. 16 bytes a mail.
     known: HashSet<[u8; 16]>,
-    /// No mail comes twice.
+    /// Each mail is delivered at most once, so `known` is not needed.
     is_distinct: bool,
     delivered: u64,
     before_flags: char,
@@ -92,7 +92,7 @@ enum NewMailbox {
     File(Beside),
     Directly(BufWriter<File>),
     Folder(TempDir),
-    /// Another part of the program gets each message.
+    /// Messages are passed to another part of the program.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     Handler(Handler),
 }
@@ -189,7 +189,7 @@ impl Delivery {
         Ok(made)
     }
 
-    /// Says that no mail comes twice, so that what came need not be remembered.
+    /// Declares that no mail occurs twice, which saves the memory for `known`.
     #[cfg(feature = "cli")]
     pub(crate) fn of_distinct_mails(self) -> Self {
         Self {

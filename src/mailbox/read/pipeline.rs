@@ -60,7 +60,7 @@ struct Slot<I, D> {
     given: usize,
     /// What is not finished: the search for parts, and the parts.
     open: usize,
-    /// It does not become lighter any more.
+    /// The item was lightened, or cannot be.
     is_light: bool,
 }
 
@@ -96,7 +96,7 @@ impl<I, D> State<'_, I, D> {
 
 /// `read` gives an item and its weight until there are none, `parts` finds where in it there is work, `work` does a
 /// part, and `take` gets each item and what was done, in order. Items in between weigh `budget`, or there is one. `lighten`
-/// makes a finished item lighter that has to wait for its turn, and gives its new weight; `None`: it stays as heavy.
+/// reduces the memory of a finished item that waits for its turn, and returns its new weight, or `None` if it cannot.
 pub(crate) fn run<I: Send + Sync, D: Send>(
     (workers, budget): (usize, usize),
     stop: &Stop,

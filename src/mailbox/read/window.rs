@@ -32,9 +32,10 @@ pub(crate) struct Chunk {
     /// The chunk is the first [`length`](Self::length) bytes of this.
     buffer: Vec<u8>,
     buffers: Arc<Buffers>,
-    /// Where the bytes can be read again. `None` for a stream, and for bytes that are not those of the file.
+    /// File and offset from which the bytes can be read again. `None` for a stream, or if the bytes were converted while
+    /// they were read.
     place: Option<(Arc<File>, u64)>,
-    /// The digest of the bytes, which were let go.
+    /// Digest of the bytes while the buffer is freed. `None` otherwise.
     let_go: Option<u64>,
     pub(crate) length: usize,
     /// Where the chunk begins in what is read.
@@ -104,7 +105,8 @@ impl Chunk {
         &self.bytes()[frame.start..frame.end]
     }
 
-    /// Lets go of the bytes if they can be read again, and returns the memory that the chunk needs without them.
+    /// Frees the buffer and returns the number of bytes that the chunk still uses, or `None` if the buffer cannot be read
+    /// again.
     pub(crate) fn let_go(&mut self) -> Option<usize> {
         self.place.as_ref()?;
         self.let_go = Some(digest(self.bytes()));
@@ -112,7 +114,7 @@ impl Chunk {
         Some(size_of::<Self>() + self.frames.len() * size_of::<Frame>())
     }
 
-    /// Reads bytes that were let go.
+    /// Reads the bytes again if the buffer was freed.
     ///
     /// # Errors
     /// The file cannot be read, or it was changed in the meantime.
@@ -196,7 +198,7 @@ impl Drop for Chunk {
     }
 }
 
-/// Tells whether bytes that are read again are the same.
+/// Returns a hash that shows whether bytes that are read again have changed.
 fn digest(bytes: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
@@ -362,7 +364,7 @@ impl Windows {
 
     /// Where the next chunk can be read again.
     fn place(&self) -> Option<(Arc<File>, u64)> {
-        // Line ends of a mailbox of Eudora for the Mac are changed as it is read.
+        // Line endings of classic Mac Eudora mailboxes are converted while reading, so the bytes differ from the file.
         let is_as_read = !matches!(self.division, Division::Eudora { .. });
         let (file, at) = self.source.place().filter(|_| is_as_read)?;
         Some((Arc::clone(file), at.checked_sub(self.filled as u64)?))

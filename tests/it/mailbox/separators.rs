@@ -290,7 +290,7 @@ fn swallowed(mailbox: &[u8], with: &Swallow) -> Vec<u8> {
 }
 
 #[test]
-fn an_empty_message_takes_in_no_message_that_gains_a_header() {
+fn message_that_gains_a_header_after_an_empty_one_stays_separate() {
     let line = format!("From a@b {DATE}\n");
     let before = format!("{line}{line}>From z {DATE}\nEXPAND-ME");
     assert_eq!(messages_in(before.as_bytes()), 2);

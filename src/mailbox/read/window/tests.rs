@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn bytes_that_were_let_go_are_read_again_as_they_were(
+    fn freed_bytes_are_read_again_unchanged(
         bytes in pieces(), window in 1_usize..6000, skipped in 0_usize..3, max_message in 1100_usize..100_000
     ) {
         let file = tempfile::tempfile().unwrap();
