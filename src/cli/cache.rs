@@ -37,9 +37,9 @@ const WINDOW: Window = Window {
 /// The kind of process that retrieves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Process {
-    /// It ends: a host that does not respond is not asked again.
+    /// The process ends with the run: a host that does not respond gets no further requests.
     Run,
-    /// It serves for months: a host may respond again.
+    /// The process runs for months: a host that did not respond may respond again.
     #[cfg(feature = "milter")]
     Service,
 }

@@ -391,8 +391,8 @@ impl Spool {
         Ok(serde_json::from_slice(&bytes)?)
     }
 
-    /// Finds the message of OLD that embody made the described one of, and those of which it is a copy. Entries are in the
-    /// order of their keys.
+    /// Finds the messages of OLD that `new` replaces: the one from which embody made it, and those of which it is a copy.
+    /// `entries` are sorted by key.
     fn place(&mut self, entries: &mut [Entry], new: &Described) -> io::Result<Vec<Changes>> {
         let key = new.key();
         let start = entries.partition_point(|entry| entry.key < key);
@@ -440,14 +440,15 @@ impl Spool {
     }
 }
 
-/// Which messages are described as copies of a mail.
+/// The messages for which a [`MailCopy`] is computed.
 #[derive(Clone, Copy)]
 enum Copies<'c> {
-    /// None.
+    /// No message.
     Ignored,
-    /// Those that are described at all.
+    /// Every message that is described.
     OfDescribed,
-    /// Those with one of these keys. The lengths are those at which cut copies end.
+    /// Every message that is described, which includes each message with one of these keys. The values are the lengths at
+    /// which cut copies end.
     Of(&'c HashMap<Digest, Vec<u64>>),
 }
 
@@ -464,7 +465,7 @@ struct Described {
     index: u64,
     called: String,
     description: Description,
-    /// With its key.
+    /// The key of the mail, and its description as a copy. `None` if copies are not compared.
     copy: Option<(Digest, MailCopy)>,
 }
 

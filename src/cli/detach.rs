@@ -107,7 +107,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
     status
 }
 
-/// With --offline the cache alone is asked.
+/// With --offline, a dry run checks the cache, because this makes no requests.
 fn restore_mode(args: &RestoreArgs) -> Mode {
     args.walk.mode(args.cache.offline)
 }

@@ -164,8 +164,7 @@ impl WalkArgs {
         Err(Error::Usage(what.into()))
     }
 
-    /// Whether the run writes, and whom it asks for content. `probes`: a dry run asks, instead of nobody, whether the content
-    /// is there.
+    /// Returns the mode of the run. With `probes`, a dry run checks whether the content is available.
     pub fn mode(&self, probes: bool) -> Mode {
         match (self.dry_run, probes) {
             (false, _) => Mode::Run,

@@ -1,4 +1,4 @@
-//! `inspect` and `--dry-run` foretell the same, because both are one call of the engine without answers of servers.
+//! `inspect` and `--dry-run` predict the same, because both are one call of the engine without answers of servers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,8 @@ const POLICY: &[&str] = &[
     "all",
 ];
 
-/// What a row says of a reference, without the names of the mail and the time.
-fn foretold(rows: &[u8]) -> Vec<String> {
+/// Returns the predicted outcome of each reference, without the names of the mail and the time.
+fn predicted(rows: &[u8]) -> Vec<String> {
     const FIELDS: [&str; 9] = [
         "part",
         "kind",
@@ -63,11 +63,11 @@ fn both(path: &Path) -> (Vec<String>, Vec<String>) {
         "{dry_run:?}"
     );
     let rows = fs::read(report).unwrap_or_default();
-    (foretold(&inspected.stdout), foretold(&rows))
+    (predicted(&inspected.stdout), predicted(&rows))
 }
 
 #[test]
-fn inspect_and_a_dry_run_foretell_the_same_of_each_sample() {
+fn inspect_and_a_dry_run_predict_the_same_for_each_sample() {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
     let files = fs::read_dir(samples).unwrap();
     let mails: Vec<PathBuf> = files
@@ -116,7 +116,7 @@ fn the_second_of_two_rivals_would_be_removed_and_not_retrieved() {
 }
 
 #[test]
-fn a_reference_to_a_part_whose_content_would_be_retrieved_would_be_retrieved_too() {
+fn reference_to_a_part_with_would_fetch_has_would_fetch() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("mail.eml");
     let mail = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=q\n\n\
