@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     runtime.shutdown_background();
     for row in &outcome.report.rows {
         if row.outcome == report::Outcome::Left {
-            eprintln!("part {} was left: {}", row.part, row.detail);
+            eprintln!("part {} was left unchanged: {}", row.part, row.detail);
         }
     }
     std::io::stdout().write_all(&outcome.output().into_bytes())?;
@@ -72,7 +72,7 @@ async fn fill<'m>(engine: &Engine, mail: &'m [u8]) -> Outcome<'m> {
             return outcome;
         };
         answers = outcome.answers;
-        // Each round reads again what those before it have read.
+        // Each round reads the message again, so the work of all rounds counts.
         work += outcome.work;
         match engine.judge_rounds(mail, work) {
             Ok(()) => client.retrieve(needs, &mut answers).await,
@@ -85,7 +85,7 @@ async fn fill<'m>(engine: &Engine, mail: &'m [u8]) -> Outcome<'m> {
     }
 }
 
-/// Retrieves content for one mail. A clone is for another task.
+/// Retrieves content for one mail. Each task has its own clone.
 #[derive(Clone)]
 struct Client {
     policy: Arc<Policy>,
@@ -204,8 +204,8 @@ impl Client {
         exchange(stream, request).await
     }
 
-    /// Connects to a host. All addresses of its name are judged before the first connection: a name with a public and a private
-    /// address is there to have the second one reached.
+    /// Connects to a host. All addresses of its name are judged before the first connection, because the sender of a mail can
+    /// give a name both a public and a private address, to make this program connect to the private one.
     async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, Refusal> {
         let found = tokio::net::lookup_host((host, port)).await;
         let not_found =
@@ -232,7 +232,7 @@ impl Client {
             return Err(Refusal::temporary(Reason::IncompleteBody, why));
         }
         if headers.contains_key(header::CONTENT_ENCODING) {
-            let why = "the content is compressed, which was not asked for";
+            let why = "the server sent compressed content, although the request did not allow it";
             return Err(Refusal::lasting(Reason::BadResponse, why));
         }
         let media_type = text(&response, header::CONTENT_TYPE);

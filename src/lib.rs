@@ -195,7 +195,7 @@ mod detail;
 mod disk;
 #[allow(unreachable_pub)]
 mod edit;
-// Only the loop of this crate uses a part of it.
+// Parts of the engine are used only by modules that need the system.
 #[cfg_attr(not(any(unix, windows)), allow(dead_code, unused_imports))]
 pub mod engine;
 mod error;

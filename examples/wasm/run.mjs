@@ -18,7 +18,7 @@ const engine = instance.exports;
 // A buffer with these bytes. The function that gets the buffer frees it.
 function given(bytes) {
   const buffer = engine.buffer_new(bytes.length);
-  // The memory may have grown, which detaches views of before: each use makes its own.
+  // Growing the memory detaches earlier views, so each use creates one.
   new Uint8Array(engine.memory.buffer, engine.buffer_data(buffer), bytes.length).set(bytes);
   return buffer;
 }

@@ -38,25 +38,21 @@ pub struct Session {
     output: Vec<u8>,
 }
 
-/// Returns a buffer of `length` zero bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn buffer_new(length: usize) -> Box<Buffer> {
     Box::new(Buffer(vec![0; length]))
 }
 
-/// Returns the address of the bytes of a buffer.
 #[unsafe(no_mangle)]
 pub extern "C" fn buffer_data(buffer: &mut Buffer) -> *mut u8 {
     buffer.0.as_mut_ptr()
 }
 
-/// Returns the length of a buffer in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn buffer_length(buffer: &Buffer) -> usize {
     buffer.0.len()
 }
 
-/// Frees a buffer.
 #[unsafe(no_mangle)]
 pub extern "C" fn buffer_free(_: Box<Buffer>) {}
 

@@ -60,7 +60,7 @@ const ALSO: &[(&str, &str)] = &[
     ("detach", "expand"),
     // Captures in files are read from their records.
     ("archive", "record"),
-    // Which messages are copies of one mail is what compare asks, too.
+    // merge and compare use the same definition of copies.
     ("merge", "same"),
     // A milter is an expander behind a socket.
     ("milter", "expand"),
