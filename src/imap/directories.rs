@@ -39,16 +39,16 @@ const MARKED: usize = 3;
 /// The directory of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FolderDirectory {
-    /// Within the output.
+    /// Path of the directory, relative to the output.
     pub(super) path: PathBuf,
-    /// The folder, as the server spells it.
+    /// Name of the folder, as the server spells it.
     pub(super) name: String,
-    /// Whether it may hold messages of another folder, too, with the same UIDVALIDITY.
+    /// Whether the directory may also contain messages of another folder with the same UIDVALIDITY.
     pub(super) is_mixed: bool,
 }
 
 impl FolderDirectory {
-    /// The content of its [`OWNER`].
+    /// Returns the content of the file [`OWNER`] in this directory.
     pub(super) fn owner(&self) -> Vec<u8> {
         let mut owner = to_wire(&self.name);
         owner.push(b'\n');
@@ -197,7 +197,8 @@ fn paths(folder: &RemoteFolder) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// A path as file systems may compare it: without case, and composed.
+/// Returns a form of a path that is equal for all paths that a file system may take for the same: in lower case, with
+/// composed characters (NFC).
 fn folded(path: &Path) -> String {
     let text = path.to_string_lossy();
     let text = text.to_uppercase().to_lowercase();

@@ -200,7 +200,7 @@ impl Journal {
         self.noted().server = name.map(str::to_owned);
     }
 
-    /// What is half-made, in the order in which it was begun.
+    /// Returns the unfinished replacements, in the order in which they were begun.
     pub(super) fn open_ones(&self) -> Vec<OpenReplacement> {
         let noted = self.noted();
         let open = noted.open.iter().map(|(id, it)| {
@@ -220,7 +220,7 @@ impl Journal {
         open.collect()
     }
 
-    /// Whether a replacement of this message is half-made.
+    /// Whether a replacement of this message is unfinished.
     pub(super) fn is_open(&self, folder: &str, uidvalidity: u32, uid: u32) -> bool {
         self.noted().open.values().any(|noted| {
             let it = &noted.replacement;

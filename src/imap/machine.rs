@@ -167,7 +167,7 @@ pub(super) enum Command {
 /// Result of the last command.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Event {
-    /// The first one.
+    /// No command was given yet.
     Begin,
     /// Result of [`Command::Note`], [`Command::Keep`], [`Command::Drop`], [`Command::Rest`] and [`Command::End`].
     Done,
@@ -178,7 +178,7 @@ pub(super) enum Event {
     /// Result of [`Command::Search`]. The error says why the result is unknown.
     Found(Result<Vec<u32>, String>),
     Read(Reading),
-    /// The original and the copy.
+    /// Metadata of the original and of the copy.
     Seen(Sight, Sight),
     /// Result of [`Command::Mark`].
     Marked {
@@ -196,7 +196,7 @@ pub(super) enum Event {
         /// Whether the responses say that a message went.
         is_told: bool,
     },
-    /// The original and the copy; `None` if the server did not give them.
+    /// Labels of the original and of the copy. `None` if the server did not return them.
     Labels(Option<Labelled>, Option<Labelled>),
 }
 

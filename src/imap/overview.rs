@@ -24,35 +24,35 @@ use crate::mailbox::Stop;
 /// An account that is looked at.
 pub(crate) struct Overview<'o> {
     pub(crate) account: &'o Account,
-    /// Bytes of an attachment, as it is encoded, from which on it would be detached.
+    /// Encoded size above which detach would move an attachment, in bytes.
     pub(crate) larger_than: u64,
     pub(crate) stop: &'o Stop,
 }
 
-/// What a folder holds.
+/// The overview of a folder.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct FolderOverview {
-    /// As people read it.
+    /// Name of the folder, decoded from modified UTF-7.
     pub(crate) folder: String,
     pub(crate) uidvalidity: u32,
     pub(crate) messages: u64,
-    /// As the server says.
+    /// Size of all messages in bytes, as the server reports it.
     pub(crate) bytes: u64,
-    /// What detach would take: messages, attachments, and their bytes as they are encoded.
+    /// Messages and attachments that detach would change or move, and the encoded size of the attachments in bytes.
     pub(crate) detachable_messages: u64,
     pub(crate) detachable_attachments: u64,
     pub(crate) detachable_bytes: u64,
-    /// Messages whose structure the server does not tell.
+    /// Number of messages whose structure the server does not return.
     pub(crate) unknown: u64,
 }
 
-/// What an account holds.
+/// The overview of an account.
 #[derive(Default, Debug)]
 pub(crate) struct AccountOverview {
     pub(crate) sum: FolderOverview,
     /// Used and allowed bytes.
     pub(crate) quota: Option<(u64, u64)>,
-    /// Folders that could not be read, or not all of them, and why.
+    /// Folders that could not be read completely, each with the reason.
     pub(crate) failed: Vec<(PathBuf, String)>,
 }
 

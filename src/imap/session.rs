@@ -21,37 +21,37 @@ use super::search::found_uids;
 use super::wire::Traffic;
 use crate::mailbox::Stop;
 
-/// Rounds in which a server may tell what was asked for: 1000 messages a round are the least that RFC 9738 recommends, and
-/// about as many as one command asks for.
+/// Maximum number of times that a command is repeated, because a server may return only some of the messages. RFC 9738
+/// recommends that it returns at least 1000, which is about the number of messages in one command.
 const MOST_ROUNDS: usize = 20;
 
-/// A folder as LIST gives it.
+/// A folder in the response to LIST.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RemoteFolder {
-    /// As the server spells it: in modified UTF-7 (RFC 3501 §5.1.3). Commands take this.
+    /// Name as the server spells it, in modified UTF-7 (RFC 3501 §5.1.3). Commands use this form.
     pub(crate) name: String,
-    /// What stands between its levels; none: it has none.
+    /// Character between the levels of the name. `None` if the name has no levels.
     pub(crate) delimiter: Option<char>,
-    /// In lower case, with their backslash: `\noselect`, `\all`, `\trash`.
+    /// Attributes in lower case, with their backslash, such as `\noselect`, `\all` or `\trash`.
     pub(crate) attributes: Vec<String>,
-    /// Whether it lies in a namespace of other users or in a shared one (RFC 2342).
+    /// Whether the folder is in a namespace of other users or in a shared one (RFC 2342).
     pub(crate) is_shared: bool,
 }
 
-/// What SELECT or EXAMINE says.
+/// The response to SELECT or EXAMINE.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selected {
     pub(crate) folder: String,
-    /// Never 0: a folder without one is refused.
+    /// Never 0, because a folder without UIDVALIDITY is refused.
     pub(crate) uidvalidity: u32,
-    /// 0 if the server does not say it.
+    /// 0 if the server does not return it.
     pub(crate) uidnext: u32,
     pub(crate) exists: u32,
-    /// None: no CONDSTORE, or not for this folder (NOMODSEQ).
+    /// `None` if the server lacks CONDSTORE or the folder answered NOMODSEQ.
     pub(crate) highest_modseq: Option<u64>,
-    /// As the server spells them; `\*` among them: new keywords may be made.
+    /// Flags as the server spells them. If `\*` is among them, new keywords can be created.
     pub(crate) permanent_flags: Vec<String>,
-    /// The letters of MYRIGHTS (RFC 4314), empty if the server does not tell them; none without ACL.
+    /// Letters of MYRIGHTS (RFC 4314). Empty if the server does not return them, `None` if it lacks ACL.
     pub(crate) rights: Option<String>,
     pub(crate) is_read_only: bool,
 }
@@ -290,7 +290,7 @@ impl ImapSession {
             is_answered |= is_found;
             Ok(is_found)
         })?;
-        // Nothing found is not to be told from what was garbled.
+        // An empty result cannot be told apart from a garbled one.
         if !is_answered && self.exchange.odd() > odd {
             return Err(ImapFailure::Unreadable("no answer to SEARCH"));
         }
@@ -299,8 +299,9 @@ impl ImapSession {
         Ok(found)
     }
 
-    /// What the messages are like, pipelined; each is handed on as it comes. UIDs that are not there any more are left out. A
-    /// server that tells of some messages at a time (RFC 9738) is asked again while it tells of more.
+    /// Passes the metadata of each message to `each` as the responses arrive. The commands are pipelined. Messages that no
+    /// longer exist are skipped. A server may return only some of the messages for one command (RFC 9738), so the command is
+    /// repeated for the others as long as the server returns more.
     pub(crate) fn fetch_metadata(
         &mut self,
         uids: &[u32],
@@ -323,23 +324,23 @@ impl ImapSession {
         Ok(())
     }
 
-    /// Flags and dates of few messages, and whether the server refused the command: [`fetch::look`].
+    /// Returns the flags and dates of a few messages, and whether the server refused the command ([`fetch::look`]).
     pub(super) fn look(&mut self, uids: &[u32]) -> Result<fetch::Glimpses, ImapFailure> {
         fetch::look(&mut self.exchange, uids, self.has_modseq)
     }
 
-    /// What the server refused last, and how many commands it refused so far.
+    /// Returns the number of commands that the server has refused, and the text of the last refusal.
     pub(super) fn refusals(&self) -> (u64, &str) {
         self.exchange.refusals()
     }
 
-    /// The name that the server's program gives itself (RFC 2971).
+    /// Returns the name of the server software (RFC 2971).
     pub(super) fn server_name(&self) -> Option<&str> {
         self.exchange.server_name()
     }
 
-    /// RFC822.SIZE of messages, whose UIDs are in ascending order; those that are not there any more are left out. A server
-    /// that tells of some messages at a time is asked again while it tells of more.
+    /// Returns the RFC822.SIZE of messages, in ascending order of the UIDs. Messages that no longer exist are left out. A
+    /// server may return only some of the messages for one command, so the command is repeated for the others.
     pub(crate) fn fetch_sizes(&mut self, uids: &[u32]) -> Result<Vec<(u32, u64)>, ImapFailure> {
         let mut rest = uids.to_vec();
         let mut sizes = BTreeMap::new();

@@ -123,7 +123,7 @@ fn lower(value: &Value<'_>) -> Option<String> {
     Some(value.text()?.to_ascii_lowercase())
 }
 
-/// `("charset" "utf-8" "name" "x")`.
+/// Reads a list of names and values, such as `("charset" "utf-8" "name" "x")`. Returns the names in lower case.
 fn pairs(value: Option<&Value<'_>>) -> Vec<(String, String)> {
     let values = value.and_then(Value::list).unwrap_or_default();
     let (pairs, _) = values.as_chunks::<2>();
@@ -133,7 +133,7 @@ fn pairs(value: Option<&Value<'_>>) -> Vec<(String, String)> {
         .collect()
 }
 
-/// `("attachment" ("filename" "x"))`, and the name in it.
+/// Reads a disposition, such as `("attachment" ("filename" "x"))`. Returns the word and the file name.
 fn disposition(value: Option<&Value<'_>>) -> (Option<String>, Option<String>) {
     let Some([word, rest @ ..]) = value.and_then(Value::list) else {
         return (None, None);
