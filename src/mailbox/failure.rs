@@ -16,7 +16,7 @@ pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     }
 }
 
-/// A stream says in full what went wrong.
+/// Returns the [`Error`] that a stream has put into an I/O error, unchanged. Any other I/O error becomes one about `path`.
 pub(crate) fn in_full(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     move |error| error.downcast::<Error>().unwrap_or_else(unreadable(path))
 }

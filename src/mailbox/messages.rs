@@ -47,18 +47,18 @@ pub struct Messages {
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct OwnedMessage {
-    /// Its place in the mailbox, from 1; of a Maildir in the order of the names of files, `cur` first.
+    /// Position in the mailbox, from 1. The messages of a Maildir are in the order of their file names, `cur` first.
     pub number: u64,
-    /// The file that it is from.
+    /// The file that contains the message.
     pub source: PathBuf,
     /// Header and body as they stand in the file: `From ` quoting is not undone ([`Quoting::unquote`] does that).
     pub content: Vec<u8>,
-    /// How the mailbox quotes.
+    /// How the mailbox quotes `From ` lines.
     pub quoting: Quoting,
 }
 
 impl Messages {
-    /// The messages of `source`. A source that is not there is the first error.
+    /// Returns the messages of `source`. If the source does not exist, the first item is the error.
     pub fn new(source: impl Into<PathBuf>, options: Options) -> Self {
         let (source, stop) = (source.into(), Stop::default());
         let (sender, next) = sync_channel(AHEAD);

@@ -133,7 +133,7 @@ pub trait Transform<S = ()>: Sync {
 pub struct Message<'a> {
     /// Its place in the mailbox, from 1. In a Maildir: in the order of file names, `cur` first.
     pub number: u64,
-    /// The file it is from.
+    /// The file that contains the message.
     pub source: &'a Path,
     /// Header and body as they stand in the file, without the `From ` line and the empty line that separates messages.
     pub content: &'a [u8],
@@ -143,12 +143,12 @@ pub struct Message<'a> {
     pub beside: Option<Program>,
 }
 
-/// What a mailbox holds of a message besides its content.
+/// Data of a mailbox about a message, without the content.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Envelope {
-    /// Its sender, an address without `<` and `>`; empty if nobody knows.
+    /// Address of the sender, without `<` and `>`. Empty if it is unknown.
     pub sender: String,
-    /// When it came.
+    /// Time at which the message arrived. `None` if it is unknown.
     pub date: Option<SystemTime>,
     /// Labels as a person reads them, each once, and the standard folders that the mail is in: INBOX, Sent, Drafts, Trash,
     /// Junk, Archive. The one that [`ByLabel::First`] takes is the first. They may be anybody's words.

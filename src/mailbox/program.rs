@@ -1,11 +1,12 @@
-//! Programs whose files beside a mailbox belong to its messages.
+//! Programs that keep parts of their messages in files next to the mailbox.
 
-/// A program that keeps attachments in files of their own, in folders beside its mailboxes.
+/// A program that keeps attachments in separate files, in directories next to its mailboxes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Program {
-    /// Apple's Mail: `../Attachments/N/` is of `N.emlx` and `N.partial.emlx`.
+    /// Apple Mail: the attachments of `N.emlx` and `N.partial.emlx` are in `../Attachments/N/`.
     AppleMail,
-    /// Eudora: `attach` and `Embedded`, or `Attachments Folder` and `Parts Folder`, beside the mailbox or the folders it is in.
+    /// Eudora: the attachments are in `attach` and `Embedded`, or in `Attachments Folder` and `Parts Folder`. These directories
+    /// are next to the mailbox, or next to a directory that contains it.
     Eudora,
 }

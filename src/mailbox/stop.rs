@@ -3,11 +3,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Error;
 
-/// Asks a run to stop; clones ask the same run. Safe to set from a signal handler's thread.
+/// A request to stop a run. Clones belong to the same run. The thread of a signal handler can make the request.
 #[derive(Clone, Default, Debug)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
-    /// The flag of the run that this one is a part of.
+    /// Flag of the outer run, if this run is a part of another one.
     outer: Option<Arc<AtomicBool>>,
 }
 
@@ -17,7 +17,7 @@ impl Stop {
         Self { flag, outer: None }
     }
 
-    /// A part stops with its run, or alone.
+    /// Returns a stop for a part of the run. The part stops together with the run, or alone.
     pub(crate) fn of_part(&self) -> Self {
         Self {
             flag: Arc::default(),
@@ -25,19 +25,19 @@ impl Stop {
         }
     }
 
-    /// Asks the run to stop.
+    /// Requests that the run stops.
     pub fn request(&self) {
         self.flag.store(true, Ordering::SeqCst);
     }
 
-    /// Whether it was asked.
+    /// Whether the run was requested to stop.
     pub fn is_requested(&self) -> bool {
         let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::SeqCst);
         is_set(&self.flag) || self.outer.as_ref().is_some_and(is_set)
     }
 
     /// # Errors
-    /// [`Error::Interrupted`] once it was asked.
+    /// [`Error::Interrupted`] after the request to stop.
     pub fn check(&self) -> Result<(), Error> {
         match self.is_requested() {
             true => Err(Error::Interrupted),

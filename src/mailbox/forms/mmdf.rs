@@ -17,7 +17,8 @@ use crate::mailbox::forms::separator::from_line_length;
 
 const MARK: &[u8] = b"\x01\x01\x01\x01";
 
-/// Two separating lines, or one and two line ends.
+/// Number of bytes that must follow a position before it is judged: two separator lines, or one and two line endings, are not
+/// longer.
 pub(crate) const LOOK_AHEAD: usize = 16;
 
 static LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\n\x01\x01\x01\x01"));
@@ -41,7 +42,7 @@ pub(crate) fn content_start(message: &[u8]) -> Option<usize> {
     Some(opening + from_line_length(behind).unwrap_or(0))
 }
 
-/// What stands behind the first word of a `From ` line, of this form or of an mbox.
+/// Returns the rest of the `From ` line after `From `, for a message in MMDF or in an mbox. Empty if there is no such line.
 pub(crate) fn from_line(opening: &[u8]) -> &[u8] {
     let behind = opening
         .get(line(opening).unwrap_or(0)..)

@@ -188,8 +188,9 @@ pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Rewritten {
     Ok((new != content).then_some(new))
 }
 
-/// Where the old lines of `>`s or none and `From ` are in the new bytes, sorted. It is an error if one without a `>` is
-/// gone that `divides`: another message may start there (Python: at each; Dovecot, mutt: with a date).
+/// Returns the positions in `new` of the old lines that begin with `From ` after any number of `>`, sorted. A line without
+/// `>` that `divides` must not be missing, because another message may start there: Python divides at each such line, Dovecot
+/// and mutt at those with a date.
 fn kept_lines(
     content: &[u8],
     new: &[u8],

@@ -62,19 +62,19 @@ pub(crate) struct Delivery {
     target: PathBuf,
     place: NewMailbox,
     by_label: Option<ByLabel>,
-    /// None is mail without a label.
+    /// The mailbox of each label. The key `None` is for mail without a label.
     labels: HashMap<Option<String>, usize>,
     names: FolderNames,
     /// Thunderbird's folders.
     tree: Option<FolderTree>,
     /// The mailbox of mail that is not sorted by its labels.
     current: usize,
-    /// Those that were the current one, by the levels of their folders.
+    /// Mailboxes that were the current one, by the path of their folder.
     entered: HashMap<Vec<String>, usize>,
     mailboxes: Vec<PathBuf>,
     /// The mbox that was written to last is at the end.
     open: Vec<(usize, BufWriter<File>)>,
-    /// Archives hold a mail once for each of its labels. 16 bytes a mail.
+    /// Digests of the delivered mails, with 16 bytes each: an archive can contain a mail once for each of its labels.
     known: HashSet<[u8; 16]>,
     /// Each mail is delivered at most once, so `known` is not needed.
     is_distinct: bool,
@@ -97,7 +97,7 @@ enum NewMailbox {
     Handler(Handler),
 }
 
-/// Gets each message with its flags, in the order of the mailbox.
+/// Receives each message with its flags, in the order of the mailbox.
 pub(crate) type Handler = Arc<Mutex<dyn FnMut(&Letter<'_>, Flags) -> Result<(), Error> + Send>>;
 
 impl Delivery {
@@ -111,7 +111,8 @@ impl Delivery {
         }
     }
 
-    /// An mbox in the `open` file that `target` names, or a new mailbox at `target`, for the owner of `like`.
+    /// Starts a delivery. With `open`, an mbox is written into this file, whose name is `target`. Otherwise a new mailbox is
+    /// made at `target`, for the owner of `like`.
     pub(crate) fn start(
         form: Format,
         options: &Options,
@@ -156,7 +157,8 @@ impl Delivery {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, EXISTS));
         }
         let made = temporary_folder_in(folder_of(target))?;
-        // It is the super-user's until it is whole: another user could put links into it while it is filled.
+        // Only the user of this process may open the directory until it is complete. If root writes it for another user, that
+        // user could put links into it while it is filled.
         platform::make_private(made.path())?;
         if self.form == Format::Maildir {
             self.before_flags = platform::before_flags(made.path())?;

@@ -1,25 +1,27 @@
-//! Maildirs: a message a file, in `cur` and `new`; and MH folders, which have neither `tmp` nor sizes: there a changed
-//! message is written beside the old one, under a name that is no message's.
+//! Maildirs, which have one file for each message, in `cur` and `new`; and MH folders. An MH folder has no `tmp` and no sizes in
+//! names, so a changed message is written next to the old one, under a name that is not the name of a message.
 //!
-//! A changed message is written to `tmp`, synced, and takes the place of the old one; name (so flags), owner, mode and
-//! time are kept. Where the name carries the size (`,S=` the bytes, `,W=` the bytes with CRLF line ends; Dovecot,
-//! Courier), it is corrected. A compressed message (Dovecot's zlib plugin) is looked at decompressed, and compressed
-//! alike when it changes; the sizes in its name are those of the plain message.
+//! A changed message is written to `tmp`, synced, and replaces the old one. Name (and so the flags), owner, mode and time are
+//! kept. If the name contains the size (`,S=` in bytes, `,W=` in bytes with CRLF line endings; Dovecot, Courier), it is
+//! corrected. A compressed message (Dovecot's zlib plugin) is decompressed for reading, and a changed one is compressed in the
+//! same way. The sizes in its name are those of the decompressed message.
 //!
-//! Two runs of embody keep each other out (`embody.lock`). Other programs move and rename messages at any time. So
-//! * **same name**: the two files are *exchanged*, which fails if the old name is gone; if what came out is not what
-//!   was read, they are exchanged back;
-//! * **new name**: the new file is linked to its name, the folder synced, the old name removed; if that had gone
-//!   meanwhile, the new one is taken away again, wherever readers moved it. A kill in between leaves both; the next run
-//!   makes the same message again, finds it there under whatever flags, and removes the old.
+//! A lock (`embody.lock`) keeps two runs of embody apart. Other programs move and rename messages at any time. So there are two
+//! ways of replacing a message, both in `supersede`:
+//! * **Same name**: the two files are *exchanged*, which fails if the old name no longer exists. If the file that was
+//!   exchanged is not the one that was read, the two are exchanged back.
+//! * **New name**: the new file is linked to its name, the directory is synced, and the old name is removed. If the old name
+//!   no longer exists by then, the new file is removed again, even if a mail client has moved it. If the run is killed in
+//!   between, both files exist. The next run makes the same message again, finds that it exists under any flags, and removes
+//!   the old file.
 //!
-//! `supersede` does both. To Dovecot the sizes are part of a message's identity: a message whose name changes gets a
-//! new UID, and clients fetch it anew. Names without sizes keep their UID.
+//! For Dovecot, the sizes are part of the identity of a message: a message whose name changes gets a new UID, and clients
+//! download it again. A message without sizes in its name keeps its UID.
 //!
-//! Where `cur`, `new` or one message in them is named, the same holds for that part.
+//! If the source is `cur`, `new` or one message in them, the same rules apply to this part.
 //!
-//! A message that moved meanwhile is left, and counted. The quota sums in `maildirsize` are not kept up to date:
-//! servers compute them anew when they find them in doubt.
+//! A message that was moved during the run is left unchanged and counted. The quota sums in `maildirsize` are not updated,
+//! because servers compute them again if they doubt them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};

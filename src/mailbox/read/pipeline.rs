@@ -1,14 +1,16 @@
-//! Many at a time, in order, in bounded memory.
+//! Works on many items at the same time, in order, and in bounded memory.
 //!
-//! Every thread does whatever is next: it hands on the first item if that is finished, works on a part, or reads an item and
-//! finds the parts of it that need work. So one thread reads, searches and hands on an item without such parts, while its
-//! bytes are in that processor's cache; and while there are items enough, a thread works on the parts of the item that it
-//! read, and frees what it allocated. Only one thread reads at a time, and one hands on, in the order of reading. Nobody
-//! reads while the items on their way weigh more than the budget: one slow part does not fill the memory. Before threads wait
-//! for it, finished items behind it are made lighter, for example by letting go of bytes that can be read again: so a part that
-//! waits for a server does not stop the others.
+//! Each thread does the next task: it passes on the first item if that is finished, works on a part, or reads an item and finds
+//! the parts of it that need work. So one thread reads, searches and passes on an item without such parts, while the bytes are
+//! in the cache of its processor. As long as there are enough items, a thread works on the parts of the item that it has read,
+//! and frees the memory that it has allocated. Only one thread reads at a time, and only one passes items on, in the order of
+//! reading.
 //!
-//! The first error ends everything. A panic in a stage is passed on once all threads have ended; none waits for ever.
+//! No thread reads while the unfinished and waiting items weigh more than the budget, so one slow part cannot fill the memory.
+//! Before the threads wait for such a part, finished items after it are made lighter, for example by freeing bytes that can be
+//! read again. So a part that waits for a server does not stop the others.
+//!
+//! The first error ends the whole run. A panic in a stage is passed on after all threads have ended. No thread waits for ever.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -18,7 +20,7 @@ use std::time::Duration;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::Stop;
 
-/// A thread that waits for work looks at the stop flag that often.
+/// Interval at which a thread that waits for work checks the stop flag.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
 type Read<'p, I> = &'p mut (dyn FnMut() -> Result<Option<(I, usize)>, Error> + Send);
@@ -38,27 +40,27 @@ struct Pipeline<'p, I, D> {
 }
 
 struct State<'p, I, D> {
-    /// None while a thread reads, and behind the last item.
+    /// `None` while a thread reads, and after the last item.
     read: Option<Read<'p, I>>,
     is_read: bool,
-    /// None while a thread hands on.
+    /// `None` while a thread passes an item on.
     take: Option<Take<'p, I, D>>,
     slots: VecDeque<Slot<I, D>>,
     first: u64,
     weight: usize,
-    /// Waking nobody is a system call, too.
+    /// Number of waiting threads. If it is 0, the system call that wakes a thread is avoided.
     waiting: usize,
     outcome: Option<Result<(), Error>>,
 }
 
 struct Slot<I, D> {
-    /// None while it is made lighter.
+    /// `None` while the item is made lighter.
     item: Option<Arc<I>>,
     weight: usize,
-    /// Where in the item there is work, and what came of it.
+    /// Position of each part in the item, and its result.
     done: Vec<(usize, Option<D>)>,
     given: usize,
-    /// What is not finished: the search for parts, and the parts.
+    /// Number of unfinished tasks: the search for parts, and each part.
     open: usize,
     /// The item was lightened, or cannot be.
     is_light: bool,
@@ -79,10 +81,10 @@ impl<I, D> State<'_, I, D> {
         &mut self.slots[(number - self.first) as usize]
     }
 
-    /// A finished item behind an unfinished one that was not made lighter yet.
+    /// Returns a finished item after an unfinished one that was not made lighter yet.
     fn heavy(&self) -> Option<u64> {
         let is_heavy = |slot: &Slot<I, D>| slot.open == 0 && !slot.is_light;
-        // Items in front were made lighter before, so the search begins at the end.
+        // Earlier items were made lighter before, so the search begins at the end.
         let place = self.slots.iter().skip(1).rposition(is_heavy)?;
         Some(self.first + 1 + place as u64)
     }
@@ -94,9 +96,10 @@ impl<I, D> State<'_, I, D> {
     }
 }
 
-/// `read` gives an item and its weight until there are none, `parts` finds where in it there is work, `work` does a
-/// part, and `take` gets each item and what was done, in order. Items in between weigh `budget`, or there is one. `lighten`
-/// reduces the memory of a finished item that waits for its turn, and returns its new weight, or `None` if it cannot.
+/// Runs the pipeline. `read` returns an item and its weight, and `None` after the last one. `parts` finds the positions of the
+/// parts in an item, `work` works on a part, and `take` gets each item with its results, in the order of reading. Nothing is read
+/// while the items that were read and not taken yet weigh `budget` or more. `lighten` reduces the memory of a finished item that
+/// waits for its turn, and returns its new weight, or `None` if it cannot.
 pub(crate) fn run<I: Send + Sync, D: Send>(
     (workers, budget): (usize, usize),
     stop: &Stop,
@@ -206,11 +209,11 @@ impl<'p, I, D> Pipeline<'p, I, D> {
         Ok(())
     }
 
-    /// Makes a finished item lighter, without the lock: it may read a large item once.
+    /// Makes a finished item lighter. The lock is not held, because this may read all bytes of a large item.
     fn lighten<'s>(&'s self, mut state: Guard<'s, 'p, I, D>, number: u64) -> Guard<'s, 'p, I, D> {
         let slot = state.slot(number);
         slot.is_light = true;
-        // Until it is back, nobody hands it on.
+        // The item is not passed on until it is back.
         slot.open = 1;
         let (item, done) = (slot.item.take(), std::mem::take(&mut slot.done));
         drop(state);
@@ -224,7 +227,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
             let before = std::mem::replace(&mut slot.weight, weight);
             state.weight = state.weight - before + weight;
         }
-        // Another thread may read, or hand the item on.
+        // Another thread may read, or pass the item on.
         self.wake_one(&state);
         state
     }
@@ -251,7 +254,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
             state.weight -= slot.weight;
         }
         state.take = Some(take);
-        // This thread looks for itself; another one may read, and one may have waited for the end.
+        // This thread continues by itself. Another thread may read, or may have waited for the end.
         self.wake_one(&state);
         Ok(state)
     }

@@ -95,7 +95,7 @@ impl Source {
         })
     }
 
-    /// Fewer octets come at the end only. Damage is no error: it is the end.
+    /// Fills `into`. Returns fewer bytes only at the end of the source. Damage is not an error: the source ends there.
     pub(crate) fn fill(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self {
             Self::File { file, at, end } => {
@@ -107,11 +107,11 @@ impl Source {
         }
     }
 
-    /// Octets that stand `distance` behind the next ones, and stay to be read; fewer at the end only. A stream's error
-    /// is told in full by [`fill`](Self::fill), when it comes to that place.
+    /// Returns the bytes at `distance` from the next one, without consuming them. Returns fewer bytes only at the end of
+    /// the source. [`fill`](Self::fill) returns the error of a stream when it reaches that position.
     pub(crate) fn look(&mut self, distance: u64, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            // An offset may be a stranger's number; the system refuses large ones.
+            // An offset may come from untrusted input, and the system refuses large ones.
             Self::File { file, at, end } => match at.checked_add(distance) {
                 Some(from) if from <= i64::MAX as u64 => read_between(file, from, *end, into),
                 _ => Ok(0),
