@@ -27,16 +27,16 @@ const TRIES: usize = 8;
 /// How a warcinfo of ours names its writer.
 const OURS: &str = "software: embody";
 
-/// What a capture is.
+/// The kind of a capture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum CaptureKind {
-    /// An answer of HTTP.
+    /// An HTTP response.
     Response,
-    /// Content alone.
+    /// Content without a response.
     Resource,
-    /// An answer whose payload is in another record.
+    /// A response whose payload is in another record.
     Revisit,
-    /// It says that there was an answer; it is cut off, or one to another method than GET.
+    /// A capture without usable content: it is truncated, has no valid status, or answers a method other than GET.
     Useless,
 }
 
@@ -52,15 +52,15 @@ pub(crate) struct Capture {
     /// Hash of what the record says of its payload's digest; zero if it says nothing.
     digest: u64,
     pub(super) volume: u32,
-    /// 0 where there is none.
+    /// Status of the response. 0 if there is none.
     pub(crate) status: u16,
     pub(super) kind: CaptureKind,
-    /// Whether we wrote it.
+    /// Whether embody wrote the capture.
     pub(super) is_ours: bool,
 }
 
 impl Capture {
-    /// Whether there may be content, or where it is.
+    /// Whether the capture may have content, or may refer to it.
     pub(crate) fn is_useful(&self) -> bool {
         let is_answer = matches!(self.status, 0 | 200 | 301 | 302 | 303 | 307 | 308);
         let is_unchanged = self.status == 304 && self.kind == CaptureKind::Revisit;

@@ -1,20 +1,20 @@
-//! An answer as its octets come (RFC 9112): where its head and its content end, and whether all of it came.
+//! Finds in the bytes of an HTTP response (RFC 9112) where the head and the content end, and whether all of it has arrived.
 //!
-//! Interim answers (RFC 9110 §15.2) are passed over, and so is what comes behind the end. The head counts as `fetch` reads it: one
-//! `chunked`, or a Content-Length, or content until the connection ends.
+//! Interim responses (RFC 9110 §15.2) and bytes after the end are skipped. The length of the content is determined as `fetch`
+//! does it: by one `chunked`, or by a Content-Length, or by the end of the connection.
 
-/// Octets of a head; a longer one is not understood, and all of it is kept.
+/// Maximum length of the head of a response, in bytes. If a head is longer, it is unknown where its response ends.
 const LONGEST_HEAD: usize = 1 << 20;
 
-/// Octets of a line that gives the size of a chunk, or is a trailer.
+/// Maximum length of a line with the size of a chunk, or of a trailer field, in bytes.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Reads an answer.
+/// Reads a response.
 #[derive(Debug)]
 pub(super) struct Answered {
-    /// The octets of the head with its empty line, as far as they came.
+    /// Bytes of the head with its empty line, as far as they have arrived.
     pub(super) head: Vec<u8>,
-    /// The answer is one to HEAD, which has no content.
+    /// The request was HEAD, so the response has no content.
     is_head: bool,
     stage: Stage,
 }
@@ -22,21 +22,21 @@ pub(super) struct Answered {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
     Head,
-    /// So many octets of the content are to come.
+    /// Number of bytes of the content that have not arrived yet.
     Length(u64),
-    /// The line with the size of a chunk, and what is known of it.
+    /// The line with the size of a chunk, of which a part has arrived.
     Size {
         size: u64,
         line: usize,
         is_ended: bool,
     },
     Chunk(u64),
-    /// The line end behind a chunk.
+    /// The line ending after a chunk.
     ChunkEnd,
-    /// A line of the trailer, so far.
+    /// A line of the trailer. The number is its length so far.
     Trailer(usize),
     UntilClosed,
-    /// Nothing of it can be told.
+    /// The response is malformed, so it is unknown where it ends.
     Unknown,
     Whole,
 }
@@ -91,7 +91,7 @@ impl Answered {
             .next()
     }
 
-    /// Whether its content does not get smaller.
+    /// Whether the content is compressed already, so that compressing it again would not make it smaller.
     pub(super) fn is_packed(&self) -> bool {
         if self.value("content-encoding").is_some() {
             return true;
@@ -113,7 +113,7 @@ impl Answered {
         types.iter().any(|start| named.starts_with(start))
     }
 
-    /// Takes more octets. Gives those of the content among them, framing included.
+    /// Adds the next bytes. Returns the bytes of the content among them, including the framing of chunks.
     pub(super) fn take<'o>(&mut self, octets: &'o [u8]) -> &'o [u8] {
         let mut rest = octets;
         while self.stage == Stage::Head && !rest.is_empty() {
@@ -158,7 +158,7 @@ impl Answered {
         rest.get(..taken).unwrap_or_default()
     }
 
-    /// What comes behind the head.
+    /// Returns the stage after the head.
     fn content(&self, status: Option<u16>) -> Stage {
         if self.is_head || matches!(status, Some(204 | 304)) {
             return Stage::Whole;

@@ -235,10 +235,11 @@ impl Scan<'_> {
     }
 }
 
-/// What comes out of a file of this size, as far as it comes, in a temporary file, its length, and why it goes no further.
+/// Decompresses a file of `size` bytes as far as possible. Returns a temporary file with the content, its length, and the error
+/// that ended the decompression early.
 ///
 /// # Errors
-/// Those of the temporary file.
+/// The temporary file cannot be made.
 pub(super) fn unpacked(source: impl Read, size: u64) -> io::Result<(File, u64, Option<io::Error>)> {
     let most = FLOOR.saturating_add(size.saturating_mul(RATIO));
     let mut file = tempfile::tempfile()?;

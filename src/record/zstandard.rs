@@ -1,5 +1,7 @@
-//! WARC files that are compressed with zstd: a frame a record, and in front of them a dictionary in a skippable frame, itself compressed or
-//! not (the IIPC's "Zstandard Compression for WARC Files" 1.0). They are read from a temporary file.
+//! WARC files that are compressed with zstd (the IIPC's "Zstandard Compression for WARC Files" 1.0).
+//!
+//! Each record is a frame. A skippable frame before the first record can contain a dictionary, which may be compressed itself.
+//! The file is decompressed into a temporary file, from which the records are read.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read as _, Seek as _, SeekFrom};
@@ -12,20 +14,21 @@ use crate::platform::FileExt as _;
 const FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const DICTIONARY: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
-/// Octets of a dictionary; those in use have up to one megabyte.
+/// Maximum length of a dictionary, in bytes. Those in use have up to one megabyte.
 const LONGEST: u64 = 16 << 20;
-/// The largest window that is decoded, as zstd(1) has it: 128 MiB.
+/// Binary logarithm of the largest window that is decoded: 128 MiB, as in zstd(1).
 const WINDOW_LOG: u32 = 27;
 
-/// Whether a file begins so.
+/// Whether a file that begins with `start` is compressed with zstd.
 pub(super) fn is_zstandard(start: &[u8]) -> bool {
     start.starts_with(&FRAME) || start.starts_with(&DICTIONARY)
 }
 
-/// What is in a file of this length, as far as it can be read, its length, and why it goes no further.
+/// Decompresses a file of this length as far as possible. Returns the temporary file, its length, and the error that ended the
+/// decompression early.
 ///
 /// # Errors
-/// A dictionary that cannot be read, and a temporary file that cannot be written.
+/// The dictionary cannot be read, or the temporary file cannot be written.
 pub(super) fn records(file: &File, length: u64) -> io::Result<(File, u64, Option<io::Error>)> {
     let mut source = file.try_clone()?;
     let mut start = [0; 8];
