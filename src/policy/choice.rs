@@ -143,35 +143,36 @@ pub enum OnFailure {
     Defer,
 }
 
-/// How much one message may cost.
+/// Limits on the work for one message.
 #[non_exhaustive]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// `--max-body`: octets of one retrieved body, after decompression.
+    /// `--max-body`: maximum size of one retrieved body after decompression, in bytes.
     pub body: u64,
-    /// `--max-growth`: octets one message may gain.
+    /// `--max-growth`: maximum growth of one message, in bytes.
     pub growth: u64,
-    /// `--max-fetches`: retrievals for one message.
+    /// `--max-fetches`: maximum number of retrievals for one message.
     pub fetches: u32,
-    /// `--max-message`: octets of a message with everything put in; none is no limit.
+    /// `--max-message`: maximum size of a message with all retrieved content, in bytes. `None` is no limit.
     pub message: Option<u64>,
-    /// `--max-redirects`: redirects for one retrieval.
+    /// `--max-redirects`: maximum number of redirects in one retrieval.
     pub redirects: u32,
-    /// `--timeout`: one retrieval.
+    /// `--timeout`: time limit for one retrieval.
     pub timeout: Duration,
-    /// `--deadline`: all retrievals of one message. The work on it may take a quarter longer, and no more than 5 s.
+    /// `--deadline`: time limit for all retrievals of one message. The work on the message may take a quarter longer, but at
+    /// most 5 s.
     pub deadline: Duration,
-    /// `--max-in-flight`: retrievals that run at the same time, over all messages of a run
-    /// ([`in_flight`](crate::fetch::Fetcher::in_flight)); one message asks for no more than that by itself.
+    /// `--max-in-flight`: maximum number of retrievals at the same time, for all messages of a run together
+    /// ([`in_flight`](crate::fetch::Fetcher::in_flight)). One message makes at most as many with any [`Fetch`](crate::fetch::Fetch).
     pub in_flight: usize,
-    /// `--max-depth`: how deep parts may be nested and still be looked at.
+    /// `--max-depth`: maximum depth of nested parts. Deeper parts are left unchanged.
     pub depth: usize,
-    /// `--max-parts`: how many parts of a message are looked at.
+    /// `--max-parts`: maximum number of parts of a message. Further parts are left unchanged.
     pub parts: usize,
-    /// `--max-header`: octets of one header section; data: URLs live in headers.
+    /// `--max-header`: maximum size of one header section, in bytes. Headers can contain data: URLs.
     pub header: usize,
-    /// `--max-work`: how many times the message, and the content obtained for it, may be looked at. What
-    /// it may gain comes on top, once.
+    /// `--max-work`: maximum number of times that the message and its retrieved content are read. The growth that is allowed
+    /// is added once.
     pub work: u64,
 }
 

@@ -155,12 +155,11 @@ impl Policy {
         Ok(target)
     }
 
-    /// Whether a redirect may be followed: only to http or https, never from https to http, else as
-    /// [`Policy::judge_url`].
+    /// Checks whether a redirect may be followed. It must lead to http or https, and not from https to http. The URL must
+    /// also be allowed by [`Policy::judge_url`].
     ///
     /// # Errors
-    /// [`Reason::RedirectRefused`] for the scheme, or when `location` is no URL; else as
-    /// [`Policy::judge_url`].
+    /// [`Reason::RedirectRefused`] for the scheme, or if `location` is not a URL. Otherwise as [`Policy::judge_url`].
     pub fn judge_redirect(&self, from: &Target, location: &str) -> Result<Target, Refusal> {
         let refused = |detail: Detail| Refusal::lasting(Reason::RedirectRefused, detail);
         let next = from
