@@ -11,11 +11,11 @@ use serde::Serialize;
 /// A choice with a row for each variant: its name, its words, and what it means. With a number, `ALL` is an array of so many.
 macro_rules! words {
     (@all $($variant:ident)*) => {
-        /// Every one.
+        /// All values.
         pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
     };
     (@all [$count:literal] $($variant:ident)*) => {
-        /// Every one.
+        /// All values.
         pub const ALL: [Self; $count] = [$(Self::$variant,)*];
     };
     ($(#[$about:meta])* pub enum $name:ident $([$count:literal])? { $($variant:ident $words:literal $meaning:literal;)* }) => {
@@ -28,7 +28,7 @@ macro_rules! words {
         impl $name {
             $crate::detail::words! { @all $([$count])? $($variant)* }
 
-            /// The words that stand for it in reports and in sentences of the library.
+            /// Returns the words for this value in reports and in sentences of the library.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $words,)* }
             }
@@ -38,7 +38,7 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// What a run was told, of which a [`Detail`] speaks: most are values of
+    /// A setting that a [`Detail`] mentions. Most are values of
     /// [`Policy`](crate::Policy) and its [`Limits`](crate::policy::Limits).
     #[non_exhaustive]
     pub enum Setting {

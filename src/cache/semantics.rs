@@ -39,7 +39,8 @@ const PLAIN: [HeaderName; 8] = [
     header::LAST_MODIFIED,
 ];
 
-/// Octets that are not ASCII mean something in these.
+/// Fields whose values can contain characters that are not ASCII: valid UTF-8 is kept. In the fields of [`PLAIN`], such bytes
+/// become `?`.
 const TEXT: [HeaderName; 2] = [header::CONTENT_TYPE, header::LOCATION];
 
 pub(super) fn capture_time(headers: &HeaderMap) -> Option<(String, String)> {

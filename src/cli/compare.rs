@@ -165,7 +165,8 @@ struct Entry {
     key: Digest,
     at: u64,
     is_found: bool,
-    /// Why the last message of NEW with the same key is another one.
+    /// Reason why the last message of NEW with the same key is not a version of this message. `None` if there was no such
+    /// message.
     altered: Option<Altered>,
 }
 

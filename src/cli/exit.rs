@@ -42,7 +42,8 @@ impl Status {
         done.unwrap_or_else(|error| Self::told(&error))
     }
 
-    /// The status of a command that only reports: a reader that has read enough is not told that the pipe is closed.
+    /// Returns the status of a command that only writes a report. A closed pipe gives no error message, because a reader such
+    /// as `head` closes it after it has read enough.
     pub(super) fn of_report(done: Result<Self, Error>) -> Self {
         match done {
             Err(error) if is_reader_gone(&error) => Self::READER_GONE,

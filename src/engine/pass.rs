@@ -60,14 +60,15 @@ impl Place {
 pub(super) struct Pass {
     pub(super) edits: Edits,
     pub(super) report: Report,
-    /// Something is left, or was not even seen, that a change elsewhere may help.
+    /// Whether another pass may help: a change elsewhere may resolve a reference that was left, or reveal one.
     pub(super) waits: bool,
     pub(super) temporary: Option<Detail>,
 }
 
 pub(super) enum Stop {
     Left(Refusal),
-    /// A reference leads back to this URL, and no second run would see it: the one that led into the circle is left.
+    /// A reference leads back to this URL. A second run could not detect this circle, because the changed mail would not
+    /// contain the URL. So the reference that leads into the circle is left unchanged.
     Circle(String),
     /// The round lacks content.
     Needs,

@@ -1,8 +1,8 @@
-//! The loop around the engine: a round says what it needs, the sources give it, and the next round begins anew with all
-//! answers so far.
+//! The loop around the engine: a round lists the content that it needs, the sources return it, and the next round starts
+//! again from the original message with all answers so far.
 //!
-//! The driver has everything that a round must not have: sources, threads, and the clock. It bounds the rounds together as
-//! one round is bounded by itself.
+//! The driver uses everything that a round must not use: sources, threads, and the clock. The engine limits the work of one
+//! round, and the driver limits the work of all rounds together.
 
 use std::time::{Duration, Instant, SystemTime};
 

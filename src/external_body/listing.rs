@@ -18,7 +18,8 @@ const LISTING: &str = "listing";
 
 const LONGEST_NAME: usize = 100;
 
-/// The text of `before` is embody's only if it names what was detached there. A missing text is put in only if `new`.
+/// Returns the edit that corrects the listing, the text that names the detached attachments. The listing of `before` is
+/// changed only if it is exactly the text that embody would write there. A missing listing is added only if `new` is set.
 pub fn relisted(before: &Tree<'_>, after: &Tree<'_>, reading: &Reading, new: bool) -> Option<Edit> {
     let written = written(after, reading);
     let Some(part) = listing(before) else {

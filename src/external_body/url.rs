@@ -48,7 +48,7 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
     })
 }
 
-/// White space, `<` and `URL:` may stand in front.
+/// Whether a URL has the scheme `data`. White space, `<` and `URL:` may precede the scheme.
 fn is_data(value: &[u8]) -> bool {
     let written = value.iter().filter(|byte| !byte.is_ascii_whitespace());
     let start = written.skip_while(|&&byte| byte == b'<').take(16);
@@ -57,12 +57,13 @@ fn is_data(value: &[u8]) -> bool {
     start.starts_with(b"data:")
 }
 
-/// Without `<>` and `URL:` (the draft, appendix E); folds stay.
+/// Removes `<`, `>` and `URL:` around a data: URL (draft-fielding-url-syntax-05, appendix E). Line breaks inside the URL
+/// are kept.
 fn unwrap_data(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     let Some(start) = memchr::memchr2(b'd', b'D', &value) else {
         return value;
     };
-    // A bare URL may end in `>`; one behind `<` has to.
+    // The final `>` is removed only after a `<`, because a bare URL may end with `>`.
     let wrapped = value.iter().take(start).any(|&byte| byte == b'<');
     let end = match value.trim_ascii_end() {
         [inner @ .., b'>'] if wrapped => inner.len(),

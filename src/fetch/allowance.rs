@@ -81,7 +81,8 @@ pub(crate) enum Nobody {
     Port,
 }
 
-/// A connection that a message's own deadline cut short does not say that nobody is there.
+/// Whether a failed connection took long enough to show that the host does not respond. If the deadline of a message ended it
+/// early, it does not show this.
 pub(crate) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
     elapsed >= Duration::from_secs(10).min(timeout / 4 * 3)
 }

@@ -37,15 +37,16 @@ pub(crate) struct EudoraFiles {
 #[derive(Debug)]
 struct Listing {
     folder: Folder,
-    /// It holds parts of a multipart/related, or attachments; none for a folder of an option, which may hold either.
+    /// Whether the directory contains parts of a multipart/related, or attachments. `None` for the directory of an option,
+    /// which may contain both.
     holds_parts: Option<bool>,
-    /// The names in the directory, by the form in which names are compared.
+    /// Names of the files in the directory. The keys are the form in which names are compared ([`key`]).
     names: HashMap<String, Vec<OsString>>,
     /// Lengths in bytes at the start of the run, so that the engine needs no file system. A symbolic link has a refusal.
     lengths: HashMap<OsString, Result<u64, Refusal>>,
 }
 
-/// Names, whether they hold parts of a multipart/related, and whether they are those of the Mac.
+/// Names of directories, whether each contains parts of a multipart/related, and whether Eudora for the Mac uses it.
 const FOLDERS: [(&str, bool, bool); 4] = [
     ("attach", false, false),
     ("embedded", true, false),

@@ -1,9 +1,10 @@
-//! How a body was written, noted in a few words, so that its octets give the same body again.
+//! Records in a few words how a body was encoded, so that its content can be encoded to the same body again.
 //!
-//! RFC 2045 leaves writers many choices: how long a line is, which line ends, what follows the last line. A body is
-//! decoded together with those choices, and only if writing the octets with them gives the same body, octet for octet.
+//! RFC 2045 leaves writers many choices: the length of lines, the line ending, and the end of the last line. A body is decoded
+//! together with these choices, and only if encoding the content with them gives the same body, byte for byte.
 //!
-//! A [`Wording`] may be a stranger's: its lengths are bounded, and what it makes is measured ([`Wording::length`]).
+//! A [`Wording`] may come from untrusted input, so its lengths are limited, and the size of the body that it would give is known
+//! before ([`Wording::length`]).
 
 use memchr::memchr;
 
@@ -16,12 +17,12 @@ pub const LONGEST_TAIL: usize = 1000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
-    /// Lines of so many columns, the last one shorter or equal; 0 is one line of any length.
+    /// Lines of `line` columns, of which the last one may be shorter. 0 is one line of any length.
     Base64 { line: usize },
-    /// Escaped and divided as embody's own writer does it.
+    /// Escapes and lines as embody itself would write them.
     QuotedPrintable,
     Identity {
-        /// Even where those of the mail are others by now.
+        /// Whether the body keeps its line endings even if the mail has other ones later.
         keeps_line_ends: bool,
     },
 }
@@ -29,13 +30,16 @@ pub enum Manner {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wording {
     pub manner: Manner,
-    /// Not the header's where both kinds stand under [`Manner::Identity`].
+    /// Line ending of the body. Under [`Manner::Identity`], it is that of the header if all lines of the body end with it,
+    /// and otherwise the other one.
     pub newline: Newline,
+    /// Number of line endings after the last line.
     pub tail: usize,
 }
 
 impl Wording {
-    /// None: the octets would not give the same body again. `newline` ends the lines of the header.
+    /// Decodes a body, and finds how it was written. Returns `None` if encoding the content again would not give the same
+    /// body. `newline` is the line ending of the header.
     pub fn read(
         body: &[u8],
         encoding: TransferEncoding,
@@ -60,7 +64,8 @@ impl Wording {
         }
     }
 
-    /// `length` counts a line end as one; None: no lines give it. Lines of 76 go first, as most programs write them.
+    /// Finds the lines of a base64 body from its `length`, in which each line ending counts as one byte. Returns `None` if
+    /// no lines give this length. 76 columns are tried first, because most programs write them.
     pub fn of_base64(octets: usize, length: u64, newline: Newline) -> Option<Self> {
         let symbols = octets.div_ceil(3) * 4;
         let ends = usize::try_from(length).ok()?.checked_sub(symbols)?;
@@ -78,19 +83,19 @@ impl Wording {
         })
     }
 
-    /// A Content-Transfer-Encoding field may name `encoding` for such a body.
+    /// Whether `encoding` is a correct Content-Transfer-Encoding for the body.
     pub fn is_of(&self, encoding: TransferEncoding) -> bool {
         match self.manner {
             Manner::Base64 { .. } => encoding == TransferEncoding::Base64,
             Manner::QuotedPrintable => encoding == TransferEncoding::QuotedPrintable,
-            // Text under a word that names no encoding is kept as it is.
+            // A body whose field names an unknown encoding is kept as it is.
             Manner::Identity { .. } => {
                 !encoding.is_encoded() || encoding == TransferEncoding::Unknown
             }
         }
     }
 
-    /// At most; exactly, for base64 and identity.
+    /// Returns the length of the written body, in bytes: exactly for base64 and identity, and otherwise an upper limit.
     pub fn length(&self, octets: &[u8]) -> usize {
         let newline = self.newline.bytes().len();
         let tail = self.tail * newline;

@@ -1,5 +1,5 @@
-//! Header fields as small as can be: of each, where it begins. A mail may be nothing but fields of two octets, `:` and
-//! a line feed: three spans for each were thirty times such a mail.
+//! Header fields in little memory: only the start of each field is stored. A mail can consist of fields of two bytes, `:` and a
+//! line feed. Three spans for each of them would take thirty times the size of the mail.
 
 use memchr::memchr;
 
@@ -7,11 +7,11 @@ use crate::span::{Lines, Span, starts_like};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// Without blanks before the colon; empty for a stray continuation line.
+    /// The name, without blanks before the colon. Empty for a stray continuation line.
     pub name: Span,
-    /// Up to the terminator of the last line, folds included.
+    /// The value up to the terminator of the last line, with its folds.
     pub value: Span,
-    /// With its terminator; fields tile their section.
+    /// The field with its terminator. The next field of the section begins at its end.
     pub whole: Span,
 }
 

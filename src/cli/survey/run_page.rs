@@ -234,14 +234,14 @@ pub struct RunContext<'r> {
     pub verb: &'r str,
     pub sources: &'r [PathBuf],
     pub output: Option<&'r Path>,
-    /// Options of the run, for the same run once more.
+    /// Options of the run, for a command that repeats it.
     pub repeated: Repeated,
     pub start: &'r str,
     pub is_stopped: bool,
 }
 
 impl RunContext<'_> {
-    /// Names of the mail as it is now. `None` if a name cannot be written in a command.
+    /// Returns the names of the mailboxes that the run has written. `None` if a name cannot be part of a command.
     fn results(&self) -> Option<Vec<String>> {
         let paths = match self.output {
             Some(output) => vec![output],
@@ -255,7 +255,7 @@ impl RunContext<'_> {
         names.collect()
     }
 
-    /// The same run over its own result.
+    /// Returns the command that repeats the run on its own result.
     fn again(&self) -> Option<String> {
         let results = self.results()?;
         let names: Vec<String> = results.iter().map(|name| quoted(name)).collect();

@@ -43,8 +43,8 @@ fn decode_lines<'a>(
             };
             // The limit keeps one endless line from being searched again for each stage.
             let ahead = rest.get(..reach).unwrap_or(rest);
-            // Folding makes words of one length: look for the blank behind the next one there first. Should another
-            // stand before it, the decoder will refuse it.
+            // Folded words usually have the same length, so the next blank is expected at the same distance as the last
+            // one. If there is another blank before it, the decoder refuses the word, and `decode_pieces` decodes the rest.
             if !ahead.get(word).is_some_and(|byte| is_folding(*byte)) {
                 let line = memchr(b'\n', ahead).and_then(|end| ahead.get(..end));
                 let mut octets = line.unwrap_or(ahead).iter();
@@ -52,7 +52,7 @@ fn decode_lines<'a>(
                 word = last.map_or(0, |last| last + 1);
             }
             if stage.length == 0 && word > STAGE {
-                // All but the last symbols, which may be padding.
+                // The last symbols are left out, because they may be padding.
                 let symbols = rest.get(..(word - 1) / 4 * 4).unwrap_or_default();
                 decode_whole(symbols, content).ok_or(undecoded)?;
                 rest = rest.get(symbols.len()..).unwrap_or_default();

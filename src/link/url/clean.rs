@@ -7,7 +7,7 @@ use std::ops::Range;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode_byte};
 
 /// *All* white space (SPACE, TAB, CR, LF, VT and FF) is removed (RFC 2017 §3.1: a URL is folded into words of at most
-/// 40 characters), and the wrappers of [`unwrapped`] are taken off. Percent-escapes stay as they are.
+/// 40 characters), and the wrappers of [`unwrapped`] are removed. Percent-escapes are kept.
 pub fn from_parameter(value: &str) -> Cow<'_, str> {
     if !value.contains(is_blank) {
         return Cow::Borrowed(unwrapped(value));
@@ -19,8 +19,8 @@ pub fn from_parameter(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// Without `<>` and a leading `URL:` (case-blind), in either order: `<URL:x>`, `URL:<x>` (the draft, appendix E). Each
-/// is removed once; a bracket without the other one stays.
+/// Removes `<>` and a leading `URL:` (in any case), in either order: `<URL:x>`, `URL:<x>` (the draft, appendix E). Each is
+/// removed at most once. A bracket without its counterpart is kept.
 pub fn unwrapped(url: &str) -> &str {
     let outside = without_brackets(url);
     match outside.split_at_checked(4) {
@@ -51,7 +51,7 @@ pub(crate) const fn all_but(kept: &[u8]) -> AsciiSet {
     set
 }
 
-/// As browsers ask for it. Blanks in a host are not escaped.
+/// Escapes blanks and control characters, as browsers do in requests.
 pub(crate) fn with_blanks_escaped(url: &str) -> Cow<'_, str> {
     let is_escaped = |symbol: char| symbol <= ' ' || symbol == '\x7f';
     if !url.contains(is_escaped) {

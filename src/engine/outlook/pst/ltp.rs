@@ -238,15 +238,16 @@ impl<'f> PropertyList<'f> {
     }
 }
 
-/// A table: the ids of its rows, and where each row is.
+/// A table, with the ids and the positions of its rows.
 pub struct Table<'f> {
     heap: Heap<'f>,
     columns: Vec<Column>,
-    /// Id of each row, and its place.
+    /// Id and position of each row.
     pub rows: Vec<(u32, usize)>,
     cells: u32,
-    /// Bytes of a row, and of it before the bits that say which cells there are.
+    /// Length of a row, in bytes.
     step: usize,
+    /// Position in a row of the bits that show which cells exist, in bytes.
     bits: usize,
 }
 
@@ -331,7 +332,7 @@ impl<'f> Table<'f> {
         if self.step == 0 {
             return Err("has damaged columns".to_owned());
         }
-        // No row is in two blocks.
+        // A row is never divided between two blocks.
         let in_block = (file.start.width.of_block() / self.step).max(1);
         let mut all = Vec::new();
         let mut values = 0;
