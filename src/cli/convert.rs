@@ -170,7 +170,7 @@ impl Walk<'_> {
             match self.convert_source(source, target, transform, &reporter) {
                 Ok(summary) => {
                     has_done_some = true;
-                    if summary.damaged > 0 {
+                    if summary.damaged + summary.moved > 0 {
                         status = Status::Trouble;
                     }
                 }

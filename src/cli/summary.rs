@@ -98,8 +98,8 @@ impl Ending<'_> {
             ),
             (
                 summary.moved,
-                "message was moved by another program during the run, and stays unchanged",
-                "messages were moved by another program during the run, and stay unchanged",
+                "message was moved or replaced by another program during the run, and stays unchanged; run the same command again",
+                "messages were moved or replaced by another program during the run, and stay unchanged; run the same command again",
             ),
         ] {
             if count > 0 {

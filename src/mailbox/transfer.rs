@@ -22,14 +22,14 @@ use crate::detail::Detail;
 use crate::error::Error;
 use crate::mailbox::begin::{Job, begun, sweep};
 use crate::mailbox::compressed::{Content, content_of, method_of};
-use crate::mailbox::failure::{cannot_write, unread, unreadable};
+use crate::mailbox::failure::{cannot_read, cannot_write, unread, unreadable};
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::separator::{self, own_separator};
 use crate::mailbox::forms::{mmdf, rewrite};
 use crate::mailbox::place::delivery::{Delivery, Letter};
 use crate::mailbox::place::folder::{MessageFolder, noted_in_name};
-use crate::mailbox::place::temporary;
+use crate::mailbox::place::{listing, temporary};
 use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::Chunk;
@@ -231,11 +231,11 @@ impl<S: Send> Job<'_, S> {
     /// Does not read the Maildirs within a Maildir. The messages of a Maildir come in the order of the times in their names.
     pub(crate) fn folder_to(&self, kind: Kind, delivery: &mut Delivery) -> Result<Summary, Error> {
         let place = MessageFolder::of(self.path, kind, self.options.format);
-        let (names, others) = place.messages();
+        let (messages, others) = place.messages();
         for (path, why) in &others {
             self.observer.damaged(path, why);
         }
-        let mut numbered: Vec<(u64, PathBuf)> = (1..).zip(names).collect();
+        let mut numbered: Vec<(u64, &PathBuf)> = (1..).zip(messages.names()).collect();
         if !place.is_mh {
             numbered.sort_by_cached_key(|(_, name)| arrival(name));
         }
@@ -243,7 +243,7 @@ impl<S: Send> Job<'_, S> {
         let summary = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
         let next = || {
             let next = numbered.next();
-            Ok(next.map(|(number, name)| self.read_file(number, &name, &place)))
+            Ok(next.map(|(number, name)| self.read_file(number, name, (&place, &messages))))
         };
         let done = self.handed(summary, next, Result::is_ok, |letter, new, summary| {
             match &letter.about {
@@ -258,36 +258,57 @@ impl<S: Send> Job<'_, S> {
             }
             Ok(())
         });
-        let summary = done?;
+        let mut summary = done?;
+        summary.damaged += self.name_missed(&messages)?;
         self.observer.done(&summary);
         Ok(summary)
     }
 
+    /// Names the messages of an MH folder that may not have been read, and returns their count.
+    pub(crate) fn name_missed(&self, messages: &listing::Messages<'_>) -> Result<u64, Error> {
+        let missed = messages.missed().map_err(cannot_read(self.path))?;
+        for name in &missed {
+            let why = listing::MISSED.into();
+            self.observer.damaged(&self.path.join(name), &why);
+        }
+        Ok(missed.len() as u64)
+    }
+
     /// Of what is left out it says why.
-    fn read_file(&self, number: u64, name: &Path, place: &MessageFolder) -> Handed<Read> {
-        let path = place.folder.join(name);
-        let read = || -> std::io::Result<_> {
-            let file = Arc::new(File::open(&path)?);
+    fn read_file(
+        &self,
+        number: u64,
+        listed: &Path,
+        (place, messages): (&MessageFolder, &listing::Messages<'_>),
+    ) -> Handed<Read> {
+        let left_out = |why: Detail| (Err(why.then(LEFT_OUT)), Vec::new());
+        let (name, file) = match messages.open(listed) {
+            Ok(Some((name, file))) => (name, Ok(file)),
+            Ok(None) => (listed.to_owned(), Err(listing::GONE.into())),
+            Err(error) => (listed.to_owned(), Err(unread(&error).into())),
+        };
+        let read = |file: File| -> std::io::Result<_> {
+            let file = Arc::new(file);
             let metadata = file.metadata()?;
             let method = method_of(&file)?;
             let most = self.options.max_message;
             let content = content_of(&file, metadata.len(), method, self.options, most)?;
             Ok((metadata.modified().ok(), content))
         };
-        let left_out = |why: Detail| (Err(why.then(LEFT_OUT)), Vec::new());
-        let (about, content) = match read() {
-            Ok((modified, Content::Whole(content))) => {
-                let flags = (!place.is_mh).then(|| noted_in_name(name)).flatten();
+        let (about, content) = match file.map(read) {
+            Ok(Ok((modified, Content::Whole(content)))) => {
+                let flags = (!place.is_mh).then(|| noted_in_name(&name)).flatten();
                 (Ok((flags, modified)), content)
             }
-            Ok((_, Content::TooLarge)) => (Err(too_large(None, self.options)), Vec::new()),
-            Ok((_, Content::Damaged(damage))) => left_out(damage.detail()),
-            Err(error) => left_out(unread(&error).into()),
+            Ok(Ok((_, Content::TooLarge))) => (Err(too_large(None, self.options)), Vec::new()),
+            Ok(Ok((_, Content::Damaged(damage)))) => left_out(damage.detail()),
+            Ok(Err(error)) => left_out(unread(&error).into()),
+            Err(why) => left_out(why),
         };
         Handed {
             about,
             number,
-            source: path,
+            source: place.folder.join(name),
             content,
         }
     }

@@ -2,23 +2,18 @@
 //! and what the names of a Maildir's messages say: flags, and sizes (`,S=` the octets, `,W=` with CRLF line ends).
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::detail::Detail;
-use crate::mailbox::failure::unread;
 use crate::mailbox::find::{self, Kind};
+use crate::mailbox::forms::Format;
 use crate::mailbox::forms::flags::Flags;
-use crate::mailbox::forms::{Format, mh};
-use crate::mailbox::place::partial::is_litter;
-use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _, absent};
+use crate::platform::{BEFORE_FLAGS, OsStrExt as _, OsStringExt as _};
 
 pub(crate) struct MessageFolder {
     pub(crate) folder: PathBuf,
     pub(crate) is_mh: bool,
     pub(crate) part: Option<OsString>,
-    name: Option<OsString>,
+    pub(super) name: Option<OsString>,
 }
 
 impl MessageFolder {
@@ -76,60 +71,6 @@ impl MessageFolder {
             true => vec![folder.to_owned()],
             false => ["cur", "new"].map(|part| folder.join(part)).into(),
         }
-    }
-
-    /// Also gives paths with such a name that are no files or cannot be read. The names are the one thing here that
-    /// grows with the mailbox: some hundred bytes a message.
-    pub(crate) fn messages(&self) -> (Vec<PathBuf>, Vec<(PathBuf, Detail)>) {
-        let (mut names, mut others) = (Vec::new(), Vec::new());
-        let parts: &[&str] = match self.is_mh {
-            true => &[""],
-            false => &["cur", "new"],
-        };
-        for part in parts.iter().map(Path::new) {
-            if self.part.as_ref().is_some_and(|only| only != part) {
-                continue;
-            }
-            if let Some(name) = &self.name {
-                names.push(part.join(name));
-            } else if let Err(error) = absent(self.list(part, &mut names, &mut others)) {
-                // Nobody knows what else is in the folder.
-                others.push((self.folder.join(part), unread(&error).into()));
-            }
-        }
-        match self.is_mh {
-            true => mh::sort(&mut names),
-            false => names.sort(),
-        }
-        others.sort_by(|(one, _), (other, _)| one.cmp(other));
-        (names, others)
-    }
-
-    fn list(
-        &self,
-        part: &Path,
-        names: &mut Vec<PathBuf>,
-        others: &mut Vec<(PathBuf, Detail)>,
-    ) -> io::Result<()> {
-        const OTHER: &str = "not read, because it is a link or not a regular file; if it is a link, name the file to which it leads";
-        for entry in fs::read_dir(self.folder.join(part))? {
-            let entry = entry?;
-            let name = entry.file_name();
-            let is_message = match self.is_mh {
-                true => mh::number(&name).is_some(),
-                false => !name.as_bytes().starts_with(b".") && !is_litter(&name),
-            };
-            if !is_message {
-                continue;
-            }
-            match entry.file_type() {
-                Ok(kind) if kind.is_file() => names.push(part.join(name)),
-                Ok(kind) if kind.is_dir() => {}
-                Ok(_) => others.push((entry.path(), OTHER.into())),
-                Err(error) => others.push((entry.path(), unread(&error).into())),
-            }
-        }
-        Ok(())
     }
 }
 

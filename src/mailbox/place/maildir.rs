@@ -20,8 +20,9 @@
 //!
 //! If the source is `cur`, `new` or one message in them, the same rules apply to this part.
 //!
-//! A message that was moved during the run is left unchanged and counted. The quota sums in `maildirsize` are not updated,
-//! because servers compute them again if they doubt them.
+//! A message that was renamed during the run is found under its new name (`listing`) and replaced there. A message that is
+//! not found is reported. A message that is moved before each attempt to replace it is left unchanged and counted. The quota
+//! sums in `maildirsize` are not updated, because servers compute them again if they doubt them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -38,6 +39,7 @@ use crate::mailbox::failure::{cannot_read, cannot_write, unread};
 use crate::mailbox::find::Kind;
 use crate::mailbox::forms::{mh, rewrite};
 use crate::mailbox::place::folder::{MessageFolder, base_of, resized, with_separator};
+use crate::mailbox::place::listing::{GONE, Messages};
 use crate::mailbox::place::lock::Dotlock;
 use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
 use crate::mailbox::place::supersede::Old;
@@ -48,6 +50,9 @@ use crate::platform::{self, OsStrExt as _, absent};
 
 /// Weight of a message that is not written yet, in bytes. Of a written one, only the report weighs.
 const UNDER_WAY: usize = 256 << 10;
+
+/// A mail client may rename a message each time it is to be replaced.
+const ATTEMPTS: usize = 4;
 
 /// Compressed messages up to so many octets expand side by side.
 const SMALL: usize = 64 << 20;
@@ -93,14 +98,15 @@ impl<S: Send> Job<'_, S> {
                 }
             }
         }
-        let (names, others) = place.messages();
+        let (messages, others) = place.messages();
         for (path, why) in &others {
             observer.damaged(path, why);
         }
         let files = Files {
             job: self,
             place: &place,
-            twins: twins(&names),
+            twins: twins(messages.names()),
+            messages: &messages,
             destination,
             before_flags,
             large: Mutex::new(()),
@@ -108,7 +114,7 @@ impl<S: Send> Job<'_, S> {
         let before = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
         // What stands on the disk, and what is not told yet of messages by their number.
         let done = Mutex::new((before, BTreeMap::new()));
-        let mut numbered = (1..).zip(names);
+        let mut numbered = (1..).zip(messages.names());
         let (workers, _) = options.threads();
         let outcome = pipeline::run(
             (workers, workers * 4 * UNDER_WAY),
@@ -138,15 +144,19 @@ impl<S: Send> Job<'_, S> {
                 for (_, (summary, damage)) in converted {
                     observer.advance(summary.bytes_in, summary.messages);
                     if let Some(why) = damage {
-                        observer.damaged(&folder.join(&name), &why);
+                        observer.damaged(&folder.join(name), &why);
                     }
                 }
                 Ok(())
             },
         );
         // Also of messages that were done when an error or a stop came.
-        let (summary, said) = unpoisoned(done.into_inner());
+        let (mut summary, said) = unpoisoned(done.into_inner());
         said.into_values().for_each(|done| done.tell(observer));
+        // Changed in place, the messages of the folder are other files than those that were read.
+        if outcome.is_ok() && (destination.is_some() || !writes) {
+            summary.damaged += self.name_missed(&messages)?;
+        }
         observer.done(&summary);
         if writes && summary.changed > 0 {
             for part in place.synced_in(destination.unwrap_or(folder)) {
@@ -209,6 +219,7 @@ type Converted<S> = (Summary, Option<Detail>, Option<Transformed<S>>);
 struct Files<'a, S> {
     job: &'a Job<'a, S>,
     place: &'a MessageFolder,
+    messages: &'a Messages<'a>,
     twins: HashMap<PathBuf, PathBuf>,
     destination: Option<&'a Path>,
     before_flags: char,
@@ -217,19 +228,30 @@ struct Files<'a, S> {
 }
 
 impl<S> Files<'_, S> {
-    fn convert(&self, number: u64, name: &Path) -> Result<Converted<S>, Error> {
+    fn convert(&self, number: u64, listed: &Path) -> Result<Converted<S>, Error> {
         let writes = self.job.options.mode.writes();
-        let path = self.place.folder.join(name);
-        let target = self.destination.map(|to| {
+        let target = |name: &Path| {
             let name = with_separator(name, self.before_flags);
-            self.place.target(to, &name)
-        });
-        if target.is_some() && self.job.observer.is_made(&path) {
-            return Ok((Summary::of(|sum| sum.made = 1), None, None));
+            self.destination.map(|to| self.place.target(to, &name))
+        };
+        let is_made = |name: &Path| {
+            let path = self.place.folder.join(name);
+            self.destination.is_some() && self.job.observer.is_made(&path)
+        };
+        let made = || Ok((Summary::of(|sum| sum.made = 1), None, None));
+        let damaged = |why: Detail| Ok((Summary::of(|sum| sum.damaged = 1), Some(why), None));
+        if is_made(listed) {
+            return made();
         }
+        let (name, file) = match self.messages.open(listed) {
+            Ok(Some((name, _))) if name != listed && is_made(&name) => return made(),
+            Ok(Some((name, file))) => (name, Arc::new(file)),
+            Ok(None) => return damaged(GONE.into()),
+            Err(error) => return damaged(unread(&error).into()),
+        };
+        let (target, path) = (target(&name), self.place.folder.join(&name));
         let mut _alone = None;
         let mut read = || -> io::Result<_> {
-            let file = Arc::new(File::open(&path)?);
             let before = Identity::of(&file.metadata()?);
             let method = method_of(&file)?;
             let most = self.job.options.max_message;
@@ -242,15 +264,11 @@ impl<S> Files<'_, S> {
                 }
                 content => content,
             };
-            Ok((file, before, method, content))
+            Ok((before, method, content))
         };
-        let (file, before, method, content) = match absent(read()) {
-            Ok(Some(read)) => read,
-            Ok(None) => return Ok((Summary::of(|sum| sum.moved = 1), None, None)),
-            Err(error) => {
-                let damaged = Summary::of(|sum| sum.damaged = 1);
-                return Ok((damaged, Some(unread(&error).into()), None));
-            }
+        let (before, method, content) = match read() {
+            Ok(read) => read,
+            Err(error) => return damaged(unread(&error).into()),
         };
         let mut summary = Summary {
             messages: 1,
@@ -289,17 +307,32 @@ impl<S> Files<'_, S> {
                 let writing_in = self.place.writing_in(&self.place.folder);
                 // A Maildir may have lost it.
                 make_folder(&writing_in)?;
-                let finished = Beside::of(&new, &writing_in, &path, method)?.finished(&file)?;
-                let twin = self.twins.get(name);
+                let twin = self.twins.get(listed);
                 let twin = twin.map(|twin| self.place.folder.join(twin));
-                let old = Old {
-                    path: &path,
-                    file: &file,
-                    before: &before,
-                    twin: twin.as_deref(),
-                    folders: &self.place.synced_in(&self.place.folder),
-                };
-                if !old.give_way(finished, &new)? {
+                let mut path = path;
+                let mut is_done = false;
+                for _ in 0..ATTEMPTS {
+                    let beside = Beside::of(&new, &writing_in, &path, method)?;
+                    let old = Old {
+                        path: &path,
+                        file: &file,
+                        before: &before,
+                        twin: twin.as_deref(),
+                        folders: &self.place.synced_in(&self.place.folder),
+                    };
+                    is_done = old.give_way(beside.finished(&file)?, &new)?;
+                    if is_done {
+                        break;
+                    }
+                    // The same file under another name can be replaced there.
+                    let found = self.messages.find(listed, true);
+                    let found = found.map_err(cannot_read(&self.place.folder))?;
+                    match found.map(|name| self.place.folder.join(name)) {
+                        Some(found) if before.check(&found).is_ok() => path = found,
+                        _ => break,
+                    }
+                }
+                if !is_done {
                     summary.changed = 0;
                     summary.bytes_out = summary.bytes_in;
                     summary.moved = 1;

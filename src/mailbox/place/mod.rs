@@ -2,12 +2,14 @@
 //!
 //! `in_place` is for an mbox, `maildir` for folders with a message a file, `delivery` for new mailboxes of another form,
 //! and `tree` for the folders that Thunderbird keeps.
+//! `listing` lists and opens the messages of such folders while other programs rename them.
 //! `partial` says what a Maildir is, also one that lost some of its folders.
 
 pub(super) mod delivery;
 pub(super) mod folder;
 mod in_place;
 mod latecomers;
+pub(super) mod listing;
 mod lock;
 mod maildir;
 pub(super) mod partial;

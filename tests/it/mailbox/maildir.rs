@@ -123,39 +123,158 @@ fn changed_messages_keep_flags_mode_and_time_and_their_sizes_are_corrected() {
     assert_eq!(messages(folder.path()), expected(&old));
 }
 
-#[test]
-fn a_message_that_moves_meanwhile_is_neither_lost_nor_doubled() {
-    struct Move<'a>(&'a Path);
-    impl Transform for Move<'_> {
-        fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
-            NEW.next_touch(bytes)
-        }
-        fn transform(&self, message: &Message<'_>) -> Result<(Edits, ()), Error> {
-            let name = message.source.file_name().unwrap().to_str().unwrap();
-            let base = name.split(':').next().unwrap();
-            fs::rename(
-                message.source,
-                self.0.join("cur").join(format!("{base}:2,R")),
-            )
-            .unwrap();
-            NEW.transform(message)
-        }
+/// Does something to each message while it is transformed.
+struct Meanwhile<F>(F);
+
+impl<F: Fn(&Path) + Sync> Transform for Meanwhile<F> {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        NEW.next_touch(bytes)
     }
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, ()), Error> {
+        (self.0)(message.source);
+        NEW.transform(message)
+    }
+}
+
+#[test]
+fn message_that_another_program_renames_before_it_is_replaced_is_replaced_under_its_new_name() {
     let folder = tempfile::tempdir().unwrap();
     make(folder.path(), 7);
-    let summary = in_place(folder.path(), &Move(folder.path())).unwrap();
-    assert_eq!((summary.changed, summary.moved), (0, 3));
-    let left = messages(folder.path());
-    assert_eq!(left.len(), 7);
-    assert!(left.values().all(|files| files.len() == 1));
-    in_place(folder.path(), &NEW).unwrap();
+    let before = messages(folder.path());
+    let rename = Meanwhile(|source: &Path| {
+        let cur = source.parent().unwrap().with_file_name("cur");
+        let name = source.file_name().unwrap().to_str().unwrap();
+        let base = name.split(':').next().unwrap();
+        fs::rename(source, cur.join(format!("{base}:2,R"))).unwrap();
+    });
+    let summary = in_place(folder.path(), &rename).unwrap();
+    assert_eq!((summary.changed, summary.moved), (3, 0));
     let done = messages(folder.path());
     assert_eq!(done.len(), 7);
-    assert!(
-        done.values()
-            .flatten()
-            .all(|file| !file.1.contains("EXPAND-ME"))
-    );
+    for (key, files) in done {
+        let [(name, text)] = files.as_slice() else {
+            panic!("{key}: {files:?}");
+        };
+        assert!(!text.contains("EXPAND-ME"), "{name}");
+        let is_changed = text.contains(NEW.0);
+        assert_eq!(name.ends_with(":2,R"), is_changed, "{name}");
+        let stays = before.get(&key).is_some_and(|files| files[0].1 == *text);
+        assert!(stays || is_changed, "{name}");
+        if is_changed && name.contains(",S=") {
+            assert!(name.contains(&format!(",S={},", text.len())), "{name}");
+        }
+    }
+}
+
+#[test]
+fn message_that_another_program_moves_to_another_folder_is_left_there_and_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    make(folder.path(), 3);
+    let other = folder.path().join("elsewhere");
+    fs::create_dir(&other).unwrap();
+    let refile = Meanwhile(|source: &Path| {
+        fs::rename(source, other.join(source.file_name().unwrap())).unwrap();
+    });
+    let summary = in_place(folder.path(), &refile).unwrap();
+    assert_eq!((summary.changed, summary.moved), (0, 1));
+    assert_eq!(fs::read_dir(&other).unwrap().count(), 1);
+    let left = messages(folder.path());
+    assert_eq!(left.len(), 2);
+}
+
+/// A client that opens a mailbox renames its messages from `new` to `cur`.
+#[test]
+fn messages_that_are_renamed_while_a_maildir_is_converted_are_all_in_the_result() {
+    const COUNT: usize = 300;
+    let work = tempfile::tempdir().unwrap();
+    let root = work.path().join("box");
+    for part in ["cur", "new", "tmp"] {
+        fs::create_dir_all(root.join(part)).unwrap();
+    }
+    let name = |number: usize| format!("10000{number:05}.M1P2.host");
+    for number in 0..COUNT {
+        fs::write(root.join("new").join(name(number)), message(number)).unwrap();
+    }
+    for (round, format) in ["maildir", "mbox", "thunderbird"].into_iter().enumerate() {
+        let output = work.path().join(format!("out{round}"));
+        let options = Options {
+            output_format: match format {
+                "maildir" => embody::mailbox::Format::Maildir,
+                "mbox" => embody::mailbox::Format::Mbox,
+                _ => embody::mailbox::Format::Thunderbird,
+            },
+            jobs: 1,
+            ..Options::default()
+        };
+        // The first message that is converted finds all others renamed.
+        let once = std::sync::Once::new();
+        let open_mailbox = Meanwhile(|_: &Path| {
+            once.call_once(|| {
+                for part in ["new", "cur"] {
+                    for entry in fs::read_dir(root.join(part)).unwrap() {
+                        let entry = entry.unwrap();
+                        let name = entry.file_name().into_string().unwrap();
+                        let base = name.split(':').next().unwrap();
+                        let flags = ["", "R", "RS"][round];
+                        let to = format!("{base}:2,{flags}");
+                        fs::rename(entry.path(), root.join("cur").join(to)).unwrap();
+                    }
+                }
+            });
+        });
+        let stop = Stop::default();
+        let summary =
+            embody::mailbox::convert_to(&root, &output, &options, &open_mailbox, &(), &stop)
+                .unwrap();
+        assert_eq!((summary.messages, summary.damaged), (COUNT as u64, 0));
+        let read = embody::mailbox::Messages::new(&output, Options::default());
+        let read: Vec<String> = read
+            .map(|message| String::from_utf8(message.unwrap().content).unwrap())
+            .collect();
+        for number in 0..COUNT {
+            let id = format!("Message-ID: <{number}@example.org>\n");
+            let copies = read.iter().filter(|text| text.contains(&id)).count();
+            assert_eq!(copies, 1, "{format}: message {number}");
+        }
+    }
+}
+
+#[test]
+fn message_that_is_deleted_during_the_run_is_named_by_every_reader() {
+    let folder = tempfile::tempdir().unwrap();
+    for part in ["cur", "new", "tmp"] {
+        fs::create_dir_all(folder.path().join("box").join(part)).unwrap();
+    }
+    let root = folder.path().join("box");
+    let last = root.join("cur/2.host:2,");
+    for output in [None, Some("maildir"), Some("mbox")] {
+        fs::write(root.join("cur/1.host:2,"), message(3)).unwrap();
+        fs::write(&last, message(4)).unwrap();
+        let delete = Meanwhile(|source: &Path| {
+            if source.ends_with("1.host:2,") {
+                fs::remove_file(&last).unwrap();
+            }
+        });
+        let options = Options {
+            output_format: match output {
+                Some("mbox") => embody::mailbox::Format::Mbox,
+                _ => embody::mailbox::Format::Auto,
+            },
+            jobs: 1,
+            window: 1,
+            ..Options::default()
+        };
+        let stop = Stop::default();
+        let summary = match output {
+            None => convert_in_place(&root, &options, &delete, &(), &stop),
+            Some(name) => {
+                let output = folder.path().join(name);
+                embody::mailbox::convert_to(&root, &output, &options, &delete, &(), &stop)
+            }
+        };
+        let summary = summary.unwrap();
+        assert_eq!((summary.messages, summary.damaged), (1, 1), "{output:?}");
+    }
 }
 
 #[test]

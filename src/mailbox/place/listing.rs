@@ -1,0 +1,612 @@
+//! The messages of a Maildir or an MH folder, listed and opened while other programs rename them.
+//!
+//! A mail client renames a message from `new` to `cur` when it shows the message for the first time, and again for each
+//! change of its flags. No system call lists two directories at one moment, and a directory that changes while it is
+//! listed may show a renamed file under both names or under neither. A message must not be missed for that, so
+//! * `new` is listed before `cur`: a message on its way from one to the other is in at least one list;
+//! * if a directory changed during the listing or just before it, both are listed again, until no list contains a
+//!   message that was missing before;
+//! * if a message was listed under several names, only the names that still exist count. A copy that a killed run left
+//!   has its own name, and is kept;
+//! * if the name of a message is gone when the message is opened, [`Messages`] searches for the unique part of the name.
+//!   A message that is not found is reported.
+//!
+//! Messages of MH folders have no unique names. A message whose number is gone is reported, and if the folder changed
+//! during the run, so is every file that was not read under any number ([`Messages::missed`]).
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use crate::detail::Detail;
+use crate::error::unpoisoned;
+use crate::mailbox::failure::unread;
+use crate::mailbox::forms::mh;
+use crate::mailbox::place::folder::{MessageFolder, base_of, flags_of};
+use crate::mailbox::place::partial::is_litter;
+use crate::platform::{MetadataExt as _, OsStrExt as _, absent};
+
+/// A directory whose last change is older did not change again with the same time: old file systems count in seconds.
+const SETTLED: Duration = Duration::from_secs(3);
+/// Listings in a row that must contain no new message if the directories changed just before the listings.
+const QUIET: usize = 2;
+/// The same if the directories change during the listings: each of them may miss a message.
+const BUSY: usize = 8;
+const MOST_LISTINGS: usize = 32;
+/// Names of one message that are tried before the message counts as gone.
+const SEARCHES: usize = 16;
+/// Searches may list so many times the entries of the folder, so that a run over a folder of which another program
+/// deletes every message takes linear time.
+const MOST_SEARCHED: u64 = 256;
+/// Listings of one search. A message that is renamed during a listing may be missing in it.
+const LISTINGS: usize = 3;
+
+/// In the order in which messages pass through them.
+const PARTS: [&str; 2] = ["new", "cur"];
+
+const RESTLESS: &str = "other programs renamed messages each time the directory was listed, so messages may be missing; run the same command again when these programs have finished";
+pub(crate) const MISSED: &str = "another program renumbered or replaced messages of the folder during the run, so this message may not have been read; run the same command again";
+pub(crate) const GONE: &str =
+    "another program moved or deleted the message during the run; run the same command again";
+
+type Others = Vec<(PathBuf, Detail)>;
+
+/// The messages of a folder, each found also under a new name.
+pub(crate) struct Messages<'f> {
+    place: &'f MessageFolder,
+    /// Relative to the folder; the names of a Maildir are sorted.
+    names: Vec<PathBuf>,
+    searches: Mutex<Searches>,
+    /// When the parts had changed last before the listing.
+    state: Vec<Option<SystemTime>>,
+    /// Device and number of each file of an MH folder that was opened.
+    opened: Mutex<HashSet<(u64, u64)>>,
+}
+
+#[derive(Default)]
+struct Searches {
+    /// Names by their unique part, as the last search listed them.
+    listed: HashMap<Vec<u8>, Vec<PathBuf>>,
+    /// New names, with the names under which their messages were listed.
+    taken: HashMap<PathBuf, PathBuf>,
+    /// When the parts had changed last before that search.
+    state: Vec<Option<SystemTime>>,
+    cost: u64,
+}
+
+impl MessageFolder {
+    /// Also gives paths with the name of a message that are no files or cannot be read. The names are the one thing here
+    /// that grows with the mailbox: some hundred bytes a message.
+    pub(crate) fn messages(&self) -> (Messages<'_>, Others) {
+        self.messages_watched(&mut |_| {})
+    }
+
+    /// Calls `before` with the name of a part before the part is listed.
+    fn messages_watched(&self, before: &mut dyn FnMut(&str)) -> (Messages<'_>, Others) {
+        let mut others = Others::new();
+        let state = self.state(self.parts());
+        let names = match (&self.part, &self.name) {
+            (part, Some(name)) => {
+                let part = part.as_deref().unwrap_or_default();
+                vec![Path::new(part).join(name)]
+            }
+            _ => self.names(&mut others, before),
+        };
+        others.sort_by(|(one, _), (other, _)| one.cmp(other));
+        others.dedup_by(|(one, _), (other, _)| one == other);
+        let messages = Messages {
+            place: self,
+            names,
+            searches: Mutex::default(),
+            state,
+            opened: Mutex::default(),
+        };
+        (messages, others)
+    }
+
+    fn names(&self, others: &mut Others, before: &mut dyn FnMut(&str)) -> Vec<PathBuf> {
+        let is_wanted = |part: &&str| self.part.as_ref().is_none_or(|only| only == part);
+        let parts: Vec<&str> = self.parts().iter().copied().filter(is_wanted).collect();
+        let mut listing = Listing::default();
+        let (mut quiet, mut has_many) = (0, false);
+        for round in 0.. {
+            let (state, now) = (self.state(&parts), SystemTime::now());
+            let mut has_news = false;
+            for part in &parts {
+                before(part);
+                let mut list = Vec::new();
+                if let Err(error) = absent(self.list(Path::new(part), &mut list, others)) {
+                    // What else is in the directory is not known.
+                    others.push((self.folder.join(part), unread(&error).into()));
+                }
+                has_news |= listing.add(self, part, list, round > 0);
+            }
+            let is_unchanged = self.state(&parts) == state;
+            let is_old = |modified: &Option<SystemTime>| {
+                let age = modified.and_then(|modified| now.duration_since(modified).ok());
+                modified.is_none() || age.is_some_and(|age| age > SETTLED)
+            };
+            if round == 0 && is_unchanged && state.iter().all(is_old) {
+                break;
+            }
+            has_many = true;
+            quiet = match round > 0 && !has_news {
+                true => quiet + 1,
+                false => 0,
+            };
+            if quiet >= BUSY || quiet >= QUIET && is_unchanged {
+                break;
+            }
+            if round + 1 == MOST_LISTINGS {
+                others.push((self.folder.clone(), RESTLESS.into()));
+                break;
+            }
+        }
+        let mut names = listing.names;
+        match self.is_mh {
+            true => mh::sort(&mut names),
+            false => {
+                names.sort();
+                if has_many {
+                    self.remove_old_names(&mut names);
+                }
+            }
+        }
+        names
+    }
+
+    fn parts(&self) -> &'static [&'static str] {
+        match self.is_mh {
+            true => &[""],
+            false => &PARTS,
+        }
+    }
+
+    /// When each part changed last.
+    fn state(&self, parts: &[&str]) -> Vec<Option<SystemTime>> {
+        let modified = |part: &&str| fs::metadata(self.folder.join(part))?.modified();
+        parts.iter().map(|part| modified(part).ok()).collect()
+    }
+
+    fn list(&self, part: &Path, names: &mut Vec<PathBuf>, others: &mut Others) -> io::Result<()> {
+        const OTHER: &str = "not read, because it is a link or not a regular file; if it is a link, name the file to which it leads";
+        for entry in fs::read_dir(self.folder.join(part))? {
+            let entry = entry?;
+            let name = entry.file_name();
+            let is_message = match self.is_mh {
+                true => mh::number(&name).is_some(),
+                false => !name.as_bytes().starts_with(b".") && !is_litter(&name),
+            };
+            if !is_message {
+                continue;
+            }
+            match entry.file_type() {
+                Ok(kind) if kind.is_file() => names.push(part.join(name)),
+                Ok(kind) if kind.is_dir() => {}
+                Ok(_) => others.push((entry.path(), OTHER.into())),
+                // A file system that does not list the types of files; the file has another name now.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                    names.push(part.join(name));
+                }
+                Err(error) => others.push((entry.path(), unread(&error).into())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Of the names with one unique part, only those that exist count. Every message keeps at least one name.
+    fn remove_old_names(&self, names: &mut Vec<PathBuf>) {
+        let mut by_base: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
+        for (index, name) in names.iter().enumerate() {
+            by_base.entry(base(name)).or_default().push(index);
+        }
+        let mut old: HashSet<usize> = HashSet::new();
+        for group in by_base.values().filter(|group| group.len() > 1) {
+            let exists = |index: &&usize| {
+                let name = names.get(**index);
+                let found = name.map(|name| absent(fs::symlink_metadata(self.folder.join(name))));
+                !matches!(found, Some(Ok(None)))
+            };
+            // The second look does not count a message that was renamed between the first looks at two names.
+            let there: Vec<&usize> = group.iter().filter(exists).collect();
+            let mut there: HashSet<&usize> = there.into_iter().filter(exists).collect();
+            if there.is_empty() {
+                // It is searched for when it is opened.
+                there.extend(group.first());
+            }
+            old.extend(group.iter().filter(|index| !there.contains(index)));
+        }
+        let mut index = 0..;
+        names.retain(|_| index.next().is_none_or(|index| !old.contains(&index)));
+    }
+}
+
+/// What several listings of one folder contained.
+#[derive(Default)]
+struct Listing {
+    names: Vec<PathBuf>,
+    known: HashSet<PathBuf>,
+    bases: HashSet<Vec<u8>>,
+    greatest: Option<u32>,
+}
+
+impl Listing {
+    /// Whether `list` contains a message that an earlier round missed. A message that appears in `new`, or in an MH folder
+    /// under a number greater than all others, was delivered after that round.
+    fn add(&mut self, place: &MessageFolder, part: &str, list: Vec<PathBuf>, again: bool) -> bool {
+        if !again {
+            self.names.extend(list);
+            return false;
+        }
+        if self.known.is_empty() {
+            self.known = self.names.iter().cloned().collect();
+            self.bases = self.names.iter().map(|name| base(name)).collect();
+            self.greatest = self.names.iter().filter_map(|name| number(name)).max();
+        }
+        let mut has_news = false;
+        for name in list {
+            if self.known.contains(&name) {
+                continue;
+            }
+            let is_new = self.bases.insert(base(&name));
+            has_news |= is_new
+                && match place.is_mh {
+                    true => number(&name) < self.greatest,
+                    false => part == "cur",
+                };
+            self.known.insert(name.clone());
+            self.names.push(name);
+        }
+        has_news
+    }
+}
+
+impl Messages<'_> {
+    /// The names under which the messages were listed.
+    pub(crate) fn names(&self) -> &[PathBuf] {
+        &self.names
+    }
+
+    /// Opens the message that was listed as `listed`, and returns its name. `None` if the message is gone.
+    pub(crate) fn open(&self, listed: &Path) -> io::Result<Option<(PathBuf, File)>> {
+        let mut name = listed.to_owned();
+        for search in 0..SEARCHES {
+            if let Some(file) = absent(File::open(self.place.folder.join(&name)))? {
+                if self.place.is_mh {
+                    let found = file.metadata()?;
+                    unpoisoned(self.opened.lock()).insert((found.dev(), found.ino()));
+                }
+                return Ok(Some((name, file)));
+            }
+            match self.find(listed, search > 0)? {
+                Some(found) => name = found,
+                None => break,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Messages of an MH folder that may not have been read, because another program renumbered or replaced messages since
+    /// they were listed. Greater numbers than the listed ones are of mail that was delivered since then.
+    pub(crate) fn missed(&self) -> io::Result<Vec<PathBuf>> {
+        if !self.place.is_mh || self.place.state(self.place.parts()) == self.state {
+            return Ok(Vec::new());
+        }
+        let mut names = Vec::new();
+        self.place
+            .list(Path::new(""), &mut names, &mut Vec::new())?;
+        let greatest = self.names.iter().filter_map(|name| number(name)).max();
+        let opened = unpoisoned(self.opened.lock());
+        let is_missed = |name: &PathBuf| {
+            let found = fs::metadata(self.place.folder.join(name));
+            number(name) <= greatest
+                && found.is_ok_and(|found| !opened.contains(&(found.dev(), found.ino())))
+        };
+        names.retain(is_missed);
+        mh::sort(&mut names);
+        Ok(names)
+    }
+
+    /// A name that the message listed as `listed` has now, or had a moment ago.
+    ///
+    /// `anew`: the name that an earlier call returned is gone as well.
+    pub(crate) fn find(&self, listed: &Path, anew: bool) -> io::Result<Option<PathBuf>> {
+        if self.place.is_mh {
+            return Ok(None);
+        }
+        let mut searches = unpoisoned(self.searches.lock());
+        let mut found = self.listed(&searches, listed).filter(|_| !anew);
+        for number in 0..LISTINGS {
+            let state = self.place.state(&PARTS);
+            let is_known = state == searches.state && !(anew && number == 0);
+            let most = MOST_SEARCHED * (self.names.len() as u64 + 1000);
+            if found.is_some() || is_known || searches.cost > most {
+                break;
+            }
+            searches.listed.clear();
+            searches.state = state;
+            for part in PARTS {
+                let mut names = Vec::new();
+                absent(
+                    self.place
+                        .list(Path::new(part), &mut names, &mut Vec::new()),
+                )?;
+                searches.cost += names.len() as u64 + 1;
+                for name in names {
+                    searches.listed.entry(base(&name)).or_default().push(name);
+                }
+            }
+            found = self.listed(&searches, listed);
+        }
+        if let Some(name) = &found {
+            searches.taken.insert(name.clone(), listed.to_owned());
+        }
+        Ok(found)
+    }
+
+    /// The name of another message with the same unique part does not count. Such messages differ in the fields before
+    /// the flags.
+    fn listed(&self, searches: &Searches, listed: &Path) -> Option<PathBuf> {
+        let is_free = |name: &&PathBuf| {
+            let is_other = self.names.binary_search(name).is_ok();
+            let is_taken = searches.taken.get(*name).is_some_and(|of| of != listed);
+            name.as_path() == listed || !is_other && !is_taken
+        };
+        let same_base = searches.listed.get(&base(listed))?;
+        let free = || same_base.iter().rev().filter(is_free);
+        let mut alike = free().filter(|name| before_flags(name) == before_flags(listed));
+        alike.next().or_else(|| free().next()).cloned()
+    }
+}
+
+fn base(name: &Path) -> Vec<u8> {
+    let name = name.file_name().unwrap_or_default().as_bytes();
+    base_of(name).to_owned()
+}
+
+fn before_flags(name: &Path) -> Option<&[u8]> {
+    Some(flags_of(name)?.0)
+}
+
+fn number(name: &Path) -> Option<u32> {
+    name.file_name().and_then(mh::number)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::mailbox::Format;
+    use crate::mailbox::find::Kind;
+
+    fn maildir(names: &[&str]) -> (tempfile::TempDir, MessageFolder) {
+        let folder = tempfile::tempdir().unwrap();
+        for part in ["cur", "new", "tmp"] {
+            fs::create_dir(folder.path().join(part)).unwrap();
+        }
+        for name in names {
+            fs::write(folder.path().join(name), format!("Subject: {name}\n\n")).unwrap();
+        }
+        let place = MessageFolder::of(folder.path(), Kind::Maildir, Format::Auto);
+        (folder, place)
+    }
+
+    fn listed(place: &MessageFolder, before: &mut dyn FnMut(&str)) -> Vec<String> {
+        let (messages, others) = place.messages_watched(before);
+        assert!(others.is_empty(), "{others:?}");
+        let names = messages.names().iter();
+        names.map(|name| name.display().to_string()).collect()
+    }
+
+    #[test]
+    fn message_renamed_between_two_listings_is_listed_once_under_its_new_name() {
+        for (at, from, to) in [
+            (2, "new/1.h", "cur/1.h:2,S"),
+            (2, "cur/1.h:2,S", "new/1.h"),
+            (3, "new/1.h", "cur/1.h:2,S"),
+            (4, "new/1.h", "cur/1.h:2,S"),
+            (4, "cur/1.h:2,S", "new/1.h"),
+            (1, "cur/1.h:2,S", "cur/1.h:2,RS"),
+            (2, "cur/1.h:2,S", "cur/1.h:2,RS"),
+            (3, "cur/1.h:2,S", "cur/1.h:2,RS"),
+            (4, "cur/1.h,S=9:2,S", "cur/1.h,S=9:2,RS"),
+        ] {
+            let (folder, place) = maildir(&[from, "cur/2.h:2,"]);
+            let mut calls = 0;
+            let names = listed(&place, &mut |_| {
+                calls += 1;
+                if calls == at {
+                    fs::rename(folder.path().join(from), folder.path().join(to)).unwrap();
+                }
+            });
+            let mut expected = [to, "cur/2.h:2,"];
+            expected.sort_unstable();
+            assert_eq!(names, expected, "{from} renamed before listing {at}");
+        }
+    }
+
+    #[test]
+    fn two_files_with_one_unique_name_are_both_listed_while_others_are_renamed() {
+        let twins = ["cur/1.h,S=10:2,S", "cur/1.h,S=26:2,", "new/1.h,S=10"];
+        let (folder, place) = maildir(&[&twins[..], &["new/2.h"]].concat());
+        let mut calls = 0;
+        let names = listed(&place, &mut |_| {
+            calls += 1;
+            if calls == 2 {
+                fs::rename(
+                    folder.path().join("new/2.h"),
+                    folder.path().join("cur/2.h:2,S"),
+                )
+                .unwrap();
+            }
+        });
+        assert_eq!(names, [twins[0], twins[1], "cur/2.h:2,S", twins[2]]);
+    }
+
+    #[test]
+    fn mail_delivered_during_each_listing_does_not_prolong_the_listing() {
+        let (folder, place) = maildir(&["cur/1.h:2,S"]);
+        let mut calls = 0;
+        let names = listed(&place, &mut |_| {
+            calls += 1;
+            fs::write(folder.path().join(format!("new/9{calls}.h")), "").unwrap();
+        });
+        assert!(names.len() > 2 && calls <= 2 * (BUSY + 1), "{calls}");
+    }
+
+    #[test]
+    fn directory_with_a_missed_message_in_each_listing_is_reported() {
+        let (folder, place) = maildir(&["cur/1.h:2,S"]);
+        let mut calls = 0;
+        let (_, others) = place.messages_watched(&mut |part| {
+            calls += 1;
+            if part == "cur" {
+                fs::write(folder.path().join(format!("cur/9{calls}.h:2,")), "").unwrap();
+            }
+        });
+        assert_eq!(calls, 2 * MOST_LISTINGS);
+        let why: Vec<String> = others.iter().map(|(_, why)| why.to_string()).collect();
+        assert_eq!(why, [RESTLESS]);
+    }
+
+    #[test]
+    fn directory_that_did_not_change_lately_is_listed_once() {
+        let (folder, place) = maildir(&["cur/1.h:2,S"]);
+        let old = SystemTime::now() - Duration::from_secs(60);
+        for part in ["cur", "new"] {
+            File::open(folder.path().join(part))
+                .unwrap()
+                .set_modified(old)
+                .unwrap();
+        }
+        let mut calls = 0;
+        assert_eq!(listed(&place, &mut |_| calls += 1), ["cur/1.h:2,S"]);
+        assert_eq!(calls, 2);
+    }
+
+    #[test]
+    fn message_renamed_after_the_listing_is_opened_under_its_new_name_and_a_deleted_one_is_gone() {
+        let names = [
+            "cur/1.h,S=10:2,S",
+            "cur/1.h,S=26:2,",
+            "cur/3.h:2,",
+            "cur/4.h:2,",
+            "new/2.h",
+        ];
+        let (folder, place) = maildir(&names);
+        let rename = |from: &str, to: &str| {
+            fs::rename(folder.path().join(from), folder.path().join(to)).unwrap();
+        };
+        let (messages, _) = place.messages();
+        rename("new/2.h", "cur/2.h:2,S");
+        rename(names[0], "cur/1.h,S=10:2,RS");
+        rename(names[1], "cur/1.h,S=26:2,F");
+        fs::remove_file(folder.path().join("cur/3.h:2,")).unwrap();
+        for (listed, now) in [
+            (names[0], Some("cur/1.h,S=10:2,RS")),
+            (names[1], Some("cur/1.h,S=26:2,F")),
+            (names[2], None),
+            (names[3], Some(names[3])),
+            (names[4], Some("cur/2.h:2,S")),
+        ] {
+            let opened = messages.open(Path::new(listed)).unwrap();
+            let found = opened.as_ref().map(|(name, _)| name.as_path());
+            assert_eq!(found, now.map(Path::new), "{listed}");
+            if let Some((_, file)) = opened {
+                let text = io::read_to_string(file).unwrap();
+                assert_eq!(text, format!("Subject: {listed}\n\n"));
+            }
+        }
+        rename("cur/2.h:2,S", "new/2.h");
+        rename("cur/1.h,S=10:2,RS", "cur/1.h,S=10:2,T");
+        let name = |listed: &str| messages.open(Path::new(listed)).unwrap().unwrap().0;
+        assert_eq!(name("new/2.h"), Path::new("new/2.h"));
+        assert_eq!(name(names[0]), Path::new("cur/1.h,S=10:2,T"));
+    }
+
+    #[test]
+    fn messages_of_an_mh_folder_that_are_renumbered_during_the_run_are_read_or_reported() {
+        type Renames = &'static [(&'static str, &'static str)];
+        let cases: [(Renames, [bool; 2], &[&str]); 3] = [
+            (&[], [true, true], &[]),
+            // After message 1 was read: 1 becomes 3, 2 becomes 1, 3 becomes 2.
+            (
+                &[("3", "x"), ("1", "3"), ("2", "1"), ("x", "2")],
+                [true, true],
+                &["1"],
+            ),
+            (&[("3", "4")], [true, false], &[]),
+        ];
+        for (renames, are_there, missed) in cases {
+            let folder = tempfile::tempdir().unwrap();
+            for name in ["1", "2", "3"] {
+                fs::write(folder.path().join(name), format!("Subject: {name}\n\n")).unwrap();
+            }
+            let place = MessageFolder::of(folder.path(), Kind::Mh, Format::Mh);
+            let (messages, others) = place.messages();
+            assert!(others.is_empty());
+            let open = |name: &str| messages.open(Path::new(name)).unwrap().is_some();
+            assert!(open("1"));
+            // The clock of a file system may have steps of 10 ms.
+            std::thread::sleep(Duration::from_millis(20));
+            for (from, to) in renames {
+                fs::rename(folder.path().join(from), folder.path().join(to)).unwrap();
+            }
+            fs::write(
+                folder.path().join("9"),
+                "Subject: delivered during the run\n\n",
+            )
+            .unwrap();
+            assert_eq!([open("2"), open("3")], are_there);
+            let expected: Vec<PathBuf> = missed.iter().map(PathBuf::from).collect();
+            assert_eq!(messages.missed().unwrap(), expected);
+        }
+    }
+
+    #[test]
+    fn messages_that_another_thread_keeps_renaming_are_all_listed_and_opened_once() {
+        const COUNT: usize = 2000;
+        let names: Vec<String> = (0..COUNT).map(|number| format!("new/{number}.h")).collect();
+        let (folder, place) = maildir(&names.iter().map(String::as_str).collect::<Vec<_>>());
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let of = |number: usize, round: usize| match round % 4 {
+                    0 => format!("new/{number}.h"),
+                    1 => format!("cur/{number}.h:2,"),
+                    2 => format!("cur/{number}.h:2,S"),
+                    _ => format!("cur/{number}.h:2,RS"),
+                };
+                let mut round = 0;
+                while !is_over.load(Ordering::SeqCst) {
+                    for number in 0..COUNT {
+                        let [from, to] = [round, round + 1].map(|round| of(number, round));
+                        fs::rename(folder.path().join(from), folder.path().join(to)).unwrap();
+                    }
+                    round += 1;
+                }
+            });
+            let checked = std::panic::catch_unwind(|| {
+                for _ in 0..10 {
+                    let (messages, others) = place.messages();
+                    let bases: HashSet<_> = messages.names().iter().map(|it| base(it)).collect();
+                    let is_whole = bases.len() == COUNT && messages.names().len() == COUNT;
+                    assert!(is_whole || !others.is_empty(), "{} listed", bases.len());
+                    let mut opened = HashSet::new();
+                    for name in messages.names() {
+                        if let Some((_, file)) = messages.open(name).unwrap() {
+                            assert!(opened.insert(io::read_to_string(file).unwrap()));
+                        }
+                    }
+                    assert!(opened.len() * 10 > COUNT * 9, "{} opened", opened.len());
+                }
+            });
+            is_over.store(true, Ordering::SeqCst);
+            checked.unwrap();
+        });
+    }
+}
