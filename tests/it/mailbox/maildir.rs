@@ -204,6 +204,7 @@ fn messages_that_are_renamed_while_a_maildir_is_converted_are_all_in_the_result(
                 _ => embody::mailbox::Format::Thunderbird,
             },
             jobs: 1,
+            max_in_flight: 1,
             ..Options::default()
         };
         // The first message that is converted finds all others renamed.
@@ -261,6 +262,7 @@ fn message_that_is_deleted_during_the_run_is_named_by_every_reader() {
                 _ => embody::mailbox::Format::Auto,
             },
             jobs: 1,
+            max_in_flight: 1,
             window: 1,
             ..Options::default()
         };
