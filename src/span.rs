@@ -63,6 +63,22 @@ impl Span {
     }
 }
 
+/// Whether a line is a separator of an mbox, or one that a program has quoted. `From : Ann` is a header field, with a blank before
+/// the colon (RFC 5322 section 4.5).
+pub(crate) fn is_from_line(line: &[u8]) -> bool {
+    let unquoted = line.strip_prefix(b">").unwrap_or(line);
+    unquoted.starts_with(b"From ") && !is_from_field(unquoted)
+}
+
+/// Whether a line is a From field with blanks before the colon.
+pub(crate) fn is_from_field(line: &[u8]) -> bool {
+    let behind = line.strip_prefix(b"From ").unwrap_or_default();
+    let blanks = behind
+        .iter()
+        .take_while(|byte| matches!(byte, b' ' | b'\t'));
+    behind.get(blanks.count()) == Some(&b':')
+}
+
 /// Case-blind.
 pub(crate) fn starts_like(text: &[u8], start: &[u8]) -> bool {
     let front = text.get(..start.len());

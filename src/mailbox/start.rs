@@ -1,7 +1,7 @@
 //! What the first octets of a file say that it is (docs/mailbox-internals.md, "What is mail").
 
 use crate::mailbox::archive;
-use crate::mailbox::forms::separator::name_length;
+use crate::mailbox::forms::separator::{from_line_length, name_length};
 use crate::mailbox::forms::{self, emlx, mmdf, outlook};
 use crate::mailbox::not_mail::NotMail;
 
@@ -42,7 +42,7 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     let is_blank = |octet: &&u8| matches!(octet, b'\n' | b'\r');
     let blanks = behind.iter().take_while(is_blank).count();
     let text = behind.get(blanks..).unwrap_or_default();
-    if text.starts_with(b"From ") || mmdf::starts(start) {
+    if from_line_length(text).is_some() || mmdf::starts(start) {
         return Ok(Kind::Mbox);
     }
     if archive::is_archive(start) {
@@ -87,7 +87,7 @@ pub(crate) fn before_first_message(start: &[u8]) -> Option<usize> {
     let text = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
     let is_blank = |octet: &&u8| matches!(octet, b'\n' | b'\r');
     let blanks = text.iter().take_while(is_blank).count();
-    let is_mbox = start.is_empty() || text[blanks..].starts_with(b"From ");
+    let is_mbox = start.is_empty() || from_line_length(&text[blanks..]).is_some();
     is_mbox.then_some(start.len() - text.len() + blanks)
 }
 

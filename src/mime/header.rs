@@ -23,7 +23,7 @@ use memchr::memchr;
 
 pub use super::fields::{Field, Fields};
 use crate::edit::BEHIND_HEADER;
-use crate::span::{Line, Lines, Span};
+use crate::span::{Line, Lines, Span, is_from_line};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SectionEnd {
@@ -107,11 +107,11 @@ impl Header {
                         header.fields.push(line.whole);
                         is_stray = false;
                     }
-                    false if at == start && is_message && is_envelope(bytes) => {
+                    false if at == start && is_message && is_from_line(bytes) => {
                         header.envelope = line.whole;
                     }
                     false => {
-                        let is_among = !header.fields.is_empty() || is_envelope(bytes);
+                        let is_among = !header.fields.is_empty() || is_from_line(bytes);
                         let rest = Span::new(at, within.end.min(start.saturating_add(limit)));
                         let follow = follow.get_or_insert_with(|| {
                             is_among && fields_follow(original, rest, &mut is_boundary)
@@ -165,10 +165,6 @@ pub fn has_control_character(field: &[u8]) -> bool {
     memchr::memchr2_iter(b'\r', 0, field).any(|at| field.get(at..at + 2) != Some(b"\r\n"))
 }
 
-fn is_envelope(line: &[u8]) -> bool {
-    line.starts_with(b"From ") || line.starts_with(b">From ")
-}
-
 /// Whether the lines from a stray one to the next empty line are those of a header: at least as many fields as other
 /// lines, and one of the fields that structure or transport a mail, or no other lines but `From ` and `>From `.
 fn fields_follow(original: &[u8], rest: Span, is_boundary: &mut impl FnMut(&[u8]) -> bool) -> bool {
@@ -201,7 +197,7 @@ fn fields_follow(original: &[u8], rest: Span, is_boundary: &mut impl FnMut(&[u8]
             None => break,
             Some(b' ' | b'\t') => continue,
             Some(b'-') if bytes.starts_with(b"--") && is_boundary(bytes) => break,
-            Some(_) if is_envelope(bytes) => continue,
+            Some(_) if is_from_line(bytes) => continue,
             Some(_) if !is_field(original, line) => others += 1,
             Some(_) => {
                 let name = Field::of(original, line.whole).name.of(original);
@@ -230,7 +226,7 @@ pub(super) fn begins_with_field(
     is_boundary: impl Fn(&[u8]) -> bool,
 ) -> bool {
     let mut lines = Lines::new(original, within);
-    let is_envelope_line = |line: &Line| is_envelope(line.content.of(original));
+    let is_envelope_line = |line: &Line| is_from_line(line.content.of(original));
     let first = match lines.next() {
         Some(line) if is_envelope_line(&line) => lines.next(),
         line => line,

@@ -9,9 +9,8 @@ use std::borrow::Cow;
 use crate::engine::outlook::source::ItemState;
 use crate::mailbox::forms::mbox::{self, Header};
 use crate::mailbox::forms::quoting::replaced;
-use crate::mailbox::forms::separator;
 use crate::mailbox::state::MailState;
-use crate::span::{Lines, Newline, Span};
+use crate::span::{Lines, Newline, Span, is_from_line};
 
 /// A message with any flag is not new.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -448,7 +447,7 @@ fn agreed_end(content: &[u8]) -> usize {
     let stray = lines.find(|line| {
         let text = line.content.of(content);
         let is_field = || mbox::field(text).is_some_and(|(name, _)| !name.is_empty());
-        let is_first = line.whole.start == 0 && separator::is_from_line(text);
+        let is_first = line.whole.start == 0 && is_from_line(text);
         !is_first && !is_folded(text) && !is_field()
     });
     stray.map_or(end, |line| line.whole.start)
@@ -464,7 +463,7 @@ fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
         }
         let start = text.get(..2).unwrap_or_default();
         // Programs that copied a mailbox into another one left such lines in the middle of what Thunderbird wrote.
-        is_in_front &= start.eq_ignore_ascii_case(b"x-") || separator::is_from_line(text);
+        is_in_front &= start.eq_ignore_ascii_case(b"x-") || is_from_line(text);
         let (name, value) = mbox::field(text)?;
         let (_, noted) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;
         let is_of_thunderbird = matches!(noted, Noted::Mozilla | Noted::MoreMozilla);

@@ -17,6 +17,8 @@
 //!   one field of mail follows, or if it holds nothing else and any field follows: home-made separators and dates in other
 //!   languages are divided, because merging two messages is worse than cutting one.
 //!
+//! `From : Ann` is a header field, and no separator.
+//!
 //! **An older separator** divides nothing: some programs write a separator before a message that still has the one of
 //! another mailbox ([`own_lines`]). Dividing there would make an empty message of the newer one.
 //!
@@ -29,6 +31,7 @@ use memchr::{memchr, memchr2};
 use std::sync::LazyLock;
 
 use crate::mailbox::forms::cost;
+use crate::span::{is_from_field, is_from_line};
 
 /// From `From ` on: more bytes cannot change an answer. Fields with long values may precede the field that tells.
 pub(crate) const LOOK_AHEAD: usize = 2048;
@@ -39,6 +42,9 @@ static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "))
 /// exist must read more first.
 pub(crate) fn is_separator(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| {
+        if is_from_field(from.line) {
+            return false;
+        }
         from.has_date() || {
             let follows = from.follows();
             let is_home_made = from.has_one_word() || from.names_address() || holds_time(from.line);
@@ -52,6 +58,9 @@ pub(crate) fn is_separator(bytes: &[u8]) -> bool {
 /// Whether a line after a line that is not empty is a separator.
 pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| {
+        if is_from_field(from.line) {
+            return false;
+        }
         let has_header = || starts_header(from.behind) || older_lines(from.behind) > 0;
         from.has_date() && has_header() || from.divides_without_date(from.follows())
     })
@@ -69,7 +78,7 @@ pub(crate) fn is_separator_after_cr(bytes: &[u8]) -> bool {
 }
 
 pub(crate) fn from_line_length(bytes: &[u8]) -> Option<usize> {
-    bytes.starts_with(b"From ").then(|| line_end(bytes).1)
+    (bytes.starts_with(b"From ") && !is_from_field(bytes)).then(|| line_end(bytes).1)
 }
 
 /// Where the first line of `bytes` ends, without and with its line ending: LF, CR LF, or a bare CR. Several CRs before
@@ -84,11 +93,6 @@ pub(crate) fn line_end(bytes: &[u8]) -> (usize, usize) {
         Some(b'\n') => (end, line_feed + 1),
         _ => (end, end + 1),
     }
-}
-
-/// Whether the line is a separator in some mailbox, or one that a program has quoted.
-pub(crate) fn is_from_line(line: &[u8]) -> bool {
-    line.starts_with(b"From ") || line.starts_with(b">From ")
 }
 
 /// The `From ` and `>From ` lines with which a message begins that a program copied out of an mbox with its separator:

@@ -42,6 +42,49 @@ const REFERENCE: &str =
 const EXPANDED: &str = "Content-Type: text/plain\nContent-Transfer-Encoding: 7bit\n";
 
 #[test]
+fn a_from_field_with_a_blank_before_its_colon_is_no_separator() {
+    let mail = |id: u8| {
+        format!(
+            "Message-ID: <{id}@b>\nFrom : Ann <ann@example.org>\nTo: b\nSubject: {id}\n\ntext\n"
+        )
+    };
+    let first = "From : Ann <ann@example.org>\nTo: b\nSubject: 3\n\ntext\n";
+    let folder = tempfile::tempdir().unwrap();
+    let mbox = [1, 2]
+        .map(|id| format!("From a@b {DATE}\n{}\n", mail(id)))
+        .concat();
+    for (name, content) in [("two.mbox", mbox.as_str()), ("first.eml", first)] {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        let to = folder.path().join(format!("{name}.d"));
+        let output = embody()
+            .args(["convert", "--output-format", "eml", "--output"])
+            .args([&to, &path])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let files = match to.is_dir() {
+            true => fs::read_dir(&to)
+                .unwrap()
+                .map(|it| it.unwrap().path())
+                .collect(),
+            false => vec![to],
+        };
+        let mut mails: Vec<String> = files
+            .iter()
+            .map(|path| fs::read_to_string(path).unwrap())
+            .collect();
+        mails.sort_by_key(|mail| mail.split("Subject: ").nth(1).unwrap().to_owned());
+        match name {
+            "two.mbox" => assert_eq!(mails, [mail(1), mail(2)]),
+            _ => assert_eq!(mails, [first]),
+        }
+    }
+    assert_eq!(text(&converted(mbox.as_bytes()).0), mbox);
+    assert_eq!(text(&converted(first.as_bytes()).0), first);
+}
+
+#[test]
 fn a_separator_without_an_empty_line_before_it_ends_the_message() {
     let message = |subject: &str, behind: &str| {
         format!("From - {DATE}\nSubject: {subject}\nMIME-Version: 1.0\n{behind}")
