@@ -1,7 +1,8 @@
 //! Reads all messages of a source for `merge`, and writes the mailbox of the chosen messages.
 
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use crate::engine::Mode;
 use crate::error::Error;
@@ -84,6 +85,7 @@ pub(crate) fn read_letters<S: Send>(
 
 /// A new mailbox, or a directory with one for each folder, that gets its name when it is complete.
 pub(crate) struct Merged {
+    target: PathBuf,
     delivery: Delivery,
     summary: Summary,
 }
@@ -109,14 +111,25 @@ impl Merged {
         let like = fs::metadata(like).ok();
         let delivery = Delivery::start(form, &options, None, target, like.as_ref())?;
         Ok(Self {
+            target: target.to_owned(),
             delivery: delivery.of_distinct_mails(),
             summary: Summary::default(),
         })
     }
 
+    /// # Errors
+    /// [`Error::Write`] also if the mail cannot be delivered to each of its folders, because there are too many.
     pub(crate) fn put(&mut self, letter: Letter<'_>) -> Result<(), Error> {
         self.summary.messages += 1;
-        self.delivery.deliver(letter, &mut self.summary)
+        self.delivery.deliver(letter, &mut self.summary)?;
+        match self.summary.overlabelled {
+            0 => Ok(()),
+            _ => {
+                let what = "the sources have too many folders; make one mailbox without folders, or merge fewer sources at a time";
+                let error = io::Error::new(io::ErrorKind::InvalidInput, what);
+                Err(Error::cannot_write(self.target.display())(error))
+            }
+        }
     }
 
     /// Returns the number of bytes written.

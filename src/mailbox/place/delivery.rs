@@ -76,7 +76,7 @@ pub(crate) struct Delivery {
     open: Vec<(usize, BufWriter<File>)>,
     /// Digests of the delivered mails, with 16 bytes each: an archive can contain a mail once for each of its labels.
     known: HashSet<[u8; 16]>,
-    /// Each mail is delivered at most once, so `known` is not needed.
+    /// Each mail is delivered at most once, so `known` is not needed; and the labels are the folders of the sources.
     is_distinct: bool,
     delivered: u64,
     before_flags: char,
@@ -191,7 +191,8 @@ impl Delivery {
         Ok(made)
     }
 
-    /// Declares that no mail occurs twice, which saves the memory for `known`.
+    /// Declares that no mail occurs twice, which saves the memory for `known`; and that the labels of each mail are the
+    /// folders in which the sources have it, so that it is delivered to each of them.
     #[cfg(feature = "cli")]
     pub(crate) fn of_distinct_mails(self) -> Self {
         Self {
@@ -342,11 +343,12 @@ impl Delivery {
         let most = match self.by_label {
             None => return Ok(vec![self.current]),
             Some(ByLabel::First) => 1,
+            Some(ByLabel::All) if self.is_distinct => usize::MAX,
             Some(ByLabel::All) => MOST_LABELS,
         };
-        let usable = labels.iter().filter(|label| label.len() <= LONGEST_LABEL);
-        let usable: Vec<&String> = usable.take(most).collect();
-        let is_cut = usable.len() < most.min(labels.len()) || labels.len() > MOST_LABELS;
+        let is_usable = |label: &&String| self.is_distinct || label.len() <= LONGEST_LABEL;
+        let usable: Vec<&String> = labels.iter().filter(is_usable).take(most).collect();
+        let is_cut = usable.len() < most.min(labels.len()) || labels.len() > most.max(MOST_LABELS);
         let given = usable
             .iter()
             .filter_map(|&label| self.number(Some(label.clone())).transpose());
