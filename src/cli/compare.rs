@@ -35,11 +35,9 @@ use crate::mailbox::{
 use crate::policy::Policy;
 use crate::report::Detail;
 use crate::same::{
-    Altered, Changes, Description, Digest, MailCopy, changes, copy_key, covers, identity, plain,
+    Altered, Changes, Description, Digest, MOST_COMPARED, MailCopy, Place, changes, copy_key,
+    covers, identity, plain,
 };
-
-/// Messages of OLD with one Message-ID that a message of NEW is compared with.
-const MOST_COMPARED: usize = 16;
 
 pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
     let signals = Signals::watch();
@@ -263,7 +261,7 @@ fn compare(
         true => Copies::OfDescribed,
         false => Copies::Ignored,
     };
-    let mut cuts: HashMap<Digest, Vec<u64>> = HashMap::new();
+    let mut cuts: HashMap<Digest, Vec<Place>> = HashMap::new();
     verdict.is_damaged |= read(&old.path, options, stop, (is_known, copies), |look| {
         let Some((left, flags)) = losses.get_mut(&look.identity) else {
             return;
@@ -288,8 +286,8 @@ fn compare(
         };
         *left = fewer;
         if let Some((key, copy)) = &described.copy {
-            let lengths = cuts.entry(*key).or_default();
-            lengths.extend(copy.cut_at().filter(|_| lengths.len() < MOST_COMPARED));
+            let places = cuts.entry(*key).or_default();
+            places.extend(copy.cut_at().filter(|_| places.len() < MOST_COMPARED));
         }
         let record = Record {
             source: named.source,
@@ -448,9 +446,9 @@ enum Copies<'c> {
     Ignored,
     /// Every message that is described.
     OfDescribed,
-    /// Every message that is described, which includes each message with one of these keys. The values are the lengths at
+    /// Every message that is described, which includes each message with one of these keys. The values are the places at
     /// which cut copies end.
-    Of(&'c HashMap<Digest, Vec<u64>>),
+    Of(&'c HashMap<Digest, Vec<Place>>),
 }
 
 /// One message, as a reading found it.
@@ -523,7 +521,7 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for R
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, Look), Error> {
         let plain = plain(message.content);
         let identity = identity(&plain);
-        let (key, lengths) = match self.copies {
+        let (key, places) = match self.copies {
             Copies::Ignored | Copies::OfDescribed => (None, None),
             Copies::Of(cuts) => {
                 let key = copy_key(&plain);
@@ -533,8 +531,8 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for R
         let describe = || {
             let copy = || {
                 let key = key.unwrap_or_else(|| copy_key(&plain));
-                let lengths = lengths.map_or(&[][..], Vec::as_slice);
-                (key, MailCopy::of(&plain, lengths))
+                let places = places.map_or(&[][..], Vec::as_slice);
+                (key, MailCopy::of(&plain, places))
             };
             let source = message.source.display().to_string();
             let origin = Origin::new(&source, message.number, message.content);
@@ -553,7 +551,7 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for R
                 message.content,
                 message.quoting != Quoting::None,
             ),
-            described: (lengths.is_some() || (self.describes)(&identity)).then(describe),
+            described: (places.is_some() || (self.describes)(&identity)).then(describe),
         };
         Ok((Edits::new(), look))
     }

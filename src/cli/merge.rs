@@ -32,7 +32,7 @@ use crate::mailbox::{
     Envelope, Flags, Format, Handler, Letter, Merged, Message, Observer, Options, Stop, Transform,
     folder_of, looked_at, names_a_file, read_letters,
 };
-use crate::merge::{Arrived, Index, Numbers, Tally};
+use crate::merge::{Arrived, Index, MOST_SOURCES, Numbers, Tally};
 #[cfg(all(unix, feature = "imap"))]
 use crate::policy::Policy;
 use crate::report::Detail;
@@ -401,6 +401,13 @@ impl Run<'_> {
                 ),
             );
         }
+        if tally.widespread > 0 {
+            let mails = counted(tally.widespread, "mail is", "mails are");
+            let _ = writeln!(
+                text,
+                "{mails} in more than {MOST_SOURCES} sources, and not counted in the pairs."
+            );
+        }
         if is_damaged {
             text.push_str("Some messages could not be read completely; the lines above name them. They are missing or incomplete in the result. Get an undamaged copy of the source, and run merge again with a new DEST.\n");
         }
@@ -460,6 +467,7 @@ impl Run<'_> {
             ambiguous: u64,
             uncompared: u64,
             different: Vec<Kind>,
+            widespread: u64,
             pairs: Vec<Pair>,
         }
         #[derive(Serialize)]
@@ -493,6 +501,7 @@ impl Run<'_> {
                 ambiguous: tally.ambiguous,
                 uncompared: tally.uncompared,
                 different: different.collect(),
+                widespread: tally.widespread,
                 pairs: pairs.collect(),
             },
         })

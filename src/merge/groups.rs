@@ -10,14 +10,10 @@ use super::record::Record;
 use super::spool::Spooled;
 use super::words::Words;
 use crate::mailbox::Flags;
-use crate::same::{Difference, MailCopy, covers, plain};
+use crate::same::{Difference, MailCopy, Place, covers, plain};
 
-/// Different mails with one Message-ID that are compared with each other. The others are kept as they are, so that a million
-/// mails with one Message-ID take linear time.
-pub(super) const MOST_COMPARED: usize = 64;
-
-/// Lengths at which cut copies end that are compared with the others of a group.
-const MOST_LENGTHS: usize = 16;
+/// Places at which cut copies end that are compared with the others of a group.
+const MOST_PLACES: usize = 16;
 
 /// Copies of which the words wait to be read.
 const MOST_WAITING: usize = 64;
@@ -105,7 +101,7 @@ pub(super) struct Settled {
     pub(super) differences: Vec<Difference>,
 }
 
-/// Decides about at most [`MOST_COMPARED`] candidates.
+/// Decides about at most [`MOST_COMPARED`](crate::same::MOST_COMPARED) candidates.
 pub(super) fn settled(mut candidates: Vec<Candidate>, spooled: &Spooled) -> io::Result<Settled> {
     if candidates.len() < 2 {
         return Ok(Settled {
@@ -148,20 +144,20 @@ pub(super) fn settled(mut candidates: Vec<Candidate>, spooled: &Spooled) -> io::
 }
 
 fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<MailCopy>> {
-    let describe = |lengths: &[u64]| -> io::Result<Vec<MailCopy>> {
+    let describe = |places: &[Place]| -> io::Result<Vec<MailCopy>> {
         let copies = candidates.iter().map(|candidate| {
             let (_, content) = spooled.read(candidate.record.place)?;
-            Ok(MailCopy::of(&plain(&content), lengths))
+            Ok(MailCopy::of(&plain(&content), places))
         });
         copies.collect()
     };
     let copies = describe(&[])?;
-    let lengths: BTreeSet<u64> = copies.iter().filter_map(MailCopy::cut_at).collect();
-    if lengths.is_empty() {
+    let places: BTreeSet<Place> = copies.iter().filter_map(MailCopy::cut_at).collect();
+    if places.is_empty() {
         return Ok(copies);
     }
-    let lengths: Vec<u64> = lengths.into_iter().take(MOST_LENGTHS).collect();
-    describe(&lengths)
+    let places: Vec<Place> = places.into_iter().take(MOST_PLACES).collect();
+    describe(&places)
 }
 
 struct Verdict {

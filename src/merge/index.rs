@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::groups::{Candidate, MOST_COMPARED, settled};
+use super::groups::{Candidate, settled};
 use super::record::{self, Record};
 use super::sorted::{Sorted, Sorter};
 use super::spool::{About, Spool, Spooled};
@@ -16,7 +16,7 @@ use crate::mailbox::{Flags, Letter, Stop};
 use crate::mime::Header;
 use crate::mime::date::seconds;
 use crate::platform::FileExt as _;
-use crate::same::{Difference, plain};
+use crate::same::{Difference, MOST_COMPARED, plain};
 
 const LONGEST_HEADER: usize = 1 << 20;
 
@@ -40,6 +40,9 @@ pub(crate) struct Arrived<'a> {
     pub(crate) letter: &'a Letter<'a>,
     pub(crate) flags: Flags,
 }
+
+/// A mail in more sources is not counted for each pair of them: a thousand sources have half a million pairs.
+pub(crate) const MOST_SOURCES: usize = 64;
 
 /// What was found in the sources, and what was decided.
 #[derive(Clone, Default, Debug)]
@@ -66,8 +69,10 @@ pub(crate) struct Tally {
     pub(crate) uncompared: u64,
     /// Number of mails that have the Message-ID of another mail and a difference of this kind.
     pub(crate) differences: BTreeMap<Difference, u64>,
-    /// Number of mails that are in both of two sources.
+    /// Number of mails that are in both of two sources, without those in more than [`MOST_SOURCES`].
     pub(crate) pairs: BTreeMap<(u32, u32), u64>,
+    /// Number of mails that are in more than [`MOST_SOURCES`].
+    pub(crate) widespread: u64,
 }
 
 /// Takes the messages of all sources.
@@ -235,8 +240,15 @@ impl Deciding {
         self.tally.kept += 1;
         self.tally.kept_bytes += candidate.record.length;
         let sources: Vec<u32> = candidate.sources.iter().copied().collect();
-        for (at, &one) in sources.iter().enumerate() {
-            for &other in sources.iter().skip(at + 1) {
+        let counted = match sources.len() > MOST_SOURCES {
+            true => {
+                self.tally.widespread += 1;
+                &[][..]
+            }
+            false => sources.as_slice(),
+        };
+        for (at, &one) in counted.iter().enumerate() {
+            for &other in counted.iter().skip(at + 1) {
                 *self.tally.pairs.entry((one, other)).or_default() += 1;
             }
         }

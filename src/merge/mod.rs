@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Memory does not grow with the number of messages: what grows is in temporary files. A group of a million mails takes linear
-//! time, because only [`MOST_COMPARED`](groups::MOST_COMPARED) different mails of it are compared.
+//! time, because only [`MOST_COMPARED`](crate::same::MOST_COMPARED) different mails of it are compared.
 //!
 //! The module knows nothing of mailboxes and of the command line.
 
@@ -21,4 +21,4 @@ mod sorted;
 mod spool;
 mod words;
 
-pub(crate) use self::index::{Arrived, Index, Numbers, Order, Tally};
+pub(crate) use self::index::{Arrived, Index, MOST_SOURCES, Numbers, Order, Tally};

@@ -4,7 +4,12 @@
 //! must be explained by a part of the copy, by a note in it, or by its missing end. A mail with an additional part is another
 //! mail: anyone can write one with the Message-ID of the original.
 
-use super::copy::{CopyHeader, Item, Leaf, MailCopy, Missing};
+use super::copy::{CopyHeader, MailCopy};
+use super::item::{Item, Leaf};
+
+/// Different mails with one Message-ID that are compared with each other. The others are kept as they are, so that a million
+/// mails with one Message-ID take linear time.
+pub(crate) const MOST_COMPARED: usize = 64;
 
 /// Why two mails are not copies of one mail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -39,35 +44,68 @@ impl Difference {
 /// # Errors
 /// The first [`Difference`].
 pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference> {
-    let is_reduced = covers_header(&other.header, &copy.header)?;
-    let has_asides = !is_reduced && !copy.is_cut && !copy.is_scrubbed;
-    if has_asides && copy.asides != other.asides {
-        return Err(Difference::Around);
+    covers_header(&other.header, &copy.header)?;
+    if !copy.footers.agree_with(&other.footers) {
+        return Err(Difference::Part);
     }
-    let mut rest = other.items.as_slice();
-    for item in &copy.items {
+    // A list or its archive made one text of the mail: nothing is left of the structure.
+    let is_text = copy.is_scrubbed || copy.header.is_reduced;
+    let [own, others] = [copy, other].map(|of| match is_text {
+        true => without_structure(&of.items),
+        false => of.items.iter().collect(),
+    });
+    let mut rest = others.as_slice();
+    for item in own {
         if let Item::Content(leaf) = item
             && leaf.cut_at.is_some()
         {
             // Nothing is known of the parts after it.
-            return is_start_of(leaf, rest.first());
+            return match rest.first() {
+                Some(Item::Content(other)) if is_start_of(leaf, other) => Ok(()),
+                _ => Err(Difference::Part),
+            };
         }
-        let Some((first, behind)) = rest.split_first() else {
+        let Some((&first, behind)) = rest.split_first() else {
             return Err(Difference::Parts);
         };
-        let taken = match (item, first) {
-            (Item::Content(leaf), Item::Content(other)) if is_same(leaf, other, is_reduced) => 0,
-            (Item::Missing(note), Item::Missing(other)) if note == other => 0,
-            (Item::Missing(note), Item::Content(other)) if is_of(note, other) => 0,
-            (Item::Missing(note), Item::Enclosed { items, .. }) if note.is_message => *items,
-            (Item::Enclosed { header: one, .. }, Item::Enclosed { header: two, .. })
-                if one == two =>
-            {
-                0
+        let is_covered = match (item, first) {
+            (Item::Content(leaf), Item::Content(other)) => match is_text {
+                true => is_shown(leaf, other),
+                false => is_same(leaf, other),
+            },
+            (Item::Missing(note), Item::Content(other)) => note.is_of(other),
+            (Item::Missing(note), Item::Missing(other)) => note == other,
+            (Item::Missing(note), Item::Start(start)) => {
+                // The digest of a message is not at hand.
+                start.is_message
+                    && note.is_message
+                    && note.content.is_none()
+                    && note.name.is_none_or(|name| start.name == Some(name))
+                    && note.essence.is_none_or(|essence| start.essence == essence)
             }
-            _ => return Err(Difference::Part),
+            (Item::Start(start), Item::Start(other)) => {
+                if start.fields == other.fields && start.before != other.before && !start.is_message
+                {
+                    return Err(Difference::Around);
+                }
+                start == other
+            }
+            (Item::End(after), Item::End(other)) => {
+                if after != other {
+                    return Err(Difference::Around);
+                }
+                true
+            }
+            (Item::End(_), _) => return Err(Difference::Parts),
+            _ => false,
         };
-        rest = behind.get(taken..).unwrap_or_default();
+        if !is_covered {
+            return Err(Difference::Part);
+        }
+        rest = match (item, first) {
+            (Item::Missing(_), Item::Start(_)) => behind_end(behind),
+            _ => behind,
+        };
     }
     match rest.is_empty() || copy.is_cut {
         true => Ok(()),
@@ -75,72 +113,88 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
     }
 }
 
-/// Returns whether the headers are compared only by the fields that Pipermail keeps.
-fn covers_header(other: &CopyHeader, copy: &CopyHeader) -> Result<bool, Difference> {
-    if copy.date != other.date || copy.subject != other.subject {
+/// The items behind the end of a message whose start was the item before `items`.
+fn behind_end<'i, 'a>(items: &'i [&'a Item]) -> &'i [&'a Item] {
+    let mut depth = 1;
+    for (at, item) in items.iter().enumerate() {
+        match item {
+            Item::Start(_) => depth += 1,
+            Item::End(_) => depth -= 1,
+            Item::Content(_) | Item::Missing(_) => {}
+        }
+        if depth == 0 {
+            return items.get(at + 1..).unwrap_or_default();
+        }
+    }
+    &[]
+}
+
+/// The parts without the multiparts around them, and without empty texts. Messages stay messages.
+fn without_structure(items: &[Item]) -> Vec<&Item> {
+    let mut kept = Vec::new();
+    let mut around = Vec::new();
+    for item in items {
+        let is_kept = match item {
+            Item::Start(start) => {
+                around.push(start.is_message);
+                start.is_message
+            }
+            Item::End(_) => around.pop().unwrap_or(false),
+            Item::Content(leaf) => !leaf.is_empty_text(),
+            Item::Missing(_) => true,
+        };
+        if is_kept {
+            kept.push(item);
+        }
+    }
+    kept
+}
+
+fn covers_header(other: &CopyHeader, copy: &CopyHeader) -> Result<(), Difference> {
+    let has_subject = copy.subject == other.subject || copy.untagged == other.untagged;
+    if copy.date != other.date || !has_subject {
         return Err(Difference::Origin);
     }
-    if copy.is_reduced {
+    if copy.is_reduced && !other.is_reduced {
         let is_kept = |digest| other.references.contains(digest);
-        return match copy.from_addresses == other.from_addresses {
-            false => Err(Difference::Origin),
-            true if copy.references.iter().all(is_kept) => Ok(true),
-            true => Err(Difference::Fields),
+        let is_sender = copy.mailbox.is_some() && copy.mailbox == other.mailbox;
+        let has_others = copy.references.iter().all(is_kept) && !other.has_reply_to;
+        return match (is_sender, has_others) {
+            (false, _) => Err(Difference::Origin),
+            (true, false) => Err(Difference::Fields),
+            (true, true) => Ok(()),
         };
     }
-    let is_kept = |digest| other.of_sender.contains(digest);
     if copy.from != other.from {
         return Err(Difference::Origin);
     }
-    let is_copied_to = |digest| other.copied_to.contains(digest);
-    let has_recipients = copy.copied_to == other.copied_to
-        || copy.is_of_list && (other.is_of_list || copy.copied_to.iter().all(is_copied_to));
-    let has_others = copy.others == other.others && copy.of_sender.iter().all(is_kept);
-    match has_recipients && has_others {
-        true => Ok(false),
+    match copy.copied_to == other.copied_to && copy.others == other.others {
+        true => Ok(()),
         false => Err(Difference::Fields),
     }
 }
 
-/// The copies of Pipermail declare no type, and show addresses in other words.
-fn is_same(leaf: &Leaf, other: &Leaf, is_reduced: bool) -> bool {
-    let is_declared = leaf.essence == other.essence && leaf.name == other.name;
+fn is_same(leaf: &Leaf, other: &Leaf) -> bool {
     let is_same_text = leaf.text.is_some() && leaf.text == other.text;
-    let is_shown_text = leaf.shown.is_some() && leaf.shown == other.shown;
-    match leaf.content == other.content || is_same_text {
-        true => is_declared || is_reduced && is_same_text,
-        false => is_reduced && is_shown_text,
+    leaf.fields == other.fields && (leaf.content == other.content || is_same_text)
+}
+
+/// Whether a text that a list made of the mail is the text of a part. The list does not keep how the part was declared, so the
+/// part must be a plain text.
+fn is_shown(leaf: &Leaf, other: &Leaf) -> bool {
+    let is_charset =
+        leaf.charset.is_none() || other.charset.is_none() || leaf.charset == other.charset;
+    match (leaf.shown, other.shown) {
+        (Some(one), Some(other)) => is_charset && one.iter().any(|digest| other.contains(digest)),
+        _ => false,
     }
 }
 
-/// Whether a part that the end of the mail cut off is the start of `other`. A part whose header was cut off says nothing.
-fn is_start_of(leaf: &Leaf, other: Option<&Item>) -> Result<(), Difference> {
-    let is_start = |other: &Leaf, length: u64| {
-        let digest = match leaf.text {
-            Some(text) => text,
-            None => leaf.content,
-        };
-        let is_declared = leaf.essence == other.essence && leaf.name == other.name;
-        is_declared && other.prefixes.contains(&(length, digest))
+/// Whether a part that the end of the mail cut off is the start of `other`.
+fn is_start_of(leaf: &Leaf, other: &Leaf) -> bool {
+    let Some(length) = leaf.cut_at else {
+        return false;
     };
-    match (leaf.cut_at, other) {
-        (Some(0), _) => Ok(()),
-        (Some(length), Some(Item::Content(other))) if is_start(other, length) => Ok(()),
-        _ => Err(Difference::Part),
-    }
-}
-
-/// Whether a part is the content that a note stands for.
-fn is_of(note: &Missing, leaf: &Leaf) -> bool {
-    if let Some(content) = note.content {
-        return content == leaf.content;
-    }
-    let is_name = note.name.is_none() || leaf.name.is_none() || note.name == leaf.name;
-    let is_length = note
-        .encoded
-        .is_none_or(|length| length == leaf.encoded || length == leaf.encoded + 1);
-    is_name
-        && is_length
-        && note.size.is_none_or(|size| size == leaf.size)
-        && note.essence.is_none_or(|essence| essence == leaf.essence)
+    let mut starts = leaf.prefixes.iter().filter(|(of, _)| *of == length);
+    leaf.fields == other.fields && starts.any(|start| other.prefixes.contains(start))
 }

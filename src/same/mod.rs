@@ -7,19 +7,26 @@
 //!
 //! The module is pure: it reads no files and makes no network requests.
 
+mod body;
 mod copy;
 mod cover;
 mod description;
 mod fields;
+mod item;
+mod lines;
+mod list;
+mod note;
 mod plain;
 mod relation;
+mod spelling;
 #[cfg(test)]
 mod tests;
 mod texts;
 mod transport;
 
 pub(crate) use self::copy::{MailCopy, copy_key};
-pub(crate) use self::cover::{Difference, covers};
+pub(crate) use self::cover::{Difference, MOST_COMPARED, covers};
 pub(crate) use self::description::Description;
+pub(crate) use self::item::Place;
 pub(crate) use self::plain::{Digest, identity, plain};
 pub(crate) use self::relation::{Altered, Changes, changes};

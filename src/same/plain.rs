@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::span::starts_like;
+use super::lines::{lines, unquoted};
+use crate::span::{is_from_line, starts_like};
 
 /// Fields that mail programs and embody itself write into the header of a stored message: flags, numbers of the
 /// mailbox, lengths that follow from the body, and the mark of `--mark`. In lower case.
@@ -59,23 +60,14 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// Returns the plain form of `content`, a message without the separator line of an mbox:
-/// * every line ends with a line feed;
+/// * every line ends with a line feed ([`lines`]);
 /// * `From ` lines are not quoted, however often they were;
 /// * the header has no fields that mailboxes write, and no `From ` lines;
 /// * the message does not end with empty lines.
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(content.len() + 1);
     let (mut is_header, mut is_dropped) = (true, false);
-    let mut rest = content;
-    while !rest.is_empty() {
-        let end = memchr::memchr2(b'\n', b'\r', rest).unwrap_or(rest.len());
-        let (line, behind) = rest.split_at(end);
-        let ending = match behind {
-            [b'\r', b'\n', ..] => 2,
-            [_, ..] => 1,
-            [] => 0,
-        };
-        rest = behind.get(ending..).unwrap_or_default();
+    for line in lines(content) {
         let line = unquoted(line);
         if is_header {
             let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
@@ -83,7 +75,7 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
             is_dropped = is_header
                 && match is_folded {
                     true => is_dropped,
-                    false => line.starts_with(b"From ") || is_field_of_mailboxes(line),
+                    false => is_from_line(line) || is_field_of_mailboxes(line),
                 };
             if is_dropped {
                 continue;
@@ -100,17 +92,6 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
 /// Returns what tells a message from others that are not identical to it: the digest of its plain form.
 pub(crate) fn identity(plain: &[u8]) -> Digest {
     Digest::of(plain)
-}
-
-/// Removes every `>` from the start of a quoted `From ` line: readers disagree on how many a format adds.
-fn unquoted(line: &[u8]) -> &[u8] {
-    let quotes = line.iter().take_while(|byte| **byte == b'>').count();
-    let behind = line.get(quotes..).unwrap_or_default();
-    if behind.starts_with(b"From ") {
-        behind
-    } else {
-        line
-    }
 }
 
 fn is_field_of_mailboxes(line: &[u8]) -> bool {
@@ -140,6 +121,14 @@ mod tests {
         assert_eq!(plain(mail), [&mail[..], b"\n"].concat());
         assert_eq!(plain(b""), b"");
         assert_eq!(plain(b"\n\n"), b"");
+    }
+
+    #[test]
+    fn plain_form_keeps_a_field_that_looks_like_a_separator_and_bare_carriage_returns() {
+        let mail = b"From : Ann <a@example.org>\nFrom  :b\n\na\rb\n";
+        assert_eq!(plain(mail), mail);
+        assert_eq!(plain(b"From a@b c\nTo: b\n\nx\n"), b"To: b\n\nx\n");
+        assert_eq!(plain(b"To: b\r\rx\r"), b"To: b\n\nx\n");
     }
 
     #[test]

@@ -381,6 +381,30 @@ fn mail_is_in_every_folder_that_has_it_and_one_mailbox_has_it_once() {
 }
 
 #[test]
+fn mail_in_many_folders_and_sources_is_in_all_of_them() {
+    let folder = Folder::new();
+    let count = 130;
+    let long = vec!["a folder with a long name that goes on and on"; 30].join("/");
+    for number in 0..count {
+        folder.write(&format!("a/Folder{number}"), &[whole(1)]);
+    }
+    folder.write(&format!("a/{long}/Deep"), &[whole(1)]);
+    let said = folder.run("merge a --output all --output-format mbox");
+    assert!(said.contains("1 mail in the result"), "{said}");
+    let files = tree(&folder.at("all"));
+    assert_eq!(files.len(), count + 1, "{said}");
+    for (name, content) in files {
+        assert_eq!(content.matches("Message-ID: <1@").count(), 1, "{name}");
+    }
+    let sources: Vec<String> = (0..count).map(|it| format!("a/Folder{it}")).collect();
+    let line = format!("merge {} --output flat.mbox --flat", sources.join(" "));
+    let counts = folder.counts(&line);
+    assert_eq!(counts["kept"], 1);
+    assert_eq!(counts["widespread"], 1);
+    assert_eq!(counts["pairs"].as_array().unwrap().len(), 0);
+}
+
+#[test]
 fn deleted_mail_is_deleted_only_if_all_copies_are() {
     let folder = Folder::new();
     folder.maildir("a", &[("ST", whole(1)), ("T", whole(2))]);

@@ -1,0 +1,579 @@
+//! The body of a mail as a list of items: its parts, and the starts and ends of the multiparts and messages around them.
+
+use std::collections::{BTreeSet, HashSet};
+
+use base64::Engine as _;
+
+use super::fields::each_field;
+use super::item::{Item, Leaf, Missing, Place, Start};
+use super::list::{Footers, Lists, PlainText};
+use super::note::description_of;
+use super::plain::{Digest, hash};
+use super::spelling::{text, with_addresses_shown};
+use super::transport::{Role, role};
+use crate::external_body::{ExternalBody, Reading, divided, name_of, scrubbed, text_of_part};
+use crate::mime::charset::Charset;
+use crate::mime::header::unfold;
+use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
+use crate::span::Span;
+
+/// A mail with more items is compared as a whole: one with a part that is missing in it stays.
+const MOST_ITEMS: usize = 1000;
+
+/// What is compared of a body.
+pub(super) struct Body {
+    pub(super) items: Vec<Item>,
+    pub(super) footers: Footers,
+    pub(super) is_scrubbed: bool,
+    pub(super) is_cut: bool,
+}
+
+impl Body {
+    pub(super) fn of(tree: &Tree<'_>, reading: &Reading, lists: &Lists, places: &[Place]) -> Self {
+        let mut describer = Describer {
+            tree,
+            lists,
+            places,
+            items: Vec::new(),
+            footers: Footers::default(),
+            is_scrubbed: false,
+            end: End::of(tree),
+        };
+        describer.describe(reading);
+        describer.remove_footer_part();
+        let mut body = Self {
+            items: describer.items,
+            footers: describer.footers,
+            is_scrubbed: describer.is_scrubbed,
+            is_cut: describer.end.is_cut,
+        };
+        if body.items.len() > MOST_ITEMS {
+            body.unite();
+        }
+        body
+    }
+
+    /// Makes one item of all, which is equal only to that of a mail with the same items.
+    fn unite(&mut self) {
+        let all = format!("{:?} {}", self.items, self.is_cut);
+        self.items = vec![Item::Content(Box::new(Leaf {
+            fields: 0,
+            essence: 0,
+            name: None,
+            description: None,
+            size: 0,
+            encoded: 0,
+            content: Digest::of(all.as_bytes()),
+            text: None,
+            shown: None,
+            charset: None,
+            cut_at: None,
+            prefixes: Vec::new(),
+        }))];
+        self.is_cut = false;
+    }
+}
+
+/// How the mail ends.
+struct End {
+    /// Whether its end is missing.
+    is_cut: bool,
+    /// The part in which it is cut off.
+    within: Option<PartId>,
+    /// Multiparts and messages whose end is missing.
+    open: BTreeSet<PartId>,
+}
+
+impl End {
+    /// A mail is cut off if its last part is in a multipart without a closing boundary line, or is base64 that ends within a
+    /// group of four symbols. If the mail ends in the header of a part, nobody knows what the header was: such a mail is
+    /// compared as if it were complete.
+    fn of(tree: &Tree<'_>) -> Self {
+        let mut end = Self {
+            is_cut: false,
+            within: None,
+            open: BTreeSet::new(),
+        };
+        let Some(last) = tree.ids().next_back() else {
+            return end;
+        };
+        let part = tree.part(last);
+        if part.content != PartKind::Leaf || part.has_stray_lines() {
+            return end;
+        }
+        let has_header = !tree.fields(last).is_empty();
+        if has_header && part.separator.is_empty() {
+            return end;
+        }
+        let body = part.body.of(tree.original);
+        let is_torn = part.encoding == TransferEncoding::Base64
+            && part.span.end == tree.root().span.end
+            && is_base64(without_torn_boundary(tree, last, body)) == Some(false);
+        let mut is_within = true;
+        for above in tree.ancestors(last) {
+            match &tree.part(above).content {
+                PartKind::Multipart(multipart) if multipart.close.is_some() => is_within = false,
+                PartKind::Multipart(_) => {
+                    end.is_cut = true;
+                    if is_within {
+                        end.within = Some(last);
+                    }
+                    // What is around the part ends with it.
+                    let between = tree.ancestors(last).take_while(|it| *it != above);
+                    let is_open = |id: &PartId| !matches!(&tree.part(*id).content, PartKind::Multipart(it) if it.close.is_some());
+                    end.open.extend(between.filter(is_open));
+                    end.open.insert(above);
+                }
+                _ => {}
+            }
+        }
+        if is_torn {
+            end.is_cut = true;
+            end.within = Some(last);
+            end.open.extend(tree.ancestors(last));
+        }
+        end
+    }
+}
+
+struct Describer<'d> {
+    tree: &'d Tree<'d>,
+    lists: &'d Lists,
+    places: &'d [Place],
+    items: Vec<Item>,
+    footers: Footers,
+    is_scrubbed: bool,
+    end: End,
+}
+
+impl Describer<'_> {
+    fn describe(&mut self, reading: &Reading) {
+        let tree = self.tree;
+        let notes = scrubbed(tree, reading, &HashSet::new());
+        let mut notes = notes.iter().peekable();
+        // The multiparts and messages around the part.
+        let mut around: Vec<PartId> = Vec::new();
+        let mut until = 0;
+        for id in tree.ids() {
+            let part = tree.part(id);
+            while let Some(inner) =
+                around.pop_if(|inner| !tree.ancestors(id).any(|it| it == *inner))
+            {
+                self.close(inner);
+            }
+            let mut of_part = Vec::new();
+            while let Some(note) = notes.next_if(|note| note.part == id) {
+                of_part.push(note);
+            }
+            // What stands in a note about a message was read as a message.
+            if id != PartId::ROOT && part.span.start < until {
+                continue;
+            }
+            let is_last = self.end.within == Some(id);
+            let is_message = part.content == PartKind::Message;
+            if !is_last && let Some(missing) = Missing::of_part(tree, id, reading) {
+                self.items.push(Item::Missing(Box::new(missing)));
+                until = part.span.end;
+            } else if is_message || matches!(part.content, PartKind::Multipart(_)) {
+                let start = self.start(id);
+                self.items.push(Item::Start(start));
+                around.push(id);
+            } else {
+                self.leaf(id, &of_part);
+            }
+        }
+        while let Some(inner) = around.pop() {
+            self.close(inner);
+        }
+    }
+
+    fn start(&self, id: PartId) -> Start {
+        let tree = self.tree;
+        let part = tree.part(id);
+        let before = match &part.content {
+            PartKind::Multipart(multipart) => self.aside(multipart.preamble),
+            _ => {
+                let mut header = Vec::new();
+                if let Some(message) = part.children.first() {
+                    let mut see = |field: &[u8]| header.extend_from_slice(field);
+                    each_field(tree.original, tree.fields(*message), |_| true, &mut see);
+                }
+                hash(&header)
+            }
+        };
+        Start {
+            fields: fields_of_part(tree, id, false),
+            before,
+            essence: hash(part.essence.as_bytes()),
+            name: name_of_part(tree, id),
+            is_message: part.content == PartKind::Message,
+        }
+    }
+
+    fn close(&mut self, id: PartId) {
+        if self.end.open.contains(&id) {
+            return;
+        }
+        let behind = match &self.tree.part(id).content {
+            PartKind::Multipart(multipart) => self.aside(multipart.epilogue),
+            _ => 0,
+        };
+        self.items.push(Item::End(behind));
+    }
+
+    /// Digest of a text around the parts of a multipart.
+    fn aside(&self, span: Span) -> u64 {
+        let text = PlainText::of(span.of(self.tree.original), &Lists::default());
+        hash(&text.whole)
+    }
+
+    fn leaf(&mut self, id: PartId, notes: &[&ExternalBody<'_>]) {
+        let tree = self.tree;
+        let part = tree.part(id);
+        let body = part.body.of(tree.original);
+        // Mailman makes one text of a mail, and leaves no multipart.
+        let may_be_scrubbed = id == PartId::ROOT && !notes.is_empty() && is_plain_text(tree, id);
+        if may_be_scrubbed && self.scrubbed_leaf(id, notes) {
+            return;
+        }
+        let is_cut = self.end.within == Some(id);
+        let body = match is_cut {
+            true => without_torn_boundary(tree, id, body),
+            false => body,
+        };
+        let decoded = decoded(tree, id, body, is_cut);
+        let content = decoded.as_deref().unwrap_or(body);
+        let is_text = part.essence.starts_with("text/") && is_readable(tree, id);
+        let is_plain = is_plain_text(tree, id);
+        let lists = match is_plain {
+            true => self.lists,
+            false => &Lists::default(),
+        };
+        let plain = is_text.then(|| match is_plain {
+            true => PlainText::of(content, lists),
+            false => PlainText::of_file(content),
+        });
+        if let Some(plain) = &plain {
+            self.footers.extend(&plain.footers);
+        }
+        let compared = plain
+            .as_ref()
+            .map_or(content, |plain| plain.whole.as_slice());
+        let prefix = |length: u64| {
+            let end = usize::try_from(length).ok()?;
+            Some((length, Digest::of(compared.get(..end)?)))
+        };
+        let places = self
+            .places
+            .iter()
+            .filter(|place| place.item == self.items.len());
+        let cut_at = is_cut.then_some(compared.len() as u64);
+        let lengths: BTreeSet<u64> = places.map(|place| place.length).chain(cut_at).collect();
+        let leaf = Leaf {
+            fields: fields_of_part(tree, id, decoded.is_none()),
+            essence: hash(part.essence.as_bytes()),
+            name: name_of_part(tree, id),
+            description: description_of(tree.original, tree.fields(id)),
+            size: content.len() as u64,
+            encoded: body.len() as u64,
+            content: Digest::of(content),
+            text: plain.as_ref().map(|plain| Digest::of(plain.own())),
+            shown: plain.as_ref().filter(|_| is_plain).map(shown),
+            charset: charset_of(tree, id).filter(|_| !content.is_ascii()),
+            cut_at,
+            prefixes: lengths.into_iter().filter_map(prefix).collect(),
+        };
+        self.items.push(Item::Content(Box::new(leaf)));
+    }
+
+    /// Divides a text that Mailman made of several parts. Returns `false` if one of its notes has words that are not known.
+    fn scrubbed_leaf(&mut self, id: PartId, notes: &[&ExternalBody<'_>]) -> bool {
+        let tree = self.tree;
+        let part = tree.part(id);
+        let Some(text) = text_of_part(tree, id) else {
+            return false;
+        };
+        let origin = match part.encoding.is_encoded() {
+            true => 0,
+            false => part.body.start,
+        };
+        let spans: Vec<Span> = notes
+            .iter()
+            .map(|note| {
+                let note = note.scrubbed.as_ref().map(|it| it.note);
+                let note = note.unwrap_or(Span::empty_at(origin));
+                let [start, end] = [note.start, note.end].map(|at| at.saturating_sub(origin));
+                Span::new(start, end)
+            })
+            .collect();
+        let missing = notes
+            .iter()
+            .zip(&spans)
+            .map(|(note, span)| Missing::of_mailman(note, span.of(&text)));
+        let Some(missing) = missing.collect::<Option<Vec<Missing>>>() else {
+            return false;
+        };
+        let spans: Vec<(Span, bool)> = spans.into_iter().map(|span| (span, true)).collect();
+        for (note, span) in divided(&text, Span::new(0, text.len()), &spans) {
+            if let Some(missing) = note.and_then(|at| missing.get(at)) {
+                self.items.push(Item::Missing(Box::new(missing.clone())));
+                continue;
+            }
+            let content = span.of(&text);
+            let plain = PlainText::of(content, self.lists);
+            self.footers.extend(&plain.footers);
+            if plain.own().is_empty() {
+                continue;
+            }
+            self.items.push(Item::Content(Box::new(Leaf {
+                fields: 0,
+                essence: hash(b"text/plain"),
+                name: None,
+                description: None,
+                size: content.len() as u64,
+                encoded: content.len() as u64,
+                content: Digest::of(content),
+                text: Some(Digest::of(plain.own())),
+                shown: Some(shown(&plain)),
+                charset: charset_of(tree, id).filter(|_| !content.is_ascii()),
+                cut_at: None,
+                prefixes: Vec::new(),
+            })));
+        }
+        self.is_scrubbed = true;
+        true
+    }
+
+    /// A list that cannot write its footer into a text adds a part for it, and puts a multipart around a mail that is none.
+    fn remove_footer_part(&mut self) {
+        let is_mixed = self.tree.root().essence == "multipart/mixed";
+        let [
+            Item::Start(start),
+            ..,
+            Item::Content(last),
+            Item::End(behind),
+        ] = self.items.as_slice()
+        else {
+            return;
+        };
+        let nothing = hash(b"");
+        let has_words = last
+            .shown
+            .is_some_and(|[whole, _]| whole != Digest::of(b""));
+        let is_only_footer = last.is_empty_text() && has_words && last.description.is_none();
+        if !is_mixed || !is_only_footer || last.cut_at.is_some() {
+            return;
+        }
+        // The list wrote no other parameter and no text into the multipart that it made.
+        let is_bare =
+            start.before == nothing && *behind == nothing && start.fields == start.essence;
+        let footer = self.items.len() - 2;
+        self.items.remove(footer);
+        // How many parts are left in the multipart itself.
+        let (mut depth, mut count) = (0, 0);
+        for item in &self.items {
+            match item {
+                Item::Start(_) => depth += 1,
+                Item::End(_) => depth -= 1,
+                Item::Content(_) | Item::Missing(_) => {}
+            }
+            let is_part = match item {
+                Item::Start(_) => depth == 2,
+                Item::End(_) => false,
+                Item::Content(_) | Item::Missing(_) => depth == 1,
+            };
+            count += usize::from(is_part);
+        }
+        if count == 1 && is_bare {
+            self.items.remove(0);
+            self.items.pop();
+        }
+    }
+}
+
+fn shown(plain: &PlainText) -> [Digest; 2] {
+    [plain.whole.as_slice(), plain.own()].map(|text| Digest::of(&with_addresses_shown(text)))
+}
+
+fn name_of_part(tree: &Tree<'_>, id: PartId) -> Option<u64> {
+    let name = name_of(tree.original, tree.fields(id)).text();
+    name.map(|name| hash(name.as_bytes()))
+}
+
+/// Digest of the charset that a part declares.
+fn charset_of(tree: &Tree<'_>, id: PartId) -> Option<u64> {
+    let value = tree.value(id, "Content-Type").unwrap_or_default();
+    let label = MediaType::parse(value).parameter("charset")?;
+    Some(hash(&label.to_ascii_lowercase()))
+}
+
+/// Whether line feeds and ASCII words can be seen in the bytes of a text, as they cannot in UTF-16 or UTF-7.
+fn is_readable(tree: &Tree<'_>, id: PartId) -> bool {
+    let value = tree.value(id, "Content-Type").unwrap_or_default();
+    match MediaType::parse(value).parameter("charset") {
+        None => true,
+        Some(label) => matches!(
+            Charset::of_label(&label),
+            Some(Charset::Superset | Charset::ShiftJis | Charset::DoubleByte)
+        ),
+    }
+}
+
+/// Whether a part is a text as a person writes it into a mail, and no attachment: lists write footers into such parts, and
+/// Mailman writes them into its monthly text.
+fn is_plain_text(tree: &Tree<'_>, id: PartId) -> bool {
+    let value = tree.value(id, "Content-Type").unwrap_or_default();
+    let removes_blanks = MediaType::parse(value).parameter("delsp").is_some();
+    let disposition = tree.disposition(id);
+    tree.part(id).essence == "text/plain"
+        && tree.part(id).content == PartKind::Leaf
+        && name_of_part(tree, id).is_none()
+        && (disposition.is_empty() || disposition.eq_ignore_ascii_case(b"inline"))
+        && is_readable(tree, id)
+        && !removes_blanks
+}
+
+/// Digest of the fields that say what a part is: its type, with charset and the other parameters, its disposition, its
+/// identifier, its description and whatever else it has, apart from the boundary and from what programs add. `with_encoding` adds
+/// the transfer encoding, for a part that is compared in its encoded form.
+fn fields_of_part(tree: &Tree<'_>, id: PartId, with_encoding: bool) -> u64 {
+    let original = tree.original;
+    let mut all: Vec<Vec<u8>> = vec![tree.part(id).essence.clone().into_bytes()];
+    for field in tree.fields(id).iter(original) {
+        let name = field.name.of(original).trim_ascii().to_ascii_lowercase();
+        let name = name.as_slice();
+        let value = field.value.of(original);
+        let is_counted = match name {
+            b"content-transfer-encoding" => with_encoding,
+            b"content-md5" | b"mime-version" => false,
+            // The other fields of a message are compared with its header.
+            _ => role(name) == Role::Content || role(name) == Role::Author && !tree.is_message(id),
+        };
+        if !is_counted {
+            continue;
+        }
+        let value = match name {
+            b"content-type" => {
+                let essence = MediaType::parse(value).essence;
+                let is_known = *essence == *tree.part(id).essence;
+                parameters(value, Some(essence.as_bytes()).filter(|_| !is_known))
+            }
+            b"content-disposition" => parameters(value, Some(first_word(value))),
+            _ => text(value).into_bytes(),
+        };
+        if !value.is_empty() {
+            all.push([name, b":", &value].concat());
+        }
+    }
+    all.sort();
+    hash(&all.join(&b'\n'))
+}
+
+/// `word` and the parameters of a field in one spelling, without the boundary, and without `charset=us-ascii`, which a field that
+/// is missing says, too.
+fn parameters(value: &[u8], word: Option<&[u8]>) -> Vec<u8> {
+    let media_type = MediaType::parse(value);
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    for (_, parameter) in media_type.parameters() {
+        let name = parameter.name.to_ascii_lowercase();
+        let value = unfold(&parameter.unquoted());
+        let value = match name.as_slice() {
+            b"boundary" => continue,
+            b"charset" => value.to_ascii_lowercase(),
+            _ => value,
+        };
+        if name == b"charset" && value == b"us-ascii" {
+            continue;
+        }
+        let form = format!(" {:?} {}=", parameter.section, parameter.is_encoded);
+        all.push([name.as_slice(), form.as_bytes(), &value].concat());
+    }
+    all.sort();
+    if let Some(word) = word {
+        all.insert(0, word.to_ascii_lowercase());
+    }
+    all.join(&b';')
+}
+
+fn first_word(value: &[u8]) -> &[u8] {
+    let ends = |byte: &u8| *byte == b';' || byte.is_ascii_whitespace();
+    value.trim_ascii().split(ends).next().unwrap_or_default()
+}
+
+/// The decoded body of a part. `None` if it is compared as it is: several fields name an encoding, or the body has anything
+/// else than symbols of its encoding.
+fn decoded(tree: &Tree<'_>, id: PartId, body: &[u8], is_cut: bool) -> Option<Vec<u8>> {
+    let original = tree.original;
+    let names = tree.fields(id).iter(original);
+    let names = names.filter(|field| field.is(original, "Content-Transfer-Encoding"));
+    if names.count() > 1 {
+        return None;
+    }
+    match tree.part(id).encoding {
+        TransferEncoding::Unknown => None,
+        TransferEncoding::Base64 => match is_base64(body)? {
+            true => Some(tree.part(id).encoding.decode(body)?.into_owned()),
+            false if is_cut => Some(decoded_start(body)),
+            false => None,
+        },
+        TransferEncoding::QuotedPrintable if is_cut => {
+            // The mail may end in an escape.
+            let near = body.len().saturating_sub(2);
+            let sign = memchr::memrchr(b'=', body).filter(|at| *at >= near);
+            let whole = body.get(..sign.unwrap_or(body.len())).unwrap_or_default();
+            Some(tree.part(id).encoding.decode(whole)?.into_owned())
+        }
+        encoding => Some(encoding.decode(body)?.into_owned()),
+    }
+}
+
+/// Whether base64 has only complete groups of four symbols. `None` if the body has other bytes than symbols, blanks and a
+/// padding at its end.
+fn is_base64(body: &[u8]) -> Option<bool> {
+    let mut symbols = 0_u64;
+    let mut padding = 0_u64;
+    for &byte in body {
+        match byte {
+            byte if byte.is_ascii_whitespace() => {}
+            b'=' => padding += 1,
+            byte if padding == 0
+                && (byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')) =>
+            {
+                symbols += 1;
+            }
+            _ => return None,
+        }
+    }
+    (padding <= 2).then_some((symbols + padding).is_multiple_of(4))
+}
+
+/// Decodes base64 up to its last complete byte.
+fn decoded_start(body: &[u8]) -> Vec<u8> {
+    let is_symbol = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    let mut symbols: Vec<u8> = body.iter().copied().filter(is_symbol).collect();
+    if symbols.len() % 4 == 1 {
+        symbols.pop();
+    }
+    let config = base64::engine::GeneralPurposeConfig::new()
+        .with_decode_allow_trailing_bits(true)
+        .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent);
+    let engine = base64::engine::GeneralPurpose::new(&base64::alphabet::STANDARD, config);
+    engine.decode(&symbols).unwrap_or_default()
+}
+
+/// A mail that ends within a boundary line has a piece of that line in its last part.
+fn without_torn_boundary<'b>(tree: &Tree<'_>, id: PartId, body: &'b [u8]) -> &'b [u8] {
+    let body = body.trim_ascii_end();
+    let start = memchr::memrchr(b'\n', body).map_or(0, |at| at + 1);
+    let line = body.get(start..).unwrap_or_default();
+    let is_torn = line.starts_with(b"-")
+        && tree.ancestors(id).any(|id| {
+            let boundary = tree.part(id).content.boundary().unwrap_or_default();
+            let whole = [b"--", boundary, b"--"].concat();
+            whole.starts_with(line)
+        });
+    match is_torn {
+        true => body.get(..start).unwrap_or_default(),
+        false => body,
+    }
+}

@@ -1,0 +1,64 @@
+//! Lines as the comparison of mails reads them.
+
+/// Gives each line of `text` without its end, which is LF or CRLF, also with several CR.
+///
+/// A bare CR ends a line only if it ends the first one, as in a mail of an old Macintosh. In other mails it is a byte of the
+/// content: two files that differ in it are two files.
+pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let first = memchr::memchr2(b'\n', b'\r', text);
+    let is_old =
+        first.is_some_and(|at| text.get(at) == Some(&b'\r') && text.get(at + 1) != Some(&b'\n'));
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = match is_old {
+            true => memchr::memchr2(b'\n', b'\r', rest),
+            false => memchr::memchr(b'\n', rest),
+        };
+        let (line, behind) = rest.split_at(end.unwrap_or(rest.len()));
+        let ending = if behind.starts_with(b"\r\n") { 2 } else { 1 };
+        rest = behind.get(ending..).unwrap_or_default();
+        Some(match is_old {
+            true => line,
+            false => without_returns(line),
+        })
+    })
+}
+
+/// Some programs write several CR before the LF.
+fn without_returns(line: &[u8]) -> &[u8] {
+    let end = line.iter().rposition(|byte| *byte != b'\r');
+    line.get(..end.map_or(0, |end| end + 1)).unwrap_or_default()
+}
+
+/// Removes every `>` from the start of a quoted `From ` line: readers disagree on how many a format adds.
+pub(super) fn unquoted(line: &[u8]) -> &[u8] {
+    let quotes = line.iter().take_while(|byte| **byte == b'>').count();
+    let behind = line.get(quotes..).unwrap_or_default();
+    match behind.starts_with(b"From ") {
+        true => behind,
+        false => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_with_lf_and_with_cr_only_in_an_old_mail() {
+        let of = |text: &'static str| -> Vec<String> {
+            let lines = lines(text.as_bytes());
+            lines
+                .map(|line| String::from_utf8_lossy(line).into_owned())
+                .collect()
+        };
+        assert_eq!(of("a\nb\r\n\nc"), ["a", "b", "", "c"]);
+        assert_eq!(of("a\rb\r\rc\nd"), ["a", "b", "", "c", "d"]);
+        assert_eq!(of("a\nb\rc\r\r\nd"), ["a", "b\rc", "d"]);
+        assert_eq!(of("a\r\nb\rc"), ["a", "b\rc"]);
+        assert!(of("").is_empty());
+    }
+}

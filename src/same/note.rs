@@ -1,0 +1,181 @@
+//! What stands in a mail in place of a part that a program has removed.
+//!
+//! Only a note that has nothing but the known words of the program counts as one: a copy with a note is dropped for a copy
+//! with the part, and any other word in the note would be lost.
+
+use super::item::{Leaf, Missing};
+use super::plain::{Digest, hash};
+use super::spelling::text;
+use crate::external_body::{
+    Claim, ExternalBody, Form, LENGTH_FIELD, Reading, SENTENCE, Scrap, name_of,
+};
+use crate::mime::header::Fields;
+use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
+use crate::span::Span;
+
+/// A longer note has other words in it.
+const LONGEST_NOTE: usize = 4096;
+
+impl Missing {
+    /// Reads the note that is the part `id`. Returns `None` for any other part.
+    pub(super) fn of_part(tree: &Tree<'_>, id: PartId, reading: &Reading) -> Option<Self> {
+        let part = tree.part(id);
+        if matches!(part.content, PartKind::Multipart(_)) || part.has_stray_lines() {
+            return None;
+        }
+        let body = ExternalBody::read(tree, id, reading)?;
+        let named = |fields| name_of(tree.original, fields).text();
+        let own_name = || named(tree.fields(id));
+        let mut essence = body.declared.as_ref().map(|it| it.essence.to_string());
+        let mut missing = Self {
+            note: hash(part.span.of(tree.original)),
+            description: description_of(tree.original, tree.fields(id))
+                .or_else(|| description_of(tree.original, &body.phantom.fields)),
+            ..Self::default()
+        };
+        let name = match body.form {
+            Form::Apple => {
+                let length = tree.value(id, LENGTH_FIELD)?.trim_ascii();
+                missing.encoded = Some(str::from_utf8(length).ok()?.parse().ok()?);
+                missing.essence = essence.map(|it| hash(it.as_bytes()));
+                missing.name = own_name().map(|it| hash(it.as_bytes()));
+                return is_blank(tree, id).then_some(missing);
+            }
+            Form::Detached | Form::Enclosure => match quoted(tree, id) {
+                Some((quoted, name)) => {
+                    essence = Some(quoted);
+                    name
+                }
+                None if is_blank(tree, id) => own_name(),
+                None => return None,
+            },
+            Form::ExternalBody => {
+                let deleted = body.access_type.eq_ignore_ascii_case("x-mutt-deleted");
+                let digest = match &body.claim {
+                    Claim::Note(note) => Some(Digest::of_hex(&note.sha256)?),
+                    Claim::None | Claim::Unreadable => None,
+                };
+                let behind = Span::new(body.phantom.body_start(), part.body.end);
+                let is_alone = behind.of(tree.original).trim_ascii().is_empty();
+                if !is_alone || !deleted && digest.is_none() || part.body.len() > LONGEST_NOTE {
+                    return None;
+                }
+                missing.content = digest;
+                named(&body.phantom.fields)
+            }
+            _ => return None,
+        };
+        missing.size = body.size;
+        missing.is_message = essence
+            .as_deref()
+            .is_some_and(|it| it.starts_with("message/"));
+        missing.essence = known_essence(essence.as_deref());
+        missing.name = name.map(|it| hash(it.as_bytes()));
+        Some(missing)
+    }
+
+    /// Reads a note of Mailman in a text. `text` is that of the note alone. Returns `None` if it has other words.
+    pub(super) fn of_mailman(body: &ExternalBody<'_>, text: &[u8]) -> Option<Self> {
+        let scrubbed = body.scrubbed.as_ref()?;
+        let is_known = matches!(scrubbed.scrap, Scrap::File | Scrap::Html | Scrap::Text);
+        if !is_known || scrubbed.is_in_digest || !is_note_of_mailman(text) {
+            return None;
+        }
+        let essence = body.declared.as_ref().map(|it| it.essence.to_string());
+        Some(Self {
+            note: hash(text.trim_ascii()),
+            size: body.size,
+            name: body.file_name.as_ref().map(|name| hash(name.as_bytes())),
+            essence: known_essence(essence.as_deref()),
+            description: scrubbed.description.as_ref().map(|it| hash(it.as_bytes())),
+            ..Self::default()
+        })
+    }
+
+    /// Whether `leaf` can be the content that the note stands for.
+    pub(super) fn is_of(&self, leaf: &Leaf) -> bool {
+        let is_description = self.description.is_none() || self.description == leaf.description;
+        if let Some(content) = self.content {
+            return content == leaf.content && is_description;
+        }
+        let is_length = |length| length == leaf.encoded || length == leaf.encoded + 1;
+        (self.name.is_none() || self.name == leaf.name)
+            && is_description
+            && self.encoded.is_none_or(is_length)
+            && self.size.is_none_or(|size| size == leaf.size)
+            && self.essence.is_none_or(|essence| essence == leaf.essence)
+    }
+}
+
+/// Digest of the Content-Description.
+pub(super) fn description_of(original: &[u8], fields: &Fields) -> Option<u64> {
+    let value = fields.value(original, "Content-Description")?;
+    Some(hash(text(value).as_bytes()))
+}
+
+/// Whether a part has no body, apart from blanks.
+fn is_blank(tree: &Tree<'_>, id: PartId) -> bool {
+    let body = tree.part(id).body.of(tree.original);
+    body.trim_ascii().is_empty()
+}
+
+/// Returns type and name in the header that Thunderbird quotes in a part whose attachment was removed. `None` if the part has
+/// anything else.
+fn quoted(tree: &Tree<'_>, id: PartId) -> Option<(String, Option<String>)> {
+    let original = tree.original;
+    let body = tree.part(id).body;
+    let text = body.of(original);
+    let start = text.len() - text.trim_ascii_start().len();
+    let text = text.trim_ascii().strip_prefix(SENTENCE)?;
+    let blank = text.len() - text.trim_ascii_start().len();
+    let start = body.start + start + SENTENCE.len() + blank;
+    let header = Header::read(original, Span::new(start, body.end), LONGEST_NOTE);
+    let is_of_part = |name: &[u8]| {
+        let name = name.trim_ascii().to_ascii_lowercase();
+        name.starts_with(b"content-") || name.starts_with(b"x-")
+    };
+    let behind = Span::new(header.span.end, body.end).of(original);
+    let is_all = body.len() <= LONGEST_NOTE
+        && behind.trim_ascii().is_empty()
+        && header
+            .fields
+            .iter(original)
+            .all(|field| is_of_part(field.name.of(original)));
+    let value = header
+        .fields
+        .value(original, "Content-Type")
+        .filter(|_| is_all)?;
+    let essence = MediaType::parse(value).essence.to_string();
+    Some((essence, name_of(original, &header.fields).text()))
+}
+
+/// A type that says nothing about the content is not compared.
+fn known_essence(essence: Option<&str>) -> Option<u64> {
+    let known = essence.filter(|it| *it != "application/octet-stream");
+    known.map(|it| hash(it.as_bytes()))
+}
+
+/// The sentences of Mailman in English. Those of other languages are not told from other words, and such a copy stays.
+const SENTENCES: [&[u8]; 3] = [
+    b"A non-text attachment was scrubbed...",
+    b"An HTML attachment was scrubbed...",
+    b"An embedded and charset-unspecified text was scrubbed...",
+];
+
+/// Whether a text has only a sentence of Mailman and the fields below it, each at most once.
+fn is_note_of_mailman(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let is_sentence = lines.next().is_some_and(|line| SENTENCES.contains(&line));
+    let mut known: Vec<&[u8]> = vec![b"Name: ", b"Type: ", b"Size: ", b"Desc: ", b"URL: "];
+    is_sentence
+        && text.len() <= LONGEST_NOTE
+        && lines.all(|line| {
+            let is_its = |name: &&[u8]| {
+                let start = line.get(..name.len()).unwrap_or_default();
+                start.eq_ignore_ascii_case(name)
+            };
+            let at = known.iter().position(is_its);
+            at.map(|at| known.remove(at)).is_some()
+        })
+}

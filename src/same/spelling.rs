@@ -1,0 +1,366 @@
+//! Header fields in one spelling: programs fold fields again, and write names in quotation marks or in encoded words.
+//!
+//! A field of addresses is divided into words and [`SPECIALS`] before its words are decoded. A name that contains `<` or `,`
+//! in quotation marks or in an encoded word is therefore not taken for an address.
+
+use std::borrow::Cow;
+
+use crate::mime::encoded_words::decoded_words;
+use crate::mime::header::unfold;
+
+/// Symbols that divide a field of addresses (RFC 5322 section 3.2.3).
+const SPECIALS: &[u8] = b"<>(),;:@";
+
+/// Returns the value of a field as people read it: unfolded, with encoded words decoded and with single blanks.
+pub(super) fn text(value: &[u8]) -> String {
+    let text = decoded_words(&unfold(value));
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Token {
+    /// Decoded, with single blanks.
+    Words(Vec<u8>),
+    Special(u8),
+}
+
+/// One entry of a field of addresses.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Entry(Vec<Token>);
+
+/// A name and an address.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Mailbox {
+    pub(super) name: Vec<u8>,
+    /// The part of the address before `@`.
+    pub(super) local: Vec<u8>,
+    pub(super) host: Vec<u8>,
+}
+
+impl Mailbox {
+    /// The address in lower case.
+    pub(super) fn address(&self) -> String {
+        let address = [self.local.as_slice(), b"@", self.host.as_slice()].concat();
+        String::from_utf8_lossy(&address).to_lowercase()
+    }
+}
+
+/// Returns the entries between the commas of a field of addresses.
+pub(super) fn entries(value: &[u8]) -> Vec<Entry> {
+    let mut entries = vec![Entry(Vec::new())];
+    for token in tokens(&unfold(value)) {
+        match token {
+            Token::Special(b',') => entries.push(Entry(Vec::new())),
+            token => {
+                if let Some(entry) = entries.last_mut() {
+                    entry.0.push(token);
+                }
+            }
+        }
+    }
+    entries.retain(|entry| !entry.0.is_empty());
+    entries
+}
+
+impl Entry {
+    /// Bytes that are equal for two spellings of one entry, and for nothing else.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for token in &self.0 {
+            match token {
+                Token::Special(special) => bytes.extend([1, *special]),
+                Token::Words(words) => {
+                    for byte in words {
+                        if matches!(byte, 0..=2) {
+                            bytes.push(2);
+                        }
+                        bytes.push(*byte);
+                    }
+                }
+            }
+        }
+        bytes
+    }
+
+    /// Reads `name <local@host>`, `<local@host>`, `local@host` and `local@host (name)`.
+    pub(super) fn mailbox(&self) -> Option<Mailbox> {
+        use Token::{Special, Words};
+        let none = Vec::new();
+        let (name, local, host) = match self.0.as_slice() {
+            [
+                Words(name),
+                Special(b'<'),
+                Words(local),
+                Special(b'@'),
+                Words(host),
+                Special(b'>'),
+            ] => (name, local, host),
+            [
+                Special(b'<'),
+                Words(local),
+                Special(b'@'),
+                Words(host),
+                Special(b'>'),
+            ] => (&none, local, host),
+            [Words(local), Special(b'@'), Words(host)] => (&none, local, host),
+            [
+                Words(local),
+                Special(b'@'),
+                Words(host),
+                Special(b'('),
+                Words(name),
+                Special(b')'),
+            ] => (name, local, host),
+            _ => return None,
+        };
+        let is_one_word = |word: &[u8]| !word.iter().any(u8::is_ascii_whitespace);
+        (is_one_word(local) && is_one_word(host)).then(|| Mailbox {
+            name: name.clone(),
+            local: local.clone(),
+            host: host.clone(),
+        })
+    }
+}
+
+/// Reads the one mailbox of a field, also if an archive of a list hides its address (`ann at example.org (Ann B)`).
+/// Returns whether it was hidden, too.
+pub(super) fn one_mailbox(value: &[u8]) -> Option<(Mailbox, bool)> {
+    let value = unfold(value);
+    let shown = with_addresses_shown(&value);
+    let is_hidden = matches!(shown, Cow::Owned(_));
+    match entries(&shown).as_slice() {
+        [entry] => Some((entry.mailbox()?, is_hidden)),
+        _ => None,
+    }
+}
+
+/// `value` is unfolded.
+fn tokens(value: &[u8]) -> Vec<Token> {
+    let mut tokens: Vec<Token> = Vec::new();
+    let mut rest = value;
+    let mut is_spaced = false;
+    while let Some(&first) = rest.first() {
+        if first.is_ascii_whitespace() {
+            is_spaced = true;
+            rest = rest.trim_ascii_start();
+            continue;
+        }
+        let (token, behind) = match first {
+            b'"' => match quoted(rest) {
+                Some((words, behind)) => (Token::Words(words), behind),
+                None => (
+                    Token::Words(b"\"".to_vec()),
+                    rest.get(1..).unwrap_or_default(),
+                ),
+            },
+            _ if SPECIALS.contains(&first) => {
+                (Token::Special(first), rest.get(1..).unwrap_or_default())
+            }
+            _ => word(rest),
+        };
+        rest = behind;
+        match (tokens.last_mut(), token) {
+            (Some(Token::Words(before)), Token::Words(words)) => {
+                if is_spaced {
+                    before.push(b' ');
+                }
+                before.extend(words);
+            }
+            (_, token) => tokens.push(token),
+        }
+        is_spaced = false;
+    }
+    tokens
+}
+
+/// Reads a string in quotation marks. Returns `None` if it has no end.
+fn quoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+    let mut words = Vec::new();
+    let mut at = 1;
+    loop {
+        match *text.get(at)? {
+            b'"' => return Some((single_blanks(&words), text.get(at + 1..)?)),
+            b'\\' => {
+                words.push(*text.get(at + 1)?);
+                at += 2;
+            }
+            byte => {
+                words.push(byte);
+                at += 1;
+            }
+        }
+    }
+}
+
+fn single_blanks(text: &[u8]) -> Vec<u8> {
+    let mut single = Vec::with_capacity(text.len());
+    for &byte in text {
+        match byte {
+            b' ' | b'\t' if single.last() == Some(&b' ') => {}
+            b'\t' => single.push(b' '),
+            byte => single.push(byte),
+        }
+    }
+    single
+}
+
+/// Reads a word, or several encoded words with only blanks between them, which are one text (RFC 2047 section 6.2).
+fn word(text: &[u8]) -> (Token, &[u8]) {
+    let length = word_length(text);
+    let (first, mut behind) = text.split_at(length);
+    if !is_encoded(first) {
+        return (Token::Words(first.to_vec()), behind);
+    }
+    let mut end = length;
+    loop {
+        let next = behind.trim_ascii_start();
+        let length = word_length(next);
+        let word = next.get(..length).unwrap_or_default();
+        if next.len() == behind.len() || !is_encoded(word) {
+            break;
+        }
+        end = text.len() - next.len() + length;
+        behind = next.get(length..).unwrap_or_default();
+    }
+    let (words, behind) = text.split_at(end);
+    let decoded = decoded_words(words);
+    let words: Vec<&str> = decoded.split_whitespace().collect();
+    (Token::Words(words.join(" ").into_bytes()), behind)
+}
+
+fn word_length(text: &[u8]) -> usize {
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || SPECIALS.contains(byte) || *byte == b'"';
+    // Specials in an encoded word are a part of it.
+    let blank = text.iter().position(u8::is_ascii_whitespace);
+    let until_blank = text.get(..blank.unwrap_or(text.len())).unwrap_or_default();
+    if until_blank.starts_with(b"=?")
+        && let Some(end) = end_of_encoded(until_blank)
+    {
+        return end;
+    }
+    text.iter().position(ends).unwrap_or(text.len())
+}
+
+/// Returns the end of the encoded word at the start of `text`: `=?charset?encoding?text?=`.
+fn end_of_encoded(text: &[u8]) -> Option<usize> {
+    let mut marks = memchr::memchr_iter(b'?', text);
+    let third = marks.nth(2)?;
+    let end = marks.next()?;
+    (end > third && text.get(end + 1) == Some(&b'=')).then_some(end + 2)
+}
+
+fn is_encoded(word: &[u8]) -> bool {
+    word.starts_with(b"=?") && word.ends_with(b"?=") && word.len() > 6
+}
+
+/// Writes `a at example.org` as `a@example.org`, as archives of lists show addresses.
+pub(super) fn with_addresses_shown(text: &[u8]) -> Cow<'_, [u8]> {
+    const AT: &[u8] = b" at ";
+    let mut shown = Vec::new();
+    let mut copied = 0;
+    for at in memchr::memmem::find_iter(text, AT) {
+        let before = text.get(..at).and_then(<[u8]>::last);
+        let behind = text.get(at + AT.len()..).unwrap_or_default();
+        let end = behind.iter().position(u8::is_ascii_whitespace);
+        let host = behind
+            .get(..end.unwrap_or(behind.len()))
+            .unwrap_or_default();
+        let is_of_name = before.is_some_and(|byte| !byte.is_ascii_whitespace());
+        let last = host.iter().rposition(u8::is_ascii_alphanumeric);
+        let host = host.get(..last.unwrap_or_default()).unwrap_or_default();
+        if is_of_name && host.contains(&b'.') && at >= copied {
+            shown.extend_from_slice(text.get(copied..at).unwrap_or_default());
+            shown.push(b'@');
+            copied = at + AT.len();
+        }
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    shown.extend_from_slice(text.get(copied..).unwrap_or_default());
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_addresses_are_shown_and_other_words_stay() {
+        for (hidden, shown) in [
+            (
+                "mail a.b at example.org or c at d.example.",
+                "mail a.b@example.org or c@d.example.",
+            ),
+            ("meet at noon. Fine", "meet at noon. Fine"),
+            (" at example.org", " at example.org"),
+        ] {
+            let found = with_addresses_shown(hidden.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&found), shown);
+        }
+    }
+
+    fn spelled(value: &str) -> Vec<Vec<u8>> {
+        let entries = entries(value.as_bytes());
+        entries.iter().map(Entry::bytes).collect()
+    }
+
+    #[test]
+    fn spellings_of_one_name_are_equal() {
+        for other in [
+            "\"Ann B\" <ann@example.org>",
+            "Ann\n \"B\" <ann@example.org>",
+            "=?utf-8?q?Ann_B?= <ann@example.org>",
+            "=?utf-8?q?Ann_?=\n =?utf-8?b?Qg==?= <ann@example.org>",
+            "Ann  B<ann@example.org>",
+        ] {
+            assert_eq!(
+                spelled(other),
+                spelled("Ann B <ann@example.org>"),
+                "{other}"
+            );
+        }
+        assert_eq!(
+            spelled("=?utf-8?q?J=C3=BCrgen?= <a@b>, c@d"),
+            spelled("Jürgen <a@b>,\n\tc@d")
+        );
+    }
+
+    #[test]
+    fn names_that_look_like_addresses_are_names() {
+        for (one, other) in [
+            (
+                "\"Bob, m@evil.example\" <bob@x>",
+                "Bob, m@evil.example <bob@x>",
+            ),
+            ("=?utf-8?q?Ann_=3Cann=40good=3E?=", "Ann <ann@good>"),
+            ("\"ann@good\"", "ann@good"),
+            ("\"a\x01<b\"", "a<b"),
+            ("\"a\x02\x01<b\"", "\"a\x01<b\""),
+            ("\"a (b)\" <c@d>", "a (b) <c@d>"),
+        ] {
+            assert_ne!(spelled(one), spelled(other), "{one}");
+        }
+    }
+
+    #[test]
+    fn mailbox_is_read_in_all_its_forms() {
+        let read = |value: &str| {
+            let (mailbox, is_hidden) = one_mailbox(value.as_bytes())?;
+            Some((
+                String::from_utf8(mailbox.name.clone()).ok()?,
+                mailbox.address(),
+                is_hidden,
+            ))
+        };
+        let ann = |name: &str, is_hidden| {
+            Some((name.to_owned(), "ann@example.org".to_owned(), is_hidden))
+        };
+        assert_eq!(read("\"Ann B\" <ann@example.org>"), ann("Ann B", false));
+        assert_eq!(read("Ann@example.org"), ann("", false));
+        assert_eq!(read("ann at example.org (Ann B)"), ann("Ann B", true));
+        for other in ["ann", "a@b, c@d", "<a@b> c", "a b@c", ""] {
+            assert_eq!(read(other), None, "{other}");
+        }
+    }
+}
