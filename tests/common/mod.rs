@@ -5,6 +5,7 @@ pub mod archives;
 pub mod bounded;
 pub mod browser;
 pub mod filter;
+pub mod folder;
 pub mod imap;
 pub mod mail;
 pub mod mail_system;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 
 use crate::common::archives::zip;
+use crate::common::folder::Folder;
 use crate::common::mail::{samples_folder, samples_in};
 use crate::common::programs::{embody, fed, stderr};
 
@@ -146,32 +147,6 @@ fn assert_whole(old: &Path, new: &Path) -> String {
     assert_eq!(compared.lines.len(), 1, "{:#?}", compared.lines);
     assert_eq!(compared.status, Some(0), "{:?}", compared.lines);
     compared.lines[0].clone()
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-        fs::write(self.at(name), text).unwrap();
-        self.at(name)
-    }
-
-    fn run(&self, line: &str) {
-        let output = embody()
-            .current_dir(self.0.path())
-            .args(line.split_whitespace())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{line}: {}", stderr(&output));
-    }
 }
 
 /// More with EMBODY_MAILBOXES=500.
@@ -755,7 +730,7 @@ fn messages_of_eudora_may_become_mime_again() {
         folder.write(path, content);
     }
     embody()
-        .current_dir(folder.0.path())
+        .current_dir(folder.path())
         .args("recover box/In.mbx --offline --output new.mbox".split(' '))
         .output()
         .unwrap();
@@ -809,7 +784,7 @@ fn proved(folder: &Folder, line: &str) -> String {
     let shell = |line: &str| {
         let line = line.replace("embody ", &format!("'{}' ", program.display()));
         let mut shell = std::process::Command::new("sh");
-        let ran = shell.args(["-c", &line]).current_dir(folder.0.path());
+        let ran = shell.args(["-c", &line]).current_dir(folder.path());
         ran.output().unwrap()
     };
     let output = shell(line);
@@ -872,7 +847,7 @@ fn summary_of_each_command_ends_with_the_comparison_and_that_succeeds() {
         "convert ./-a.mbox --output -",
     ] {
         let output = embody()
-            .current_dir(folder.0.path())
+            .current_dir(folder.path())
             .args(line.split_whitespace())
             .output()
             .unwrap();

@@ -1,38 +1,21 @@
 //! `embody merge`: each mail once, in its most complete copy; and two different mails never become one.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::path::Path;
 
 use base64::Engine as _;
 
-use crate::common::programs::{embody, stderr};
+use crate::common::folder::Folder;
+use crate::common::programs::stderr;
 
-struct Folder(tempfile::TempDir);
+/// Steps of the tests of merge.
+trait MergeFolder {
+    fn maildir(&self, name: &str, mails: &[(&str, String)]);
+    fn counts(&self, line: &str) -> serde_json::Value;
+    fn assert_has_all_of(&self, source: &str, result: &str);
+}
 
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().unwrap())
-    }
-
-    fn at(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn read(&self, name: &str) -> String {
-        fs::read_to_string(self.at(name)).unwrap()
-    }
-
-    fn write(&self, name: &str, mails: &[String]) {
-        let path = self.at(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let framed = mails.iter().map(|mail| {
-            let quoted = mail.replace("\nFrom ", "\n>From ");
-            format!("From a@example.org Mon May  6 08:00:00 2024\n{quoted}\n")
-        });
-        fs::write(path, framed.collect::<String>()).unwrap();
-    }
-
+impl MergeFolder for Folder {
     fn maildir(&self, name: &str, mails: &[(&str, String)]) {
         for part in ["cur", "new", "tmp"] {
             fs::create_dir_all(self.at(name).join(part)).unwrap();
@@ -43,21 +26,6 @@ impl Folder {
         }
     }
 
-    fn output(&self, line: &str) -> Output {
-        let words = line.split_whitespace();
-        let output = embody().current_dir(self.0.path()).args(words).output();
-        output.unwrap()
-    }
-
-    /// Returns the summary.
-    #[track_caller]
-    fn run(&self, line: &str) -> String {
-        let output = self.output(line);
-        assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
-        stderr(&output)
-    }
-
-    /// The counts of `merge --json`.
     #[track_caller]
     fn counts(&self, line: &str) -> serde_json::Value {
         let output = self.output(&format!("{line} --json --quiet"));
@@ -149,13 +117,13 @@ fn three_copies() -> Folder {
         let mail = if number.is_multiple_of(3) { cut(number) } else { whole(number) };
         format!("X-GM-THRID: {number}\nX-Gmail-Labels: {labels}\nReceived: from a by b; Mon, 6 May 2024 10:00:01 +0200\n{mail}")
     });
-    folder.write("takeout.mbox", &takeout.collect::<Vec<_>>());
+    folder.write_mbox("takeout.mbox", &takeout.collect::<Vec<_>>());
     let thunderbird = numbers.clone().map(|number| {
         let mail = if number % 3 == 1 { deleted(number) } else { whole(number) };
         let status = if number % 4 == 3 { "0005" } else { "0000" };
         format!("X-Mozilla-Status: {status}\nX-Mozilla-Status2: 00000000\nX-Mozilla-Keys: $label2\n{mail}")
     });
-    folder.write("thunderbird.mbox", &thunderbird.collect::<Vec<_>>());
+    folder.write_mbox("thunderbird.mbox", &thunderbird.collect::<Vec<_>>());
     let maildir = numbers.map(|number| {
         let mail = if number % 3 == 2 {
             cut(number)
@@ -282,7 +250,7 @@ fn tree(path: &Path) -> Vec<(String, String)> {
 }
 
 #[test]
-fn forged_copies_stay_next_to_the_original_wherever_they_are() {
+fn forged_copy_in_any_source_is_kept_next_to_the_original() {
     let original = whole(1);
     let forged = [
         original.replace("Hello", "Pay"),
@@ -300,9 +268,9 @@ fn forged_copies_stay_next_to_the_original_wherever_they_are() {
     for (number, forged) in forged.iter().enumerate() {
         assert_ne!(*forged, original);
         let folder = Folder::new();
-        folder.write("good.mbox", std::slice::from_ref(&original));
+        folder.write_mbox("good.mbox", std::slice::from_ref(&original));
         // More Received fields, a larger size and an earlier place prove nothing.
-        folder.write("bad.mbox", &[format!("Received: a\nReceived: b\n{forged}")]);
+        folder.write_mbox("bad.mbox", &[format!("Received: a\nReceived: b\n{forged}")]);
         for (order, sources) in ["good.mbox bad.mbox", "bad.mbox good.mbox"]
             .iter()
             .enumerate()
@@ -326,9 +294,9 @@ fn incomplete_copy_that_fits_two_mails_stays() {
             base64(&file(2))
         ),
     );
-    folder.write("a.mbox", &[deleted(1)]);
-    folder.write("b.mbox", &[whole(1)]);
-    folder.write("c.mbox", &[forged]);
+    folder.write_mbox("a.mbox", &[deleted(1)]);
+    folder.write_mbox("b.mbox", &[whole(1)]);
+    folder.write_mbox("c.mbox", &[forged]);
     let counts = folder.counts("merge a.mbox b.mbox --output two.mbox");
     assert_eq!(
         (counts["kept"].as_u64(), counts["filled"].as_u64()),
@@ -347,9 +315,9 @@ fn mail_is_in_every_folder_that_has_it_and_one_mailbox_has_it_once() {
     let folder = Folder::new();
     folder.maildir("one", &[("S", whole(1))]);
     folder.maildir("one/.Work.2023", &[("", deleted(2)), ("", whole(3))]);
-    folder.write("two/Work.sbd/2023", &[whole(2)]);
-    folder.write("two/Lists", &[deleted(1), whole(2)]);
-    folder.write("alone.mbox", &[whole(4)]);
+    folder.write_mbox("two/Work.sbd/2023", &[whole(2)]);
+    folder.write_mbox("two/Lists", &[deleted(1), whole(2)]);
+    folder.write_mbox("alone.mbox", &[whole(4)]);
     let refused = folder.output("merge one two --output all.mbox");
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("--flat"), "{}", stderr(&refused));
@@ -386,9 +354,9 @@ fn mail_in_many_folders_and_sources_is_in_all_of_them() {
     let count = 130;
     let long = vec!["a folder with a long name that goes on and on"; 30].join("/");
     for number in 0..count {
-        folder.write(&format!("a/Folder{number}"), &[whole(1)]);
+        folder.write_mbox(&format!("a/Folder{number}"), &[whole(1)]);
     }
-    folder.write(&format!("a/{long}/Deep"), &[whole(1)]);
+    folder.write_mbox(&format!("a/{long}/Deep"), &[whole(1)]);
     let said = folder.run("merge a --output all --output-format mbox");
     assert!(said.contains("1 mail in the result"), "{said}");
     let files = tree(&folder.at("all"));
@@ -430,8 +398,8 @@ fn mails_without_message_id_and_with_the_same_text_are_one() {
         let mail = text(number, body);
         mail.replace(&format!("Message-ID: <{number}@example.org>\n"), "")
     };
-    folder.write("a.mbox", &[bare(1, "a"), bare(1, "b"), bare(2, "a")]);
-    folder.write(
+    folder.write_mbox("a.mbox", &[bare(1, "a"), bare(1, "b"), bare(2, "a")]);
+    folder.write_mbox(
         "b.mbox",
         &[format!("Received: x\n{}", bare(1, "a")), bare(1, "c")],
     );
@@ -446,12 +414,12 @@ fn many_mails_with_one_message_id_take_linear_time_and_none_is_lost() {
     let mails: Vec<String> = (0..count)
         .map(|number| text(1, &format!("mail {number}")))
         .collect();
-    folder.write("a.mbox", &mails);
+    folder.write_mbox("a.mbox", &mails);
     let again: Vec<String> = mails
         .iter()
         .map(|mail| format!("Status: RO\n{mail}"))
         .collect();
-    folder.write("b.mbox", &again);
+    folder.write_mbox("b.mbox", &again);
     let begun = std::time::Instant::now();
     let counts = folder.counts("merge a.mbox b.mbox --output all.mbox");
     assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
@@ -464,7 +432,7 @@ fn many_mails_with_one_message_id_take_linear_time_and_none_is_lost() {
 fn dry_run_counts_the_same_and_writes_nothing() {
     let folder = three_copies();
     let line = "merge takeout.mbox thunderbird.mbox maildir --output all.mbox";
-    let before = tree(folder.0.path());
+    let before = tree(folder.path());
     let forecast = folder.counts(&format!("{line} --dry-run"));
     let said = folder.run(&format!("{line} --dry-run"));
     assert!(
@@ -472,7 +440,7 @@ fn dry_run_counts_the_same_and_writes_nothing() {
         "{said}"
     );
     assert!(!said.contains("embody compare"), "{said}");
-    assert_eq!(tree(folder.0.path()), before);
+    assert_eq!(tree(folder.path()), before);
     assert_eq!(folder.counts(line), forecast);
     assert_eq!(forecast["pairs"].as_array().unwrap().len(), 3);
 }
@@ -480,8 +448,8 @@ fn dry_run_counts_the_same_and_writes_nothing() {
 #[test]
 fn results_that_exist_and_sources_that_cannot_be_read_are_refused() {
     let folder = Folder::new();
-    folder.write("a.mbox", &[whole(1)]);
-    folder.write("there.mbox", &[whole(2)]);
+    folder.write_mbox("a.mbox", &[whole(1)]);
+    folder.write_mbox("there.mbox", &[whole(2)]);
     let there = folder.read("there.mbox");
     for (line, status, why) in [
         ("merge a.mbox --output there.mbox", 1, "it already exists"),
@@ -515,14 +483,14 @@ fn results_that_exist_and_sources_that_cannot_be_read_are_refused() {
         assert!(!folder.at("all.mbox").exists(), "{line}");
     }
     assert_eq!(folder.read("there.mbox"), there);
-    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 2);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
 }
 
 #[test]
 fn damaged_source_is_named_and_the_rest_is_merged() {
     let folder = Folder::new();
-    folder.write("a.mbox", &[whole(1)]);
-    folder.write("b.mbox", &[whole(2), whole(3)]);
+    folder.write_mbox("a.mbox", &[whole(1)]);
+    folder.write_mbox("b.mbox", &[whole(2), whole(3)]);
     folder.run("convert b.mbox --output b.mbox.gz");
     let mut packed = fs::read(folder.at("b.mbox.gz")).unwrap();
     packed.truncate(packed.len() - 9);
