@@ -37,10 +37,10 @@ use crate::merge::{Arrived, Index, MOST_SOURCES, Numbers, Tally};
 use crate::policy::Policy;
 use crate::report::Detail;
 
-/// Pairs of sources that the summary names.
+/// Maximum number of pairs of sources in the summary.
 const MOST_PAIRS: usize = 10;
 
-/// Sources for which the summary names a command that checks the result.
+/// If there are more sources than this, the summary names no command that checks the result.
 const MOST_PROOFS: usize = 3;
 
 pub(super) fn run(args: &MergeArgs) -> Result<Status, Error> {
@@ -79,7 +79,7 @@ struct Origin {
     path: PathBuf,
     /// Whether the source has several folders.
     has_folders: bool,
-    /// The copy is removed when the run is over.
+    /// Temporary copy of a mailbox on a server. Dropping it removes the copy.
     _copy: Option<tempfile::TempDir>,
     is_damaged: bool,
 }
@@ -417,7 +417,7 @@ impl Run<'_> {
         text
     }
 
-    /// The commands that prove that nothing was lost.
+    /// Returns the commands that check that no mail was lost.
     fn proofs(&self) -> String {
         let args = self.args;
         let is_plain = |path: &Path| {
@@ -508,7 +508,7 @@ impl Run<'_> {
     }
 }
 
-/// The folder of a source that is one mailbox, if the result has folders.
+/// Returns the folder name for a source that is a single mailbox.
 fn named_by(source: &Path) -> String {
     let name = match names_a_file(source) {
         true => source.file_stem(),
@@ -525,7 +525,7 @@ fn counted(count: u64, one: &str, several: &str) -> String {
     }
 }
 
-/// Changes nothing, and shows progress and damage.
+/// A transform that leaves each message unchanged, and an observer that shows progress and damage.
 struct Reading<'r> {
     display: &'r Display,
 }

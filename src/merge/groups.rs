@@ -1,7 +1,7 @@
 //! The mails with one Message-ID: which of them are copies of one mail, and which copy is the most complete.
 //!
-//! A copy belongs to another one if that [covers](crate::same::covers) it. The copies that no other copy surpasses are kept. A
-//! copy that fits several of those is kept, too: nothing says to which of them it belongs.
+//! A copy belongs to another one that [covers](crate::same::covers) it. Copies that no copy surpasses are kept. A copy that
+//! several kept mails cover is also kept, because nothing says to which of them it belongs.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,15 +12,15 @@ use super::words::Words;
 use crate::mailbox::Flags;
 use crate::same::{Difference, MailCopy, Place, covers, plain};
 
-/// Places at which cut copies end that are compared with the others of a group.
+/// Maximum number of places where cut copies end for which the starts of other copies are compared.
 const MOST_PLACES: usize = 16;
 
-/// Copies of which the words wait to be read.
+/// Maximum number of copies whose keywords are not read yet.
 const MOST_WAITING: usize = 64;
 
-/// Messages with identical content.
+/// Messages with identical content, as one.
 pub(super) struct Candidate {
-    /// The first one.
+    /// Record of the first message.
     pub(super) record: Record,
     pub(super) flags: Flags,
     pub(super) folders: BTreeSet<u32>,
@@ -30,7 +30,7 @@ pub(super) struct Candidate {
     /// Length of all of them, in bytes.
     pub(super) bytes: u64,
     words: Words,
-    /// Places of messages whose words were not read yet.
+    /// Places of the messages whose keywords are not read yet.
     waiting: Vec<u64>,
 }
 
@@ -52,7 +52,7 @@ impl Candidate {
         }
     }
 
-    /// Adds what the mailboxes say about `other`. Its content is dropped.
+    /// Adds the flags, keywords, folders and counts of `other`. Its content is dropped.
     pub(super) fn absorb(&mut self, other: Self, spooled: &Spooled) -> io::Result<()> {
         self.flags = self.flags.united(other.flags);
         self.folders.extend(other.folders);
@@ -75,7 +75,7 @@ impl Candidate {
         Ok(())
     }
 
-    /// The words of all copies. `None` if there is only one message, which has its own.
+    /// Returns the keywords of all copies, and `None` if there is only one message, because it already has its own.
     pub(super) fn united_words(&mut self, spooled: &Spooled) -> io::Result<Option<Words>> {
         if self.count == 1 {
             return Ok(None);
@@ -85,15 +85,15 @@ impl Candidate {
     }
 }
 
-/// What became of the mails of one group.
+/// The result for one group.
 #[derive(Default)]
 pub(super) struct Settled {
     pub(super) kept: Vec<Candidate>,
-    /// Number of different copies that were dropped, because another one is as complete or more complete.
+    /// Number of different copies that were dropped, because another copy is at least as complete.
     pub(super) dropped: u64,
     /// Number of parts that a dropped copy lacks and the kept one has.
     pub(super) filled: u64,
-    /// Number of copies without an end of which another copy is complete.
+    /// Number of cut copies that were dropped because the kept copy is complete.
     pub(super) completed: u64,
     /// Number of copies that fit several mails, and are kept.
     pub(super) ambiguous: u64,
@@ -161,7 +161,7 @@ fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<Mail
 }
 
 struct Verdict {
-    /// The place of the copy that is kept in the place of each one. A copy that is kept belongs to itself.
+    /// For each copy, the index of the copy that replaces it. A kept copy has its own index.
     belongs_to: Vec<usize>,
     ambiguous: u64,
     differences: Vec<Difference>,
@@ -222,7 +222,7 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
     }
     let first = verdict.belongs_to.first().copied().unwrap_or_default();
     for top in tops {
-        // The direction in which more is the same tells more.
+        // Either direction may report a difference. The later kind in [`Difference`] is the more precise one.
         let differences = [relation(top, first), relation(first, top)].map(Result::err);
         if top != first {
             verdict

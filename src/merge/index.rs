@@ -33,9 +33,7 @@ pub(crate) enum Order {
 
 /// A message of a source.
 pub(crate) struct Arrived<'a> {
-    /// Number of the source.
     pub(crate) source: u32,
-    /// Number of the folder.
     pub(crate) folder: u32,
     pub(crate) letter: &'a Letter<'a>,
     pub(crate) flags: Flags,
@@ -44,7 +42,7 @@ pub(crate) struct Arrived<'a> {
 /// A mail in more sources is not counted for each pair of them: a thousand sources have half a million pairs.
 pub(crate) const MOST_SOURCES: usize = 64;
 
-/// What was found in the sources, and what was decided.
+/// The counts of the sources and of the decisions.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Tally {
     /// Number of messages in all sources.
@@ -55,15 +53,15 @@ pub(crate) struct Tally {
     pub(crate) kept: u64,
     /// Length of these mails, in bytes.
     pub(crate) kept_bytes: u64,
-    /// Number of messages that are identical to another one, except for their way.
+    /// Number of messages that equal another one except for fields of mailboxes.
     pub(crate) identical: u64,
     /// Number of different copies that were dropped.
     pub(crate) dropped: u64,
     /// Number of parts that a dropped copy lacks and the kept one has.
     pub(crate) filled: u64,
-    /// Number of copies without an end of which another copy is complete.
+    /// Number of cut copies that were dropped because the kept copy is complete.
     pub(crate) completed: u64,
-    /// Number of copies that fit several mails.
+    /// Number of incomplete copies that several mails cover. They are kept.
     pub(crate) ambiguous: u64,
     /// Number of mails that were not compared, because too many have the same Message-ID.
     pub(crate) uncompared: u64,
@@ -84,7 +82,7 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Puts temporary files without names into `directory`. They need as much room as the different messages have.
+    /// Creates unnamed temporary files in `directory`. They need as much space as the distinct messages.
     pub(crate) fn new(directory: &Path) -> Result<Self, Error> {
         Ok(Self {
             directory: directory.to_owned(),
@@ -176,7 +174,7 @@ impl Index {
 struct Group {
     key: [u8; 16],
     candidates: Vec<Candidate>,
-    /// The last one of those that are not compared. Identical messages follow each other.
+    /// The most recent candidate beyond [`MOST_COMPARED`]. Identical messages are adjacent, so only this one can absorb the next.
     last: Option<Candidate>,
 }
 
@@ -275,7 +273,7 @@ impl Deciding {
     }
 }
 
-/// What was decided about a mail that is kept.
+/// The flags, keywords and folders of a kept mail.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Note {
     place: u64,
@@ -370,7 +368,7 @@ fn cannot_write(directory: &Path) -> impl Fn(io::Error) -> Error + use<> {
     move |error| Error::cannot_write(&what)(error)
 }
 
-/// Numbers for names, in the order in which they come.
+/// Assigns numbers to names, in the order of their first use.
 #[derive(Default)]
 pub(crate) struct Numbers(HashMap<String, u32>, Vec<String>);
 

@@ -11,13 +11,13 @@ const _: () = assert!(LENGTH <= 100);
 /// A message of a source. Records are sorted by the key, then by the identity, then by the order of reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Record {
-    /// What all copies of a mail have in common.
+    /// Digest that all copies of a mail share.
     pub(super) key: [u8; 16],
-    /// What identical copies have in common.
+    /// Digest that identical copies share.
     pub(super) identity: [u8; 16],
-    /// The place of the message among all that were read.
+    /// Reading order of the message among all messages.
     pub(super) number: u64,
-    /// Where the temporary file has the message.
+    /// Position of the message in the temporary file, in bytes.
     pub(super) place: u64,
     /// Length of the message, in bytes.
     pub(super) length: u64,

@@ -13,7 +13,7 @@ use crate::platform::FileExt as _;
 /// Memory for the records of one run, and for reading all runs, in bytes.
 const MEMORY: usize = 24 << 20;
 
-/// Least memory for reading one run, in bytes.
+/// Minimum memory for reading one run, in bytes.
 const LEAST: usize = 4 << 10;
 
 pub(super) struct Sorter<const N: usize> {
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_come_in_order_whatever_fits_into_memory() {
+    fn records_with_any_memory_limit_are_sorted() {
         for (count, memory) in [
             (0_u32, 64),
             (1, 64),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::words::Words;
 use crate::platform::FileExt as _;
 
-/// Digests of contents in memory. More messages are also merged, but identical ones take room on the disk again.
+/// Maximum number of digests in memory. Identical messages beyond it are stored twice, but are merged all the same.
 const MOST_KNOWN: usize = 400_000;
 
 /// Bytes before each entry: the length of what is known of the message, and the place and the length of its content.
@@ -22,7 +22,7 @@ pub(super) struct Spool {
     known: HashMap<[u8; 16], (u64, u64)>,
 }
 
-/// What a mailbox says about a message apart from its content.
+/// Data of a mailbox about a message, without the content.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct About {
     pub(super) sender: String,

@@ -20,10 +20,10 @@ const FIELDS: [(&str, bool); 4] = [
 
 const LONGEST_HEADER: usize = 1 << 20;
 
-/// Words of one field. Gmail allows 10,000 labels for all mail.
+/// Maximum number of words of one field. Gmail allows 10,000 labels for all mail.
 const MOST: usize = 1000;
 
-/// Bytes of text in one encoded word, at most: the word may have 75 characters.
+/// Maximum number of bytes of text in one encoded word, which may have 75 characters (RFC 2047 section 2).
 const LONGEST_ENCODED: usize = 42;
 
 /// The words of each field.

@@ -165,7 +165,7 @@ impl Describer<'_> {
             while let Some(note) = notes.next_if(|note| note.part == id) {
                 of_part.push(note);
             }
-            // What stands in a note about a message was read as a message.
+            // The parts inside a note were read with the note.
             if id != PartId::ROOT && part.span.start < until {
                 continue;
             }

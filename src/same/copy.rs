@@ -1,7 +1,7 @@
-//! What the comparison of two copies of a mail needs to know of each, in a few hundred bytes.
+//! A description of a mail in a few hundred bytes, for comparing copies.
 //!
-//! Two copies have no bytes in common for certain: each went another way ([`transport`](super::transport)), and parts of it may
-//! have been detached, scrubbed, deleted or cut off since. A [`MailCopy`] therefore describes the content: the fields that the
+//! Copies of a mail may share no bytes: each took another route ([`transport`](super::transport)), and parts of it may have been
+//! detached, scrubbed, deleted or cut off since. A [`MailCopy`] therefore describes the content: the fields that the
 //! author wrote, and the [items](super::item) of the body by their digests.
 
 use serde::{Deserialize, Serialize};
@@ -110,7 +110,7 @@ impl MailCopy {
     }
 }
 
-/// What all copies of a mail have in common: the digest of the Message-ID. Without one, that of From, Date, Subject and the
+/// Returns a key that all copies of a mail share: the digest of the Message-ID. Without one, that of From, Date, Subject and the
 /// first text.
 pub(crate) fn copy_key(plain: &[u8]) -> Digest {
     let header = Header::of_message(plain, LONGEST_HEADER);

@@ -59,7 +59,7 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
         if let Item::Content(leaf) = item
             && leaf.cut_at.is_some()
         {
-            // Nothing is known of the parts after it.
+            // The copy has no content after this part.
             return match rest.first() {
                 Some(Item::Content(other)) if is_start_of(leaf, other) => Ok(()),
                 _ => Err(Difference::Part),

@@ -68,7 +68,7 @@ pub(crate) struct Place {
     pub(super) length: u64,
 }
 
-/// What a note says about the part that it replaces. `None` is what the note does not say.
+/// Facts in the note that replaces a part. A field is `None` if the note lacks the fact.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Missing {
     /// Digest of the note with its header. Notes of different words are different parts.

@@ -46,7 +46,7 @@ fn relation(one: &str, other: &str) -> [Result<(), Difference>; 2] {
 }
 
 #[test]
-fn copies_that_differ_only_by_their_way_are_equal() {
+fn copies_that_differ_only_in_transport_cover_each_other() {
     let documented = include_str!("../../docs/merge.md");
     let hello = text("hello ann@example.org\nFrom here\nmore\n");
     let line = "_".repeat(47);

@@ -1,5 +1,5 @@
-//! The differences between copies of one mail that the way of the mail explains: fields that servers and mail programs add,
-//! and hidden addresses. What lists add is in [`list`](super::list).
+//! The fields that servers, lists and mail programs add to a mail or change, so that copies of one mail differ in them. The texts
+//! that lists add are in [`list`](super::list).
 //!
 //! The table of docs/merge.md lists them. Each row has a test in `tests.rs`.
 
