@@ -259,7 +259,10 @@ impl Inspection<'_> {
             Some(opened) => {
                 let kind = kind_of_open(opened, source, format)?;
                 let is_empty = opened.start(1).map_err(in_full(source))?.is_empty();
-                (kind, is_empty && opened.damage().is_none())
+                (
+                    kind,
+                    is_empty && opened.damage().is_none() && !opened.has_spooled(),
+                )
             }
         };
         // Text in a stream is a message, as for filter; a file was named, perhaps a wrong one.

@@ -94,7 +94,7 @@ fn lines(
     }
     let file = File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
-    let mut source = Source::named(file, path, options, &Stop::default())?;
+    let mut source = Source::of_mboxes(file, path, options, &Stop::default())?;
     let mut text = Vec::new();
     let modified = mtime(&metadata);
     let mut add = |piece: &Piece, quoting: Option<Quoting>| {

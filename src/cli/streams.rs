@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::engine::Prefilter;
 use crate::error::Error;
-use crate::mailbox::find::{Found, Kind, find, judged};
+use crate::mailbox::find::{Found, Kind, find, judged_with_psts};
 use crate::mailbox::{Background, Options, Skipped, Source, Stop, starts_like_msg, untarred};
 use crate::platform;
 
@@ -89,7 +89,12 @@ pub(super) fn stream(
             true => input(),
             false => File::open(&path).map_err(Error::cannot_read(path.display())),
         };
-        untarred(file.map_err(io::Error::other)?, most, judged, &named)
+        untarred(
+            file.map_err(io::Error::other)?,
+            most,
+            judged_with_psts,
+            &named,
+        )
     };
     let reader = Background::start(open, name.to_owned(), stop.of_part());
     Ok(Some(Source::stream(reader, None, skipped)))

@@ -94,7 +94,11 @@ fn plain(name: &OsStr) -> OsString {
 
 /// A result of another form does not end as the source does.
 fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
-    let suffix = Path::new(name).extension().and_then(OsStr::to_str);
+    let mut unpacked = Path::new(name);
+    if Method::of_name(unpacked).is_some() {
+        unpacked = Path::new(unpacked.file_stem().unwrap_or(name));
+    }
+    let suffix = unpacked.extension().and_then(OsStr::to_str);
     let is_of_outlook =
         suffix.is_some_and(|it| OF_OUTLOOK.iter().any(|of| it.eq_ignore_ascii_case(of)));
     if options.output_format == Format::Auto && options.by_label.is_none() && !is_of_outlook {

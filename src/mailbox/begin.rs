@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::mailbox::archive::Inner;
 use crate::mailbox::compressed::Method;
 #[cfg(feature = "outlook")]
 use crate::mailbox::failure::unreadable;
@@ -36,6 +37,8 @@ pub(crate) struct Job<'a, S> {
     pub(crate) method: Option<Method>,
     #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) pst: Option<&'a PstFolder>,
+    /// The place for mailboxes of Outlook in the source, if the run has one.
+    pub(crate) inner: Option<&'a Inner>,
     /// Empty where a mailbox of Eudora has no index; None for other mailboxes.
     pub(crate) eudora: Option<&'a Index>,
     pub(crate) transform: Option<&'a dyn Transform<S>>,
@@ -56,6 +59,7 @@ impl<'a, S> Job<'a, S> {
             options,
             method: None,
             pst: None,
+            inner: None,
             eudora: None,
             transform: Some(transform),
             observer,
@@ -99,7 +103,7 @@ pub(crate) fn look_at(
     Ok(finds)
 }
 
-/// Puts the folders of each mailbox of Outlook in its place. A mailbox within a folder that cannot be opened is named with the
+/// Puts the folders of each mailbox of Outlook in its place. A compressed one is opened when it is read. A mailbox within a folder that cannot be opened is named with the
 /// others that cannot be read.
 ///
 /// # Errors
@@ -108,7 +112,7 @@ pub(crate) fn look_at(
 fn expanded(mut finds: Finds) -> Result<Finds, Error> {
     let mut all = Vec::new();
     for found in std::mem::take(&mut finds.mailboxes) {
-        if found.kind != Kind::Pst {
+        if found.kind != Kind::Pst || found.method.is_some() {
             all.push(found);
             continue;
         }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::engine::Mode;
 use crate::error::Error;
+use crate::mailbox::archive::Inner;
 use crate::mailbox::begin::{Job, begun, look_at};
+use crate::mailbox::find::Kind;
 use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::sink::Output;
@@ -62,7 +64,11 @@ pub(crate) fn read_letters<S: Send>(
     };
     let finds = look_at(source, options, false, stop)?;
     let mut summary = begun(&finds, observer);
-    let job = Job::new(source, options, transform, observer, stop);
+    let inner = Inner::default();
+    let job = Job {
+        inner: Some(&inner),
+        ..Job::new(source, options, transform, observer, stop)
+    };
     for (key, founds) in groups(&finds, options) {
         let Some(first) = founds.first() else {
             continue;
@@ -77,6 +83,12 @@ pub(crate) fn read_letters<S: Send>(
                 true => job.folder_to(kind, &mut delivery),
                 false => job.file_to(kind, Output::Delivery(&mut delivery)),
             }
+        });
+        summary.add(&read?);
+        let read = job.each_inner(&inner, |job, key| {
+            enter(&levels(key, Kind::Pst));
+            let mut delivery = Delivery::to_handler(form, Handler::clone(handler));
+            job.inner_to(Some(&mut delivery))
         });
         summary.add(&read?);
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
 use crate::error::Error;
+use crate::mailbox::archive::Inner;
 use crate::mailbox::begin::{Job, begun, look_at, pass_over_backups, sweep};
 use crate::mailbox::compressed::{Content, Damage, content_of};
 use crate::mailbox::failure::{cannot_write, in_full, unread, unreadable};
@@ -128,7 +129,11 @@ pub fn convert_in_place<S: Send>(
         sweep(&finds, options.format);
     }
     let mut summary = begun(&finds, observer);
-    let job = Job::new(source, options, transform, observer, stop);
+    let inner = Inner::default();
+    let job = Job {
+        inner: Some(&inner),
+        ..Job::new(source, options, transform, observer, stop)
+    };
     let done = job.each(&finds.mailboxes, |job, kind| match kind {
         Kind::Maildir | Kind::Mh => job.folder(kind, None),
         Kind::Archive if options.mode.writes() => Err(not_in_place(job.path)),
@@ -137,6 +142,7 @@ pub fn convert_in_place<S: Send>(
         Kind::Eml => job.message_in_place(),
     });
     summary.add(&done?);
+    summary.add(&job.each_inner(&inner, |job, _| job.inner_to(None))?);
     Ok(summary)
 }
 

@@ -236,6 +236,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                     finds.skipped.push((path, NotMail::NO_MESSAGE));
                 }
                 Ok((Kind::Archive, _)) => finds.skipped.push((path, NotMail::ARCHIVE)),
+                Ok((Kind::Pst, Some(_))) => finds.skipped.push((path, NotMail::PACKED_PST)),
                 Ok((kind, method)) => finds.mailboxes.push(Found {
                     path,
                     relative,
@@ -329,7 +330,7 @@ pub(crate) fn look_at(
         Err(error) => return Err(cannot_read(path)(error)),
     };
     Ok(match kind_of(&plain, format) {
-        Ok(Kind::Pst) => Err(NotMail::PACKED_PST),
+        Ok(Kind::Pst) => Ok((Kind::Pst, Some(method))),
         _ if may_be_msg && outlook::is_packed_msg(path, &plain) => Ok((Kind::Msg, Some(method))),
         Err(_) if damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
         kind => {
@@ -420,9 +421,21 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     }
 }
 
-pub(crate) fn judged(_name: &[u8], start: &[u8]) -> Judged {
+/// As [`judged`], for a reader that also reads mailboxes of Outlook.
+pub(crate) fn judged_with_psts(name: &[u8], start: &[u8]) -> Judged {
+    match kind_of_start(start) {
+        Ok(Kind::Pst) => Judged::Spooled,
+        _ => judged(name, start),
+    }
+}
+
+pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
     if Method::of_start(start).is_some() {
         return Judged::Left("compressed once more");
+    }
+    let path = String::from_utf8_lossy(name);
+    if outlook::is_packed_msg(Path::new(path.as_ref()), start) {
+        return Judged::Left("a message of Outlook");
     }
     match kind_of_start(start) {
         // Behind another mbox it would continue the last message of that one.

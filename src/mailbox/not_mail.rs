@@ -47,14 +47,9 @@ impl NotMail {
         "decompress the file first, because the table of contents of a zip archive is at its end",
     );
 
-    pub(crate) const STREAMED_PST: Self = Self::Format(
-        "a mailbox of Outlook",
-        "it cannot be read from a pipe, because its index can be anywhere in the file: name the file",
-    );
-
     pub(crate) const PACKED_PST: Self = Self::Format(
         "a compressed mailbox of Outlook",
-        "decompress it first, because its index can be anywhere in the file",
+        "to read it, name the file as a source",
     );
 
     pub(crate) const NO_MESSAGE: Self = Self::Empty("an empty file without a message");

@@ -66,7 +66,12 @@ pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Format> {
     let groups = groups(finds, options);
     let (key, found) = groups.first_key_value()?;
     let kind = found.first()?.kind;
-    if groups.len() > 1 || !key.as_os_str().is_empty() || options.by_label.is_some() {
+    // A mailbox of Outlook has folders.
+    if kind == Kind::Pst
+        || groups.len() > 1
+        || !key.as_os_str().is_empty()
+        || options.by_label.is_some()
+    {
         return None;
     }
     match is_moved(kind, options) {
@@ -168,8 +173,13 @@ pub(crate) fn check(
         _ => "a folder",
     };
     let is_file = matches!(result, Some(Format::Mbox | Format::Eml));
+    let is_archive = finds.mailboxes.iter().any(|it| it.kind == Kind::Archive);
     let said = named(destination);
     let (says, way_out) = match (said, is_file) {
+        (_, true) if is_folder && is_archive => (
+            "a folder",
+            "name a new file, or name a new directory if the archive contains .pst files",
+        ),
         (_, true) if is_folder => ("a folder", "name a file"),
         (Some(Kind::Archive), _) => (
             "the name of an archive",
@@ -285,7 +295,6 @@ pub(crate) fn levels(key: &Path, kind: Kind) -> Vec<String> {
 }
 
 /// Whether a name is that of a file with mail: an mbox, a message, an archive.
-#[cfg(feature = "cli")]
 pub(crate) fn names_a_file(path: &Path) -> bool {
     named(path).is_some() || Method::of_name(path).is_some()
 }

@@ -51,6 +51,31 @@ impl<S: Send> Job<'_, S> {
             sweep(finds, options.format);
         }
         let mut summary = begun(finds, self.observer);
+        if let ([found], None) = (finds.mailboxes.as_slice(), &open)
+            && found.is_packed()
+        {
+            if writes && !is_moved(found.kind, options) && self.observer.is_made(&found.path) {
+                let made = Summary::of(|sum| sum.made = 1);
+                self.observer.done(&made);
+                summary.add(&made);
+                return Ok(summary);
+            }
+            let folder = temporary::folder_of(destination);
+            if writes {
+                fs::create_dir_all(folder).map_err(cannot_write(folder))?;
+                temporary::sweep(folder);
+            }
+            let like = fs::metadata(found.file()).ok();
+            let unpacked = self.unpack(found.kind, destination, like.as_ref(), |job, output| {
+                let mut output = Some(output);
+                job.each([found], |job, kind| match output.take() {
+                    Some(output) => job.file_to(kind, output),
+                    None => Ok(Summary::default()),
+                })
+            });
+            summary.add(&unpacked?);
+            return Ok(summary);
+        }
         let groups = groups(finds, options);
         if options.output_format == Format::Thunderbird {
             let moved = self.to_tree(&groups, destination)?;

@@ -8,6 +8,7 @@ use std::fmt;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
+use super::spooled::Spooled;
 use crate::error::unpoisoned;
 use crate::mailbox::compressed::Damage;
 
@@ -19,6 +20,8 @@ const NAME: usize = 200;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judged {
     Taken,
+    /// A mailbox of Outlook, which is copied.
+    Spooled,
     /// Mail that is not read, or what may be: its name.
     Left(&'static str),
     Skipped(&'static str),
@@ -30,6 +33,7 @@ pub(crate) type Judge = fn(&[u8], &[u8]) -> Judged;
 pub(crate) struct Skipped {
     pub(crate) named: Vec<(String, &'static str)>,
     pub(crate) others: BTreeMap<&'static str, u64>,
+    pub(crate) spooled: Vec<Spooled>,
 }
 
 impl Skipped {
@@ -109,7 +113,7 @@ impl<M: Members> Joined<M> {
         let mut ready = self.between().to_vec();
         let between = ready.len();
         // What a reader gave before it failed tells what was there.
-        let failed = start_of(&mut self.members, &mut ready).err();
+        let mut failed = start_of(&mut self.members, &mut ready).err();
         let judged = match ready.get(between..).unwrap_or_default() {
             [] => None,
             start => Some((self.judge)(&member.name, start)),
@@ -126,11 +130,24 @@ impl<M: Members> Joined<M> {
             Some(Judged::Skipped(what)) => {
                 unpoisoned(self.skipped.lock()).add(name.clone(), what);
             }
+            Some(Judged::Spooled) => {
+                let start = ready.get(between..).unwrap_or_default();
+                let rest: &mut dyn Read = match failed {
+                    None => &mut self.members,
+                    Some(_) => &mut io::empty(),
+                };
+                let (spooled, error) = Spooled::copy(name.clone(), start, rest)?;
+                failed = failed.or(error);
+                unpoisoned(self.skipped.lock()).spooled.push(spooled);
+                self.has_taken = true;
+            }
             None => {}
         }
         match failed.map(io::Error::downcast::<Damage>).transpose()? {
             Some(damage) if !damage.goes_on => return Err(damage.into()),
-            Some(damage) if judged.is_none() => self.leave(&name, damage),
+            Some(damage) if matches!(judged, None | Some(Judged::Spooled)) => {
+                self.leave(&name, damage)
+            }
             _ => {}
         }
         Ok(())
@@ -344,7 +361,7 @@ mod tests {
         for _ in 0..NAMED + 7 {
             skipped.add("x".to_owned(), "text");
         }
-        let Skipped { named, others } = skipped;
+        let Skipped { named, others, .. } = skipped;
         assert_eq!((named.len(), others["text"]), (NAMED, 7));
     }
 }

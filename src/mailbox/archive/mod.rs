@@ -5,6 +5,7 @@
 //! time. What could not be read is [`Damage`] once all else was read.
 
 mod joined;
+mod spooled;
 mod tar;
 mod zip;
 
@@ -13,6 +14,7 @@ use std::sync::{Arc, Mutex};
 
 use self::joined::Joined;
 pub(crate) use self::joined::{Judge, Judged, Skipped};
+pub(crate) use self::spooled::{Inner, Spooled};
 use self::tar::{Passing, Tar};
 use self::zip::Zip;
 use crate::mailbox::compressed::{Damage, Method, decompressed};

@@ -191,6 +191,11 @@ impl Delivery {
         Ok(made)
     }
 
+    /// Gives the result another name. Its directory must exist and be on the same file system.
+    pub(crate) fn rename(&mut self, target: &Path) {
+        target.clone_into(&mut self.target);
+    }
+
     /// Declares that no mail occurs twice, which saves the memory for `known`; and that the labels of each mail are the
     /// folders in which the sources have it, so that it is delivered to each of them.
     #[cfg(feature = "cli")]

@@ -7,6 +7,7 @@ pub(super) mod file;
 mod message_check;
 pub(super) mod messages;
 pub(super) mod opened;
+pub(super) mod packed;
 pub(super) mod pipeline;
 #[cfg(feature = "outlook")]
 pub(super) mod pst;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::archive;
+use crate::mailbox::archive::{self, Inner, Judge};
 use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
@@ -33,8 +33,29 @@ const WINDOW: usize = 1 << 20;
 const AHEAD: usize = 4 << 20;
 
 impl Source {
-    /// Decompresses; of an archive it gives the mboxes.
+    /// Decompresses; of an archive it gives the mboxes, and the mailboxes of Outlook with what was skipped.
     pub(crate) fn named(
+        file: File,
+        name: &Path,
+        options: &Options,
+        stop: &Stop,
+    ) -> Result<Self, Error> {
+        Self::judged_by(find::judged_with_psts, file, name, options, stop)
+    }
+
+    /// As `named`, but mailboxes of Outlook in an archive are among the files that were not read.
+    #[cfg(feature = "cli")]
+    pub(crate) fn of_mboxes(
+        file: File,
+        name: &Path,
+        options: &Options,
+        stop: &Stop,
+    ) -> Result<Self, Error> {
+        Self::judged_by(find::judged, file, name, options, stop)
+    }
+
+    fn judged_by(
+        judge: Judge,
         file: File,
         name: &Path,
         options: &Options,
@@ -44,7 +65,7 @@ impl Source {
         let ending = stop.of_part();
         let packed = PackedFile::new(&Arc::new(file), &ending);
         let most = options.max_expanded;
-        let unpacked = archive::unpacked(&packed, most, find::judged, &skipped);
+        let unpacked = archive::unpacked(&packed, most, judge, &skipped);
         Ok(match unpacked.map_err(in_full(name))? {
             Some(reader) => {
                 let reader = Background::start(|| Ok(reader), name.into(), ending);
@@ -78,6 +99,28 @@ pub(crate) fn convert_open<S: Send>(
         _ => {}
     }
     observer.begin(name);
+    match &output {
+        Output::Path(target) if matches!(kind, Kind::Mbox | Kind::Pst) => {
+            return job.unpack(kind, target, None, |job, output| match kind {
+                Kind::Pst => job.spool(&mut source),
+                _ => job.open_to(source, None, kind, output),
+            });
+        }
+        Output::Nowhere if kind == Kind::Pst || !result::is_moved(kind, options) => {
+            let inner = Inner::default();
+            let collecting = Job {
+                inner: Some(&inner),
+                ..job
+            };
+            let mut summary = match kind {
+                Kind::Pst => collecting.spool(&mut source)?,
+                _ => collecting.open_to(source, None, kind, output)?,
+            };
+            summary.add(&job.each_inner(&inner, |job, _| job.inner_to(None))?);
+            return Ok(summary);
+        }
+        _ => {}
+    }
     if !result::is_moved(kind, options) {
         return job.open_to(source, None, kind, output);
     }
@@ -113,6 +156,9 @@ impl<S: Send> Job<'_, S> {
                 .map_err(|other| other.error(self.path))?,
             kind => kind,
         };
+        if kind == Kind::Pst {
+            return self.spool(&mut source);
+        }
         self.open_to(source, Some(&before), kind, output)
     }
 
@@ -213,6 +259,8 @@ impl<S: Send> Job<'_, S> {
             summary = self.message_to(&mut source, kind, (target, whole), &mut sink)?;
         }
         let is_empty = std::mem::take(&mut summary.skipped_files);
+        let mut skipped = source.skipped();
+        let has_inner = self.keep_inner(&mut skipped, &mut summary);
         let damage = source.damage();
         if let Some(packed) = source.packed() {
             self.observer.advance(packed.rest(), 0);
@@ -220,7 +268,11 @@ impl<S: Send> Job<'_, S> {
         if let Some(read) = read {
             read.check(name)?;
         }
-        if damage.is_none() || summary.messages > 0 {
+        let is_result = summary.messages > 0 || damage.is_none() && !has_inner;
+        if is_result && has_inner && self.nest(&mut sink)? {
+            // A run that goes on would not read the source again, and would not find the other mailboxes.
+            sink.appear::<S>(original, kind, name, &())?;
+        } else if is_result {
             sink.appear(original, kind, name, self.observer)?;
         }
         if let Some(damage) = damage {
@@ -229,7 +281,6 @@ impl<S: Send> Job<'_, S> {
         // The observer hears of each one, so that the sum leaves them out.
         self.observer.done(&summary);
         summary.skipped_files += is_empty;
-        let skipped = source.skipped();
         for (member, what) in skipped.named {
             summary.skipped_files += 1;
             self.observer
@@ -354,10 +405,6 @@ pub(crate) fn kind_of_open(
         _ if may_be_msg && outlook::starts_like_msg(&start) => Ok(Kind::Msg),
         // Nobody knows what the file would have been.
         Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
-        Ok(Kind::Pst) => Err(match source.original() {
-            None => NotMail::STREAMED_PST,
-            Some(_) => NotMail::PACKED_PST,
-        }),
         Ok(Kind::Archive) => Err(match source.original() {
             None => NotMail::STREAMED_ZIP,
             Some(_) => NotMail::PACKED_ZIP,

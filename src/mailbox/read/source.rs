@@ -88,6 +88,13 @@ impl Source {
             .or_else(|| self.packed().map(|packed| &packed.file))
     }
 
+    /// Whether the archive contained mailboxes of Outlook, as far as it was read.
+    #[cfg(feature = "cli")]
+    pub(crate) fn has_spooled(&self) -> bool {
+        let has_some = |it: &Stream| !unpoisoned(it.skipped.lock()).spooled.is_empty();
+        self.as_stream().is_some_and(has_some)
+    }
+
     pub(crate) fn skipped(&self) -> Skipped {
         let stream = self.as_stream();
         stream.map_or_else(Skipped::default, |stream| {

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
 
 use super::maildir::{doveadm, dovecot_says};
+use crate::common::archives::{tar, zip};
 use crate::common::programs::{embody_in, fed, has_python, program, skipped, stderr};
 use crate::common::pst::{Form, Message, Pst, Value, text, time};
 
@@ -188,13 +190,271 @@ fn pst_is_inspected_and_never_changed() {
         assert_eq!(status, 2, "{command}: {said}");
     }
     assert!(fs::read(at.join("a.pst")).unwrap() == bytes);
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// Converts standard input.
+fn piped(folder: &Path, command: &str, input: &[u8]) -> (i32, String, String) {
+    let mut embody = crate::common::programs::embody();
+    embody.current_dir(folder).args(command.split(' '));
+    let done = fed(&mut embody, input);
+    let out = String::from_utf8_lossy(&done.stdout).into_owned();
+    (done.status.code().unwrap(), out, stderr(&done))
+}
+
+/// Puts the names of files below a directory.
+fn below(directory: &str, files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+    let named = |(name, bytes): (&String, &Vec<u8>)| (format!("{directory}/{name}"), bytes.clone());
+    files.iter().map(named).collect()
+}
+
+const MBOX: &[u8] = b"From a@b Thu Jan  1 00:00:00 1970\nSubject: of the mbox\n\ny\n\n";
+
+#[test]
+fn pst_that_is_compressed_or_comes_from_a_pipe_gives_the_same_mail_as_the_file() {
+    let bytes = usual(UNICODE);
+    let folder = folder_with(&bytes);
+    let at = folder.path();
+    fs::write(at.join("b.pst.gz"), gzip(&bytes)).unwrap();
+    for (format, options) in [
+        ("mbox", ""),
+        ("maildir", " --output-format maildir"),
+        ("eml", " --output-format eml"),
+        ("thunderbird", " --output-format thunderbird"),
+    ] {
+        let mut results = Vec::new();
+        for (source, input) in [
+            ("a.pst", &b""[..]),
+            ("b.pst.gz", b""),
+            ("-", &bytes),
+            ("-", &gzip(&bytes)),
+        ] {
+            let result = format!("{format}{}", results.len());
+            let command = format!("convert {source} --output {result}{options}");
+            let (status, _, said) = piped(at, &command, input);
+            assert_eq!(status, 0, "{command}: {said}");
+            assert!(said.contains("7 messages read"), "{command}: {said}");
+            assert!(said.contains("Contacts: skipped: 2 items"), "{said}");
+            // Thunderbird's topmost folder has the name of the source.
+            let files = files(&at.join(&result)).into_iter();
+            let renamed = |name: String| match name.strip_prefix("b.sbd/") {
+                Some(rest) => format!("a.sbd/{rest}"),
+                None => name,
+            };
+            let files = files.map(|(name, bytes)| (renamed(name), bytes));
+            let files = files.filter(|(_, bytes)| format != "thunderbird" || !bytes.is_empty());
+            results.push(files.collect::<BTreeMap<_, _>>());
+        }
+        let first = &results[0];
+        assert!(!first.is_empty());
+        for (number, other) in results.iter().enumerate() {
+            let names = || other.keys().collect::<Vec<_>>();
+            let is_pipe = number > 1;
+            let is_same = match format == "thunderbird" && is_pipe {
+                true => first.values().eq(other.values()),
+                false => first == other,
+            };
+            assert!(is_same, "{format} {number}: {:?}", names());
+        }
+    }
+    for source in ["b.pst.gz", "-"] {
+        let (status, out, said) = piped(at, &format!("inspect {source}"), &bytes);
+        assert_eq!(status, 0, "{said}");
+        assert!(out.contains("7 messages"), "{out}");
+    }
+    let (status, _, said) = run(at, "compare b.pst.gz mbox0");
+    assert_eq!(status, 0, "{said}");
+    let (status, _, said) = run(
+        at,
+        "merge b.pst.gz mbox0 --output one.mbox --output-format mbox --flat",
+    );
+    assert_eq!(status, 0, "{said}");
+    let (status, _, said) = run(at, "convert b.pst.gz --output dry --dry-run");
+    assert_eq!(status, 0, "{said}");
+    assert!(
+        said.contains("7 messages") && !at.join("dry").exists(),
+        "{said}"
+    );
+    for command in [
+        "convert b.pst.gz --in-place",
+        "convert b.pst.gz --output b.mbox",
+        "convert b.pst.gz --output -",
+    ] {
+        let (status, _, said) = run(at, command);
+        assert_eq!(status, 2, "{command}: {said}");
+    }
+    let (status, _, said) = piped(at, "convert - --output b.mbox", &bytes);
+    assert_eq!(status, 2, "{said}");
+    let (status, _, said) = piped(at, "convert - --output small --max-expanded 10k", &bytes);
+    assert_eq!(status, 1, "{said}");
+    assert!(
+        said.contains("--max-expanded") && !at.join("small").exists(),
+        "{said}"
+    );
+    fs::create_dir(at.join("in")).unwrap();
+    fs::rename(at.join("b.pst.gz"), at.join("in/b.pst.gz")).unwrap();
+    fs::write(at.join("in/x.mbox"), MBOX).unwrap();
+    let (_, _, said) = run(at, "convert in --output from-in");
+    assert!(said.contains("a compressed mailbox of Outlook"), "{said}");
+}
+
+#[test]
+fn psts_in_an_archive_become_directories_next_to_the_mbox_of_the_archive() {
+    let bytes = usual(UNICODE);
+    let folder = folder_with(&bytes);
+    let at = folder.path();
+    assert_eq!(run(at, "convert a.pst --output plain").0, 0);
+    let plain = files(&at.join("plain"));
+    let members: [(&str, &[u8]); 5] = [
+        ("mail/a.pst", &bytes),
+        ("mail/x.mbox", MBOX),
+        ("../A.pst", &bytes),
+        ("notes.txt", b"Dear all,\nthis is a text\n"),
+        ("/old/backup.pst", &bytes),
+    ];
+    let only: Vec<(&str, &[u8])> = members
+        .into_iter()
+        .step_by(2)
+        .filter(|it| it.0.ends_with("pst"))
+        .collect();
+    let as_tar = |members: &[(&'static str, &[u8])]| {
+        let members: Vec<(&str, u8, &[u8])> = members.iter().map(|it| (it.0, b'0', it.1)).collect();
+        tar(&members)
+    };
+    let mut expected = below("a", &plain);
+    expected.extend(below("A (2)", &plain));
+    expected.extend(below("backup (2)", &plain));
+    let mut with_mbox = expected.clone();
+    with_mbox.insert("backup.mbox".to_owned(), MBOX.to_vec());
+    for (name, content) in [
+        ("backup.zip", zip(&members)),
+        ("backup.tar", as_tar(&members)),
+        ("backup.tar.gz", gzip(&as_tar(&members))),
+        ("only/backup.zip", zip(&only)),
+        ("only/backup.tgz", gzip(&as_tar(&only))),
+    ] {
+        let is_only = name.starts_with("only");
+        let expected = if is_only { &expected } else { &with_mbox };
+        let messages = if is_only {
+            "21 messages"
+        } else {
+            "22 messages"
+        };
+        let output = name.replace(['/', '.'], "-");
+        fs::create_dir_all(at.join("only")).unwrap();
+        fs::write(at.join(name), &content).unwrap();
+        let (status, _, said) = run(at, &format!("convert {name} --output {output}"));
+        assert_eq!(status, 0, "{name}: {said}");
+        assert!(said.contains(messages), "{name}: {said}");
+        let contacts = format!("{name}/mail/a.pst/Contacts: skipped: 2 items");
+        assert!(said.contains(&contacts), "{name}: {said}");
+        let found = files(&at.join(&output));
+        assert!(found == *expected, "{name}: {:?}", found.keys());
+        let (status, _, said) = run(at, &format!("compare {name} {output}"));
+        assert_eq!(status, 0, "{name}: {said}");
+        let (status, out, said) = run(at, &format!("inspect {name}"));
+        assert_eq!(status, 0, "{name}: {said}");
+        assert!(out.contains(messages), "{name}: {out}");
+        let command =
+            format!("merge {name} {output} --output {output}.mbox --output-format mbox --flat");
+        let (status, _, said) = run(at, &command);
+        assert_eq!(status, 0, "{name}: {said}");
+        let (status, _, said) = run(at, &format!("compare --merged {output} {output}.mbox"));
+        assert_eq!(status, 0, "{name}: {said}");
+        let (status, _, said) = run(at, &format!("convert {name} --output dry --dry-run"));
+        assert_eq!(status, 0, "{name}: {said}");
+        assert!(
+            said.contains(messages) && !at.join("dry").exists(),
+            "{said}"
+        );
+        if !name.ends_with("zip") {
+            let (status, _, said) =
+                piped(at, &format!("convert - --output {output}-piped"), &content);
+            assert_eq!(status, 0, "{name}: {said}");
+            let found = files(&at.join(format!("{output}-piped")));
+            assert_eq!(found.len(), expected.len(), "{name}: {:?}", found.keys());
+        }
+        for format in ["maildir", "eml", "thunderbird"] {
+            let target = format!("{output}-{format}");
+            let command = format!("convert {name} --output {target} --output-format {format}");
+            let (status, _, said) = run(at, &command);
+            assert_eq!(status, 0, "{command}: {said}");
+            let (status, _, said) = run(at, &format!("compare {name} {target}"));
+            assert_eq!(status, 0, "{command}: {said}");
+        }
+    }
+}
+
+#[test]
+fn psts_in_an_archive_that_cannot_be_written_or_read_are_named() {
+    let bytes = usual(UNICODE);
+    let folder = folder_with(&bytes);
+    let at = folder.path();
+    let members: [(&str, &[u8]); 3] = [
+        ("a.pst", &bytes),
+        ("x.mbox", MBOX),
+        ("b.pst", &bytes[..600]),
+    ];
+    fs::write(at.join("backup.zip"), zip(&members)).unwrap();
+    for output in ["one.mbox", "-"] {
+        let (status, out, said) = run(at, &format!("convert backup.zip --output {output}"));
+        assert_eq!(status, 1, "{said}");
+        let why = "backup.zip/a.pst: a mailbox of Outlook, which was not read";
+        assert!(said.contains(why), "{said}");
+        if output == "-" {
+            assert!(out.as_bytes() == MBOX, "{out}");
+        }
+    }
+    assert!(fs::read(at.join("one.mbox")).unwrap() == MBOX);
+    let (status, _, said) = run(at, "convert backup.zip --output mail");
+    assert_eq!(status, 1, "{said}");
+    assert!(
+        said.contains("backup.zip/b.pst: the file has no index"),
+        "{said}"
+    );
+    assert!(fs::read(at.join("mail/backup.mbox")).unwrap() == MBOX);
+    assert!(at.join("mail/a/Inbox.mbox").exists());
+    // Again: nothing is overwritten, and nothing is passed over as done.
+    let (status, _, said) = run(at, "convert backup.zip --output mail");
+    assert_eq!(status, 2, "{said}");
+    assert!(said.contains("name a new directory"), "{said}");
+
+    // A cut archive: all messages but the last one before the damage are known to be complete.
+    let two = [MBOX, MBOX].concat();
+    let tarred = gzip(&tar(&[("x.mbox", b'0', &two), ("a.pst", b'0', &bytes)]));
+    fs::write(at.join("cut.tgz"), &tarred[..tarred.len() - 2000]).unwrap();
+    let (status, _, said) = run(at, "convert cut.tgz --output cut");
+    assert_eq!(status, 1, "{said}");
+    let cut = fs::read(at.join("cut/cut.mbox")).expect(&said);
+    assert!(cut == MBOX, "{said}");
+
     let mut command = crate::common::programs::embody();
-    command
-        .current_dir(at)
-        .args(["convert", "-", "--output", "x"]);
-    let done = fed(&mut command, &bytes);
-    assert!(!done.status.success());
-    assert!(stderr(&done).contains("name the file"), "{}", stderr(&done));
+    command.current_dir(at).env("TMPDIR", "/nonexistent/place");
+    let done = command
+        .args(["convert", "backup.zip", "--output", "no"])
+        .output()
+        .unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    let said = stderr(&done);
+    assert!(said.contains("cannot write /nonexistent/place"), "{said}");
+    assert!(!at.join("no").exists());
+}
+
+#[test]
+fn messages_of_outlook_in_an_archive_are_named_as_unread() {
+    let folder = TempDir::new().unwrap();
+    let at = folder.path();
+    let msg = fs::read("tests/it/mailbox/outlook/simple.msg").unwrap();
+    fs::write(at.join("a.zip"), zip(&[("a.msg", &msg), ("x.mbox", MBOX)])).unwrap();
+    let (status, _, said) = run(at, "convert a.zip --output one.mbox");
+    assert_eq!(status, 1, "{said}");
+    assert!(said.contains("a.msg (a message of Outlook)"), "{said}");
+    assert!(fs::read(at.join("one.mbox")).unwrap() == MBOX);
 }
 
 #[test]

@@ -93,8 +93,18 @@ impl Bytes for OnDisk {
 /// A clause that follows the name of the file.
 #[allow(clippy::type_complexity)] // a list of folders, and a list of sentences
 pub(crate) fn open(path: &Path) -> Result<(Vec<(PathBuf, PstFolder)>, Vec<String>), String> {
-    let file = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
-    let (length, file) = file.map_err(|why| format!("cannot be read: {why}"))?;
+    let file = File::open(path).map_err(|why| format!("cannot be read: {why}"))?;
+    opened(path, file)
+}
+
+/// The same for an open file, which is `path` or was copied out of it.
+#[allow(clippy::type_complexity)] // as above
+pub(crate) fn opened(
+    path: &Path,
+    file: File,
+) -> Result<(Vec<(PathBuf, PstFolder)>, Vec<String>), String> {
+    let length = file.metadata().map(|found| found.len());
+    let length = length.map_err(|why| format!("cannot be read: {why}"))?;
     let mailbox = Mailbox::open(Box::new(OnDisk { file, length }))?;
     let damage = mailbox.damage().to_vec();
     let paths = paths(&mailbox);

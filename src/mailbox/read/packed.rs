@@ -1,0 +1,287 @@
+//! Archives, and mailboxes of Outlook that are compressed or come from a pipe.
+//!
+//! The mboxes of an archive become one mailbox. A mailbox of Outlook has folders, which become a mailbox each. It may be
+//! the last member of an archive, so whether the result is one mailbox or a directory is known at the end: the mailbox
+//! of the mboxes then gets its name, `backup.mbox`, or `new/backup.mbox` next to the folders.
+
+use std::convert::Infallible;
+use std::fs::{self, Metadata};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use crate::detail::{Detail, Setting};
+use crate::error::{Error, unpoisoned};
+use crate::mailbox::archive::{Inner, Skipped, Spooled};
+use crate::mailbox::begin::{Job, begun};
+use crate::mailbox::compressed::Method;
+use crate::mailbox::failure::{cannot_write, in_full};
+use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::forms::names::FolderNames;
+use crate::mailbox::place::delivery::Delivery;
+#[cfg(feature = "outlook")]
+use crate::mailbox::read::pst_file;
+use crate::mailbox::read::sink::{Output, Sink};
+use crate::mailbox::read::source::Source;
+use crate::mailbox::result::{check_case, form, groups, is_moved, levels, names_a_file};
+use crate::mailbox::{Format, Summary};
+use crate::platform;
+
+impl Found {
+    /// Whether the folders in the source are known only after the source was read.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.kind == Kind::Archive || self.kind == Kind::Pst && self.pst.is_none()
+    }
+}
+
+impl<S: Send> Job<'_, S> {
+    /// Takes the mailboxes of Outlook that the reader of an archive has copied. If the run has no place for them, they are
+    /// reported as unread. Returns whether there are any.
+    pub(crate) fn keep_inner(&self, skipped: &mut Skipped, summary: &mut Summary) -> bool {
+        let spooled = std::mem::take(&mut skipped.spooled);
+        let has_some = !spooled.is_empty();
+        match self.inner {
+            Some(inner) => unpoisoned(inner.found.lock()).extend(spooled),
+            None => {
+                for one in spooled {
+                    let why = Detail::from(
+                        "a mailbox of Outlook, which was not read, because its folders become a mailbox each; name a new directory with ",
+                    );
+                    let path = self.path.join(one.name.trim_start_matches('/'));
+                    self.observer.damaged(&path, &why.naming(Setting::Output));
+                    summary.damaged += 1;
+                }
+            }
+        }
+        if has_some && summary.messages == 0 {
+            summary.mailboxes = 0;
+        }
+        has_some
+    }
+
+    /// Moves the result to its place in a directory. Returns whether that was done.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn nest(&self, sink: &mut Sink<'_>) -> Result<bool, Error> {
+        let nested = self.inner.and_then(|inner| inner.nested.as_deref());
+        let (Some(nested), Sink::Beside(beside)) = (nested, sink) else {
+            return Ok(false);
+        };
+        make_parent(nested)?;
+        nested.clone_into(&mut beside.target);
+        Ok(true)
+    }
+
+    /// Copies a mailbox of Outlook that can be read only once.
+    pub(crate) fn spool(&self, source: &mut Source) -> Result<Summary, Error> {
+        let mut summary = Summary::default();
+        let most = self.options.max_expanded;
+        let copied = Spooled::copy(String::new(), b"", &mut source.by_ref().take(most));
+        let (spooled, error) = copied.map_err(in_full(self.path))?;
+        if let Some(error) = error {
+            return Err(in_full(self.path)(error));
+        }
+        if !source.start(1).map_err(in_full(self.path))?.is_empty() {
+            let why = Detail::from(format!("the mailbox is larger than {most} bytes ("));
+            let why = why.naming(Setting::Expanded).then("); it was not read");
+            self.observer.damaged(self.path, &why);
+            summary.damaged = 1;
+            return Ok(summary);
+        }
+        if let Some(damage) = source.damage() {
+            self.damaged(damage, &mut summary);
+        }
+        if let Some(packed) = source.packed() {
+            self.observer.advance(packed.rest(), 0);
+        }
+        let mut skipped = Skipped::default();
+        skipped.spooled.push(spooled);
+        self.keep_inner(&mut skipped, &mut summary);
+        Ok(summary)
+    }
+
+    /// The folders of the mailboxes. A mailbox that cannot be opened is named.
+    pub(crate) fn folders_in(&self, spooled: Vec<Spooled>) -> Finds {
+        let mut finds = Finds::default();
+        let mut names = FolderNames::default();
+        let mut give = |name: &str| {
+            let given = names.give(name, "", |_| Ok::<bool, Infallible>(true));
+            given.unwrap_or_else(|never| match never {})
+        };
+        // The mailbox of the mboxes has this name.
+        give(&stem(self.path));
+        for one in spooled {
+            let name = Path::new(one.name.trim_start_matches('/'));
+            let path = match one.name.is_empty() {
+                true => self.path.to_owned(),
+                false => self.path.join(name),
+            };
+            let base = match name.file_stem() {
+                Some(stem) => PathBuf::from(give(&stem.to_string_lossy())),
+                None => PathBuf::new(),
+            };
+            self.add_folders(&mut finds, one, (path, base));
+        }
+        finds
+            .mailboxes
+            .sort_by(|one, other| one.path.cmp(&other.path));
+        finds.unread.sort();
+        finds
+    }
+
+    #[cfg(feature = "outlook")]
+    fn add_folders(&self, finds: &mut Finds, one: Spooled, (path, base): (PathBuf, PathBuf)) {
+        match pst_file::opened(self.path, one.file) {
+            Ok((folders, damage)) => {
+                if folders.is_empty() && damage.is_empty() {
+                    let why = "a mailbox of Outlook without any items";
+                    finds.unread.push((path.clone(), why.to_owned()));
+                }
+                let damage = damage.into_iter().map(|what| (path.clone(), what));
+                finds.unread.extend(damage);
+                let found = |(folder, pst): (PathBuf, _)| Found {
+                    path: path.join(&folder),
+                    relative: base.join(folder),
+                    kind: Kind::Pst,
+                    method: None,
+                    pst: Some(pst),
+                };
+                finds.mailboxes.extend(folders.into_iter().map(found));
+            }
+            Err(why) => finds.unread.push((path, format!("the file {why}"))),
+        }
+    }
+
+    #[cfg(not(feature = "outlook"))]
+    fn add_folders(&self, finds: &mut Finds, _: Spooled, (path, _): (PathBuf, PathBuf)) {
+        let why = "this version of the program cannot read files of Outlook";
+        finds.unread.push((path, why.to_owned()));
+    }
+
+    /// Reads an archive, or a mailbox of Outlook that can be read only once, into `destination`. `read` reads the source
+    /// once; `like` is its file.
+    pub(crate) fn unpack(
+        &self,
+        kind: Kind,
+        destination: &Path,
+        like: Option<&Metadata>,
+        read: impl FnOnce(&Job<'_, S>, Output<'_>) -> Result<Summary, Error>,
+    ) -> Result<Summary, Error> {
+        let options = self.options;
+        let form = form(kind, options);
+        let is_tree = form == Format::Thunderbird;
+        // A range is one of the mboxes.
+        let may_nest = options.range.is_none() && (is_tree || !names_a_file(destination));
+        let mut name = stem(self.path);
+        if form == Format::Mbox && options.by_label.is_none() {
+            name.push_str(".mbox");
+        }
+        let nested = destination.join(name);
+        let inner = Inner {
+            found: Mutex::default(),
+            nested: Some(nested.clone()),
+        };
+        let job = Job {
+            inner: may_nest.then_some(&inner),
+            ..*self
+        };
+        if is_tree {
+            let mut delivery = Delivery::start(form, options, None, destination, like)?;
+            let mut summary = match kind {
+                Kind::Pst => read(&job, Output::Nowhere)?,
+                _ => read(&job, Output::Delivery(&mut delivery))?,
+            };
+            let entered = self.each_inner(&inner, |job, key| {
+                delivery.enter(&levels(key, Kind::Pst))?;
+                job.inner_to(Some(&mut delivery))
+            });
+            summary.add(&entered?);
+            delivery.finish_unless_damaged(&summary)?;
+            return Ok(summary);
+        }
+        let mut summary = if kind == Kind::Pst {
+            read(&job, Output::Nowhere)?
+        } else if is_moved(kind, options) {
+            let mut delivery = Delivery::start(form, options, None, destination, like)?;
+            let summary = read(&job, Output::Delivery(&mut delivery))?;
+            let has_inner = !unpoisoned(inner.found.lock()).is_empty();
+            if has_inner && summary.messages > 0 {
+                if options.mode.writes() {
+                    make_parent(&nested)?;
+                }
+                delivery.rename(&nested);
+            }
+            if !has_inner || summary.messages > 0 {
+                delivery.finish_unless_damaged(&summary)?;
+            }
+            summary
+        } else {
+            read(&job, Output::Path(destination))?
+        };
+        let spooled = inner.take();
+        if spooled.is_empty() {
+            return Ok(summary);
+        }
+        let finds = self.folders_in(spooled);
+        if options.mode.writes() {
+            fs::create_dir_all(destination).map_err(cannot_write(destination))?;
+            let folds = || platform::folds_case(destination).unwrap_or(false);
+            check_case(&finds, destination, options, folds)?;
+        }
+        summary.add(&self.transfer(&finds, destination, None)?);
+        Ok(summary)
+    }
+
+    /// Calls `take` for each folder of the mailboxes in `inner`, with the path of the folder in the source.
+    pub(crate) fn each_inner(
+        &self,
+        inner: &Inner,
+        mut take: impl FnMut(&Job<'_, S>, &Path) -> Result<Summary, Error>,
+    ) -> Result<Summary, Error> {
+        let spooled = inner.take();
+        if spooled.is_empty() {
+            return Ok(Summary::default());
+        }
+        let finds = self.folders_in(spooled);
+        let mut summary = begun(&finds, self.observer);
+        for (key, founds) in groups(&finds, self.options) {
+            let read = self.each(founds, |job, _| take(job, key));
+            summary.add(&read?);
+        }
+        Ok(summary)
+    }
+
+    /// Reads one folder of a mailbox of Outlook.
+    pub(crate) fn inner_to(&self, delivery: Option<&mut Delivery>) -> Result<Summary, Error> {
+        self.file_to(
+            Kind::Pst,
+            match delivery {
+                Some(delivery) => Output::Delivery(delivery),
+                None => Output::Nowhere,
+            },
+        )
+    }
+}
+
+fn make_parent(path: &Path) -> Result<(), Error> {
+    let parent = path.parent().unwrap_or(Path::new(""));
+    fs::create_dir_all(parent).map_err(cannot_write(parent))
+}
+
+/// The name of an archive without the suffixes that say how it is packed.
+fn stem(path: &Path) -> String {
+    const ARCHIVES: [&str; 5] = ["zip", "tar", "tgz", "tbz2", "txz"];
+    let mut name = Path::new(path.file_name().unwrap_or_default());
+    while let (Some(stem), Some(suffix)) = (name.file_stem(), name.extension()) {
+        let is_archive = ARCHIVES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
+        if !is_archive && Method::of_name(name).is_none() {
+            break;
+        }
+        name = Path::new(stem);
+    }
+    match name.to_string_lossy().into_owned() {
+        name if name.is_empty() || name == "-" => "mail".to_owned(),
+        name => name,
+    }
+}
