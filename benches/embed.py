@@ -5,7 +5,8 @@
 
 1,000 pictures of 10 kB in `data:` URLs, beside nodemailer's attachDataUrls: whole processes, and nodemailer without the
 start of node. 30 pictures on a server that waits 20 ms, beside `curl --parallel`, the same number at a time. The
-best of seven runs each, by turns.
+best of seven runs each, by turns. Last, a mailbox of 240 messages of 0.8 MB, in which every twentieth has a picture on a
+server that accepts connections and never answers, beside `curl --parallel` with the same URLs: two runs each.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import http.server
 import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RUNS, AT_ONCE, WAIT, REMOTE = 7, 8, 0.02, 30
+MESSAGES, EVERY, TIMEOUT = 240, 20, 3
 NODE = """
 const { readFileSync } = require("fs"); const { createTransport } = require("nodemailer");
 const html = readFileSync("page.html", "utf8"); const begun = process.hrtime.bigint();
@@ -54,10 +57,59 @@ class Many(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
 
-def timed(command, folder, data=None):
+def timed(command, folder, data=None, check=True):
     begun = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, input=data, capture_output=True, check=True)
+    done = subprocess.run(command, cwd=folder, input=data, capture_output=True, check=check)
     return time.perf_counter() - begun, done
+
+
+def silent_server():
+    """Returns the port of a server that reads requests and never answers."""
+    listening = socket.create_server(("127.0.0.1", 0), backlog=100)
+    kept = []
+
+    def accept():
+        while True:
+            kept.append(listening.accept())
+
+    threading.Thread(target=accept, daemon=True).start()
+    return listening.getsockname()[1]
+
+
+def stalled(embody, place, hosts):
+    """Prints how long a mailbox with pictures on silent servers takes."""
+    ports = [silent_server() for _ in range(hosts)]
+    urls = [f"http://127.0.0.1:{ports[number % hosts]}/{number}.png" for number in range(MESSAGES // EVERY)]
+    line = "the words of a long message, again and again\n"
+    text = line * (800_000 // len(line))
+    with (Path(place) / "stall.mbox").open("w") as box:
+        for number in range(MESSAGES):
+            box.write(f"From a@b Mon Jan  1 10:00:00 2024\nSubject: {number}\nMIME-Version: 1.0\nContent-Type: text/html\n\n")
+            if number % EVERY == 0:
+                box.write(f'<img src="{urls[number // EVERY]}">\n')
+            box.write(text + "\n")
+    embedding = [
+        embody, "embed", "stall.mbox", "--output", "stall.out.mbox", "--quiet", "--timeout", f"{TIMEOUT}s",
+        "--max-in-flight", str(AT_ONCE), "--allow-net", "127.0.0.1",
+    ]
+    for port in ports:
+        embedding += ["--allow-port", str(port)]
+    curled = ["curl", "--silent", "--parallel", "--parallel-max", str(AT_ONCE), "--max-time", str(TIMEOUT)]
+    for number, url in enumerate(urls):
+        curled += ["-o", f"stall-{number}", url]
+    ours, theirs = [], []
+    for _ in range(2):
+        (Path(place) / "stall.out.mbox").unlink(missing_ok=True)
+        took, done = timed(embedding, place, check=False)
+        # The messages are written; the status says that pictures are missing.
+        assert done.returncode == 1, done.stderr
+        assert (Path(place) / "stall.out.mbox").stat().st_size == (Path(place) / "stall.mbox").stat().st_size
+        ours.append(took)
+        theirs.append(timed(curled, place, check=False)[0])
+    print(
+        f"{len(urls)} pictures on {hosts} silent server{'s' if hosts > 1 else ''}, time-out {TIMEOUT} s, {AT_ONCE} at a"
+        f" time: embody embed {min(ours):.1f} s, curl --parallel {min(theirs):.1f} s"
+    )
 
 
 def main():
@@ -115,6 +167,8 @@ def main():
             f"{REMOTE} pictures at {WAIT * 1000:.0f} ms, {AT_ONCE} at a time: embody filter {min(ours) * 1000:.0f} ms,"
             f" curl --parallel {min(theirs) * 1000:.0f} ms, {min(ours) / min(theirs):.2f} times"
         )
+        stalled(embody, place, 1)
+        stalled(embody, place, len(range(0, MESSAGES, EVERY)))
 
 
 if __name__ == "__main__":
