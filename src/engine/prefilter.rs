@@ -6,7 +6,7 @@ pub(super) mod kinds;
 mod notes;
 mod words;
 
-use crate::engine::forms::FORMS;
+use crate::engine::forms::{FORMS, first_of_any};
 use crate::engine::plan::documents::subtypes;
 use crate::engine::plan::opaque_parts;
 use crate::external_body::may_hold_hosted;
@@ -105,14 +105,14 @@ impl Prefilter {
             (self.forms.contains(Follow::Sympa), notes::sympa),
             (is_untold, document),
         ];
-        let forms = FORMS
-            .iter()
-            .map(|form| (self.forms.contains(form.follow), form.first));
-        let wanted = searches
-            .into_iter()
-            .chain(forms)
-            .filter(|(is_wanted, _)| *is_wanted);
-        wanted.map(|(_, search)| search)
+        let mut forms = FORMS.iter().filter(|form| self.forms.contains(form.follow));
+        let form: Option<notes::Search> = match (forms.next(), forms.next()) {
+            (Some(form), None) => Some(form.first),
+            (Some(_), Some(_)) => Some(first_of_any),
+            (None, _) => None,
+        };
+        let wanted = searches.into_iter().filter(|(is_wanted, _)| *is_wanted);
+        wanted.map(|(_, search)| search).chain(form)
     }
 
     /// A later look at the message would take the notes.

@@ -4,18 +4,21 @@
 //! parts where the old one was. No form needs anything but the message.
 
 mod handled;
+mod marks;
 #[cfg(feature = "outlook")]
 pub mod msg;
 mod opening;
 mod place;
 pub mod rtf_body;
-mod starts;
 pub mod uuencode;
 pub mod winmail;
+
+use std::sync::LazyLock;
 
 use bytes::Bytes;
 
 use self::handled::Handled;
+use self::marks::{Mark, Marks};
 use self::opening::Opening;
 use crate::edit::Edits;
 use crate::engine::ledger::Ledger;
@@ -31,11 +34,10 @@ pub struct Form {
     pub follow: Follow,
     /// The kind of its rows.
     kind: Kind,
-    /// The place, at or after an offset, of the first bytes that tell such a part where no word of the prefilter does. Fast,
-    /// and not exact.
+    /// Returns the place of the first of the `marks`, at or after an offset. They are in other messages as well.
     pub first: fn(&[u8], usize) -> Option<usize>,
-    /// Whether a message may have such a part. Fast, and not exact.
-    may_be_in: fn(&[u8]) -> bool,
+    /// The byte strings, one of which is in each message that has such a part.
+    marks: fn() -> Vec<Mark>,
     /// Whether a part may be of this form.
     is_of: fn(&Tree<'_>, PartId) -> bool,
     /// Opens a part. `Ok(false)`: it is not of this form after all, or was opened before, and there is nothing to tell.
@@ -48,7 +50,7 @@ pub const FORMS: &[Form] = &[
         follow: Follow::Winmail,
         kind: Kind::Tnef,
         first: winmail::first,
-        may_be_in: winmail::may_be_in,
+        marks: winmail::marks,
         is_of: winmail::is_tnef,
         open: winmail::open,
     },
@@ -56,7 +58,7 @@ pub const FORMS: &[Form] = &[
         follow: Follow::RtfBody,
         kind: Kind::Rtf,
         first: rtf_body::first,
-        may_be_in: |bytes| rtf_body::first(bytes, 0).is_some(),
+        marks: rtf_body::marks,
         is_of: rtf_body::is_rtf,
         open: rtf_body::open,
     },
@@ -65,7 +67,7 @@ pub const FORMS: &[Form] = &[
         follow: Follow::Msg,
         kind: Kind::Msg,
         first: msg::first,
-        may_be_in: |bytes| msg::first(bytes, 0).is_some(),
+        marks: msg::marks,
         is_of: msg::is_msg,
         open: msg::open,
     },
@@ -73,11 +75,19 @@ pub const FORMS: &[Form] = &[
         follow: Follow::Uuencode,
         kind: Kind::Uuencode,
         first: uuencode::first,
-        may_be_in: |bytes| uuencode::first(bytes, 0).is_some(),
+        marks: uuencode::marks,
         is_of: uuencode::is_text,
         open: uuencode::open,
     },
 ];
+
+static MARKS: LazyLock<Marks> =
+    LazyLock::new(|| Marks::new(FORMS.iter().flat_map(|form| (form.marks)())));
+
+/// Returns the place of the first mark of any form, at or after `from`: one search in place of one for each form.
+pub fn first_of_any(bytes: &[u8], from: usize) -> Option<usize> {
+    MARKS.first(bytes, from)
+}
 
 impl Form {
     /// Opens the parts of a message, and returns the edits and a row for each part.
@@ -126,12 +136,16 @@ impl Opened {
     ) -> Self {
         let told = policy.reading_to_tell().forms;
         let limits = policy.limits.scan();
+        // Most messages have nothing of any form.
+        if first_of_any(self.made.as_deref().unwrap_or(message), 0).is_none() {
+            return self;
+        }
         for form in FORMS.iter().filter(|form| told.contains(form.follow)) {
             let mut handled = Handled::default();
             for level in 0..=policy.limits.depth {
                 let current = self.made.as_deref().unwrap_or(message);
                 // Most messages have nothing of the form, and need no scan.
-                if !(form.may_be_in)(current) {
+                if (form.first)(current, 0).is_none() {
                     break;
                 }
                 if level == 0 {

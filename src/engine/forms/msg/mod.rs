@@ -5,10 +5,8 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
-
+use super::marks::{Mark, Marks, begins};
 use super::opening::Opening;
-use super::starts::Starts;
 use crate::engine::outlook::compose::Contents;
 use crate::engine::outlook::{msg, source};
 use crate::engine::parts::{Body, Leaf};
@@ -19,25 +17,26 @@ use crate::report::{Reason, Refusal, Row, Setting};
 
 /// The start of a body in which a compound file is: in base64 and without an encoding. Quoted-printable has too many forms,
 /// so that the type tells such a part.
-static STARTS: LazyLock<Starts> = LazyLock::new(|| Starts::new(&[b"0M8R4KGxGuE", msg::SIGNATURE]));
+const STARTS: [&[u8]; 2] = [b"0M8R4KGxGuE", msg::SIGNATURE];
 
-static TYPE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let mut builder = AhoCorasick::builder();
-    builder
-        .ascii_case_insensitive(true)
-        .build(["vnd.ms-outlook"])
-        .ok()
-});
+/// See [`Form::marks`](super::Form::marks).
+pub fn marks() -> Vec<Mark> {
+    let declared = Mark::Word {
+        text: b"vnd.ms-outlook",
+        anchor: 6,
+    };
+    STARTS
+        .map(Mark::Line)
+        .into_iter()
+        .chain([declared])
+        .collect()
+}
+
+static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
 /// See [`Form::first`](super::Form::first).
 pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
-    let rest = bytes.get(from..)?;
-    let declared = match &*TYPE {
-        Some(word) => word.find(rest).map(|hit| from + hit.start()),
-        None => Some(from),
-    };
-    let hits = [STARTS.first(bytes, from), declared];
-    hits.into_iter().flatten().min()
+    MARKS.first(bytes, from)
 }
 
 /// Levels of a tree of parts that a message within a message takes.
@@ -56,7 +55,7 @@ pub fn is_msg(tree: &Tree<'_>, id: PartId) -> bool {
         && match part.essence.as_str() {
             "application/vnd.ms-outlook" => true,
             "application/octet-stream" | "application/x-msg" | "application/msoutlook" => {
-                is_named() && STARTS.begin(part, tree.original)
+                is_named() && begins(part, tree.original, &STARTS)
             }
             _ => false,
         }

@@ -5,8 +5,7 @@
 
 use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
-
+use super::marks::{Mark, Marks};
 use super::opening::Opening;
 use super::place::has_text;
 use crate::engine::outlook::compose::Contents;
@@ -22,17 +21,19 @@ pub const NAME: &[u8] = b"rtf-body.rtf";
 
 const TYPES: [&str; 3] = ["application/rtf", "text/rtf", "text/richtext"];
 
-/// Endings of names and types. Letters of any case are found by two searches for short words.
-static NEEDLES: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
-    let words = [&b".rtf"[..], b".RTF", b"/rtf", b"/RTF", b"/richtext"];
-    words.into_iter().map(Finder::new).collect()
-});
+/// Endings of names and types, as programs write them.
+const WORDS: [&[u8]; 5] = [b".rtf", b".RTF", b"/rtf", b"/RTF", b"/richtext"];
+
+/// See [`Form::marks`](super::Form::marks).
+pub fn marks() -> Vec<Mark> {
+    WORDS.map(Mark::Text).to_vec()
+}
+
+static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
 /// See [`Form::first`](super::Form::first).
 pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
-    let rest = bytes.get(from..)?;
-    let hits = NEEDLES.iter().filter_map(|word| word.find(rest));
-    Some(from + hits.min()?)
+    MARKS.first(bytes, from)
 }
 
 pub fn is_rtf(tree: &Tree<'_>, id: PartId) -> bool {

@@ -4,8 +4,7 @@
 
 use std::sync::LazyLock;
 
-use memchr::memmem::Finder;
-
+use super::marks::{Mark, Marks};
 use super::opening::Opening;
 use crate::edit::{Edit, Group};
 use crate::engine::parts::{self, Leaf, Part, delimiter, guessed};
@@ -23,16 +22,18 @@ const BEGIN: &[u8] = b"begin ";
 
 /// The word that begins a block, which quoted-printable does not change, and the same in base64 at each of the three places in
 /// a group of bytes.
-static NEEDLES: LazyLock<Vec<Finder<'static>>> = LazyLock::new(|| {
-    let words = [&b"begin"[..], b"YmVnaW4", b"JlZ2lu", b"iZWdpb"];
-    words.into_iter().map(Finder::new).collect()
-});
+const WORDS: [&[u8]; 4] = [b"begin", b"YmVnaW4", b"JlZ2lu", b"iZWdpb"];
+
+/// See [`Form::marks`](super::Form::marks).
+pub fn marks() -> Vec<Mark> {
+    WORDS.map(Mark::Text).to_vec()
+}
+
+static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
 /// See [`Form::first`](super::Form::first).
 pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
-    let rest = bytes.get(from..)?;
-    let hits = NEEDLES.iter().filter_map(|word| word.find(rest));
-    Some(from + hits.min()?)
+    MARKS.first(bytes, from)
 }
 
 /// Largest length of a name, in bytes.

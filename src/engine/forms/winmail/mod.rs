@@ -5,10 +5,8 @@
 
 use std::sync::LazyLock;
 
-use aho_corasick::AhoCorasick;
-
+use super::marks::{Mark, Marks, begins};
 use super::opening::Opening;
-use super::starts::Starts;
 use crate::engine::outlook::compose::{self, Contents};
 use crate::engine::outlook::tnef;
 use crate::engine::parts::Leaf;
@@ -20,23 +18,26 @@ use crate::report::{Detail, Reason, Refusal, Row, Setting};
 
 /// The start of a body in which TNEF is: in base64 (of which the last letter of a group depends on the next byte),
 /// quoted-printable, and without an encoding.
-static STARTS: LazyLock<Starts> =
-    LazyLock::new(|| Starts::new(&[b"eJ8+I", b"x=9F>\"", b"x=9f>\"", tnef::SIGNATURE]));
+const STARTS: [&[u8]; 4] = [b"eJ8+I", b"x=9F>\"", b"x=9f>\"", tnef::SIGNATURE];
 
-/// The end of the media types, which is one of the prefilter's words as well.
-static TYPE: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    let mut builder = AhoCorasick::builder();
-    builder.ascii_case_insensitive(true).build(["ms-tnef"]).ok()
-});
+/// See [`Form::marks`](super::Form::marks). The end of the media types is one of the prefilter's words as well.
+pub fn marks() -> Vec<Mark> {
+    let declared = Mark::Word {
+        text: b"ms-tnef",
+        anchor: 2,
+    };
+    STARTS
+        .map(Mark::Line)
+        .into_iter()
+        .chain([declared])
+        .collect()
+}
+
+static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
 /// See [`Form::first`](super::Form::first).
 pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
-    STARTS.first(bytes, from)
-}
-
-/// See [`Form::may_be_in`](super::Form::may_be_in).
-pub fn may_be_in(bytes: &[u8]) -> bool {
-    first(bytes, 0).is_some() || TYPE.as_ref().is_none_or(|word| word.is_match(bytes))
+    MARKS.first(bytes, from)
 }
 
 /// Levels of a tree of parts that an item within an item takes.
@@ -53,7 +54,7 @@ pub fn is_tnef(tree: &Tree<'_>, id: PartId) -> bool {
     );
     part.content == PartKind::Leaf
         && (is_declared
-            || part.essence == "application/octet-stream" && STARTS.begin(part, tree.original))
+            || part.essence == "application/octet-stream" && begins(part, tree.original, &STARTS))
 }
 
 /// Opens a part. `Ok(false)`: an earlier pass has told about it.
