@@ -1,12 +1,12 @@
 //! Reads all messages of a source for `merge`, and writes the mailbox of the chosen messages.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::archive::Inner;
+use crate::mailbox::archive::{Inner, names_psts};
 use crate::mailbox::begin::{Job, begun, look_at};
 use crate::mailbox::find::Kind;
 use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
@@ -39,7 +39,18 @@ pub(crate) fn looked_at(
         Some(Format::Maildir) => Format::Maildir,
         _ => Format::Mbox,
     };
-    Ok((form, groups(&finds, options).len() > 1))
+    let has_folders = match finds.mailboxes.as_slice() {
+        [found] if found.kind == Kind::Archive => {
+            // The reader of the archive reports an archive that is damaged.
+            let file = File::open(&found.path);
+            let names = file.and_then(|file| names_psts(file, options.max_expanded, stop));
+            stop.check()?;
+            names.unwrap_or(false)
+        }
+        [found] if found.is_packed() => true,
+        _ => groups(&finds, options).len() > 1,
+    };
+    Ok((form, has_folders))
 }
 
 /// Passes the messages of each mailbox in `source` to `handler`, as a mailbox of the `form` would contain them. `enter` gets

@@ -9,14 +9,20 @@ mod spooled;
 mod tar;
 mod zip;
 
+#[cfg(feature = "cli")]
+use std::fs::File;
 use std::io::{self, Read};
 use std::sync::{Arc, Mutex};
 
 use self::joined::Joined;
+#[cfg(feature = "cli")]
+use self::joined::Members;
 pub(crate) use self::joined::{Judge, Judged, Skipped};
 pub(crate) use self::spooled::{Inner, Spooled};
 use self::tar::{Passing, Tar};
 use self::zip::Zip;
+#[cfg(feature = "cli")]
+use crate::mailbox::Stop;
 use crate::mailbox::compressed::{Damage, Method, decompressed};
 use crate::mailbox::read::file::{PackedFile, PackedReader, octets_at};
 
@@ -63,6 +69,29 @@ pub(crate) fn unpacked(
     } else {
         None
     })
+}
+
+/// Whether the name of a member ends in `.pst`. The members of a compressed archive are not listed, because that would take as
+/// long as reading it.
+#[cfg(feature = "cli")]
+pub(crate) fn names_psts(file: File, most: u64, stop: &Stop) -> io::Result<bool> {
+    fn any(mut members: impl Members) -> io::Result<bool> {
+        while let Some(member) = members.next()? {
+            if member.name.to_ascii_lowercase().ends_with(b".pst") {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+    let packed = PackedFile::new(&Arc::new(file), stop);
+    let start = octets_at(&packed.file, 0, LOOKED_AT)?;
+    if is_zip(&start) {
+        any(Zip::new(&packed, most))
+    } else if tar::is_header(&start) {
+        any(Tar::new(PackedReader::new(&packed)))
+    } else {
+        Ok(false)
+    }
 }
 
 pub(crate) fn untarred<R: Read + Send + 'static>(

@@ -366,6 +366,14 @@ fn psts_in_an_archive_become_directories_next_to_the_mbox_of_the_archive() {
         assert_eq!(status, 0, "{name}: {said}");
         let (status, _, said) = run(at, &format!("compare --merged {output} {output}.mbox"));
         assert_eq!(status, 0, "{name}: {said}");
+        // The folders are known before the messages are read, unless the archive is compressed as a whole.
+        let (status, _, said) = run(at, &format!("merge {name} --output {output}-merged"));
+        assert_eq!(status, 0, "{name}: {said}");
+        let merged = at.join(format!("{output}-merged"));
+        assert_eq!(merged.is_dir(), !name.ends_with("gz"), "{name}");
+        let command = format!("compare --merged {name} {output}-merged");
+        let (status, _, said) = run(at, &command);
+        assert_eq!(status, 0, "{name}: {said}");
         let (status, _, said) = run(at, &format!("convert {name} --output dry --dry-run"));
         assert_eq!(status, 0, "{name}: {said}");
         assert!(
