@@ -1,6 +1,7 @@
 //! Keywords and labels in the header of a message: the copies of a mail get those of all of them.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use base64::Engine as _;
 use serde::{Deserialize, Serialize};
@@ -20,8 +21,8 @@ const FIELDS: [(&str, bool); 4] = [
 
 const LONGEST_HEADER: usize = 1 << 20;
 
-/// Maximum number of words of one field. Gmail allows 10,000 labels for all mail.
-const MOST: usize = 1000;
+/// Maximum number of words of one field: Gmail allows as many labels for all mail.
+const MOST: usize = 10_000;
 
 /// Maximum number of bytes of text in one encoded word, which may have 75 characters (RFC 2047 section 2).
 const LONGEST_ENCODED: usize = 42;
@@ -35,15 +36,15 @@ impl Words {
         let header = Header::of_message(content, LONGEST_HEADER);
         let mut words = Self::default();
         for (own, (name, by_comma)) in words.0.iter_mut().zip(FIELDS) {
-            let Some(value) = header.fields.value(content, name) else {
-                continue;
-            };
-            let text = decoded_words(&unfold(value));
-            let found: Vec<String> = match by_comma {
-                true => divided(&text),
-                false => text.split_whitespace().map(str::to_owned).collect(),
-            };
-            unite(own, found);
+            let fields = header.fields.iter(content);
+            for field in fields.filter(|field| field.is(content, name)) {
+                let text = decoded_words(&unfold(field.value.of(content)));
+                let found: Vec<String> = match by_comma {
+                    true => divided(&text),
+                    false => text.split_whitespace().map(str::to_owned).collect(),
+                };
+                unite(own, found);
+            }
         }
         words
     }
@@ -97,6 +98,14 @@ impl Words {
         if edits.is_empty() && fields_before.is_empty() && fields_behind.is_empty() {
             return Cow::Borrowed(content);
         }
+        let is_open = content
+            .get(..header.agreed_end)
+            .and_then(<[u8]>::last)
+            .is_some_and(|last| *last != b'\n' && *last != b'\r');
+        if is_open && !fields_behind.is_empty() {
+            // The message ends in its header.
+            fields_behind.splice(0..0, newline.bytes().iter().copied());
+        }
         edits.push((header.span.start, fields_before));
         edits.push((header.agreed_end, fields_behind));
         edits.sort_by_key(|(at, _)| *at);
@@ -113,8 +122,9 @@ impl Words {
 }
 
 fn unite(own: &mut Vec<String>, others: Vec<String>) {
+    let mut known: HashSet<String> = own.iter().cloned().collect();
     for word in others {
-        if own.len() < MOST && !own.contains(&word) {
+        if own.len() < MOST && known.insert(word.clone()) {
             own.push(word);
         }
     }
