@@ -399,7 +399,6 @@ impl Spool {
         let count = rest.partition_point(|entry| entry.key == key);
         let candidates = rest.get_mut(..count).unwrap_or_default();
         let mut found = Vec::new();
-        let mut is_made = false;
         // A million messages with one Message-ID take no more than linear time.
         for entry in candidates
             .iter_mut()
@@ -411,28 +410,23 @@ impl Spool {
                 (Some((_, new)), Some(old)) => covers(new, old).is_ok(),
                 _ => false,
             };
-            let made = match is_made {
-                true => None,
-                false => Some(changes(&record.description, &new.description)),
-            };
-            match made {
-                Some(Ok(changes)) => {
+            if is_copy {
+                entry.is_found = true;
+                found.push(Changes {
+                    merged: 1,
+                    ..Changes::default()
+                });
+                continue;
+            }
+            match changes(&record.description, &new.description) {
+                // A merge leaves out a copy only for one that is as complete: a detached attachment would be missing.
+                Ok(_) if new.copy.is_some() => {}
+                Ok(changes) => {
                     entry.is_found = true;
                     found.push(changes);
-                    if new.copy.is_none() {
-                        return Ok(found);
-                    }
-                    is_made = true;
+                    return Ok(found);
                 }
-                _ if is_copy => {
-                    entry.is_found = true;
-                    found.push(Changes {
-                        merged: 1,
-                        ..Changes::default()
-                    });
-                }
-                Some(Err(altered)) => entry.altered = Some(altered),
-                None => {}
+                Err(altered) => entry.altered = Some(altered),
             }
         }
         Ok(found)
