@@ -433,7 +433,15 @@ impl Run<'_> {
             return String::new();
         }
         let shell = |path: &Path| quoted(&path.display().to_string());
-        let new = shell(&args.output);
+        // Thunderbird keeps folders in a directory next to an mbox, which is empty here.
+        let mut folders = args.output.clone().into_os_string();
+        folders.push(".sbd");
+        let folders = PathBuf::from(folders);
+        let is_empty = || fs::metadata(&args.output).is_ok_and(|it| it.is_file() && it.len() == 0);
+        let new = match folders.is_dir() && is_empty() {
+            true => shell(&folders),
+            false => shell(&args.output),
+        };
         let lines = args.sources.iter().map(|old| {
             format!(
                 "to check that no mail was lost: embody compare --merged {} {new}\n",
