@@ -29,11 +29,12 @@ const MONTHS: [&str; 12] = [
 /// UTC; None: no clock shows it. The 31st of a shorter month is the first of the next, as in Python. May be folded.
 pub fn seconds(value: &[u8]) -> Option<i64> {
     let value = value.get(..LONGEST).unwrap_or(value);
-    usual(value).or_else(|| in_any_form(value))
+    usual_seconds(value).or_else(|| in_any_form(value))
 }
 
-/// `Tue, 17 Nov 2009 09:08:32 -0500 (EST)`, as nearly all mail has it: read in a tenth of the time.
-fn usual(value: &[u8]) -> Option<i64> {
+/// `Tue, 17 Nov 2009 09:08:32 -0500 (EST)`, as nearly all mail has it: read in a tenth of the time. `None` for anything else
+/// before, in or after the date, apart from comments of one word.
+pub fn usual_seconds(value: &[u8]) -> Option<i64> {
     let mut words = str::from_utf8(value).ok()?.split_ascii_whitespace();
     let mut word = words.next()?;
     if let Some(day) = word.strip_suffix(',') {
@@ -253,7 +254,7 @@ mod tests {
             zone in "( [+-]?[01][0-9]{3}| EST| GMT|)(\\([A-Z]{3}\\))?( \\([A-Z0-9]{0,4}\\)| \\(a b\\)| x)?",
         ) {
             let value = format!(" {day}{date} {time}{zone}");
-            let read = usual(value.as_bytes());
+            let read = usual_seconds(value.as_bytes());
             prop_assert!(read.is_none() || read == in_any_form(value.as_bytes()), "{value}");
         }
     }
@@ -292,7 +293,7 @@ mod tests {
             "\tTue,  7 Nov 2009\r\n 09:08:32 +0000",
             "7 Nov 2009 09:08:32 +0530",
         ] {
-            let read = usual(value.as_bytes());
+            let read = usual_seconds(value.as_bytes());
             assert!(
                 read.is_some() && read == in_any_form(value.as_bytes()),
                 "{value}"

@@ -4,16 +4,16 @@ use std::collections::{BTreeSet, HashSet};
 
 use base64::Engine as _;
 
-use super::fields::each_field;
+use super::fields::{each_field, is_of_programs};
+use super::fields_of_part::fields_of;
 use super::item::{Item, Leaf, Missing, Place, Start};
 use super::list::{Footers, Lists, PlainText};
 use super::note::description_of;
 use super::plain::{Digest, hash};
-use super::spelling::{text, with_addresses_shown};
+use super::spelling::with_addresses_shown;
 use super::transport::{Role, role};
 use crate::external_body::{ExternalBody, Reading, divided, name_of, scrubbed, text_of_part};
 use crate::mime::charset::Charset;
-use crate::mime::header::unfold;
 use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
 use crate::span::Span;
 
@@ -37,6 +37,7 @@ impl Body {
             items: Vec::new(),
             footers: Footers::default(),
             is_scrubbed: false,
+            has_bare_last: false,
             end: End::of(tree),
         };
         describer.describe(reading);
@@ -67,6 +68,7 @@ impl Body {
             text: None,
             shown: None,
             charset: None,
+            has_two_names: false,
             cut_at: None,
             prefixes: Vec::new(),
         }))];
@@ -112,7 +114,12 @@ impl End {
         let mut is_within = true;
         for above in tree.ancestors(last) {
             match &tree.part(above).content {
-                PartKind::Multipart(multipart) if multipart.close.is_some() => is_within = false,
+                // Behind the limit of parts nobody knows whether the end is missing: the rest is compared as it is.
+                PartKind::Multipart(multipart)
+                    if multipart.close.is_some() || multipart.overflow.is_some() =>
+                {
+                    is_within = false;
+                }
                 PartKind::Multipart(_) => {
                     end.is_cut = true;
                     if is_within {
@@ -143,6 +150,8 @@ struct Describer<'d> {
     items: Vec<Item>,
     footers: Footers,
     is_scrubbed: bool,
+    /// Whether the last part has only the fields that a list writes above a footer.
+    has_bare_last: bool,
     end: End,
 }
 
@@ -197,6 +206,7 @@ impl Describer<'_> {
                 if let Some(message) = part.children.first() {
                     let mut see = |field: &[u8]| header.extend_from_slice(field);
                     each_field(tree.original, tree.fields(*message), |_| true, &mut see);
+                    header.extend(stray_lines(tree, *message));
                 }
                 hash(&header)
             }
@@ -215,6 +225,9 @@ impl Describer<'_> {
             return;
         }
         let behind = match &self.tree.part(id).content {
+            PartKind::Multipart(multipart) if multipart.overflow.is_some() => {
+                hash(multipart.epilogue.of(self.tree.original))
+            }
             PartKind::Multipart(multipart) => self.aside(multipart.epilogue),
             _ => 0,
         };
@@ -279,11 +292,24 @@ impl Describer<'_> {
             content: Digest::of(content),
             text: plain.as_ref().map(|plain| Digest::of(plain.own())),
             shown: plain.as_ref().filter(|_| is_plain).map(shown),
-            charset: charset_of(tree, id).filter(|_| !content.is_ascii()),
+            charset: charset_of(tree, id, content),
+            has_two_names: has_two_names(tree, id),
             cut_at,
             prefixes: lengths.into_iter().filter_map(prefix).collect(),
         };
         self.items.push(Item::Content(Box::new(leaf)));
+        // A list declares its footer, and nothing else.
+        let mut names = tree.fields(id).iter(tree.original);
+        self.has_bare_last = !part.has_stray_lines()
+            && names.all(|field| {
+                let declares = [
+                    "Content-Type",
+                    "Content-Disposition",
+                    "Content-Transfer-Encoding",
+                    "MIME-Version",
+                ];
+                declares.iter().any(|name| field.is(tree.original, name))
+            });
     }
 
     /// Divides a text that Mailman made of several parts. Returns `false` if one of its notes has words that are not known.
@@ -335,7 +361,8 @@ impl Describer<'_> {
                 content: Digest::of(content),
                 text: Some(Digest::of(plain.own())),
                 shown: Some(shown(&plain)),
-                charset: charset_of(tree, id).filter(|_| !content.is_ascii()),
+                charset: charset_of(tree, id, content),
+                has_two_names: false,
                 cut_at: None,
                 prefixes: Vec::new(),
             })));
@@ -360,7 +387,7 @@ impl Describer<'_> {
         let has_words = last
             .shown
             .is_some_and(|[whole, _]| whole != Digest::of(b""));
-        let is_only_footer = last.is_empty_text() && has_words && last.description.is_none();
+        let is_only_footer = last.is_empty_text() && has_words && self.has_bare_last;
         if !is_mixed || !is_only_footer || last.cut_at.is_some() {
             return;
         }
@@ -400,11 +427,25 @@ fn name_of_part(tree: &Tree<'_>, id: PartId) -> Option<u64> {
     name.map(|name| hash(name.as_bytes()))
 }
 
-/// Digest of the charset that a part declares.
-fn charset_of(tree: &Tree<'_>, id: PartId) -> Option<u64> {
+/// Digest of the charset of a text that is not ASCII. Archives of lists declare none, and have UTF-8.
+fn charset_of(tree: &Tree<'_>, id: PartId, content: &[u8]) -> Option<u64> {
     let value = tree.value(id, "Content-Type").unwrap_or_default();
-    let label = MediaType::parse(value).parameter("charset")?;
-    Some(hash(&label.to_ascii_lowercase()))
+    let label = MediaType::parse(value).parameter("charset");
+    let label = label.unwrap_or(b"utf-8".into()).to_ascii_lowercase();
+    (!content.is_ascii()).then(|| hash(&label))
+}
+
+/// Whether Content-Type and Content-Disposition give a part different names.
+fn has_two_names(tree: &Tree<'_>, id: PartId) -> bool {
+    let named = |field: &str, parameter: &str| {
+        let value = tree.value(id, field)?;
+        MediaType::parse(value).name(parameter).text()
+    };
+    let names = [
+        named("Content-Type", "name"),
+        named("Content-Disposition", "filename"),
+    ];
+    matches!(names, [Some(one), Some(other)] if one != other)
 }
 
 /// Whether line feeds and ASCII words can be seen in the bytes of a text, as they cannot in UTF-16 or UTF-7.
@@ -433,71 +474,34 @@ fn is_plain_text(tree: &Tree<'_>, id: PartId) -> bool {
         && !removes_blanks
 }
 
-/// Digest of the fields that say what a part is: its type, with charset and the other parameters, its disposition, its
-/// identifier, its description and whatever else it has, apart from the boundary and from what programs add. `with_encoding` adds
-/// the transfer encoding, for a part that is compared in its encoded form.
+/// Digest of the fields that say what a part is: see [`fields_of`]. `with_encoding` adds the transfer encoding, for a part that
+/// is compared in its encoded form.
 fn fields_of_part(tree: &Tree<'_>, id: PartId, with_encoding: bool) -> u64 {
-    let original = tree.original;
-    let mut all: Vec<Vec<u8>> = vec![tree.part(id).essence.clone().into_bytes()];
-    for field in tree.fields(id).iter(original) {
-        let name = field.name.of(original).trim_ascii().to_ascii_lowercase();
-        let name = name.as_slice();
-        let value = field.value.of(original);
-        let is_counted = match name {
-            b"content-transfer-encoding" => with_encoding,
-            b"content-md5" | b"mime-version" => false,
-            // The other fields of a message are compared with its header.
-            _ => role(name) == Role::Content || role(name) == Role::Author && !tree.is_message(id),
-        };
-        if !is_counted {
-            continue;
-        }
-        let value = match name {
-            b"content-type" => {
-                let essence = MediaType::parse(value).essence;
-                let is_known = *essence == *tree.part(id).essence;
-                parameters(value, Some(essence.as_bytes()).filter(|_| !is_known))
-            }
-            b"content-disposition" => parameters(value, Some(first_word(value))),
-            _ => text(value).into_bytes(),
-        };
-        if !value.is_empty() {
-            all.push([name, b":", &value].concat());
-        }
+    let part = tree.part(id);
+    let counts = |name: &[u8]| match name {
+        b"content-transfer-encoding" => with_encoding,
+        // The other fields of a message are compared with its header.
+        _ if tree.is_message(id) => role(name) == Role::Content,
+        _ => !is_of_programs(name),
+    };
+    let mut fields = fields_of((tree.original, tree.fields(id)), &part.essence, counts);
+    if !tree.is_message(id) {
+        fields.extend(stray_lines(tree, id));
     }
-    all.sort();
-    hash(&all.join(&b'\n'))
+    hash(&fields)
 }
 
-/// `word` and the parameters of a field in one spelling, without the boundary, and without `charset=us-ascii`, which a field that
-/// is missing says, too.
-fn parameters(value: &[u8], word: Option<&[u8]>) -> Vec<u8> {
-    let media_type = MediaType::parse(value);
-    let mut all: Vec<Vec<u8>> = Vec::new();
-    for (_, parameter) in media_type.parameters() {
-        let name = parameter.name.to_ascii_lowercase();
-        let value = unfold(&parameter.unquoted());
-        let value = match name.as_slice() {
-            b"boundary" => continue,
-            b"charset" => value.to_ascii_lowercase(),
-            _ => value,
-        };
-        if name == b"charset" && value == b"us-ascii" {
-            continue;
-        }
-        let form = format!(" {:?} {}=", parameter.section, parameter.is_encoded);
-        all.push([name.as_slice(), form.as_bytes(), &value].concat());
+/// The whole header of a part that has other lines than fields: readers disagree about the fields after them.
+fn stray_lines(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
+    let part = tree.part(id);
+    match part.has_stray_lines() || !part.envelope.is_empty() {
+        true => [
+            part.envelope.of(tree.original),
+            part.header.of(tree.original),
+        ]
+        .concat(),
+        false => Vec::new(),
     }
-    all.sort();
-    if let Some(word) = word {
-        all.insert(0, word.to_ascii_lowercase());
-    }
-    all.join(&b';')
-}
-
-fn first_word(value: &[u8]) -> &[u8] {
-    let ends = |byte: &u8| *byte == b';' || byte.is_ascii_whitespace();
-    value.trim_ascii().split(ends).next().unwrap_or_default()
 }
 
 /// The decoded body of a part. `None` if it is compared as it is: several fields name an encoding, or the body has anything

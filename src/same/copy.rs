@@ -4,6 +4,8 @@
 //! detached, scrubbed, deleted or cut off since. A [`MailCopy`] therefore describes the content: the fields that the
 //! author wrote, and the [items](super::item) of the body by their digests.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::body::Body;
@@ -11,7 +13,7 @@ use super::fields::Digests;
 use super::item::{Item, Place};
 use super::list::{Footers, Lists};
 use super::plain::{Digest, hash};
-use super::spelling::{entries, one_mailbox, text, with_addresses_shown};
+use super::spelling::{Mailbox, entries, one_mailbox, text, with_addresses_shown};
 use super::transport::{Role, date_text, is_kept_by_pipermail, role};
 use crate::external_body::{Followed, Reading};
 use crate::mime::{Header, PartId, Tree, scan};
@@ -174,6 +176,7 @@ impl CopyHeader {
         let (mut copied_to, mut others, mut references) = (Vec::new(), Vec::new(), Vec::new());
         let (mut ids, mut is_reduced, mut has_reply_to) = (0, true, false);
         let mut sender = None;
+        let mut counts: HashMap<Vec<u8>, u64> = HashMap::new();
         for field in tree.fields(PartId::ROOT).iter(original) {
             let name = field.name.of(original).trim_ascii().to_ascii_lowercase();
             let name = name.as_slice();
@@ -184,13 +187,15 @@ impl CopyHeader {
                 continue;
             }
             // The address for replies and the sender may be those of a list.
-            let is_of_list = |is_its: &dyn Fn(&str) -> bool| {
-                let entries = entries(value);
-                let mut addresses = entries.iter().map(|it| Some(it.mailbox()?.address()));
-                !entries.is_empty()
-                    && addresses.all(|address| address.is_some_and(|it| is_its(&it)))
+            let is_of_list = |is_its: &dyn Fn(&Mailbox) -> bool| match entries(value).as_slice() {
+                [entry] => entry.mailbox().is_some_and(|mailbox| is_its(&mailbox)),
+                _ => false,
             };
-            let digest = |text: &[u8]| hash(&[name, b":", text].concat());
+            // The first of several fields with one name is another field than the second one.
+            let number = counts.entry(name.to_vec()).or_insert(0_u64);
+            *number += 1;
+            let start = [name, b":", &number.to_be_bytes()].concat();
+            let digest = |text: &[u8]| hash(&[start.as_slice(), text].concat());
             match name {
                 b"from" => {
                     from.add(&addresses(value));
@@ -199,10 +204,10 @@ impl CopyHeader {
                         Some(_) => Some(None),
                     };
                 }
-                b"date" => date.add(date_text(value).as_bytes()),
+                b"date" => date.add(&date_text(value)),
                 b"subject" => {
-                    subject.add(text(value).as_bytes());
-                    untagged.add(lists.untagged(value).as_bytes());
+                    subject.add(&text(value));
+                    untagged.add(&lists.untagged(value));
                 }
                 b"cc" => {
                     copied_to.extend(entries(value).iter().map(|entry| hash(&entry.bytes())));
@@ -214,8 +219,8 @@ impl CopyHeader {
                         others.push(digest(&identifier(value)));
                     }
                 }
-                b"reply-to" if is_of_list(&|address| lists.have_address(address)) => {}
-                b"sender" if is_of_list(&|address| lists.have_owner(address)) => {}
+                b"reply-to" if is_of_list(&|mailbox| lists.have_reply_to(mailbox)) => {}
+                b"sender" if is_of_list(&|mailbox| lists.have_sender(mailbox)) => {}
                 b"to" | b"bcc" | b"reply-to" | b"sender" => {
                     has_reply_to |= name == b"reply-to";
                     others.push(digest(&addresses(value)));
@@ -226,9 +231,14 @@ impl CopyHeader {
                         let ids = ids.map(identifier).filter(|id| id.contains(&b'@'));
                         references.extend(ids.map(|id| hash(&id)));
                     }
-                    others.push(digest(text(value).as_bytes()));
+                    others.push(digest(&text(value)));
                 }
             }
+        }
+        // Readers disagree about lines that are no fields, and about a CR that is no line end.
+        let header = tree.root().header.of(original);
+        if tree.root().has_stray_lines() || header.contains(&b'\r') {
+            others.push(hash(header));
         }
         let sender = sender.flatten();
         let is_hidden = sender.as_ref().is_some_and(|(_, is_hidden)| *is_hidden);

@@ -80,8 +80,7 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
                 start.is_message
                     && note.is_message
                     && note.content.is_none()
-                    && note.name.is_none_or(|name| start.name == Some(name))
-                    && note.essence.is_none_or(|essence| start.essence == essence)
+                    && note.fields == Some(start.fields)
             }
             (Item::Start(start), Item::Start(other)) => {
                 if start.fields == other.fields && start.before != other.before && !start.is_message
@@ -182,10 +181,10 @@ fn is_same(leaf: &Leaf, other: &Leaf) -> bool {
 /// Whether a text that a list made of the mail is the text of a part. The list does not keep how the part was declared, so the
 /// part must be a plain text.
 fn is_shown(leaf: &Leaf, other: &Leaf) -> bool {
-    let is_charset =
-        leaf.charset.is_none() || other.charset.is_none() || leaf.charset == other.charset;
     match (leaf.shown, other.shown) {
-        (Some(one), Some(other)) => is_charset && one.iter().any(|digest| other.contains(digest)),
+        (Some(one), Some(shown)) => {
+            leaf.charset == other.charset && one.iter().any(|digest| shown.contains(digest))
+        }
         _ => false,
     }
 }

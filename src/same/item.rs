@@ -46,6 +46,8 @@ pub(super) struct Leaf {
     pub(super) shown: Option<[Digest; 2]>,
     /// Digest of the charset of a text that is not ASCII.
     pub(super) charset: Option<u64>,
+    /// Whether Content-Type and Content-Disposition give the part different names.
+    pub(super) has_two_names: bool,
     /// The length of the content if the mail ends in the part: of the whole text, otherwise of the decoded content.
     pub(super) cut_at: Option<u64>,
     /// Digests of the first bytes, for the lengths that were requested for this item, and for `cut_at`.
@@ -73,8 +75,10 @@ pub(crate) struct Place {
 pub(super) struct Missing {
     /// Digest of the note with its header. Notes of different words are different parts.
     pub(super) note: u64,
-    /// Digest of the decoded content. It alone proves the content.
+    /// Digest of the decoded content.
     pub(super) content: Option<Digest>,
+    /// Digest of the fields of the part that was replaced. Mailman does not note them.
+    pub(super) fields: Option<u64>,
     /// Length of the decoded content, in bytes.
     pub(super) size: Option<u64>,
     /// Length of the encoded body, in bytes (X-Apple-Content-Length).

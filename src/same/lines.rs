@@ -2,19 +2,17 @@
 
 /// Gives each line of `text` without its end, which is LF or CRLF, also with several CR.
 ///
-/// A bare CR ends a line only if it ends the first one, as in a mail of an old Macintosh. In other mails it is a byte of the
-/// content: two files that differ in it are two files.
+/// A bare CR ends a line only if there is no LF, as in a mail of an old Macintosh. In other mails it is a byte of the content: two
+/// files that differ in it are two files.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let first = memchr::memchr2(b'\n', b'\r', text);
-    let is_old =
-        first.is_some_and(|at| text.get(at) == Some(&b'\r') && text.get(at + 1) != Some(&b'\n'));
+    let is_old = memchr::memchr(b'\n', text).is_none();
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
             return None;
         }
         let end = match is_old {
-            true => memchr::memchr2(b'\n', b'\r', rest),
+            true => memchr::memchr(b'\r', rest),
             false => memchr::memchr(b'\n', rest),
         };
         let (line, behind) = rest.split_at(end.unwrap_or(rest.len()));
@@ -56,7 +54,8 @@ mod tests {
                 .collect()
         };
         assert_eq!(of("a\nb\r\n\nc"), ["a", "b", "", "c"]);
-        assert_eq!(of("a\rb\r\rc\nd"), ["a", "b", "", "c", "d"]);
+        assert_eq!(of("a\rb\r\rc"), ["a", "b", "", "c"]);
+        assert_eq!(of("a\rb\nc"), ["a\rb", "c"]);
         assert_eq!(of("a\nb\rc\r\r\nd"), ["a", "b\rc", "d"]);
         assert_eq!(of("a\r\nb\rc"), ["a", "b\rc"]);
         assert!(of("").is_empty());

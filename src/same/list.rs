@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 
 use super::fields::Digests;
-use super::lines::{lines, unquoted};
 use super::plain::hash;
 use super::spelling::{Mailbox, entries, text};
 use crate::mime::header::Fields;
@@ -19,6 +18,8 @@ pub(super) struct Lists {
     lists: Vec<List>,
     /// Links in the List fields.
     links: BTreeSet<String>,
+    /// Whether the mail has only one recipient.
+    is_alone: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,9 +33,17 @@ impl List {
     fn address(&self) -> String {
         format!("{}@{}", self.name, self.host)
     }
+
+    /// Whether a mailbox has no name, or that of the list.
+    fn is_named(&self, mailbox: &Mailbox) -> bool {
+        mailbox.name.is_empty() || mailbox.name.eq_ignore_ascii_case(self.name.as_bytes())
+    }
 }
 
 const LONGEST_NAME: usize = 64;
+
+/// Lists of one mail that are told from other recipients.
+const MOST_LISTS: usize = 16;
 
 impl Lists {
     /// `fields` are those of the message.
@@ -56,8 +65,12 @@ impl Lists {
                 links.extend(bracketed(value));
             }
         }
+        let is_alone = recipients.len() == 1;
         let mut lists: Vec<List> = Vec::new();
         for recipient in recipients {
+            if lists.len() >= MOST_LISTS {
+                break;
+            }
             let address = recipient.address();
             let Some((name, host)) = address.rsplit_once('@') else {
                 continue;
@@ -78,16 +91,27 @@ impl Lists {
                 lists.push(list);
             }
         }
-        Self { lists, links }
+        Self {
+            lists,
+            links,
+            is_alone,
+        }
     }
 
-    /// Whether `address`, in lower case, is that of one of the lists.
-    pub(super) fn have_address(&self, address: &str) -> bool {
-        self.lists.iter().any(|list| list.address() == address)
+    /// Whether a Reply-To leads to the list that is the only recipient. If there are others, a forger can call one of them a
+    /// list, and lead answers there.
+    pub(super) fn have_reply_to(&self, mailbox: &Mailbox) -> bool {
+        let address = mailbox.address();
+        self.is_alone
+            && self
+                .lists
+                .iter()
+                .any(|list| list.address() == address && list.is_named(mailbox))
     }
 
-    /// Whether `address`, in lower case, is that of the program or of the owner of one of the lists (`dev-bounces@HOST`).
-    pub(super) fn have_owner(&self, address: &str) -> bool {
+    /// Whether a Sender is the program or the owner of one of the lists (`dev-bounces@HOST`).
+    pub(super) fn have_sender(&self, mailbox: &Mailbox) -> bool {
+        let address = mailbox.address();
         let Some((local, host)) = address.rsplit_once('@') else {
             return false;
         };
@@ -99,14 +123,18 @@ impl Lists {
                 .or_else(|| local.strip_suffix(name)?.strip_suffix('-'));
             let is_role =
                 role.is_some_and(|it| matches!(it, "bounces" | "admin" | "owner" | "request"));
-            host == list.host && is_role
+            host == list.host && is_role && list.is_named(mailbox)
         })
     }
 
     /// Returns a subject without the tags of the lists (`[list] `), also after `Re: `.
-    pub(super) fn untagged(&self, subject: &[u8]) -> String {
+    pub(super) fn untagged(&self, subject: &[u8]) -> Vec<u8> {
         const MOST_TAGS: usize = 8;
         let text = text(subject);
+        // A subject with bytes that are no characters is compared as it is.
+        let Ok(text) = String::from_utf8(text.clone()) else {
+            return text;
+        };
         let mut rest = text.as_str();
         let mut answers = String::new();
         for _ in 0..MOST_TAGS {
@@ -128,7 +156,7 @@ impl Lists {
                 break;
             }
         }
-        answers + rest.trim_start()
+        (answers + rest.trim_start()).into_bytes()
     }
 
     /// Finds the footer of a list at the end of a text, and returns where it starts, and whether the hosts of all its links
@@ -181,19 +209,34 @@ impl Lists {
                 .strip_prefix("https://")
                 .or_else(|| line.strip_prefix("http://"))?;
             let (host, path) = link.split_once('/')?;
-            let last = path.trim_end_matches('/').rsplit('/').next()?;
             let is_of_host = host == list.host;
-            // Some hosts write their own name behind that of the list.
-            let behind = last.strip_prefix(list.name.as_str())?;
-            let is_named =
-                behind.is_empty() || behind.strip_prefix('_') == Some(list.host.as_str());
-            if !is_named || !is_of_host && !self.links.contains(line) {
+            if !is_path_of(path, list) || !is_of_host && !self.links.contains(line) {
                 return None;
             }
             is_proved &= is_of_host;
         }
         Some(is_proved)
     }
+}
+
+/// Whether a path is one that Mailman has for a list. Some hosts write their own name behind that of the list.
+fn is_path_of(path: &str, list: &List) -> bool {
+    const BEFORE: [&str; 7] = [
+        "",
+        "listinfo/",
+        "mailman/listinfo/",
+        "cgi-bin/mailman/listinfo/",
+        "mailman/options/",
+        "mailman3/lists/",
+        "postorius/lists/",
+    ];
+    let path = path.strip_suffix('/').unwrap_or(path);
+    let ends = ["", "_", "."].map(|between| match between {
+        "" => list.name.clone(),
+        between => format!("{}{between}{}", list.name, list.host),
+    });
+    let mut starts = BEFORE.iter().filter_map(|before| path.strip_prefix(before));
+    starts.any(|name| ends.iter().any(|end| end == name))
 }
 
 /// Whether a line is the address of the list, or one of the addresses for commands to it. Archives hide the `@`.
@@ -227,7 +270,7 @@ const LONGEST_FOOTER: usize = 2000;
 
 /// The text of a part, as it is compared.
 pub(super) struct PlainText {
-    /// With line feeds, unquoted `From ` lines, and nothing after the last word.
+    /// With line feeds, and nothing after the last word.
     pub(super) whole: Vec<u8>,
     /// Length of the text without the footers of lists.
     pub(super) length: usize,
@@ -261,11 +304,12 @@ impl Footers {
     }
 }
 
-/// The lines of a text with line feeds.
+/// The lines of a text with line feeds. The plain form of a mail has them, and no quoted `From ` lines; an encoded text is as
+/// its author encoded it.
 fn with_line_feeds(content: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(content.len());
-    for line in lines(content) {
-        text.extend_from_slice(unquoted(line));
+    for line in content.split(|byte| *byte == b'\n') {
+        text.extend_from_slice(line.strip_suffix(b"\r").unwrap_or(line));
         text.push(b'\n');
     }
     text
@@ -378,6 +422,8 @@ mod tests {
             "dev mailing list\nPay to account 7.",
             "dev mailing list\nhttps://evil.example/dev",
             "dev mailing list\nhttps://a.example/pay?to=dev",
+            "dev mailing list\nhttps://a.example/pay-1000-EUR/dev",
+            "dev mailing list\nhttps://a.example/?the+code+is+4711/dev",
             "dev mailing list\nother@a.example",
             "dev@ Please pay before noon. mailing list",
             "Please-pay-to-account-7 mailing list",
@@ -401,7 +447,7 @@ mod tests {
             "RE: [dev][dev] a b",
             "re: =?utf-8?q?a_b?=",
         ] {
-            assert_eq!(lists.untagged(subject.as_bytes()), "re: a b", "{subject}");
+            assert_eq!(lists.untagged(subject.as_bytes()), b"re: a b", "{subject}");
         }
         for subject in [
             "[URGENT] a",
@@ -410,22 +456,28 @@ mod tests {
             "a b c [",
             "Re a",
         ] {
-            assert_eq!(lists.untagged(subject.as_bytes()), subject);
+            assert_eq!(lists.untagged(subject.as_bytes()), subject.as_bytes());
         }
     }
 
     #[test]
-    fn owner_of_a_list_has_an_address_with_its_name() {
-        let lists = lists(DEV);
-        for address in ["dev-bounces@a.example", "owner-dev@a.example"] {
-            assert!(lists.have_owner(address), "{address}");
+    fn sender_and_reply_to_are_those_of_a_list_without_another_name() {
+        let one = |value: &str| entries(value.as_bytes())[0].mailbox().unwrap();
+        let dev = lists(DEV);
+        for address in ["dev-bounces@a.example", "Dev <owner-dev@a.example>"] {
+            assert!(dev.have_sender(&one(address)), "{address}");
         }
         for address in [
             "dev-bounces@b.example",
             "x-bounces@a.example",
             "dev@a.example",
+            "The boss <dev-bounces@a.example>",
         ] {
-            assert!(!lists.have_owner(address), "{address}");
+            assert!(!dev.have_sender(&one(address)), "{address}");
         }
+        assert!(dev.have_reply_to(&one("dev@a.example")));
+        assert!(!dev.have_reply_to(&one("Ann <dev@a.example>")));
+        let others = lists(&DEV.replace("To: dev", "Cc: x@b.example\nTo: dev"));
+        assert!(!others.have_reply_to(&one("dev@a.example")));
     }
 }

@@ -12,6 +12,7 @@ mod copy;
 mod cover;
 mod description;
 mod fields;
+mod fields_of_part;
 mod item;
 mod lines;
 mod list;

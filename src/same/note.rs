@@ -3,13 +3,15 @@
 //! Only a note that has nothing but the known words of the program counts as one: a copy with a note is dropped for a copy
 //! with the part, and any other word in the note would be lost.
 
+use super::fields::is_of_programs;
+use super::fields_of_part::fields_of;
 use super::item::{Leaf, Missing};
 use super::plain::{Digest, hash};
 use super::spelling::text;
 use crate::external_body::{
     Claim, ExternalBody, Form, LENGTH_FIELD, Reading, SENTENCE, Scrap, name_of,
 };
-use crate::mime::header::Fields;
+use crate::mime::header::{Field, Fields};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::Span;
 
@@ -23,54 +25,73 @@ impl Missing {
         if matches!(part.content, PartKind::Multipart(_)) || part.has_stray_lines() {
             return None;
         }
+        let original = tree.original;
+        let own = tree.fields(id);
+        let is_known = |field: Field| {
+            let known = [
+                "Content-Type",
+                "Content-Disposition",
+                "Content-Transfer-Encoding",
+                "Content-ID",
+                "Content-Location",
+                "MIME-Version",
+            ];
+            known.iter().any(|name| field.is(original, name))
+                || is_of_programs(field.name.of(original))
+        };
         let body = ExternalBody::read(tree, id, reading)?;
-        let named = |fields| name_of(tree.original, fields).text();
-        let own_name = || named(tree.fields(id));
-        let mut essence = body.declared.as_ref().map(|it| it.essence.to_string());
+        // The fields that Apple Mail leaves are those of the part, and are compared.
+        if body.form != Form::Apple && !own.iter(original).all(is_known) {
+            return None;
+        }
         let mut missing = Self {
-            note: hash(part.span.of(tree.original)),
-            description: description_of(tree.original, tree.fields(id))
-                .or_else(|| description_of(tree.original, &body.phantom.fields)),
+            note: hash(part.span.of(original)),
             ..Self::default()
         };
-        let name = match body.form {
+        // The header that the part had before.
+        let header = match body.form {
             Form::Apple => {
                 let length = tree.value(id, LENGTH_FIELD)?.trim_ascii();
                 missing.encoded = Some(str::from_utf8(length).ok()?.parse().ok()?);
-                missing.essence = essence.map(|it| hash(it.as_bytes()));
-                missing.name = own_name().map(|it| hash(it.as_bytes()));
-                return is_blank(tree, id).then_some(missing);
+                is_blank(tree, id).then(|| own.clone())?
             }
-            Form::Detached | Form::Enclosure => match quoted(tree, id) {
-                Some((quoted, name)) => {
-                    essence = Some(quoted);
-                    name
-                }
-                None if is_blank(tree, id) => own_name(),
-                None => return None,
-            },
+            Form::Detached | Form::Enclosure => quoted(tree, id)?,
             Form::ExternalBody => {
-                let deleted = body.access_type.eq_ignore_ascii_case("x-mutt-deleted");
-                let digest = match &body.claim {
+                let is_deleted = body.access_type.eq_ignore_ascii_case("x-mutt-deleted");
+                missing.content = match &body.claim {
                     Claim::Note(note) => Some(Digest::of_hex(&note.sha256)?),
                     Claim::None | Claim::Unreadable => None,
                 };
                 let behind = Span::new(body.phantom.body_start(), part.body.end);
-                let is_alone = behind.of(tree.original).trim_ascii().is_empty();
-                if !is_alone || !deleted && digest.is_none() || part.body.len() > LONGEST_NOTE {
+                let is_alone = behind.of(original).trim_ascii().is_empty();
+                if !is_alone
+                    || !is_deleted && missing.content.is_none()
+                    || part.body.len() > LONGEST_NOTE
+                    || body.phantom.agreed_end != body.phantom.span.end
+                {
                     return None;
                 }
-                missing.content = digest;
-                named(&body.phantom.fields)
+                body.phantom.fields.clone()
             }
             _ => return None,
         };
-        missing.size = body.size;
-        missing.is_message = essence
-            .as_deref()
-            .is_some_and(|it| it.starts_with("message/"));
-        missing.essence = known_essence(essence.as_deref());
-        missing.name = name.map(|it| hash(it.as_bytes()));
+        let value = header.value(original, "Content-Type")?;
+        let name = name_of(original, &header).text();
+        // Without a name and a digest, a note could stand for any part.
+        if name.is_none() && missing.content.is_none() {
+            return None;
+        }
+        let essence = MediaType::parse(value).essence;
+        // Thunderbird writes the name into its note.
+        let own_name = name_of(original, own).text();
+        let is_its =
+            |own: &str| name.as_deref() == Some(own.strip_prefix("Deleted: ").unwrap_or(own));
+        if !own_name.as_deref().is_none_or(is_its) {
+            return None;
+        }
+        let counts = |name: &[u8]| !is_of_programs(name) && name != b"content-transfer-encoding";
+        missing.fields = Some(hash(&fields_of((original, &header), &essence, counts)));
+        missing.is_message = essence.starts_with("message/");
         Some(missing)
     }
 
@@ -94,23 +115,27 @@ impl Missing {
 
     /// Whether `leaf` can be the content that the note stands for.
     pub(super) fn is_of(&self, leaf: &Leaf) -> bool {
-        let is_description = self.description.is_none() || self.description == leaf.description;
-        if let Some(content) = self.content {
-            return content == leaf.content && is_description;
-        }
         let is_length = |length| length == leaf.encoded || length == leaf.encoded + 1;
-        (self.name.is_none() || self.name == leaf.name)
-            && is_description
+        let is_declared = match self.fields {
+            Some(fields) => fields == leaf.fields,
+            None => {
+                !leaf.has_two_names
+                    && (self.name.is_none() || self.name == leaf.name)
+                    && (self.description.is_none() || self.description == leaf.description)
+                    && self.essence.is_none_or(|essence| essence == leaf.essence)
+            }
+        };
+        is_declared
+            && self.content.is_none_or(|content| content == leaf.content)
             && self.encoded.is_none_or(is_length)
             && self.size.is_none_or(|size| size == leaf.size)
-            && self.essence.is_none_or(|essence| essence == leaf.essence)
     }
 }
 
 /// Digest of the Content-Description.
 pub(super) fn description_of(original: &[u8], fields: &Fields) -> Option<u64> {
     let value = fields.value(original, "Content-Description")?;
-    Some(hash(text(value).as_bytes()))
+    Some(hash(&text(value)))
 }
 
 /// Whether a part has no body, apart from blanks.
@@ -119,9 +144,8 @@ fn is_blank(tree: &Tree<'_>, id: PartId) -> bool {
     body.trim_ascii().is_empty()
 }
 
-/// Returns type and name in the header that Thunderbird quotes in a part whose attachment was removed. `None` if the part has
-/// anything else.
-fn quoted(tree: &Tree<'_>, id: PartId) -> Option<(String, Option<String>)> {
+/// Returns the header that Thunderbird quotes in a part whose attachment was removed. `None` if the part has anything else.
+fn quoted(tree: &Tree<'_>, id: PartId) -> Option<Fields> {
     let original = tree.original;
     let body = tree.part(id).body;
     let text = body.of(original);
@@ -130,23 +154,11 @@ fn quoted(tree: &Tree<'_>, id: PartId) -> Option<(String, Option<String>)> {
     let blank = text.len() - text.trim_ascii_start().len();
     let start = body.start + start + SENTENCE.len() + blank;
     let header = Header::read(original, Span::new(start, body.end), LONGEST_NOTE);
-    let is_of_part = |name: &[u8]| {
-        let name = name.trim_ascii().to_ascii_lowercase();
-        name.starts_with(b"content-") || name.starts_with(b"x-")
-    };
     let behind = Span::new(header.span.end, body.end).of(original);
     let is_all = body.len() <= LONGEST_NOTE
         && behind.trim_ascii().is_empty()
-        && header
-            .fields
-            .iter(original)
-            .all(|field| is_of_part(field.name.of(original)));
-    let value = header
-        .fields
-        .value(original, "Content-Type")
-        .filter(|_| is_all)?;
-    let essence = MediaType::parse(value).essence.to_string();
-    Some((essence, name_of(original, &header.fields).text()))
+        && header.agreed_end == header.span.end;
+    is_all.then_some(header.fields)
 }
 
 /// A type that says nothing about the content is not compared.

@@ -68,7 +68,8 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(content.len() + 1);
     let (mut is_header, mut is_dropped) = (true, false);
     for line in lines(content) {
-        let line = unquoted(line);
+        // In a header, `>From ` lines are separators of another mailbox, and are dropped.
+        let line = if is_header { line } else { unquoted(line) };
         if is_header {
             let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
             is_header = !line.is_empty();

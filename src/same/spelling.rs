@@ -11,10 +11,19 @@ use crate::mime::header::unfold;
 /// Symbols that divide a field of addresses (RFC 5322 section 3.2.3).
 const SPECIALS: &[u8] = b"<>(),;:@";
 
-/// Returns the value of a field as people read it: unfolded, with encoded words decoded and with single blanks.
-pub(super) fn text(value: &[u8]) -> String {
-    let text = decoded_words(&unfold(value));
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+/// Returns the value of a field as people read it: unfolded, with encoded words decoded and with single blanks. A value with
+/// bytes that are no characters, or with broken encoded words, is returned as it is written, because readers differ.
+pub(super) fn text(value: &[u8]) -> Vec<u8> {
+    let value = unfold(value);
+    let text = decoded_words(&value);
+    match text.contains(char::REPLACEMENT_CHARACTER) {
+        true => [b"\0", value.as_slice()].concat(),
+        false => text
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .into_bytes(),
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -139,6 +148,8 @@ fn tokens(value: &[u8]) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut rest = value;
     let mut is_spaced = false;
+    // A quotation mark without an end is looked for once.
+    let mut has_end = true;
     while let Some(&first) = rest.first() {
         if first.is_ascii_whitespace() {
             is_spaced = true;
@@ -146,15 +157,21 @@ fn tokens(value: &[u8]) -> Vec<Token> {
             continue;
         }
         let (token, behind) = match first {
-            b'"' => match quoted(rest) {
+            b'"' => match has_end.then(|| quoted(rest)).flatten() {
                 Some((words, behind)) => (Token::Words(words), behind),
-                None => (
-                    Token::Words(b"\"".to_vec()),
-                    rest.get(1..).unwrap_or_default(),
-                ),
+                None => {
+                    has_end = false;
+                    let behind = rest.get(1..).unwrap_or_default();
+                    (Token::Words(b"\"".to_vec()), behind)
+                }
             },
             _ if SPECIALS.contains(&first) => {
                 (Token::Special(first), rest.get(1..).unwrap_or_default())
+            }
+            // A host is not decoded.
+            _ if tokens.last() == Some(&Token::Special(b'@')) => {
+                let (word, behind) = rest.split_at(word_length(rest));
+                (Token::Words(word.to_vec()), behind)
             }
             _ => word(rest),
         };
@@ -174,7 +191,7 @@ fn tokens(value: &[u8]) -> Vec<Token> {
 }
 
 /// Reads a string in quotation marks. Returns `None` if it has no end.
-fn quoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
+pub(super) fn quoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut words = Vec::new();
     let mut at = 1;
     loop {
@@ -228,17 +245,22 @@ fn word(text: &[u8]) -> (Token, &[u8]) {
     (Token::Words(words.join(" ").into_bytes()), behind)
 }
 
+/// An encoded word has at most 75 bytes (RFC 2047 section 2). Some programs write longer ones.
+const LONGEST_ENCODED: usize = 1000;
+
+/// Length of the word at the start of `text`, in bytes. It is at least 1.
 fn word_length(text: &[u8]) -> usize {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || SPECIALS.contains(byte) || *byte == b'"';
     // Specials in an encoded word are a part of it.
-    let blank = text.iter().position(u8::is_ascii_whitespace);
-    let until_blank = text.get(..blank.unwrap_or(text.len())).unwrap_or_default();
-    if until_blank.starts_with(b"=?")
-        && let Some(end) = end_of_encoded(until_blank)
-    {
-        return end;
+    if text.starts_with(b"=?") {
+        let near = text.get(..LONGEST_ENCODED).unwrap_or(text);
+        let blank = near.iter().position(u8::is_ascii_whitespace);
+        let until_blank = near.get(..blank.unwrap_or(near.len())).unwrap_or_default();
+        if let Some(end) = end_of_encoded(until_blank) {
+            return end;
+        }
     }
-    text.iter().position(ends).unwrap_or(text.len())
+    text.iter().position(ends).unwrap_or(text.len()).max(1)
 }
 
 /// Returns the end of the encoded word at the start of `text`: `=?charset?encoding?text?=`.

@@ -750,6 +750,12 @@ fn note_with_other_words_is_a_part_of_its_own() {
     let whole = whole();
     let good = note(&moz, &format!("{sentence}\n{quoted}"));
     assert_eq!(relation(&good, &whole)[0], Ok(()));
+    // Gmail gives each attachment a field of its own.
+    let of_gmail = |mail: &str| {
+        mail.replace("a.pdf\"\n", "a.pdf\"\nX-Attachment-Id: f_1\n")
+            .replace("a.pdf\nContent-T", "a.pdf\nX-Attachment-Id: f_1\nContent-T")
+    };
+    assert_eq!(relation(&of_gmail(&good), &of_gmail(&whole))[0], Ok(()));
     assert_eq!(relation(&of_external(""), &whole)[0], Ok(()));
     assert_others(&[
         ("a body", note(&moz, "The code is 4711."), whole.clone()),
@@ -795,6 +801,47 @@ fn note_with_other_words_is_a_part_of_its_own() {
                 "--c\n\n4711\n--c--",
             ),
             whole.clone(),
+        ),
+        (
+            "a field of the note",
+            note(
+                &format!("{moz}Comments: 4711\n"),
+                &format!("{sentence}\n{quoted}"),
+            ),
+            whole.clone(),
+        ),
+        (
+            "another name in the note",
+            note(
+                &moz.replace("name=a.pdf", "name=\"the code is 4711\""),
+                &format!("{sentence}\n{quoted}"),
+            ),
+            whole.clone(),
+        ),
+        (
+            "another type",
+            of_external(""),
+            whole.replace("application/pdf", "text/html"),
+        ),
+        (
+            "another second name",
+            of_external(""),
+            whole.replace(
+                "name=a.pdf\n",
+                "name=a.pdf\nContent-Disposition: attachment; filename=a.exe\n",
+            ),
+        ),
+        (
+            "a note without a name",
+            note(
+                &moz,
+                &format!("{sentence}\nContent-Type: application/octet-stream\n"),
+            ),
+            parts(
+                FIELDS,
+                "hello\n",
+                "Content-Type: application/octet-stream\n\n<b>pay</b>\n",
+            ),
         ),
         (
             "two notes",
@@ -881,6 +928,209 @@ fn mail_with_the_four_fields_of_pipermail_is_a_mail_unless_its_address_is_hidden
     ] {
         assert!(relation(&monthly, &other)[0].is_err(), "{what}");
     }
+}
+
+#[test]
+fn mail_with_bytes_that_are_no_characters_is_compared_by_them() {
+    let header = |field: &[u8]| [field, FIELDS.as_bytes(), b"\nhello\n"].concat();
+    for (one, other) in [
+        (
+            &b"Comments: \xf0\xd2\xc9\n"[..],
+            &b"Comments: \xf5\xe4\xc1\n"[..],
+        ),
+        (
+            b"Subject: =?utf-8?q?a?= \xf0\n",
+            b"Subject: =?utf-8?q?a?= \xf1\n",
+        ),
+        (
+            b"Keywords: =?big5?q?=A1=20?=\n",
+            b"Keywords: =?big5?q?=A2=20?=\n",
+        ),
+    ] {
+        let [one, other] = [one, other].map(|field| MailCopy::of(&plain(&header(field)), &[]));
+        assert!(covers(&one, &other).is_err());
+        assert_eq!(covers(&one, &one), Ok(()));
+    }
+}
+
+#[test]
+fn mail_with_other_lines_in_a_header_is_another_mail() {
+    let mail = text("hello\n");
+    let inside = |line: &str| {
+        mixed(
+            "mixed",
+            &format!("--b\nContent-Type: message/rfc822\n\nSubject: a\n{line}To: b\n\nx\n--b--\n"),
+        )
+    };
+    let part = |line: &str| {
+        mixed(
+            "mixed",
+            &format!("--b\nContent-Type: text/plain\n{line}Content-ID: <a@b>\n\nx\n--b--\n"),
+        )
+    };
+    assert_others(&[
+        (
+            "stray line",
+            mail.clone(),
+            mail.replace("To: ", "the code is 4711\nTo: "),
+        ),
+        ("stray line in a part", part(""), part("the code is 4711\n")),
+        (
+            "stray line in a message",
+            inside(""),
+            inside("the code is 4711\n"),
+        ),
+        (
+            "separator in a part",
+            part(""),
+            part(">From the code is 4711\n"),
+        ),
+        (
+            "carriage return",
+            mail.clone(),
+            mail.replace("To: ", "X-a: b\rReply-To: eve@example.net\nTo: "),
+        ),
+        (
+            "quoted From field",
+            mail.replace("From:", "From :"),
+            mail.replace("From:", ">From :"),
+        ),
+        (
+            "order of recipients",
+            format!("To: a@b\n{mail}"),
+            mail.replace("Subject:", "To: a@b\nSubject:"),
+        ),
+        (
+            "date with more words",
+            mail.clone(),
+            mail.replace("+0200", "+0200 the code is 4711"),
+        ),
+        (
+            "zone without a name",
+            mail.clone(),
+            mail.replace("+0200", "CEST"),
+        ),
+    ]);
+    let part = |fields: &str| format!("{FIELDS}{fields}\naGVsbG8=\n");
+    let pairs = [
+        (
+            "Content-Type: a/b; name=a.pdf; name=a.exe",
+            "Content-Type: a/b; name=a.exe; name=a.pdf",
+        ),
+        (
+            "Content-Type: a/b\nContent-Type: a/c",
+            "Content-Type: a/c\nContent-Type: a/b",
+        ),
+        (
+            "Content-Transfer-Encoding: base64\nContent-Transfer-Encoding: 8bit",
+            "Content-Transfer-Encoding: 8bit\nContent-Transfer-Encoding: base64",
+        ),
+        (
+            "Content-Type: text/html; charset=utf-8",
+            "Content-Type: text/html\nContent-Type: text/html; charset=utf-8",
+        ),
+        ("Content-Type: a/b", "Content-Type: a/b name=a.exe"),
+        (
+            "Content-Type: text/plain",
+            "Content-Type: text/plain charset=utf-7",
+        ),
+        (
+            "Content-Disposition: attachment",
+            "Content-Disposition: attachment filename=a.exe",
+        ),
+        (
+            "Content-Type: a/b; name=\"a\"",
+            "Content-Type: a/b; name=\"a\"NEW",
+        ),
+        ("Content-Type: text/plain", "Content-Type: x"),
+        (
+            "Content-Disposition: inline",
+            "Content-Disposition:\nContent-Disposition: inline",
+        ),
+    ];
+    for (one, other) in pairs {
+        assert_others(&[(one, part(&format!("{one}\n")), part(&format!("{other}\n")))]);
+    }
+    for (one, other) in [
+        (
+            "Content-Type: A/B; Name=\"a\"; x=1;",
+            "Content-Type: a/b;\n\tx=1; name=a",
+        ),
+        ("Content-Type: text/plain; charset=us-ascii", ""),
+    ] {
+        let field = |it: &str| {
+            if it.is_empty() {
+                String::new()
+            } else {
+                format!("{it}\n")
+            }
+        };
+        assert_eq!(
+            relation(&part(&field(one)), &part(&field(other))),
+            [Ok(()), Ok(())],
+            "{one}"
+        );
+    }
+    let encoded = |bytes: &[u8]| {
+        part("Content-Type: text/csv; name=a\nContent-Transfer-Encoding: base64\n")
+            .replace("aGVsbG8=", &base64(bytes))
+    };
+    assert_others(&[
+        (
+            "quoted From in base64",
+            encoded(b"a\n>From b"),
+            encoded(b"a\nFrom b"),
+        ),
+        (
+            "carriage return in base64",
+            encoded(b"a\rb"),
+            encoded(b"a\nb"),
+        ),
+    ]);
+}
+
+#[test]
+fn parts_behind_the_limit_are_compared() {
+    let many = |end: &str| {
+        mixed(
+            "mixed",
+            &format!("{}{end}--b--\n", "--b\n\nx\n".repeat(10_001)),
+        )
+    };
+    assert_others(&[
+        (
+            "another part",
+            many("--b\n\nORIGINAL\n"),
+            many("--b\n\nFORGED\n"),
+        ),
+        ("a missing part", many("--b\n\nORIGINAL\n"), many("")),
+    ]);
+}
+
+#[test]
+fn forger_cannot_call_a_recipient_a_list() {
+    let mail = format!(
+        "Cc: Bob <bob@example.org>, carol@example.org\n{}",
+        text("hello\n")
+    );
+    let claimed = |field: &str| format!("List-Post: <mailto:carol@example.org>\n{field}\n{mail}");
+    assert_others(&[
+        (
+            "Reply-To",
+            mail.clone(),
+            claimed("Reply-To: Ann <carol@example.org>"),
+        ),
+        (
+            "Reply-To without a name",
+            mail.clone(),
+            claimed("Reply-To: carol@example.org"),
+        ),
+        (
+            "Sender",
+            mail.clone(),
+            claimed("Sender: The boss <carol-owner@example.org>"),
+        ),
+    ]);
 }
 
 #[test]

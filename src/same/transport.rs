@@ -5,6 +5,7 @@
 
 use super::spelling::text;
 use crate::mime::date;
+use crate::mime::header::unfold;
 
 /// The role of a header field for the question whether two mails are copies of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,10 +85,11 @@ pub(super) fn is_kept_by_pipermail(name: &[u8]) -> bool {
     )
 }
 
-/// Returns a date in seconds, so that its zone and its comments do not count. A date that cannot be read is compared as text.
-pub(super) fn date_text(value: &[u8]) -> String {
-    match date::seconds(value) {
-        Some(seconds) => seconds.to_string(),
+/// Returns a date in seconds, so that its zone and its comments do not count. A date in another form than the usual one is
+/// compared as text.
+pub(super) fn date_text(value: &[u8]) -> Vec<u8> {
+    match date::usual_seconds(&unfold(value)) {
+        Some(seconds) => seconds.to_string().into_bytes(),
         None => text(value),
     }
 }
