@@ -184,6 +184,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn words_of_all_fields_are_added_to_a_message_without_a_body() {
+        let words = Words::of(b"X-Keywords: one\nX-Keywords: two\n\nx");
+        for (content, expected) in [
+            ("Subject: x", "Subject: x\nX-Keywords: one two\n"),
+            ("Subject: x\n", "Subject: x\nX-Keywords: one two\n"),
+        ] {
+            let made = words.put_into(content.as_bytes()).into_owned();
+            assert_eq!(String::from_utf8(made).unwrap(), expected);
+        }
+    }
+
+    #[test]
     fn words_of_copies_are_united_in_the_fields_of_one() {
         let one = "Subject: a\nX-Keywords: $Label1 x\nX-Gmail-Labels: =?UTF-8?Q?Bo=C3=AEte,Work?=\n\nX-Keywords: y\n";
         let other = "X-Gmail-Labels: Work,\"a, b\",=?UTF-8?B?w7xiZXI=?=\nX-Keywords: z $Label1\nX-Mozilla-Keys: t1\n\nx";

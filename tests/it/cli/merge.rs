@@ -373,6 +373,22 @@ fn mail_in_many_folders_and_sources_is_in_all_of_them() {
 }
 
 #[test]
+fn copy_that_lacks_an_attachment_does_not_prove_the_whole_mail() {
+    let folder = Folder::new();
+    let large = base64(&file(1).repeat(10));
+    let part = format!(
+        "Content-Type: application/pdf; name=a.pdf\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n{large}"
+    );
+    folder.write_mbox("whole.mbox", &[with_part(1, &part)]);
+    folder.run("detach --quiet --store store --larger-than 1 whole.mbox --output light.mbox");
+    assert_ne!(folder.read("light.mbox"), folder.read("whole.mbox"));
+    folder.run("compare whole.mbox light.mbox");
+    let output = folder.output("compare --merged whole.mbox light.mbox");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    folder.run("compare --merged light.mbox whole.mbox");
+}
+
+#[test]
 fn deleted_mail_is_deleted_only_if_all_copies_are() {
     let folder = Folder::new();
     folder.maildir("a", &[("ST", whole(1)), ("T", whole(2))]);
