@@ -7,7 +7,7 @@
 //! reading.
 //!
 //! No thread reads while the unfinished and waiting items weigh more than the budget, so one slow part cannot fill the memory.
-//! Before the threads wait for such a part, finished items after it are made lighter, for example by freeing bytes that can be
+//! If an item is unfinished for some time, finished items after it are made lighter, for example by freeing bytes that can be
 //! read again. So a part that waits for a server does not stop the others.
 //!
 //! The first error ends the whole run. A panic in a stage is passed on after all threads have ended. No thread waits for ever.
@@ -15,13 +15,16 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::Stop;
 
 /// Interval at which a thread that waits for work checks the stop flag.
 const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// How long the first item may be unfinished before the items behind it are made lighter.
+const PATIENCE: Duration = Duration::from_millis(50);
 
 type Read<'p, I> = &'p mut (dyn FnMut() -> Result<Option<(I, usize)>, Error> + Send);
 type Take<'p, I, D> = &'p mut (dyn FnMut(I, Vec<(usize, D)>) -> Result<(), Error> + Send);
@@ -46,7 +49,10 @@ struct State<'p, I, D> {
     /// `None` while a thread passes an item on.
     take: Option<Take<'p, I, D>>,
     slots: VecDeque<Slot<I, D>>,
+    /// Number of the first item.
     first: u64,
+    /// When it became the first one.
+    first_since: Instant,
     weight: usize,
     /// Number of waiting threads. If it is 0, the system call that wakes a thread is avoided.
     waiting: usize,
@@ -81,8 +87,13 @@ impl<I, D> State<'_, I, D> {
         &mut self.slots[(number - self.first) as usize]
     }
 
-    /// Returns a finished item after an unfinished one that was not made lighter yet.
+    /// Returns a finished item that was not made lighter yet, if the first item is unfinished for [`PATIENCE`]. A lighter item
+    /// is read twice: that pays only while the first one waits for a network, and not while an item is written.
     fn heavy(&self) -> Option<u64> {
+        let is_stalled = self.slots.front().is_some_and(|slot| slot.open > 0);
+        if !is_stalled || self.first_since.elapsed() < PATIENCE {
+            return None;
+        }
         let is_heavy = |slot: &Slot<I, D>| slot.open == 0 && !slot.is_light;
         // Earlier items were made lighter before, so the search begins at the end.
         let place = self.slots.iter().skip(1).rposition(is_heavy)?;
@@ -122,6 +133,7 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
             take: Some(&mut take),
             slots: VecDeque::new(),
             first: 0,
+            first_since: Instant::now(),
             weight: 0,
             waiting: 0,
             outcome: None,
@@ -239,6 +251,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
     ) -> Result<Guard<'s, 'p, I, D>, Error> {
         if let Some(slot) = state.slots.pop_front() {
             state.first += 1;
+            state.first_since = Instant::now();
             if state.waits(0).is_some() {
                 self.wake_one(&state);
             }
@@ -303,7 +316,6 @@ impl<'p, I, D> Pipeline<'p, I, D> {
 mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::thread;
-    use std::time::Instant;
 
     use super::*;
 
