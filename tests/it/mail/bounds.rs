@@ -310,8 +310,8 @@ fn many_growing_documents() {
 }
 
 /// What a mail takes besides four times its bytes and what it gains: the process, and an optimiser that did not run. A
-/// message in which nothing is done takes 23.5 MB of it.
-const PROCESS: u64 = 26 * MEGABYTE;
+/// message in which nothing is done takes 23.5 MB of it. The peak differs from run to run, by more on a loaded machine.
+const PROCESS: u64 = 28 * MEGABYTE;
 
 /// The shapes that took the most: what is kept for each link or field is many times as large as they are.
 #[test]
