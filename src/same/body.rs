@@ -20,7 +20,7 @@ use crate::span::Span;
 /// A mail with more items is compared as a whole: one with a part that is missing in it stays.
 const MOST_ITEMS: usize = 1000;
 
-/// What is compared of a body.
+/// A body as it is compared.
 pub(super) struct Body {
     pub(super) items: Vec<Item>,
     pub(super) footers: Footers,
@@ -125,7 +125,7 @@ impl End {
                     if is_within {
                         end.within = Some(last);
                     }
-                    // What is around the part ends with it.
+                    // The multiparts and messages around the part end with it.
                     let between = tree.ancestors(last).take_while(|it| *it != above);
                     let is_open = |id: &PartId| !matches!(&tree.part(*id).content, PartKind::Multipart(it) if it.close.is_some());
                     end.open.extend(between.filter(is_open));

@@ -249,7 +249,7 @@ fn is_address_of(line: &str, list: &List) -> bool {
     local.strip_suffix("-leave").unwrap_or(local) == list.name && host == list.host
 }
 
-/// What stands between `<` and `>` in a List field, in lower case.
+/// Returns the texts between `<` and `>` in a List field, in lower case.
 fn bracketed(value: &[u8]) -> Vec<String> {
     let value = String::from_utf8_lossy(&unfold(value)).to_lowercase();
     let pieces = value.split('<').skip(1);

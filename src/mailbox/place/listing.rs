@@ -78,8 +78,8 @@ struct Searches {
 }
 
 impl MessageFolder {
-    /// Also gives paths with the name of a message that are no files or cannot be read. The names are the one thing here
-    /// that grows with the mailbox: some hundred bytes a message.
+    /// Returns the messages, and each path that has the name of a message but is not a file or cannot be read. The memory for the
+    /// names grows with the mailbox, by some hundred bytes for each message.
     pub(crate) fn messages(&self) -> (Messages<'_>, Others) {
         self.messages_watched(&mut |_| {})
     }
@@ -119,7 +119,7 @@ impl MessageFolder {
                 before(part);
                 let mut list = Vec::new();
                 if let Err(error) = absent(self.list(Path::new(part), &mut list, others)) {
-                    // What else is in the directory is not known.
+                    // The directory may contain further messages, so the failure is reported.
                     others.push((self.folder.join(part), unread(&error).into()));
                 }
                 has_news |= listing.add(self, part, list, round > 0);
@@ -197,7 +197,7 @@ impl MessageFolder {
         Ok(())
     }
 
-    /// Of the names with one unique part, only those that exist count. Every message keeps at least one name.
+    /// Removes names that no longer exist if several names have the same unique part. Every message keeps at least one name.
     fn remove_old_names(&self, names: &mut Vec<PathBuf>) {
         let mut by_base: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
         for (index, name) in names.iter().enumerate() {
@@ -224,7 +224,7 @@ impl MessageFolder {
     }
 }
 
-/// What several listings of one folder contained.
+/// The names that several listings of one folder contained.
 #[derive(Default)]
 struct Listing {
     names: Vec<PathBuf>,
@@ -312,7 +312,7 @@ impl Messages<'_> {
 
     /// A name that the message listed as `listed` has now, or had a moment ago.
     ///
-    /// `anew`: the name that an earlier call returned is gone as well.
+    /// `anew` says that the name from an earlier call is gone as well.
     pub(crate) fn find(&self, listed: &Path, anew: bool) -> io::Result<Option<PathBuf>> {
         if self.place.is_mh {
             return Ok(None);
