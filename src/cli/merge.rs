@@ -566,6 +566,10 @@ impl Observer<()> for Reading<'_> {
         self.display.say(&say::damaged(path, &wording::detail(why)));
     }
 
+    fn skipped(&self, path: &Path, what: &'static str) {
+        self.display.say(&say::skipped(path, what));
+    }
+
     fn passed_over(&self, path: &Path, what: &str) {
         self.display.say(&say::skipped(path, what));
     }

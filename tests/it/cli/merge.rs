@@ -372,6 +372,20 @@ fn mail_in_many_folders_and_sources_is_in_all_of_them() {
     assert_eq!(counts["pairs"].as_array().unwrap().len(), 0);
 }
 
+#[cfg(unix)]
+#[test]
+fn file_of_a_source_that_is_not_read_is_named() {
+    let folder = Folder::new();
+    folder.write_mbox("a/one.mbox", &[whole(1)]);
+    folder.write_mbox("elsewhere.mbox", &[whole(2)]);
+    folder.write("a/notes.txt", "no mail");
+    std::os::unix::fs::symlink(folder.at("elsewhere.mbox"), folder.at("a/link.mbox")).unwrap();
+    let said = folder.run("merge a --output all.mbox");
+    for name in ["link.mbox", "notes.txt"] {
+        assert!(said.contains(name), "{said}");
+    }
+}
+
 #[test]
 fn copy_that_lacks_an_attachment_does_not_prove_the_whole_mail() {
     let folder = Folder::new();
