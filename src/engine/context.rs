@@ -8,11 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::engine::ledger::IsOver;
-#[cfg(all(feature = "file", feature = "mailbox"))]
-use crate::external_body::EudoraNote;
 use crate::external_body::Follow;
-#[cfg(all(feature = "file", feature = "mailbox"))]
-use crate::policy::Policy;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::report::Refusal;
 
@@ -30,30 +26,21 @@ pub struct Context {
 pub(crate) struct Beside {
     /// The form of the references to files in these directories.
     pub(crate) form: Follow,
-    /// For a mailbox of Eudora, the number of the message in it, and the files.
+    /// For a message of a mailbox of Eudora: the file that each of its notes names, in the order of the notes. A refusal says
+    /// that there is no such file, that there are several, or that an earlier note of the mailbox names the same file.
     #[cfg(all(feature = "file", feature = "mailbox"))]
-    pub(crate) eudora: Option<(u64, Arc<dyn EudoraListing>)>,
+    pub(crate) eudora: Option<Vec<Result<EudoraFile, Refusal>>>,
 }
 
-/// A file of Eudora: number of the directory, and name.
+/// A file in a directory of Eudora, as it was listed at the start of the run.
 #[cfg(all(feature = "file", feature = "mailbox"))]
-pub(crate) type EudoraName = (usize, OsString);
-
-/// The files that Eudora keeps for a mailbox, as they were listed at the start of the run.
-#[cfg(all(feature = "file", feature = "mailbox"))]
-pub(crate) trait EudoraListing: Send + Sync + fmt::Debug {
-    /// Returns the file that a note names. A file belongs to the first note that names it: `by` is the number of the message
-    /// and the number of the note in it.
-    ///
-    /// # Errors
-    /// There is no such file, there are several, or another note named it before.
-    fn claim(&self, note: &EudoraNote, by: (u64, usize)) -> Result<EudoraName, Refusal>;
-
-    /// Length of a file in bytes.
-    ///
-    /// # Errors
-    /// The file is no regular file, or is larger than the policy allows.
-    fn length(&self, name: &EudoraName, policy: &Policy) -> Result<u64, Refusal>;
+#[derive(Clone, Debug)]
+pub(crate) struct EudoraFile {
+    /// Number of the directory.
+    pub(crate) folder: usize,
+    pub(crate) name: OsString,
+    /// Length in bytes. The refusal of what is not a regular file.
+    pub(crate) length: Result<u64, Refusal>,
 }
 
 impl Context {

@@ -63,7 +63,7 @@ pub use self::need::{Need, Neighbour};
 pub use self::needs::{Answers, Needs};
 
 #[cfg(all(feature = "file", feature = "mailbox"))]
-pub(crate) use self::context::{EudoraListing, EudoraName};
+pub(crate) use self::context::EudoraFile;
 #[cfg(feature = "cli")]
 pub(crate) use self::embed::BLANK_PICTURE;
 #[cfg(all(feature = "file", feature = "mailbox"))]

@@ -46,7 +46,7 @@ impl Driver<'_> {
         let end = deadline + GRACE.min(time / 4);
         let context = Context::new(self.name, SystemTime::now())
             .until(move || Instant::now() >= end)
-            .beside(self.directories());
+            .beside(self.directories(message));
         let date = (self.mode.asks_servers() && self.fetch.heeds_date())
             .then(|| date::of(message, context.now()))
             .flatten();
@@ -76,14 +76,14 @@ impl Driver<'_> {
     }
 
     /// The directories next to the mailbox.
-    fn directories(&self) -> Option<Beside> {
+    fn directories(&self, message: &[u8]) -> Option<Beside> {
         let beside = self.beside?;
         Some(Beside {
             form: beside.form(),
             #[cfg(all(feature = "file", feature = "mailbox"))]
             eudora: beside.number().and_then(|number| {
-                let files = self.eudora.clone()?;
-                Some((number, files as _))
+                let files = self.eudora.as_ref()?;
+                Some(files.of_message(number, message, self.engine.policy()))
             }),
         })
     }

@@ -2,8 +2,6 @@ use super::envelope;
 use super::expander::Expander;
 use crate::edit::Edits;
 use crate::engine::Mode;
-#[cfg(feature = "file")]
-use crate::engine::{EudoraListing as _, Flattened};
 use crate::error::Error;
 #[cfg(feature = "file")]
 use crate::error::unpoisoned;
@@ -64,12 +62,8 @@ impl Expander {
         if message.beside == Some(Program::Eudora) && self.policy().follow.contains(Follow::Eudora)
         {
             let files = self.eudora_files(message, message.number == 1);
-            let flattened = Flattened::read(message.content, self.policy());
-            let notes = flattened.iter().flat_map(Flattened::notes);
-            for (index, note) in notes.enumerate() {
-                // Why a file is none of its own is told when the message is filled.
-                files.claim(note, (message.number, index)).ok();
-            }
+            // The refusals are told when the message is filled.
+            files.of_message(message.number, message.content, self.policy());
         }
         #[cfg(not(feature = "file"))]
         let _ = message;

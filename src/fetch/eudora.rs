@@ -16,7 +16,7 @@ use super::allowance::Allowance;
 use super::attachments::ambiguous;
 use super::beside::{Folder, on_disk};
 use super::request::of_file;
-use crate::engine::{Content, EudoraListing, EudoraName};
+use crate::engine::{Content, EudoraFile, Flattened};
 use crate::error::unpoisoned;
 use crate::external_body::{EudoraNote, decoded_name, is_file_name};
 use crate::policy::Policy;
@@ -24,13 +24,18 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 
 const MOST_AROUND: usize = 16;
 
+/// Number of the message in the mailbox, and number of the note in the message.
 type Place = (u64, usize);
+
+/// Number of the directory, and name of the file.
+type EudoraName = (usize, OsString);
 
 pub(crate) type EudoraMailbox = Arc<Mutex<Option<(PathBuf, Arc<EudoraFiles>)>>>;
 
 #[derive(Debug)]
 pub(crate) struct EudoraFiles {
     folders: Vec<Listing>,
+    /// The first note that names a file owns it.
     claims: Mutex<HashMap<EudoraName, Place>>,
 }
 
@@ -78,7 +83,33 @@ impl EudoraFiles {
         }
     }
 
-    pub(crate) fn find(&self, note: &EudoraNote) -> Result<EudoraName, Refusal> {
+    /// The file that each note of a message names. A file that no earlier note names belongs to the note from now on. So the
+    /// messages of a mailbox must be shown in their order before the engine sees them.
+    ///
+    /// `number` is the number of the message in the mailbox. The answer for a message that was shown before is the same again.
+    pub(crate) fn of_message(
+        &self,
+        number: u64,
+        message: &[u8],
+        policy: &Policy,
+    ) -> Vec<Result<EudoraFile, Refusal>> {
+        let flattened = Flattened::read(message, policy);
+        let notes = flattened.iter().flat_map(Flattened::notes).enumerate();
+        notes
+            .map(|(index, note)| {
+                let named = self.claim(note, (number, index))?;
+                let length = self.length(&named);
+                let (folder, name) = named;
+                Ok(EudoraFile {
+                    folder,
+                    name,
+                    length,
+                })
+            })
+            .collect()
+    }
+
+    fn find(&self, note: &EudoraNote) -> Result<EudoraName, Refusal> {
         if !is_file_name(&note.name) {
             let what = format!("'{}' is not a valid file name", note.name);
             return Err(Refusal::lasting(Reason::FileNotReadable, what));
@@ -150,9 +181,7 @@ impl EudoraFiles {
             None => Err(self.missing(&named.1.to_string_lossy(), None)),
         }
     }
-}
 
-impl EudoraListing for EudoraFiles {
     fn claim(&self, note: &EudoraNote, by: Place) -> Result<EudoraName, Refusal> {
         let named = self.find(note)?;
         let mut claims = unpoisoned(self.claims.lock());
@@ -173,12 +202,12 @@ impl EudoraListing for EudoraFiles {
         Err(Refusal::lasting(Reason::FileTaken, what))
     }
 
-    fn length(&self, named: &EudoraName, policy: &Policy) -> Result<u64, Refusal> {
+    /// Length in bytes at the start of the run.
+    fn length(&self, named: &EudoraName) -> Result<u64, Refusal> {
         let listing = self.folders.get(named.0);
         let length = listing.and_then(|listing| listing.lengths.get(&named.1));
         let missing = || Err(self.missing(&named.1.to_string_lossy(), None));
-        let length = length.cloned().unwrap_or_else(missing)?;
-        policy.judge_size(length).map(|()| length)
+        length.cloned().unwrap_or_else(missing)
     }
 }
 

@@ -19,7 +19,7 @@ use percent_encoding::percent_decode;
 use self::compose::File;
 pub(crate) use self::flattened::Flattened;
 use self::flattened::token;
-use super::context::{EudoraListing, EudoraName};
+use super::context::EudoraFile;
 use super::obtained::{OCTETS, Obtained};
 use super::pass::Pass;
 use super::scrubbed::Stored;
@@ -44,7 +44,7 @@ impl Session<'_> {
         let mut done = Pass::default();
         let policy = self.policy();
         let beside = self.context.beside.as_ref();
-        let Some((number, files)) = beside.and_then(|beside| beside.eudora.clone()) else {
+        let Some(files) = beside.and_then(|beside| beside.eudora.as_deref()) else {
             return done;
         };
         let is_told = policy.reading_to_tell().forms.contains(Follow::Eudora);
@@ -78,22 +78,20 @@ impl Session<'_> {
         let flattened = &flattened;
         let boundaries = [flattened.boundary.as_bytes(), flattened.inner.as_bytes()];
         let in_body = flattened.notes().count() - flattened.named.len();
-        self.read_named(&*files, number, flattened);
+        self.read_named(files);
         if self.is_stopped() {
             return done;
         }
         let mut shown: Option<Referred> = None;
         let mut found: Vec<Option<File>> = Vec::new();
-        for (index, note) in flattened.notes().enumerate() {
+        for (index, (note, named)) in flattened.notes().zip(files).enumerate() {
             let mut row = of_note(note);
             if note.is_embedded {
                 shown.get_or_insert_with(|| links(flattened));
             }
-            let claimed = files.claim(note, (number, index));
-            let file = claimed.and_then(|named| {
+            let file = named.as_ref().map_err(Clone::clone).and_then(|named| {
                 self.file(
-                    &*files,
-                    &named,
+                    named,
                     note,
                     shown.as_mut().filter(|_| note.is_embedded),
                     (flattened.newline, &boundaries),
@@ -144,21 +142,18 @@ impl Session<'_> {
     }
 
     /// Looks for the files that the message names, as many as can come in. If one was not read yet, the round is stopped.
-    fn read_named(&mut self, files: &dyn EudoraListing, number: u64, flattened: &Flattened<'_>) {
+    fn read_named(&mut self, files: &[Result<EudoraFile, Refusal>]) {
         if self.last.is_some() {
             return;
         }
         let mut missing = Vec::new();
         let mut room = self.ledger.room();
-        for (index, note) in flattened.notes().enumerate() {
-            let Ok(named) = files.claim(note, (number, index)) else {
-                continue;
-            };
-            let length = self.length(files, &named);
+        for named in files.iter().flatten() {
+            let length = self.length(named);
             let left = length.ok().and_then(|length| room.checked_sub(length));
             if let Some(left) = left {
                 room = left;
-                let file = need(&named);
+                let file = need(named);
                 missing.extend((self.answers.get(&file).is_none()).then_some(file));
             }
         }
@@ -166,25 +161,25 @@ impl Session<'_> {
     }
 
     /// The length of a file in bytes. That of a file which was read is not asked for again: it may be another one now.
-    fn length(&self, files: &dyn EudoraListing, named: &EudoraName) -> Result<u64, Refusal> {
-        let file = need(named);
-        match self.answers.get(&file) {
-            Some(Ok(Some(answer))) => Ok(answer.len() as u64),
-            _ => files.length(named, self.policy()),
+    fn length(&self, named: &EudoraFile) -> Result<u64, Refusal> {
+        if let Some(Ok(Some(answer))) = self.answers.get(&need(named)) {
+            return Ok(answer.len() as u64);
         }
+        let length = named.length.clone()?;
+        self.policy().judge_size(length)?;
+        Ok(length)
     }
 
     fn file(
         &mut self,
-        files: &dyn EudoraListing,
-        named: &EudoraName,
+        named: &EudoraFile,
         note: &EudoraNote,
         shown: Option<&mut Referred>,
         (newline, boundaries): (Newline, &[&[u8]]),
         row: &mut Row,
     ) -> Result<File, Refusal> {
         let policy = self.policy();
-        let length = self.length(files, named)?;
+        let length = self.length(named)?;
         self.ledger
             .would_fit(i64::try_from(length).unwrap_or(i64::MAX))?;
         let Some(answer) = self.read(need(named))? else {
@@ -306,7 +301,9 @@ fn take(links: &mut Referred, (content_id, location): (u32, u32)) -> Option<Link
     links.remove(&hash)
 }
 
-fn need(named: &EudoraName) -> Need {
-    let (folder, name) = named.clone();
-    Need::Neighbour(Neighbour::Eudora { folder, name })
+fn need(named: &EudoraFile) -> Need {
+    Need::Neighbour(Neighbour::Eudora {
+        folder: named.folder,
+        name: named.name.clone(),
+    })
 }
