@@ -216,6 +216,9 @@ pub mod fetch;
 #[cfg(all(unix, feature = "imap"))]
 #[allow(dead_code, missing_docs, unreachable_pub)]
 mod imap;
+// A target without files has no stores.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+mod key;
 #[allow(unreachable_pub)]
 mod lengths;
 #[allow(missing_docs, unreachable_pub)]

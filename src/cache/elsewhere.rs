@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Made, the_cache};
-use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::error::Error;
+use crate::key::Key;
 
 /// A cache that nobody can open.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::folder::CacheFolder;
-use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::fetch::{Asked, Recorded, Source};
+use crate::key::Key;
 use crate::policy::Policy;
 use crate::report::Refusal;
 

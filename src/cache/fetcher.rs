@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::folder::CacheFolder;
 use super::kept::Kept;
 use super::semantics::Ignoring;
-use crate::disk::Key;
 use crate::error::Error;
 use crate::fetch::{Fetcher, Servers, SystemNames};
+use crate::key::Key;
 use crate::policy::Policy;
 
 impl CacheFolder {

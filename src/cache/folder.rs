@@ -25,9 +25,10 @@ use crate::disk::layout::{
     is_temporary, says,
 };
 use crate::disk::{
-    FOLDER, Key, Temporary, absent, names, open_file, open_folder, open_root, open_to_write, sweep,
+    FOLDER, Temporary, absent, names, open_file, open_folder, open_root, open_to_write, sweep,
 };
 use crate::error::Error;
+use crate::key::Key;
 use crate::report::{Detail, Setting};
 
 const GOES_ON: &str = "# To continue the run, start the same command again; the directory is removed when the output is complete. You can also delete it.";

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::entry::{LONGEST, read, written};
 use super::folder::CacheFolder;
 use super::now;
-use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::fetch::{Failed, LONGEST_PAUSE, Nobody};
+use crate::key::Key;
 use crate::policy::Host;
 use crate::report::{Reason, Refusal, Retry};
 

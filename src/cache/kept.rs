@@ -20,12 +20,12 @@ use super::folder::CacheFolder;
 use super::hosts;
 use super::now;
 use super::semantics::{self, Ignoring, header_map};
-use crate::disk::Key;
 use crate::disk::layout::Area;
 use crate::fetch::{
     Ask, Asked, Disk, Failed, How, Response, Source, Whose, agrees, is_redirect, is_temporary,
     retry_after,
 };
+use crate::key::Key;
 use crate::policy::{Host, Policy};
 use crate::report::{Reason, Refusal};
 

@@ -10,8 +10,8 @@ use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use crate::disk::Key;
 use crate::error::unpoisoned;
+use crate::key::Key;
 use crate::platform::{MetadataExt as _, OsStrExt as _, OsStringExt as _};
 
 /// Paths have at most 4096 octets, two digits each.

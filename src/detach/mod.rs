@@ -31,13 +31,9 @@
 //!
 //! The URL of an object follows from its content and the settings, so the same mail always becomes the same mail.
 
-mod choice;
 mod detacher;
 #[cfg(feature = "mailbox")]
 mod mailbox;
-mod part;
 
-#[cfg(feature = "cli")]
-pub(crate) use self::choice::is_attachment;
-pub use self::choice::{Choice, Settings, Stub};
-pub use self::detacher::{Attachment, Detacher, Detachment};
+pub use self::detacher::{Detacher, Settings};
+pub use crate::engine::detach::{Attachment, Choice, Detachment, Object, Stub};

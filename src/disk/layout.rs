@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(unix)]
 use super::files::{open_file, open_root};
-use super::key::Key;
+use crate::key::Key;
 use crate::platform::OsStrExt as _;
 
 pub const STORE_LOCK: &str = ".lock";

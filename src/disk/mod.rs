@@ -4,7 +4,6 @@
 
 #[cfg(unix)]
 mod files;
-mod key;
 #[cfg_attr(not(unix), allow(dead_code))]
 pub mod layout;
 #[cfg(unix)]
@@ -12,7 +11,6 @@ mod temporary;
 
 #[cfg(unix)]
 pub use self::files::{FOLDER, names, open_file, open_folder, open_root, open_to_write};
-pub use self::key::Key;
 #[cfg(unix)]
 pub use self::temporary::{Temporary, sweep};
 #[cfg(unix)]

@@ -11,6 +11,7 @@ mod composite;
 mod content;
 mod context;
 pub(crate) mod date;
+pub mod detach;
 mod embed;
 #[expect(
     clippy::module_inception,

@@ -25,8 +25,9 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{Key, sync};
+use crate::disk::sync;
 use crate::error::{Error, unpoisoned};
+use crate::key::Key;
 
 /// Octets from which on a journal in which nothing is open is emptied during a run.
 const LONG: u64 = 1 << 20;

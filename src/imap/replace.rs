@@ -31,8 +31,8 @@ use super::machine::{
 pub(super) use super::machine::{DELETED, has};
 use super::names::shown;
 use super::session::{GmailMetadata, ImapSession, InternalDate, Metadata, Selected};
-use crate::disk::Key;
 use crate::error::Error;
+use crate::key::Key;
 use crate::mailbox::Stop;
 use crate::report::Reason;
 

@@ -14,7 +14,8 @@ use rustix::io::Errno;
 
 use super::places::Places;
 use super::{StoreError, again};
-use crate::disk::{Key, Temporary, sync};
+use crate::disk::{Temporary, sync};
+use crate::key::Key;
 
 const SIDE_BY_SIDE: usize = 16;
 

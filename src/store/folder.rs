@@ -22,8 +22,9 @@ use super::places::Places;
 use super::users::list;
 use super::{Store, StoreError, User, the_store};
 use crate::disk::layout::{STORE_LOCK, STORE_PREFIX, STORE_TEMPORARIES, is_tagged};
-use crate::disk::{Key, open_to_write, sweep};
+use crate::disk::{open_to_write, sweep};
 use crate::error::unpoisoned;
+use crate::key::Key;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 

@@ -11,7 +11,8 @@ use super::batch::verified;
 use super::folder::Folder;
 use super::{Object, StoreError, User, users};
 use crate::disk::layout::{STORE_LOCK, STORE_TEMPORARIES, STORE_USERS, is_of_keys};
-use crate::disk::{Key, names, open_folder};
+use crate::disk::{names, open_folder};
+use crate::key::Key;
 
 impl Folder {
     pub(crate) fn objects(&self) -> Result<(Vec<Object>, Vec<String>), StoreError> {

@@ -25,7 +25,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-pub use crate::disk::Key;
+pub use crate::key::Key;
 #[cfg(unix)]
 pub use folder::Folder;
 #[cfg(all(test, feature = "s3"))]

@@ -14,8 +14,9 @@ use rustix::io::Errno;
 
 use super::{StoreError, the_store};
 use crate::disk::layout::{STORE_PREFIX, STORE_TEMPORARIES};
-use crate::disk::{Key, Temporary, absent, open_file, open_folder, open_root, sync};
+use crate::disk::{Temporary, absent, open_file, open_folder, open_root, sync};
 use crate::error::unpoisoned;
+use crate::key::Key;
 
 #[derive(Debug)]
 pub(super) struct Places {

@@ -19,7 +19,8 @@ use rustix::fs::Dir;
 use super::places::Places;
 use super::{MOST_USERS, Mail, StoreError, User};
 use crate::disk::layout::{STORE_TEMPORARIES, STORE_USERS};
-use crate::disk::{Key, absent, names, open_file, open_folder, sync};
+use crate::disk::{absent, names, open_file, open_folder, sync};
+use crate::key::Key;
 
 /// A path has 4096 octets at most.
 const LONGEST: u64 = 64 << 10;

@@ -8,6 +8,7 @@ mod css_links;
 mod dates;
 mod detach;
 mod detach_line_ends;
+mod detach_refused;
 mod detach_shown;
 mod draft1997;
 mod embed;

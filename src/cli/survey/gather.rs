@@ -14,10 +14,10 @@ use super::json::Listed;
 use super::missing;
 use super::sum::{SIZES, Survey, day};
 use super::tally::{Copies, Counts as _};
-use crate::detach::{Choice, Detacher, Settings, Stub, is_attachment};
 use crate::edit::Edits;
-use crate::engine::date;
+use crate::engine::detach::{Choice, Planner, Refused, is_attachment};
 use crate::engine::plan::documents::{Shown, shown_inline};
+use crate::engine::{Mode, date};
 use crate::error::{Error, unpoisoned};
 use crate::expand::{Target, envelope};
 use crate::lengths::Lengths;
@@ -27,7 +27,7 @@ use crate::mailbox::{Message, Transform};
 use crate::mime::encoded_words::decoded_text;
 use crate::mime::header::unfold;
 use crate::mime::{MediaType, PartId, Tree, scan};
-use crate::policy::{OnFailure, countable};
+use crate::policy::countable;
 use crate::report::{Kind, Outcome, Provenance, Reason, Report, Row};
 use crate::store::Key;
 
@@ -39,7 +39,7 @@ const LONGEST_TEXT: usize = 100;
 
 pub struct Surveying {
     pub expanding: Expanding,
-    detacher: Detacher,
+    planner: Planner,
     now: SystemTime,
     pub tells_embeds: bool,
     /// Sizes of the largest messages that any worker has seen. A smaller message is not among the largest of the mail,
@@ -54,20 +54,13 @@ impl Surveying {
         base_url: String,
         tells_embeds: bool,
     ) -> Self {
-        let settings = Settings {
-            store: None,
-            base_url,
-            choice: Choice {
-                larger_than,
-                ..Choice::default()
-            },
-            form: Stub::ExternalBody,
-            text: false,
-            on_failure: OnFailure::Leave,
+        let choice = Choice {
+            larger_than,
+            ..Choice::default()
         };
         Self {
             expanding,
-            detacher: Detacher::new(settings).without_memory(),
+            planner: Planner::new(choice, base_url, Mode::DryRun),
             now: SystemTime::now(),
             tells_embeds,
             largest: Mutex::default(),
@@ -109,7 +102,7 @@ impl Surveying {
             let is_shown = shown.contains_key(&id);
             survey.attachment(&part.essence, part.body.len() as u64, is_shown);
         }
-        let (edits, keys) = self.detach(message, &mut survey)?;
+        let (edits, keys) = self.detach(message, &mut survey);
         let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
         let of = |part: &PartId| Listed::of(&tree, *part, known(part));
         let listed = match self.expanding.tells_rows {
@@ -146,12 +139,8 @@ impl Surveying {
         Ok((edits, survey, listed))
     }
 
-    fn detach(
-        &self,
-        message: &[u8],
-        survey: &mut Survey,
-    ) -> Result<(Edits, HashMap<String, Key>), Error> {
-        let detachment = self.detacher.detach(message, "")?;
+    fn detach(&self, message: &[u8], survey: &mut Survey) -> (Edits, HashMap<String, Key>) {
+        let detachment = self.planner.plan(message, "", &Refused::new());
         let mut keys = HashMap::new();
         for (row, attachment) in detachment.report.rows.iter().zip(&detachment.attachments) {
             let detach = &mut survey.detach;
@@ -177,7 +166,7 @@ impl Surveying {
             *detach.stay.entry(reason.as_str()).or_default() += 1;
         }
         survey.detach.saves = -detachment.report.gained;
-        Ok((detachment.edits, keys))
+        (detachment.edits, keys)
     }
 }
 

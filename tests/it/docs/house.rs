@@ -15,6 +15,8 @@ const MODULES: &[(&str, u8)] = &[
     ("report", 0),
     // Edits know nothing but spans; what maps decoded bodies back makes them.
     ("edit", 0),
+    // The SHA-256 of content.
+    ("key", 0),
     // What systems do differently; it knows nothing of mail.
     ("platform", 0),
     ("disk", 1),
@@ -41,6 +43,8 @@ const MODULES: &[(&str, u8)] = &[
 
 /// Arrows within a level, or up, that are wanted.
 const ALSO: &[(&str, &str)] = &[
+    // A key that is written wrong is an error of the command line.
+    ("key", "error"),
     // An edit is a span and what stands there instead.
     ("edit", "span"),
     // What stops a run is said in a sentence, and so is why a part is left.
@@ -68,7 +72,7 @@ const ALSO: &[(&str, &str)] = &[
 
 /// What mailboxes may know: messages are bytes to them, and stores and caches are folders that they pass.
 const MAILBOX_USES: &[&str] = &[
-    "span", "detail", "error", "platform", "edit", "disk", "lengths",
+    "span", "detail", "error", "platform", "edit", "key", "disk", "lengths",
     // Mailboxes of Outlook contain no mail, but properties of which mail is made.
     "engine",
 ];

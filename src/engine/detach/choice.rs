@@ -1,15 +1,12 @@
-//! Which parts leave and where to, why others that are as large do not, and what is left.
-
-use std::sync::Arc;
+//! Which parts leave, and why others that are as large stay.
 
 use crate::engine::plan::protection;
 use crate::external_body::{ExternalBody, Followed, NOTE_FIELD, Reading};
 use crate::mime::header::has_control_character;
 use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
 use crate::mime::{MediaType, PartId, PartKind, ScanLimits, Tree};
-use crate::policy::{OnFailure, Policy, TypePattern};
+use crate::policy::{Policy, TypePattern};
 use crate::report::{Reason, Refusal};
-use crate::store::{Key, Store};
 
 /// The reference to a body with fewer octets would be as large.
 const LEAST: usize = 1 << 10;
@@ -44,41 +41,6 @@ impl Default for Choice {
             types: Vec::new(),
             takes_shown: false,
         }
-    }
-}
-
-/// Where content goes, which parts leave, and what is left in their place.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Where content goes; none for a dry run.
-    pub store: Option<Arc<dyn Store>>,
-    /// The start of an object's URL, up to its path, with its last slash.
-    pub base_url: String,
-    /// Which parts leave.
-    pub choice: Choice,
-    /// What is left in the place of a part.
-    pub form: Stub,
-    /// Whether a text of the mail names what left. A text that is there is kept true in any case.
-    pub text: bool,
-    /// What to do when the store fails for a while.
-    pub on_failure: OnFailure,
-}
-
-impl Settings {
-    /// The [default](Choice::default) choice, to this store, with message/external-body parts that refer to its URLs.
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self {
-            base_url: store.base_url(),
-            store: Some(store),
-            choice: Choice::default(),
-            form: Stub::default(),
-            text: false,
-            on_failure: OnFailure::default(),
-        }
-    }
-
-    pub(super) fn url_of(&self, key: &Key) -> String {
-        format!("{}{}", self.base_url, key.path())
     }
 }
 

@@ -5,22 +5,38 @@ use base64::engine::general_purpose::STANDARD;
 use md5::{Digest as _, Md5};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::choice::{Settings, Stub};
+use super::choice::Stub;
 use crate::edit::{Edit, Group};
+use crate::engine::Mode;
 use crate::external_body::{
     ALTERED_FIELD, LONGEST_FIELD, Note, SENTENCE, URL_FIELD, is_of_content, newline_of,
     noted_encoding_field, usual_encoding_field,
 };
+use crate::key::Key;
 use crate::mime::exact::{Manner, Wording};
 use crate::mime::transfer::has_boundary;
 use crate::mime::{Field, PartId, Tree};
 use crate::span::Newline;
-use crate::store::Key;
 
 const NOT_QUOTABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'<').add(b'>');
 
 /// The longest word of a URL parameter (RFC 2017 §3.1).
 const WORD: usize = 40;
+
+/// What is left in the place of a part.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    /// The start of an object's URL, up to its path, with its last slash.
+    pub(super) base_url: String,
+    pub(super) form: Stub,
+    pub(super) mode: Mode,
+}
+
+impl Leaving {
+    pub(super) fn url_of(&self, key: &Key) -> String {
+        format!("{}{}", self.base_url, key.path())
+    }
+}
 
 pub(super) fn content_of(
     tree: &Tree<'_>,
@@ -38,16 +54,17 @@ pub(super) fn content_of(
     Ok((octets, wording))
 }
 
-/// Without a store nothing is written, so a digest of nothing, which is as long, stands in.
+/// The edits that put a reference in the place of a part. In a dry run, Content-MD5 has the digest of nothing, which has the
+/// same length.
 pub(super) fn edits(
-    settings: &Settings,
+    leaving: &Leaving,
     tree: &Tree<'_>,
     part: PartId,
     key: &Key,
     (octets, wording): &(Vec<u8>, Wording),
 ) -> Result<Group, &'static str> {
     let newline = newline_of(tree, part);
-    let url = utf8_percent_encode(&settings.url_of(key), NOT_QUOTABLE).to_string();
+    let url = utf8_percent_encode(&leaving.url_of(key), NOT_QUOTABLE).to_string();
     let is_message = tree.is_message(part);
     let (mut moved, mut stays) = (Vec::new(), 0_i64);
     for field in tree.fields(part).iter(tree.original) {
@@ -71,16 +88,16 @@ pub(super) fn edits(
     let fields: Vec<Field> = moved.iter().map(|&(field, _)| field).collect();
     let of = |name| fields.iter().find(|field| field.is(tree.original, name));
     let encoding = of("Content-Transfer-Encoding");
-    let encoding = match settings.form {
+    let encoding = match leaving.form {
         Stub::ExternalBody => noted_encoding_field(tree.original, encoding, wording, newline)
             .ok_or("the Content-Transfer-Encoding field of the part is too unusual to be recorded for restore")?,
         Stub::Thunderbird => usual_encoding_field(wording.manner),
     };
-    let digest_added = settings.form == Stub::ExternalBody && of("Content-MD5").is_none();
+    let digest_added = leaving.form == Stub::ExternalBody && of("Content-MD5").is_none();
     let note = Note {
         sha256: key.to_string(),
         // An external body has the size in a parameter.
-        size: (settings.form == Stub::Thunderbird).then_some(octets.len()),
+        size: (leaving.form == Stub::Thunderbird).then_some(octets.len()),
         wording: *wording,
         encoding,
         digest_added,
@@ -92,10 +109,10 @@ pub(super) fn edits(
     let note = note
         .field(newline)
         .ok_or("the X-Embody-Detached field, which restore needs, would be too long")?;
-    let (front, mut body) = match settings.form {
+    let (front, mut body) = match leaving.form {
         Stub::ExternalBody => {
-            let hashed = settings.store.as_ref().map(|_| octets.as_slice());
-            let digest = digest_added.then(|| Md5::digest(hashed.unwrap_or_default()).into());
+            let hashed: &[u8] = if leaving.mode.writes() { octets } else { b"" };
+            let digest = digest_added.then(|| Md5::digest(hashed).into());
             (
                 reference_field(&url, octets.len(), newline),
                 phantom_header(tree.original, &fields, digest, &note, newline),
@@ -118,7 +135,7 @@ pub(super) fn edits(
             (front, [SENTENCE, newline.bytes(), &quoted].concat())
         }
     };
-    if front.len() > LONGEST_FIELD && settings.form == Stub::ExternalBody {
+    if front.len() > LONGEST_FIELD && leaving.form == Stub::ExternalBody {
         return Err("the URL of the content in the store is too long for a header field");
     }
     finish(&mut body, tree, part, newline);

@@ -1,0 +1,31 @@
+//! What detaching does with a message: which attachments leave it, what is left in their places, and which objects a store
+//! must have before the edits may be written. Nothing here knows a store: [`Planner::plan`] is a function of a message and of
+//! what was refused.
+//!
+//! A program that stores objects itself calls it in a loop. [`Detacher`](crate::detach::Detacher) contains such a loop.
+//!
+//! ```
+//! use embody::engine::Mode;
+//! use embody::engine::detach::{Choice, Planner, Refused};
+//!
+//! let mut mail = b"Content-Type: image/png\nContent-Transfer-Encoding: base64\n\n".to_vec();
+//! mail.extend_from_slice(&b"AAAA".repeat(1000));
+//! mail.push(b'\n');
+//! let choice = Choice { larger_than: 1000, ..Choice::default() };
+//! let planner = Planner::new(choice, "https://attachments.example.org/".to_owned(), Mode::Run);
+//! let detachment = planner.plan(&mail, "mail.eml", &Refused::new());
+//! let [object] = detachment.objects.as_slice() else { panic!() };
+//! assert_eq!(object.content(&mail).unwrap(), [0; 3000]);
+//! // A store has the object durably now, so the edits may be written.
+//! assert!(detachment.edits.splice(&mail).into_bytes().len() < 1000);
+//! ```
+
+mod choice;
+mod part;
+mod planner;
+
+#[cfg(feature = "cli")]
+pub(crate) use self::choice::is_attachment;
+pub use self::choice::{Choice, Stub};
+pub use self::planner::{Attachment, Detachment, Object, Planner, Refused};
+pub use crate::key::Key;

@@ -1,0 +1,369 @@
+//! The plan for one message: the parts that leave, the edits, and the objects that a store must have first.
+
+use std::collections::HashMap;
+
+use super::choice::{Choice, Stub, reading};
+use super::part::{Leaving, content_of, edits};
+use crate::edit::{Edit, Edits, Group};
+use crate::engine::Mode;
+use crate::engine::plan::documents::shown_inline;
+use crate::external_body::{ExternalBody, newline_of, relisted, restored};
+use crate::key::Key;
+use crate::lengths::{Lengths, corrected};
+use crate::mime::TransferEncoding;
+use crate::mime::exact::Wording;
+use crate::mime::{self, PartId, ScanLimits, Tree};
+use crate::policy::Policy;
+use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Report, Retry, Row};
+use crate::span::{Newline, Span};
+
+/// Objects that a store did not take, and why. Their parts stay in the mail.
+pub type Refused = HashMap<Key, Refusal>;
+
+/// Decides which attachments leave a message, and what is left in their places. It has no store.
+#[derive(Debug)]
+pub struct Planner {
+    choice: Choice,
+    leaving: Leaving,
+    /// Whether notes ask for a text that names what left.
+    text: bool,
+    /// The default policy, whatever the options say: it protects parts, and limits how deep they are looked for.
+    policy: Policy,
+    limits: ScanLimits,
+}
+
+/// What becomes of one message when its attachments leave.
+#[derive(Clone, Default, Debug)]
+#[non_exhaustive]
+pub struct Detachment {
+    /// The edits of the message. They may be written only when a store has all `objects` durably.
+    pub edits: Edits,
+    /// A row for each attachment that is large enough.
+    pub report: Report,
+    /// The attachment of each row of the report, in the same order.
+    pub attachments: Vec<Attachment>,
+    /// The content that the edits move out of the message, in document order. Equal contents are listed once for each part.
+    pub objects: Vec<Object>,
+    /// The first failure of the store that may be over later, as a sentence.
+    pub temporary: Option<Detail>,
+}
+
+/// Content that leaves a message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Object {
+    /// SHA-256 of the content.
+    pub key: Key,
+    /// Length of the content in bytes.
+    pub length: u64,
+    body: Span,
+    encoding: TransferEncoding,
+    newline: Newline,
+}
+
+/// An attachment that is large enough to leave.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Attachment {
+    /// Length of its body in the mail, in bytes.
+    pub octets: u64,
+    /// Its key in the store. `None` if it stays in the mail.
+    pub key: Option<Key>,
+}
+
+/// A part that leaves.
+struct Left {
+    part: PartId,
+    object: Object,
+    group: Group,
+    /// Number of its row in the report.
+    row: usize,
+}
+
+impl Object {
+    /// The content, decoded again from the message that was planned.
+    ///
+    /// # Errors
+    /// `message` is another message.
+    pub fn content(&self, message: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let content = Wording::read(self.body.of(message), self.encoding, self.newline);
+        let content = content.map(|(content, _)| content);
+        let content = content.filter(|content| content.len() as u64 == self.length);
+        content.ok_or_else(|| {
+            not_restorable("the message is another one than the message that was planned")
+        })
+    }
+}
+
+impl Planner {
+    /// A planner that leaves message/external-body parts without a text. `base_url` is the start of an object's URL, up to its
+    /// path, with its last slash.
+    #[must_use]
+    pub fn new(choice: Choice, base_url: String, mode: Mode) -> Self {
+        let policy = Policy::default();
+        let leaving = Leaving {
+            base_url,
+            form: Stub::default(),
+            mode,
+        };
+        Self {
+            choice,
+            leaving,
+            text: false,
+            limits: policy.limits.scan(),
+            policy,
+        }
+    }
+
+    /// Sets the form of the references, and whether a text names what left.
+    #[must_use]
+    pub fn leaving(mut self, form: Stub, text: bool) -> Self {
+        self.leaving.form = form;
+        self.text = text;
+        self
+    }
+
+    /// Position of the first byte in whole messages that a plan could change: the start of a stretch that is long enough for
+    /// what leaves, and that has no line which may begin another message of an mbox.
+    ///
+    /// Base64 has no such line, and a body in another encoding that has one would not come back from every mailbox.
+    pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
+        let least = usize::try_from(self.choice.larger_than).unwrap_or(usize::MAX);
+        let mut from = 0;
+        let long = |from: usize, to: usize| to - from >= least;
+        for at in memchr::memmem::find_iter(bytes, b"\nFrom ") {
+            if long(from, at) {
+                return Some(from);
+            }
+            from = at + 1;
+        }
+        (long(from, bytes.len()) && from < bytes.len()).then_some(from)
+    }
+
+    /// Plans one message. `name` is its name in the report. Parts whose content is in `refused` stay.
+    ///
+    /// The same arguments always give the same plan.
+    pub fn plan(&self, message: &[u8], name: &str, refused: &Refused) -> Detachment {
+        if (message.len() as u64) < self.choice.larger_than {
+            return Detachment::default();
+        }
+        let tree = mime::scan(message, &self.limits);
+        let mut run = Run {
+            planner: self,
+            refused,
+            tree: &tree,
+            name,
+            detachment: Detachment::default(),
+            left: Vec::new(),
+        };
+        run.parts();
+        let edits = run.edits();
+        let mut detachment = run.detachment;
+        detachment.report.gained = edits.iter().map(Edit::growth).sum();
+        detachment.edits = edits;
+        detachment
+    }
+}
+
+struct Run<'r> {
+    planner: &'r Planner,
+    refused: &'r Refused,
+    tree: &'r Tree<'r>,
+    name: &'r str,
+    detachment: Detachment,
+    left: Vec<Left>,
+}
+
+impl Run<'_> {
+    /// Decides about each part. Which parts the documents show is looked up only if something would leave.
+    fn parts(&mut self) {
+        let (choice, policy) = (&self.planner.choice, &self.planner.policy);
+        let limits = &self.planner.limits;
+        let mut verdicts = Vec::new();
+        for part in self.tree.ids() {
+            let verdict = choice.judge(self.tree, part, policy, limits);
+            verdicts.extend(verdict.map(|verdict| (part, verdict)));
+        }
+        let leaving: Vec<PartId> = verdicts
+            .iter()
+            .filter(|(_, verdict)| verdict.is_ok() && !choice.takes_shown)
+            .map(|&(part, _)| part)
+            .collect();
+        let mut shown = shown_inline(self.tree, policy, &leaving);
+        for (part, verdict) in verdicts {
+            let decided = match (verdict, shown.remove(&part)) {
+                (Err(refusal), _) => Err(refusal),
+                (Ok(()), Some(why)) => {
+                    let why = why.words(self.tree);
+                    Err(Refusal::lasting(Reason::ShownInline, why))
+                }
+                (Ok(()), None) => self.leave(part),
+            };
+            self.part(part, decided);
+        }
+    }
+
+    fn part(&mut self, part: PartId, decided: Result<(Object, Group), Refusal>) {
+        let leaving = &self.planner.leaving;
+        let entity = self.tree.part(part);
+        self.detachment.attachments.push(Attachment {
+            octets: entity.body.len() as u64,
+            key: decided.as_ref().ok().map(|(object, _)| object.key),
+        });
+        let number = self.tree.number(part);
+        let mut row = Row::new(self.name, number, Kind::Attachment, Outcome::Left);
+        row.media_type = Some(entity.essence.clone());
+        match decided {
+            Ok((object, group)) => {
+                let gain: i64 = group.iter().map(Edit::growth).sum();
+                row.outcome = Outcome::Detached;
+                let verb = if leaving.mode.writes() {
+                    "were"
+                } else {
+                    "would be"
+                };
+                row.detail = format!(
+                    "{} bytes {verb} moved out of the mail",
+                    gain.saturating_neg()
+                )
+                .into();
+                row.url = Some(leaving.url_of(&object.key));
+                row.from = Provenance::Message;
+                row.sha256 = Some(object.key.to_string());
+                row.bytes = Some(object.length);
+                self.left.push(Left {
+                    part,
+                    object,
+                    group,
+                    row: self.detachment.report.rows.len(),
+                });
+            }
+            Err(refusal) => {
+                let is_shown = refusal.reason == Reason::ShownInline;
+                refuse(&mut row, refusal, &mut self.detachment.temporary);
+                if is_shown {
+                    let content = entity.encoding.decode(entity.body.of(self.tree.original));
+                    row.bytes = content.map(|octets| octets.len() as u64);
+                }
+            }
+        }
+        self.detachment.report.rows.push(row);
+    }
+
+    /// The content is dropped at the end: only that of one attachment is in memory at a time.
+    fn leave(&self, part: PartId) -> Result<(Object, Group), Refusal> {
+        let content = content_of(self.tree, part).map_err(not_restorable)?;
+        let (octets, _) = &content;
+        let key = Key::of(octets);
+        if let Some(refusal) = self.refused.get(&key) {
+            return Err(refusal.clone());
+        }
+        let entity = self.tree.part(part);
+        let object = Object {
+            key,
+            length: octets.len() as u64,
+            body: entity.body,
+            encoding: entity.encoding,
+            newline: newline_of(self.tree, part),
+        };
+        let group = edits(&self.planner.leaving, self.tree, part, &key, &content);
+        Ok((object, group.map_err(not_restorable)?))
+    }
+
+    fn edits(&mut self) -> Edits {
+        let refusal = match self.checked() {
+            Ok(edits) => {
+                let objects = self.left.iter().map(|left| left.object);
+                self.detachment.objects = objects.collect();
+                return edits;
+            }
+            Err(refusal) => refusal,
+        };
+        for left in &self.left {
+            if let Some(row) = self.detachment.report.rows.get_mut(left.row) {
+                refuse(row, refusal.clone(), &mut self.detachment.temporary);
+            }
+            if let Some(attachment) = self.detachment.attachments.get_mut(left.row) {
+                attachment.key = None;
+            }
+        }
+        Edits::new()
+    }
+
+    fn checked(&self) -> Result<Edits, Refusal> {
+        if self.left.is_empty() {
+            return Ok(Edits::new());
+        }
+        // Parts are disjoint.
+        let edits = Edits::of(self.left.iter().flat_map(|left| left.group.clone()));
+        let edits = edits.map_err(|_| {
+            not_restorable("two of its parts overlap, so restore could not put them back")
+        })?;
+        let output = edits.splice(self.tree.original).into_bytes();
+        let text = self.judge(&output)?;
+        drop(output);
+        let edits = edits.then(self.tree.original.len(), text);
+        let limits = &self.planner.limits;
+        let (edits, is_reversible) = corrected(self.tree, edits, Lengths::Reversible, limits);
+        if !is_reversible {
+            let detail = "with the change, the wrong Content-Length or Lines field of the message would happen to be right, and restore would not set the old value again";
+            return Err(not_restorable(detail));
+        }
+        Ok(edits)
+    }
+
+    /// Nothing leaves that would not come back: the output is read as a restorer will, and its headers are compared.
+    fn judge(&self, output: &[u8]) -> Result<Edits, Refusal> {
+        let limits = &self.planner.limits;
+        let tree = mime::scan(output, limits);
+        let reading = reading(limits);
+        if tree.ids().count() != self.tree.ids().count() {
+            return Err(not_restorable(
+                "after the change, the message would be split into different parts",
+            ));
+        }
+        for part in self.left.iter().map(|left| left.part) {
+            let body = ExternalBody::read(&tree, part, &reading);
+            let note = body.as_ref().and_then(|body| Some((body, body.note()?)));
+            let Some((body, note)) = note else {
+                return Err(not_restorable(
+                    "after the change, a part would not be recognized as a detached attachment",
+                ));
+            };
+            let edits = restored(&tree, body, note, Vec::new()).map_err(not_restorable)?;
+            let before = self.tree.part(part);
+            let before = Span::new(before.header.start, before.body.start).of(self.tree.original);
+            if header_after(&tree, part, edits) != Some(before.to_vec()) {
+                return Err(not_restorable(
+                    "restore would not be able to put back the header of a part exactly",
+                ));
+            }
+        }
+        let new = self.planner.text;
+        Ok(Edits::from(relisted(self.tree, &tree, &reading, new)))
+    }
+}
+
+fn refuse(row: &mut Row, refusal: Refusal, temporary: &mut Option<Detail>) {
+    (row.url, row.bytes) = (None, None);
+    if refusal.retry == Retry::Later {
+        temporary.get_or_insert(row.waiting_for(&refusal.detail));
+    }
+    row.tell_refusal(refusal);
+}
+
+fn not_restorable(detail: &str) -> Refusal {
+    Refusal::lasting(Reason::NotRestorable, detail)
+}
+
+fn header_after(tree: &Tree<'_>, part: PartId, group: Group) -> Option<Vec<u8>> {
+    let part = tree.part(part);
+    let front = part.header.start;
+    let within = Span::new(front, part.body.end).of(tree.original);
+    let shifted = group.into_iter().map(|edit| {
+        let start = edit.span.start.checked_sub(front)?;
+        let span = Span::new(start, start + edit.span.len());
+        Some(Edit { span, ..edit })
+    });
+    let edits = Edits::of(shifted.collect::<Option<Group>>()?).ok()?;
+    Some(edits.splice(within).into_bytes().into_owned())
+}
