@@ -1,21 +1,23 @@
-//! Sentences for a person, and the settings that they speak of.
+//! Sentences for the user, and the settings that they mention.
 //!
-//! A library has no options, so its sentences name none: a [`Detail`] knows where it speaks of a [`Setting`], and
-//! the program puts the name of the option there (`cli/wording.rs`).
+//! A sentence of the library does not contain the names of options, because a library has no options. A [`Detail`]
+//! records where its text mentions a [`Setting`], and the program inserts the name of the option there
+//! (`cli/wording.rs`).
 
 use std::fmt;
 use std::ops::Deref;
 
 use serde::Serialize;
 
-/// A choice with a row for each variant: its name, its words, and what it means. With a number, `ALL` is an array of so many.
+/// Defines an enum from a table. Each row has the name of the variant, its text in reports, and its documentation.
+/// `ALL` is a slice of all variants, or an array if the table states their number.
 macro_rules! words {
     (@all $($variant:ident)*) => {
-        /// All values.
+        /// All values, in the order of their definition.
         pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
     };
     (@all [$count:literal] $($variant:ident)*) => {
-        /// All values.
+        /// All values, in the order of their definition.
         pub const ALL: [Self; $count] = [$(Self::$variant,)*];
     };
     ($(#[$about:meta])* pub enum $name:ident $([$count:literal])? { $($variant:ident $words:literal $meaning:literal;)* }) => {
@@ -38,8 +40,8 @@ macro_rules! words {
 pub(crate) use words;
 
 words! {
-    /// A setting that a [`Detail`] mentions. Most are values of
-    /// [`Policy`](crate::Policy) and its [`Limits`](crate::policy::Limits).
+    /// A setting that a [`Detail`] mentions. Most settings are fields of [`Policy`](crate::Policy) and its
+    /// [`Limits`](crate::policy::Limits).
     #[non_exhaustive]
     pub enum Setting {
         Body "the limit of one body" "The maximum size of one retrieved file, in bytes.";
@@ -92,8 +94,8 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A sentence for a person, without a full stop; it may quote the mail. It is read as the text it is, and may speak of
-/// [`Setting`]s.
+/// A sentence for the user, without a full stop. It can quote the mail, and it can mention [`Setting`]s. A `Detail`
+/// can be used like a `str`, which is the text of the sentence.
 ///
 /// ```
 /// use embody::Policy;
@@ -110,26 +112,26 @@ impl fmt::Display for Setting {
 #[serde(transparent)]
 pub struct Detail {
     text: String,
-    /// In the order of the text.
+    /// Mentions of settings, in the order of the text.
     #[serde(skip)]
     named: Vec<Mention>,
 }
 
-/// Where the words of a setting stand in the text, and what it allows and what was found.
+/// A setting that a text mentions, the byte offset of its words in the text, and for a limit its value and the measured value.
 type Mention = (Setting, usize, Option<(u64, u64)>);
 
 impl Detail {
-    /// The settings that it speaks of.
+    /// Returns the settings that the text mentions, in order.
     pub fn settings(&self) -> impl Iterator<Item = Setting> {
         self.named.iter().map(|(setting, ..)| *setting)
     }
 
-    /// What a limit allows, and what was found, where both are known.
+    /// Returns the value of the limit that was exceeded and the measured value, if both are known.
     pub fn measured(&self) -> Option<(u64, u64)> {
         self.named.iter().find_map(|(.., measured)| *measured)
     }
 
-    /// The text with other words for its settings.
+    /// Returns the text with the words for each setting replaced by `words(setting)`, for example the name of an option.
     pub fn worded(&self, words: impl Fn(Setting) -> &'static str) -> String {
         let mut text = String::with_capacity(self.text.len());
         let mut until = 0;
@@ -148,7 +150,7 @@ impl Detail {
         self
     }
 
-    /// For the setting named last.
+    /// Adds the value of the limit and the measured value to the setting that was appended last.
     pub(crate) fn measuring(mut self, allowed: u64, found: u64) -> Self {
         if let Some((.., measured)) = self.named.last_mut() {
             *measured = Some((allowed, found));

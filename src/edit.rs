@@ -1,5 +1,6 @@
-//! Edits and [`splice`](Edits::splice): the only maker of output, which is the original, copied up to each edit.
-//! Without edits the input is given back borrowed, so nothing can have changed.
+//! Edits of a message, and the code that applies them ([`splice`](Edits::splice)). All output consists of bytes of
+//! the original, except where an edit replaces them. Without edits, the original itself is returned, so no byte can
+//! have changed.
 
 mod joined;
 
@@ -11,17 +12,17 @@ use bytes::Bytes;
 
 use crate::span::Span;
 
-/// One replacement.
+/// Replacement of one span of the original.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Edit {
-    /// The bytes that go; an empty span is an insertion.
+    /// Bytes of the original that are removed. If the span is empty, the edit is an insertion.
     pub span: Span,
-    /// The bytes that come. Several edits may hold slices of one buffer.
+    /// Bytes that are inserted. The replacements of several edits can share one buffer.
     pub replacement: Bytes,
 }
 
 impl Edit {
-    /// Replaces a span.
+    /// Returns an edit that replaces the bytes of a span.
     pub fn replace(span: Span, replacement: impl Into<Vec<u8>>) -> Self {
         Self {
             span,
@@ -29,56 +30,58 @@ impl Edit {
         }
     }
 
-    /// Removes a span.
+    /// Returns an edit that removes the bytes of a span.
     pub fn remove(span: Span) -> Self {
         Self::replace(span, Vec::new())
     }
 
-    /// Inserts bytes.
+    /// Returns an edit that inserts bytes at an offset.
     pub fn insert(at: usize, bytes: impl Into<Vec<u8>>) -> Self {
         Self::replace(Span::empty_at(at), bytes)
     }
 
-    /// Octets the output gains by this edit; negative if it loses some.
+    /// Returns the number of bytes by which the edit lengthens the output. The number is negative if the output
+    /// becomes shorter.
     pub fn growth(&self) -> i64 {
         self.replacement.len() as i64 - self.span.len() as i64
     }
 }
 
-/// They stand or fall together; an external body is one group.
+/// Edits that must all be made, or none of them. The edits for one external body form a group.
 pub(crate) type Group = Vec<Edit>;
 
-/// Sorted, disjoint edits of one original.
+/// Edits of one original, sorted by their spans, which do not overlap.
 #[derive(Clone, Default, Debug)]
 pub struct Edits {
-    /// In the order of the original, as most are added.
+    /// Edits in the order of the original. Most edits are added in this order.
     edits: Vec<Edit>,
-    /// Added behind an edit that stands further on, by place and number: a sorted vector would move for each.
+    /// Edits that were added later than an edit after them in the original, by span and order of insertion. Inserting
+    /// each of them into the sorted vector would move all edits after it.
     late: BTreeMap<(Span, usize), Edit>,
 }
 
-/// An edit meets another one, so the outcome is not defined.
+/// Error for an edit that overlaps another one, because the result of both would depend on their order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("two edits overlap; one of them changes the bytes {start}..{end}", start = .0.start, end = .0.end)]
 pub struct Overlap(pub(crate) Span);
 
 impl Edits {
-    /// No edits.
+    /// Returns an empty set of edits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether the output is the input.
+    /// Returns whether there are no edits, so that the output is the input.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of edits.
+    /// Returns the number of edits.
     pub fn len(&self) -> usize {
         self.edits.len() + self.late.len()
     }
 
-    /// The edits, sorted by where they stand.
+    /// Returns the edits in the order of their spans.
     pub fn iter(&self) -> impl Iterator<Item = &Edit> {
         let (mut edits, mut late) = (self.edits.iter().peekable(), self.late.values().peekable());
         std::iter::from_fn(move || match (edits.peek(), late.peek()) {
@@ -88,17 +91,17 @@ impl Edits {
         })
     }
 
-    /// These edits, in any order.
+    /// Collects edits, which can be in any order.
     ///
     /// # Errors
-    /// [`Overlap`] if two of them meet.
+    /// [`Overlap`] if two of the edits overlap.
     pub fn of(edits: impl IntoIterator<Item = Edit>) -> Result<Self, Overlap> {
         let mut all = Self::new();
         all.add(edits.into_iter().collect())?;
         Ok(all)
     }
 
-    /// These, which are sorted and disjoint.
+    /// Collects edits that are already sorted and do not overlap.
     fn in_order(edits: impl IntoIterator<Item = Edit>) -> Self {
         Self {
             edits: edits.into_iter().collect(),
@@ -106,7 +109,8 @@ impl Edits {
         }
     }
 
-    /// All edits are added, or none. Two insertions at one place stay in the order in which they were added.
+    /// Adds all edits of the group, or returns an error and adds none of them. Two insertions at the same offset are
+    /// kept in the order in which they were added.
     pub(crate) fn add(&mut self, mut group: Group) -> Result<(), Overlap> {
         group.sort_by_key(|edit| (edit.span.start, edit.span.end));
         let mut behind = 0;
@@ -117,7 +121,7 @@ impl Edits {
             behind = span.end;
         }
         if self.is_empty() {
-            // There may be a million of them.
+            // A group can contain a million edits, so the vector is moved instead of copied.
             self.edits = group;
             return Ok(());
         }
@@ -132,20 +136,23 @@ impl Edits {
         Ok(())
     }
 
-    /// Also if one lies inside the other.
+    /// Returns whether an edit overlaps the span, or whether one of the two is inside the other (an insertion has no
+    /// bytes that could overlap).
     pub(crate) fn meets(&self, span: Span) -> bool {
         let from = self
             .edits
             .partition_point(|edit| edit.span.end <= span.start);
         let inside = |edit: &Edit| edit.span.start < span.end;
-        // Of those that begin in front of its end, the last one ends last.
+        // Edits do not overlap. Of the late edits that begin before the end of the span, the last one therefore also
+        // ends last, and no other late edit needs to be checked.
         let late = self.late.range(..(Span::empty_at(span.end), 0)).next_back();
         self.edits.get(from).is_some_and(inside)
             || late.is_some_and(|(_, edit)| edit.span.end > span.start)
     }
 
-    /// Also gives the same edits as slices of the output: each replacement is let go of when it was copied, so that
-    /// what the message gained is held once. None: the output is the original.
+    /// Returns the output, or `None` if there are no edits, and the same edits with replacements that are slices of
+    /// the output. Each replacement is freed after it was copied, so that the inserted content is not in memory
+    /// twice.
     pub(crate) fn put_together(self, original: &[u8]) -> (Option<Bytes>, Self) {
         if self.is_empty() {
             return (None, self);
@@ -171,7 +178,8 @@ impl Edits {
         (Some(output), edits)
     }
 
-    /// The output: the original with the edits made. Nothing is copied but the replacements.
+    /// Returns the output (the original after all edits) as slices of the original and of the replacements. No bytes
+    /// are copied.
     pub fn splice<'a>(&'a self, original: &'a [u8]) -> Spliced<'a> {
         let mut chunks = Vec::with_capacity(self.len() * 2 + 1);
         let mut at = 0;
@@ -206,7 +214,7 @@ impl IntoIterator for Edits {
     fn into_iter(self) -> Self::IntoIter {
         let mut all = self.edits;
         if !self.late.is_empty() {
-            // Of two at one place, the one that was not late comes first.
+            // The sort is stable: of two edits with the same span, the one that was not late remains first.
             all.extend(self.late.into_values());
             all.sort_by_key(|edit| edit.span);
         }
@@ -214,7 +222,8 @@ impl IntoIterator for Edits {
     }
 }
 
-/// None where an edit touches the span. Spans must be asked about in their order.
+/// Returns a function that computes the start of a span of the original in the output, and returns `None` if an edit
+/// touches the span. The spans must be passed to it in ascending order.
 pub(crate) fn moved(edits: &Edits) -> impl FnMut(Span) -> Option<usize> {
     let mut edits = edits.iter().peekable();
     let mut by = 0;
@@ -223,7 +232,8 @@ pub(crate) fn moved(edits: &Edits) -> impl FnMut(Span) -> Option<usize> {
             by += edit.growth();
         }
         let mut is_kept = true;
-        // Such an edit reaches into the span, or stands in it; it may reach into the next as well.
+        // This edit overlaps the span or is inside it. If it ends after the span, it may also overlap the next span,
+        // so it is not consumed yet.
         while let Some(edit) = edits.peek().filter(|edit| edit.span.start < span.end) {
             is_kept = false;
             if edit.span.end > span.end {
@@ -237,34 +247,35 @@ pub(crate) fn moved(edits: &Edits) -> impl FnMut(Span) -> Option<usize> {
     }
 }
 
-/// Output as a sequence of slices, of the original and of edits.
+/// Output of [`Edits::splice`] as a sequence of slices of the original and of the replacements.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Spliced<'a> {
     chunks: Vec<&'a [u8]>,
 }
 
-/// Bytes after a header section that may decide where it ends, because a line that is no field may be followed by
-/// fields.
+/// Number of bytes after a header section that can affect where the section ends: a line that is not a field does not
+/// end the section if fields follow it.
 pub(crate) const BEHIND_HEADER: usize = 16 << 10;
 
 impl<'a> Spliced<'a> {
-    /// Bytes in order.
+    /// Returns the slices in order.
     pub fn chunks(&self) -> &[&'a [u8]] {
         &self.chunks
     }
 
-    /// Number of bytes.
+    /// Returns the length of the output, in bytes.
     pub fn len(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.len()).sum()
     }
 
-    /// Whether there are no bytes.
+    /// Returns whether the output is empty.
     pub fn is_empty(&self) -> bool {
         self.chunks.iter().all(|chunk| chunk.is_empty())
     }
 
-    /// The front of large output, with [`BEHIND_HEADER`] bytes and a line after the header section at least. `ends` tells
-    /// where that section ends.
+    /// Returns the first part of the output, so that a header can be read without copying a large message. It
+    /// contains the header section, and after it at least [`BEHIND_HEADER`] bytes and a complete line (or all of the
+    /// output). `ends` returns the end of the header section in the bytes that it is given.
     pub(crate) fn front(&self, ends: impl Fn(&[u8]) -> usize) -> Vec<u8> {
         const FIRST: usize = 64 << 10;
         let mut front: Vec<u8> = Vec::new();
@@ -276,7 +287,9 @@ impl<'a> Spliced<'a> {
                 front.extend_from_slice(taken);
                 rest = behind;
                 if front.len() == wanted {
-                    // Without a whole line behind it, it may seem to end in the name of a field that is cut.
+                    // The copy can end in the middle of a field name, which does not look like a field and therefore
+                    // seems to end the header section. Only a complete line after the section shows that it really
+                    // ends there.
                     let behind = front.get(ends(&front)..).unwrap_or_default();
                     if behind.len() >= BEHIND_HEADER && memchr::memchr(b'\n', behind).is_some() {
                         return front;
@@ -288,7 +301,7 @@ impl<'a> Spliced<'a> {
         front
     }
 
-    /// Everything in one piece; borrowed if the output is one slice.
+    /// Returns the output in one piece. The bytes are borrowed if the output is a single slice.
     pub fn into_bytes(self) -> Cow<'a, [u8]> {
         match self.chunks.as_slice() {
             [] => Cow::Borrowed(&[]),
@@ -297,10 +310,10 @@ impl<'a> Spliced<'a> {
         }
     }
 
-    /// Writes everything.
+    /// Writes all slices in order.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The error of the writer.
     pub fn write_to(&self, writer: &mut impl Write) -> io::Result<()> {
         for chunk in &self.chunks {
             writer.write_all(chunk)?;

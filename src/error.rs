@@ -1,5 +1,5 @@
-//! Reasons to *stop*. That one part was odd is never an [`Error`]: it is a
-//! [`Reason`](crate::report::Reason) in the report, and the mail goes on.
+//! Errors that end a run. A problem with one part of a message is not an [`Error`]: it is reported as a
+//! [`Reason`](crate::report::Reason), and the message is still processed.
 
 use std::fmt::Display;
 use std::io;
@@ -9,77 +9,78 @@ use std::sync::{LockResult, PoisonError};
 
 use crate::detail::{Detail, Setting};
 
-/// What ends a run without output.
+/// An error that ends a run without output.
 ///
-/// Messages are lower case without a full stop; the cause is kept as `source`.
+/// Error messages are in lower case and have no full stop. The underlying error is available as `source`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The message could not be read.
     #[error("cannot read {what}")]
     Read {
-        /// A file name, or "standard input".
+        /// File name, or "standard input".
         what: String,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// A mailbox could not be read to its end; it was left as it is, and there is no result.
+    /// A mailbox could not be read to its end. The mailbox is unchanged, and there is no output.
     #[error("cannot read {path}", path = path.display())]
     Unreadable {
-        /// The mailbox.
+        /// Path of the mailbox.
         path: PathBuf,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// The result could not be written whole.
+    /// The output could not be written completely.
     #[error("cannot write {what}")]
     Write {
-        /// A file name, or "standard output".
+        /// File name, or "standard output".
         what: String,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// An option or a configuration value makes no sense.
+    /// An option or a configuration value is invalid.
     #[error("{0}")]
     Usage(Detail),
-    /// A retrieval failed for a while only, and the policy asks to try the mail later.
+    /// A retrieval failed temporarily, and [`OnFailure::Defer`](crate::policy::OnFailure::Defer) is set, so the mail
+    /// must be processed again later.
     #[error("temporary failure: {0}")]
     Deferred(Detail),
-    /// A source is not a mailbox of a kind embody knows.
+    /// A source is not a mailbox in a format that embody supports.
     #[error("{path}: {why}", path = path.display())]
     NotAMailbox {
-        /// The source.
+        /// Path of the source.
         path: PathBuf,
-        /// What was found instead.
+        /// What the source contains instead.
         why: Detail,
     },
-    /// The source changed while it was being converted; it was left as it is.
+    /// Another program changed the source during the conversion. embody did not change the source.
     #[error("{path}: another program changed it while it was read, so nothing was written; run the same command again", path = path.display())]
     Changed {
-        /// The source.
+        /// Path of the source.
         path: PathBuf,
     },
-    /// The source is not what its piece was cut from.
+    /// The source differs from the file that `embody split` divided into ranges, so the range may be wrong.
     #[error("{}", not_as_expected(path))]
     NotAsExpected {
-        /// The source.
+        /// Path of the source.
         path: PathBuf,
     },
-    /// Another program holds the lock.
+    /// Another program has locked the mailbox.
     #[error("{path}: locked by another program{}", holder(path, lock), path = path.display())]
     Locked {
-        /// The source.
+        /// Path of the mailbox.
         path: PathBuf,
-        /// What stands for the lock: a file beside the source, or the source itself.
+        /// Path of the lock file next to the mailbox, or the path of the mailbox if the file itself is locked.
         lock: PathBuf,
     },
-    /// The run was asked to stop; no temporary file is left.
+    /// The run was interrupted, for example by a signal. Temporary files were removed.
     #[error("stopped")]
     Interrupted,
 }
 
 impl Error {
-    /// [`Error::Read`] for a file, or whatever bears that name.
+    /// Returns a function that wraps an I/O error as [`Error::Read`]. `what` is the name of the file or of another source.
     #[cfg_attr(
         not(any(feature = "file", feature = "http", feature = "mailbox")),
         allow(dead_code)
@@ -113,7 +114,8 @@ impl Error {
     }
 }
 
-/// Every state behind a lock is whole between steps, so another thread's panic does no harm.
+/// Locks a mutex (or another lock) even if a thread panicked while it held the lock. This is safe because the data
+/// behind every lock is consistent between any two steps that could panic.
 #[cfg(any(unix, windows))]
 pub(crate) fn unpoisoned<T>(locked: LockResult<T>) -> T {
     locked.unwrap_or_else(PoisonError::into_inner)

@@ -1,11 +1,13 @@
-//! Content-Length and Lines of what changes become true, or go; so does the Content-MD5 of what is around a change.
+//! Correction of the fields Content-Length, Lines and Content-MD5 when the body that they describe changes.
 //!
-//! No document of mail defines the two fields, but programs that keep mailboxes write and believe them. Each pass that
-//! changes a message, or content that is put into one, has its edits [`corrected`]. A mailbox quotes lines besides, and
-//! carries the fields of the message's own header once more ([`Measure`]).
+//! No standard of mail defines Content-Length and Lines, but programs that store mailboxes write these fields and
+//! rely on them. Each pass that changes a message, or content that is inserted into a message, therefore passes its
+//! edits through [`corrected`]. The code that writes mailboxes has a correction of its own, because it also quotes
+//! lines and repeats the fields of the message header ([`Measure`]).
 //!
-//! A true field stays true in its way of counting: the line end in front of a boundary line is part of the body for some
-//! writers. A false one is made true in the message's own header, and goes from a part, because nobody knows what it counted.
+//! A field with a correct value keeps its way of counting: some programs count the line ending before a boundary line
+//! as part of the body, and others do not. A field with a wrong value is corrected in the header of the message. In
+//! the header of a part it is removed, because it is not known what it counted.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +15,19 @@ use crate::edit::{Edit, Edits, Group, moved};
 use crate::mime::{self, Field, PartId, PartKind, ScanLimits, Tree};
 use crate::span::Span;
 
-/// What becomes of Content-Length and Lines where the body changes that they tell of.
+/// Treatment of the fields Content-Length and Lines if the body that they describe changes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Lengths {
-    /// The fields become true, or go.
+    /// The fields are corrected, or removed if this is not possible.
     #[default]
     Corrected,
-    /// Fields that were true become true. Others keep their value, so that a change can be undone.
+    /// Fields with a correct value are updated. Fields with a wrong value are left unchanged, so that the change of
+    /// the body can be undone exactly.
     Reversible,
 }
 
-/// A message may be nothing but such fields, and what is kept of each is longer than the field.
+/// Maximum number of fields that are corrected. A message can consist of millions of such fields, and the memory for
+/// each is larger than the field.
 const MOST: usize = 10_000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -43,7 +47,8 @@ impl Measure {
     }
 }
 
-/// A count without the line end behind a body, or with it; None: the field is false.
+/// Returns 0 if the digits are the count without the line ending after the body, 1 if they are the count with it, and
+/// `None` if the value of the field is wrong.
 fn told(counts: [usize; 2], digits: &[u8]) -> Option<usize> {
     let mut counts = counts.iter();
     counts.position(|count| count.to_string().as_bytes() == digits)
@@ -53,7 +58,8 @@ pub(crate) fn is_length(original: &[u8], field: &Field) -> bool {
     Measure::of(field.name.of(original)).is_some()
 }
 
-/// True if `lengths` can be reversible: a false value must not have become true by chance, or the way back would change it.
+/// Adds the edits that correct the fields to `edits`. The second value is whether the change can be undone: it is
+/// `false` if a field with a wrong value became correct by chance, because undoing the change would then update it.
 pub(crate) fn corrected(
     tree: &Tree<'_>,
     edits: Edits,
@@ -88,17 +94,18 @@ pub(crate) fn corrected(
         }
     }
     let is_reversible = correction.is_reversible;
-    // Different fields do not overlap.
+    // Each edit is inside a different field, so the edits cannot overlap.
     let fields = Edits::of(correction.group).unwrap_or_default();
     (edits.then(tree.original.len(), fields), is_reversible)
 }
 
-/// No edit touches these fields. Places are those in the output, parts those of the original.
+/// Returns the fields that may need a correction and that no edit touches: the offset of each field in the output,
+/// and the part of the original to which it belongs.
 fn told_fields(tree: &Tree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
     let mut all = Vec::new();
     let mut place_of = moved(edits);
     for part in tree.ids() {
-        // What changes a document corrects its digest.
+        // The Content-MD5 field of a leaf is not included: the code that changes a document also corrects its digest.
         let is_around = tree.part(part).content != PartKind::Leaf;
         let fields = tree.fields(part).iter(tree.original).filter(|field| {
             is_length(tree.original, field) || (is_around && field.is(tree.original, "Content-MD5"))
@@ -116,7 +123,8 @@ struct BodyCounts<'c> {
 }
 
 impl<'c> BodyCounts<'c> {
-    /// Each octet is looked at once, however many bodies it is in.
+    /// Counts the line endings before each start and end of a body. Nested bodies contain the same bytes, but each
+    /// byte is read only once.
     fn new(tree: &'c Tree<'c>) -> Self {
         let has_lines = |part: &PartId| {
             let mut fields = tree.fields(*part).iter(tree.original);
@@ -152,13 +160,14 @@ impl<'c> BodyCounts<'c> {
     }
 }
 
-/// From the last part to the first: what becomes of a field changes the lengths of what is around.
+/// State of a correction, which visits the parts from last to first. A corrected field can change its own length, and
+/// thereby the lengths of the parts around it.
 struct Correction<'c> {
     before: BodyCounts<'c>,
     after: BodyCounts<'c>,
     edits: &'c Edits,
     lengths: Lengths,
-    /// Octets and line ends that the fields gained, summed up from the last place to this one.
+    /// Numbers of bytes and line endings by which the corrected fields grew, summed from the end of the message to each offset.
     gained: Vec<(usize, [isize; 2])>,
     group: Group,
     is_reversible: bool,
@@ -172,7 +181,7 @@ impl Correction<'_> {
         }
         let bytes = self.after.tree.original;
         let Some(measure) = Measure::of(field.name.of(bytes)) else {
-            // RFC 1864 §2 knows no digest of a message or a multipart.
+            // RFC 1864 §2 does not allow Content-MD5 in messages and multiparts, so the field is removed instead of corrected.
             if self.lengths == Lengths::Corrected {
                 self.replace(field.whole, String::new());
             }
@@ -190,7 +199,8 @@ impl Correction<'_> {
             None if self.lengths == Lengths::Reversible => {
                 self.is_reversible &= told(now, says).is_none();
             }
-            // It was the count of the content that is back.
+            // The value is wrong for the old body but correct for the new one: the original content, which the field
+            // counted, is back.
             None if told(now, says).is_some() => {}
             None if part == PartId::ROOT => self.replace(value, now[0].to_string()),
             None => self.replace(field.whole, String::new()),

@@ -1,20 +1,21 @@
-//! Spans over the immutable original, and the walker that finds lines in it. Parts, header fields, attribute values,
-//! edits: a [`Span`] says where. It never owns bytes and is never adjusted after it was made.
+//! Spans (byte ranges of a message that is never modified), and an iterator over the lines in a span. Parts, header
+//! fields, attribute values and edits refer to bytes by their [`Span`]. A span does not contain bytes, and it is not
+//! adjusted after it was created.
 
 use memchr::memchr;
 
-/// A half-open range of byte offsets `start..end` into one immutable original, which it does not know; [`Span::of`]
-/// looks the bytes up. Spans made by [`Span::new`] have `start <= end`.
+/// A half-open range of byte offsets `start..end` into a message. The span has no reference to the message:
+/// [`Span::of`] is given the message and returns the bytes. `start <= end` for spans from [`Span::new`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
 pub struct Span {
     /// Offset of the first byte.
     pub start: usize,
-    /// Offset behind the last byte.
+    /// Offset after the last byte.
     pub end: usize,
 }
 
 impl Span {
-    /// The span `start..end`; an `end` before `start` gives the empty span at `start`.
+    /// Returns the span `start..end`. If `end` is less than `start`, returns the empty span at `start`.
     pub fn new(start: usize, end: usize) -> Self {
         Self {
             start,
@@ -22,39 +23,39 @@ impl Span {
         }
     }
 
-    /// The empty span at `at`: the place of an insertion.
+    /// Returns the empty span at `at`, which is the span of an insertion.
     pub fn empty_at(at: usize) -> Self {
         Self { start: at, end: at }
     }
 
-    /// Number of bytes.
+    /// Returns the number of bytes.
     pub fn len(self) -> usize {
         self.end.saturating_sub(self.start)
     }
 
-    /// Whether the span covers no byte.
+    /// Returns whether the span contains no bytes.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// The bytes under this span; empty if the span does not lie within `original`.
+    /// Returns the bytes of this span. The result is empty if the span is not within `original`.
     pub fn of(self, original: &[u8]) -> &[u8] {
         original.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Whether `inner` lies within this span.
+    /// Returns whether `inner` is within this span.
     pub fn contains(self, inner: Self) -> bool {
         self.start <= inner.start && inner.end <= self.end
     }
 
-    /// Without white space at its ends.
+    /// Returns the span without white space at its start and end.
     pub(crate) fn trimmed(self, original: &[u8]) -> Self {
         let bytes = self.of(original);
         let start = self.start + (bytes.len() - bytes.trim_ascii_start().len());
         Self::new(start, start + bytes.trim_ascii().len())
     }
 
-    /// The same span seen from an original that has `by` more bytes in front.
+    /// Returns the same span in a message with `by` more bytes before it.
     pub fn shifted(self, by: usize) -> Self {
         Self {
             start: self.start + by,
@@ -63,14 +64,14 @@ impl Span {
     }
 }
 
-/// Whether a line is a separator of an mbox, or one that a program has quoted. `From : Ann` is a header field, with a blank before
-/// the colon (RFC 5322 section 4.5).
+/// Returns whether a line is a separator line of an mbox, or a separator line that was quoted with `>`. `From : Ann`
+/// is not: it is a From field with a space before the colon, which is valid (RFC 5322 §4.5).
 pub(crate) fn is_from_line(line: &[u8]) -> bool {
     let unquoted = line.strip_prefix(b">").unwrap_or(line);
     unquoted.starts_with(b"From ") && !is_from_field(unquoted)
 }
 
-/// Whether a line is a From field with blanks before the colon.
+/// Returns whether a line is a From field with spaces or tabs before the colon.
 pub(crate) fn is_from_field(line: &[u8]) -> bool {
     let behind = line.strip_prefix(b"From ").unwrap_or_default();
     let blanks = behind
@@ -79,7 +80,7 @@ pub(crate) fn is_from_field(line: &[u8]) -> bool {
     behind.get(blanks.count()) == Some(&b':')
 }
 
-/// Case-blind.
+/// Returns whether the text starts with `start`, ignoring the case of ASCII letters.
 pub(crate) fn starts_like(text: &[u8], start: &[u8]) -> bool {
     let front = text.get(..start.len());
     front.is_some_and(|front| front.eq_ignore_ascii_case(start))
@@ -87,10 +88,10 @@ pub(crate) fn starts_like(text: &[u8], start: &[u8]) -> bool {
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Newline {
-    /// `\n`, as local delivery and mbox files have it.
+    /// `\n`, as in files on Unix, including mbox files.
     #[default]
     Lf,
-    /// `\r\n`, as on the wire.
+    /// `\r\n`, as in SMTP and IMAP.
     CrLf,
 }
 
@@ -102,7 +103,8 @@ impl Newline {
         }
     }
 
-    /// What a message uses where it must be asked for one. Bytes without any line end count as [`Newline::Lf`].
+    /// Returns the line ending of the first line, which is used for lines that are added to a message. If there is no
+    /// line ending, returns [`Newline::Lf`].
     pub fn of_first_line(bytes: &[u8]) -> Self {
         match memchr(b'\n', bytes) {
             Some(at) if at > 0 && bytes[at - 1] == b'\r' => Self::CrLf,
@@ -117,7 +119,7 @@ impl Newline {
         }
     }
 
-    /// The last line may have no end.
+    /// Returns whether every line ends with this line ending. The last line may have no line ending.
     pub fn is_throughout(self, bytes: &[u8]) -> bool {
         let is_crlf = |at: usize| at > 0 && bytes.get(at - 1) == Some(&b'\r');
         memchr::memchr_iter(b'\n', bytes).all(|at| is_crlf(at) == (self == Self::CrLf))
@@ -127,12 +129,12 @@ impl Newline {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Line {
     pub content: Span,
-    /// With the terminator; equal to `content` for a last line that has none.
+    /// The line with its line ending. It equals `content` if the last line has no line ending.
     pub whole: Span,
 }
 
-/// Concatenating every [`Line::whole`] gives the span back. Only `\n` ends a line; one `\r` before it belongs to the
-/// terminator. A bare `\r` is content.
+/// Iterator over the lines in a span. Only `\n` ends a line. One `\r` before the `\n` belongs to the line ending, and
+/// all other `\r` are content. The spans in [`Line::whole`] follow each other without gaps.
 #[derive(Clone, Debug)]
 pub struct Lines<'a> {
     original: &'a [u8],
@@ -140,7 +142,7 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Spans count from the start of `original`.
+    /// Returns the lines within a span. Offsets in the lines are offsets in `original`.
     pub fn new(original: &'a [u8], within: Span) -> Self {
         let end = within.end.min(original.len());
         Self {

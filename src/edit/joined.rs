@@ -1,4 +1,4 @@
-//! Edits of edited text put together to edits of the original ([`Edits::then`]).
+//! Combining two consecutive sets of edits into one set of edits of the original ([`Edits::then`]).
 
 use bytes::Bytes;
 
@@ -6,9 +6,10 @@ use super::{Edit, Edits};
 use crate::span::Span;
 
 impl Edits {
-    /// These edits, then `next`, which are edits of the output: together edits of the original.
+    /// Combines these edits with `next`, which are edits of their output. The result is one set of edits of the
+    /// original that gives the same output as both sets one after the other.
     ///
-    /// Nothing long is copied.
+    /// Replacements longer than [`Joined::LONG`] are shared, not copied.
     pub(crate) fn then(self, original_length: usize, next: Self) -> Self {
         if self.is_empty() {
             return next;
@@ -43,7 +44,7 @@ impl Chunk {
         }
     }
 
-    /// Takes that many bytes off its front; nothing is copied.
+    /// Removes the first `length` bytes of the chunk and returns them. No bytes are copied.
     fn split_to(&mut self, length: usize) -> Self {
         match self {
             Self::Kept(span) => {
@@ -56,7 +57,7 @@ impl Chunk {
     }
 }
 
-/// The output of edits, the first chunk last.
+/// Returns the output of the edits as chunks in reverse order, so that [`take`] can pop the first chunk off the end.
 fn chunks(edits: Edits, original_length: usize) -> Vec<Chunk> {
     let mut chunks = Vec::with_capacity(edits.len() * 2 + 1);
     let mut at = 0;
@@ -70,7 +71,7 @@ fn chunks(edits: Edits, original_length: usize) -> Vec<Chunk> {
     chunks
 }
 
-/// Takes that many bytes of output off the front, or all that is left.
+/// Removes the first `length` bytes of the output from `chunks`, or all remaining bytes, and passes them to `taken`.
 fn take(chunks: &mut Vec<Chunk>, mut length: usize, mut taken: impl FnMut(Chunk)) {
     while length > 0
         && let Some(first) = chunks.last_mut()
@@ -86,15 +87,15 @@ fn take(chunks: &mut Vec<Chunk>, mut length: usize, mut taken: impl FnMut(Chunk)
 #[derive(Default)]
 struct Joined {
     edits: Vec<Edit>,
-    /// The end of the last chunk of the original.
+    /// End of the last chunk of the original that was pushed.
     at: usize,
-    /// New bytes since then: a shared slice, or a copy of several short ones.
+    /// New bytes since that chunk: in `shared` a slice that is not copied, or in `own` a copy of several short replacements.
     shared: Bytes,
     own: Vec<u8>,
 }
 
 impl Joined {
-    /// A longer replacement stays an edit of its own, and is not copied.
+    /// Length in bytes above which a replacement remains a separate edit, so that it need not be copied.
     const LONG: usize = 4 << 10;
 
     fn push(&mut self, chunk: Chunk) {
@@ -122,7 +123,8 @@ impl Joined {
         !(self.shared.is_empty() && self.own.is_empty())
     }
 
-    /// The original goes on at `start`: the bytes that were left out and the new ones become one edit.
+    /// Ends the current edit, because the next chunk of the original begins at `start`. The edit replaces the bytes
+    /// of the original that were skipped with the new bytes.
     fn close(&mut self, start: usize) {
         if start > self.at || self.has_new() {
             let shared = std::mem::take(&mut self.shared);

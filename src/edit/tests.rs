@@ -51,7 +51,7 @@ fn some_edits(length: usize, cuts: Vec<(usize, usize, String)>) -> Edits {
     for (start, extent, text) in cuts {
         let start = start.min(length);
         let end = (start + extent).min(length);
-        // What overlaps is left out.
+        // An edit that overlaps an earlier one is rejected and therefore not counted.
         added += usize::from(
             edits
                 .add(vec![Edit::replace(Span::new(start, end), text)])
@@ -91,7 +91,7 @@ proptest! {
     ) {
         let original = b"0123456789abcdefghijkl";
         let mut edits = Edits::new();
-        // As slowly and plainly as can be.
+        // A simple and slow implementation, with which the real one is compared.
         let mut plain: Vec<Edit> = Vec::new();
         for group in groups {
             let group: Group = group
@@ -117,7 +117,8 @@ proptest! {
     }
 }
 
-/// Takes a few octets at a time, is interrupted before each of them, and is full behind `room`.
+/// A writer that accepts at most three bytes per call, returns `Interrupted` before each of these calls, and is full
+/// after `room` bytes.
 struct Faulty {
     taken: Vec<u8>,
     room: usize,
