@@ -1,6 +1,6 @@
-//! What a run begins with: what is known of a mailbox at work, what there is to convert, what is said of the rest, and
-//! what killed runs left. What is done to a mailbox stands in `convert` for single messages and mboxes, in
-//! `read::opened` for open files, and in `place::in_place` and `place::maildir`.
+//! The start of a run: finds the mailboxes to convert, reports the files that are skipped, and removes temporary files
+//! of runs that were killed. The conversion itself is in `convert` for single messages and mboxes, in `read::opened`
+//! for open files, and in `place::in_place` and `place::maildir` for mailboxes that are changed in place.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -37,9 +37,11 @@ pub(crate) struct Job<'a, S> {
     pub(crate) method: Option<Method>,
     #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) pst: Option<&'a PstFolder>,
-    /// The place for mailboxes of Outlook in the source, if the run has one.
+    /// Collects the Outlook mailboxes that are found inside an archive or a compressed file. `None` if the run does not
+    /// read them.
     pub(crate) inner: Option<&'a Inner>,
-    /// Empty where a mailbox of Eudora has no index; None for other mailboxes.
+    /// Index of an Eudora mailbox with the flags of its messages, empty if there is no index. `None` for mailboxes of
+    /// other programs.
     pub(crate) eudora: Option<&'a Index>,
     pub(crate) transform: Option<&'a dyn Transform<S>>,
     pub(crate) observer: &'a dyn Observer<S>,
@@ -77,7 +79,8 @@ impl<'a, S> Job<'a, S> {
     }
 }
 
-/// Looks also where only a folder or a message of a Maildir was named.
+/// Finds the mailboxes in `source`. If `source` is a folder or a message inside a Maildir, the surrounding Maildir is
+/// taken into account, because it determines how the file names are read.
 pub(crate) fn look_at(
     source: &Path,
     options: &Options,
@@ -103,11 +106,11 @@ pub(crate) fn look_at(
     Ok(finds)
 }
 
-/// Puts the folders of each mailbox of Outlook in its place. A compressed one is opened when it is read. A mailbox within a folder that cannot be opened is named with the
-/// others that cannot be read.
-///
+/// Replaces each Outlook mailbox by its folders, so that each folder is converted to a mailbox of its own. A compressed
+/// Outlook mailbox is opened later, when it is read. A mailbox inside a directory that cannot be opened is added to the
+/// unreadable files.
 /// # Errors
-/// [`Error::Unreadable`] and [`Error::NotAMailbox`] if the source itself is such a mailbox.
+/// Returns [`Error::Unreadable`] or [`Error::NotAMailbox`] if the source itself is such a mailbox.
 #[cfg(feature = "outlook")]
 fn expanded(mut finds: Finds) -> Result<Finds, Error> {
     let mut all = Vec::new();
@@ -134,7 +137,7 @@ fn expanded(mut finds: Finds) -> Result<Finds, Error> {
         }
         let damage = damage.into_iter().map(|what| (found.path.clone(), what));
         finds.unread.extend(damage);
-        // The directory of the folders has no name of a file.
+        // The output directory of an Outlook mailbox has the name of the file without `.pst`.
         let base = found.relative.with_extension("");
         all.extend(folders.into_iter().map(|(path, folder)| Found {
             path: found.path.join(&path),
@@ -149,7 +152,7 @@ fn expanded(mut finds: Finds) -> Result<Finds, Error> {
     Ok(finds)
 }
 
-/// What an earlier run kept beside a file may be the only original.
+/// Skips the backups of an earlier run. A backup may be the only copy of the original mail, so it must not be changed.
 pub(crate) fn pass_over_backups(finds: &mut Finds, suffix: &OsStr) {
     finds.pass_over("the backup of an earlier run", |found| {
         let path = found.path.as_os_str().as_bytes();
@@ -183,7 +186,8 @@ pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     }
 }
 
-/// The run may begin below the store: then it is the folder.
+/// Returns the directory of the store that contains the file `object`. If the source path starts inside the store, the
+/// path is too short to name that directory, and the parent directory of the file is returned.
 fn store_of(object: &Path) -> &Path {
     let named = |path: &&Path| !path.as_os_str().is_empty();
     let mut above = object.ancestors().skip(1).filter(named);

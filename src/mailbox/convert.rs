@@ -1,7 +1,7 @@
-//! The driver: from a source to a destination, or in place.
-//!
-//! Every mailbox is whole or as it was: output appears under its name when it is finished, and `place::replace` writes
-//! in place. The mailboxes of a folder that were done before an error or a stop stay done.
+//! Converts a source to a destination, or in place.
+//! A mailbox is always either complete or unchanged: output appears under its final name when it is complete, and
+//! `place::replace` replaces files in place in one step. If a run ends with an error or is stopped, the mailboxes of a
+//! directory that were already converted are kept.
 
 use std::fs::{self, File};
 use std::io;
@@ -35,15 +35,16 @@ use crate::mailbox::{
 };
 use crate::platform;
 
-/// Converts `source` (an mbox file, a Maildir, a message, a folder of them) to `destination`.
-///
-/// A file becomes a file, a folder a folder with the same names in it. Nothing that exists is overwritten, but devices
-/// and pipes are written to. Files get the source's owner, mode and time. They are not synced: the source stays.
+/// Converts `source` (an mbox file, a Maildir, a message or a directory of them) and writes the result to
+/// `destination`.
+/// A file becomes a file, and a directory becomes a directory with the same names. Existing files are never
+/// overwritten, but the destination may be a device or a pipe. New files get the owner, mode and time of the source.
+/// They are not synced to the disk, because the source still exists.
 ///
 /// # Errors
-/// [`Error::NotAMailbox`]; [`Error::Changed`] if an mbox changed while it was read;
-/// [`Error::Interrupted`] if `stop` was requested; [`Error::Read`], [`Error::Unreadable`], [`Error::Write`]; whatever
-/// `transform` gives. No temporary file is left, and no half of a file.
+/// Returns [`Error::NotAMailbox`]; [`Error::Changed`] if an mbox changed while it was read; [`Error::Interrupted`]
+/// after a request to `stop`; [`Error::Read`], [`Error::Unreadable`] or [`Error::Write`]; or the error that `transform`
+/// returns. No temporary file and no incomplete file is left.
 pub fn convert_to<S: Send>(
     source: &Path,
     destination: &Path,
@@ -72,7 +73,7 @@ pub fn convert_to<S: Send>(
     }
     let finds = look_at(source, options, false, stop)?;
     result::check(source, &finds, destination, options)?;
-    // Thunderbird's folders get names of their own.
+    // The Thunderbird format creates its own file names, which cannot conflict.
     let keeps_names = options.output_format != Format::Thunderbird;
     if options.mode.writes() && keeps_names {
         let folds = || platform::folds_case(folder).unwrap_or(false);
@@ -97,13 +98,11 @@ pub(crate) fn convert_folder_open<S: Send>(
     job.transfer(&finds, Path::new("standard output"), Some(output))
 }
 
-/// Converts `source` in place. What does not change is not written; [`Mode::DryRun`] locks nothing either.
-///
-/// An mbox is locked (dotlock and fcntl) from before it is read until it is replaced.
-///
-/// # Errors
-/// As [`convert_to`], and [`Error::Locked`] if the lock was not to be had in time. The mailbox or the message of a
-/// Maildir that an error is about is as it was.
+/// Converts `source` in place. Mailboxes without a changed message are not written. [`Mode::DryRun`] takes no locks.
+/// An mbox is locked with a dotlock and fcntl from before it is read until it is replaced, unless [`Options::waits`] is
+/// set.
+/// Returns the errors of [`convert_to`], and [`Error::Locked`] if the lock was not available in time. The mailbox or
+/// Maildir message to which the error applies is unchanged.
 pub fn convert_in_place<S: Send>(
     source: &Path,
     options: &Options,
@@ -181,7 +180,8 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
 }
 
 impl<S: Send> Job<'_, S> {
-    /// A file in a folder that cannot be read is named, and the others go on.
+    /// Calls `convert` for each of the mailboxes and returns the sum of the counts. A file inside a source directory
+    /// that cannot be read is reported as damaged, and the run continues with the other mailboxes.
     pub(crate) fn each<'f>(
         &self,
         founds: impl IntoIterator<Item = &'f Found>,
@@ -330,8 +330,10 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// Begins at the start of an mbox, or at a message behind those that were `counted`. `seen` is shown what was read.
-    /// The result tells what the messages say about the Content-Lengths behind, and what is left of the source.
+    /// Converts the messages of an mbox and writes the result to `sink`. `source` starts at the beginning of the mbox
+    /// or after the messages that `counted` describes. `seen` is called with all bytes that were read. Returns the
+    /// updated state of the Content-Length check and the source, so that the caller can continue with messages that
+    /// were appended since.
     pub(crate) fn mbox(
         &self,
         source: Source,

@@ -1,4 +1,4 @@
-//! What could not be read or written, as an [`Error`].
+//! Constructors that turn I/O errors of reading and writing into an [`Error`] with the path.
 
 use std::io;
 use std::path::Path;
@@ -16,7 +16,8 @@ pub(crate) fn unreadable(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     }
 }
 
-/// Returns the [`Error`] that a stream has put into an I/O error, unchanged. Any other I/O error becomes one about `path`.
+/// Extracts the [`Error`] that a stream has wrapped in an I/O error. Any other I/O error becomes [`Error::Unreadable`]
+/// with `path`.
 pub(crate) fn in_full(path: &Path) -> impl Fn(io::Error) -> Error + '_ {
     move |error| error.downcast::<Error>().unwrap_or_else(unreadable(path))
 }

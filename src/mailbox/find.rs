@@ -1,13 +1,15 @@
-//! What a path holds: found by looking, never by a name alone.
-//! * A folder with `cur` and `new` in it is a Maildir, one with what programs keep in MH folders one of these; the
-//!   folders within are looked into as well.
-//! * A file is what its start says (`start`), and a compressed one is what it holds, looked into once. A name in
-//!   `.eml`, or in `.mht`, which browsers save, counts only where the start shows nothing else, or a `From ` line and no
-//!   second message follows.
-//! * An archive (`archive`) is read where it is named, not where it lies in a folder.
-//! * Everything else is skipped and named in a folder: also what Apple Mail and Eudora keep beside messages, stores and
-//!   caches of ours, and symbolic links. Given by name, it is an error that says what it is instead, and what to do.
-//! * A pipe is not looked at: its reader knows the start and asks [`kind_of`].
+//! Finds the mailboxes at a path. The content of a file decides about its format, not the name alone.
+//! * A directory with `cur` and `new` is a Maildir. A directory with the files that programs keep in MH folders is an
+//!   MH folder. Nested directories are searched as well.
+//! * The format of a file is recognised by its first bytes (`start`). A compressed file is decompressed once and
+//!   recognised by its content. The names `.eml` and `.mht` (written by web browsers) count in two cases: if the start
+//!   of the file shows no other format, and if a `From ` line at the start is not followed by a second message.
+//! * An archive (`archive`) is read if it is named as the source. An archive inside a directory is skipped.
+//! * In a directory, all other files are skipped and reported: also the files that Apple Mail and Eudora keep next to
+//!   messages, stores and caches of embody, and symbolic links. If such a file is named as the source, the error says
+//!   what it is and how to read it.
+//! * The start of a pipe is not read here, because the bytes could not be read again. The reader of the pipe calls
+//!   [`kind_of`] with the start.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -37,16 +39,16 @@ pub(crate) const LOOKED_AT: u64 = 64 << 10;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
     pub path: PathBuf,
-    /// Seen from the source; empty for the source itself.
+    /// Path relative to the source. Empty for the source itself.
     pub relative: PathBuf,
     pub kind: Kind,
-    /// A folder never is compressed, its messages may be.
+    /// Compression of the file. `None` for a directory, although its messages may be compressed.
     pub method: Option<Method>,
-    /// The folder in a mailbox of Outlook.
+    /// The Outlook folder that this entry represents, inside an Outlook mailbox.
     pub pst: Option<PstFolder>,
 }
 
-/// Each list is sorted by path.
+/// The result of a search. Each list is sorted by path.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Finds {
     pub mailboxes: Vec<Found>,
@@ -55,7 +57,7 @@ pub(crate) struct Finds {
 }
 
 impl Found {
-    /// Its file: that of a folder in a mailbox of Outlook is the mailbox.
+    /// Returns the path of the file to be read. For a folder inside an Outlook mailbox, this is the mailbox file.
     pub(crate) fn file(&self) -> &Path {
         #[cfg(feature = "outlook")]
         if let Some(folder) = &self.pst {
@@ -79,7 +81,8 @@ impl Finds {
         }
     }
 
-    /// Files that stand beside the original that they are made from are no mailboxes of their own. Sorts the lists.
+    /// Skips mailboxes that were made from an original that was also found, such as backups. `original_of` returns the
+    /// path of the original. Sorts the lists.
     pub(crate) fn pass_over(
         &mut self,
         what: &'static str,
@@ -176,7 +179,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             let own = name == "cur" || name == "new" || name == "tmp";
             if kind.is_dir() {
                 if temporary::is_temporary(&name) {
-                    // A run is filling it, or was killed while it did.
+                    // A run is filling this temporary directory, or was killed before it renamed the directory.
                     continue;
                 }
                 let beside = emlx::aside(&path, &name)
@@ -341,9 +344,9 @@ pub(crate) fn look_at(
     })
 }
 
-/// A file named `.eml` that starts with a `From ` line is an mbox if another message follows, and otherwise a message with
-/// the separator that it had in an mbox: programs that save each message of an mbox write such files. It is never
-/// divided or quoted as an mbox then.
+/// Corrects the kind of a file named `.eml` that starts with a `From ` line. If a second message follows, the file is
+/// an mbox. Otherwise it is one message with the separator that it had in an mbox, because some programs save messages
+/// in this way. Such a message is not divided, and its text is not quoted.
 fn as_content(
     kind: Result<Kind, NotMail>,
     (path, format): (&Path, Format),
@@ -360,7 +363,8 @@ fn as_content(
     Ok(if is_one { Ok(Kind::Eml) } else { kind })
 }
 
-/// `.eml` or `.mht` decides where the start shows nothing else: no mail goes missing for an octet of its header.
+/// Treats a file named `.eml` or `.mht` as a message if its start shows no other format. Otherwise a mail with one
+/// damaged byte in its header would be skipped.
 pub(crate) fn as_named(
     kind: Result<Kind, NotMail>,
     path: &Path,
@@ -379,7 +383,7 @@ pub(crate) fn as_named(
     }
 }
 
-/// A file without content is an empty mbox, but not under the name of a message.
+/// Returns whether the file is empty and has the name of a message. An empty file with another name is an empty mbox.
 pub(crate) fn is_empty_message(path: &Path) -> bool {
     const SUFFIXES: [&str; 4] = ["eml", "emlx", "mht", "mhtml"];
     let is_empty = || fs::metadata(path).is_ok_and(|found| found.len() == 0);
@@ -421,7 +425,7 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     }
 }
 
-/// As [`judged`], for a reader that also reads mailboxes of Outlook.
+/// Returns the same as [`judged`], except that Outlook mailboxes are kept for a reader that can read them.
 pub(crate) fn judged_with_psts(name: &[u8], start: &[u8]) -> Judged {
     match kind_of_start(start) {
         Ok(Kind::Pst) => Judged::Spooled,
@@ -438,7 +442,8 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
         return Judged::Left("a message of Outlook");
     }
     match kind_of_start(start) {
-        // Behind another mbox it would continue the last message of that one.
+        // An archive with several mboxes is read as one mbox. After another mbox, the byte order mark would make the
+        // first separator a part of the previous message.
         Ok(Kind::Mbox) if start.starts_with(BYTE_ORDER_MARK) => {
             Judged::Left("an mbox that begins with a byte order mark")
         }

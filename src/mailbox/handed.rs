@@ -1,4 +1,5 @@
-//! Messages that lie in no file: the caller hands them over one by one, and takes them back.
+//! Converts messages that are not in a file, such as messages from a server: the caller passes them in one by one and
+//! receives the results.
 
 use std::path::{Path, PathBuf};
 
@@ -8,24 +9,23 @@ use crate::mailbox::forms::rewrite;
 use crate::mailbox::read::pipeline;
 use crate::mailbox::{Observer, Options, Stop, Summary, Transform};
 
-/// A message that is handed over.
+/// A message that the caller passes in.
 #[derive(Clone, Debug)]
 pub struct Handed<T> {
-    /// What the caller knows of it besides.
+    /// Data of the caller about the message, which is returned unchanged with the result.
     pub about: T,
-    /// Its place, from 1.
+    /// Position of the message in its mailbox, from 1.
     pub number: u64,
-    /// Its name, as a mailbox's path is.
+    /// Name of the mailbox, which reports and errors show in place of a path.
     pub source: PathBuf,
     /// Header and body.
     pub content: Vec<u8>,
 }
 
-/// Transforms all messages that `next` gives, several at a time; `put` takes each in its turn, with its new content if it
-/// changes. Counts messages and their bytes, before and after.
-///
+/// Transforms all messages that `next` returns, several at a time. `put` receives each message in the original order,
+/// with the new content if it changed. Returns the number of messages and their bytes before and after.
 /// # Errors
-/// Those of `next`, `put` and `transform`; [`Error::Interrupted`].
+/// Returns the errors of `next`, `put` and `transform`, or [`Error::Interrupted`].
 pub fn convert_handed<S: Send, T: Send + Sync>(
     options: &Options,
     transform: &dyn Transform<S>,
@@ -49,7 +49,8 @@ pub fn convert_handed<S: Send, T: Send + Sync>(
 }
 
 impl<S: Send> Job<'_, S> {
-    /// `put` also gets what is no message, in its turn. Counts in `summary`.
+    /// Transforms messages as [`convert_handed`] does, and adds to the counts in `summary`. An item for which
+    /// `is_message` returns false is not transformed: `put` receives it in its place in the order.
     pub(crate) fn handed<T: Send + Sync>(
         &self,
         mut summary: Summary,

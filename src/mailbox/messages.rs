@@ -1,4 +1,4 @@
-//! The messages of mailboxes of any kind, for programs that only read.
+//! An iterator over the messages of mailboxes of all formats, for programs that only read mail.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ use crate::mailbox::{
 
 const AHEAD: usize = 16;
 
-/// The messages of an mbox, a Maildir, an MH folder, a single message, an archive or a folder of these, compressed or
-/// not, in their order. Nothing is written, locked or retrieved.
+/// An iterator over the messages of an mbox, a Maildir, an MH folder, a single message, an archive or a directory of
+/// these, compressed or not, in order. It never writes, locks or makes network requests.
 ///
-/// A mailbox that is damaged or cannot be read is an error among the messages, and the next one follows; so is one with
-/// messages above [`Options::max_message`], behind those of it that were read. Files that hold no mail are passed over.
-/// Only the options that say how to read count. Another thread reads ahead; it ends when this is dropped.
+/// If a mailbox is damaged or unreadable, an item is an error, and the next mailbox follows. If messages of a mailbox
+/// are larger than [`Options::max_message`], an error follows its other messages. Files without mail are skipped. Only
+/// the options about reading are used. A second thread reads ahead, and ends when the iterator is dropped.
 ///
 /// ```
 /// use embody::mailbox::{Messages, Options};
@@ -43,7 +43,7 @@ pub struct Messages {
     reader: Option<JoinHandle<()>>,
 }
 
-/// A [`Message`] that outlives its mailbox.
+/// A [`Message`] that owns its content, so that it can be kept after the mailbox was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct OwnedMessage {
@@ -51,7 +51,7 @@ pub struct OwnedMessage {
     pub number: u64,
     /// The file that contains the message.
     pub source: PathBuf,
-    /// Header and body as they stand in the file: `From ` quoting is not undone ([`Quoting::unquote`] does that).
+    /// Header and body as they are in the file. `From ` quoting is not removed ([`Quoting::unquote`] removes it).
     pub content: Vec<u8>,
     /// How the mailbox quotes `From ` lines.
     pub quoting: Quoting,
@@ -76,7 +76,7 @@ impl Iterator for Messages {
     type Item = Result<OwnedMessage, Error>;
 
     /// # Panics
-    /// If the reader did.
+    /// Panics if the reader thread panicked.
     fn next(&mut self) -> Option<Self::Item> {
         let item = self.next.as_ref()?.recv();
         if item.is_err() {
@@ -92,10 +92,11 @@ impl Iterator for Messages {
 impl Drop for Messages {
     fn drop(&mut self) {
         self.stop.request();
-        // The reader may wait for room in the channel.
+        // The reader may be blocked because the channel is full. Closing the channel releases the reader, so that it
+        // can be joined.
         self.next = None;
         if let Some(reader) = self.reader.take() {
-            // Its panic does not matter to those who want no more messages.
+            // A panic of the reader is ignored, because the caller does not read any more messages.
             reader.join().ok();
         }
     }

@@ -1,11 +1,15 @@
-//! Many messages: mbox files, Maildirs, MH folders, single `.eml` files and folders of them (docs/mailboxes.md).
+//! Reading and writing mailboxes: mbox files, Maildirs, MH folders, single `.eml` files and directories of them
+//! (docs/mailboxes.md).
 //!
-//! Here is where a message starts and ends, how a changed one is put back, and its file replaced so that no kill or
-//! full disk loses mail. A [`Transform`] decides what becomes of a message: MIME and the network are not known here.
+//! This module finds where each message starts and ends, puts changed messages back, and replaces the mailbox file so
+//! that neither a kill nor a full disk loses mail. A [`Transform`] decides how a message changes. This module does not
+//! parse MIME and makes no network requests.
 //!
-//! `find` says what a path holds, `begin` what there is to do, `result` what it becomes; `convert`, `transfer` do it.
+//! `find` recognises what a path contains, `begin` lists the mailboxes to convert, and `result` determines the output
+//! format. `convert` converts within one format or in place, and `transfer` converts to another format.
 //!
-//! Not preserved: the last access time, holes in sparse files, and the inode number of a Maildir's changed message.
+//! Three properties of files are not preserved: the last access time, holes in sparse files, and the inode number of a
+//! changed message in a Maildir.
 
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod archive;
@@ -80,66 +84,74 @@ pub(crate) use {
     transfer::is_quoted_twice,
 };
 
-/// What is done to each message. `S` is what is said of one, for the [`Observer`] of the run.
+/// The change that a run makes to each message. `S` is the type of the result for one message, which the run passes to
+/// its [`Observer`].
 ///
-/// Several threads call all methods at once. The first two are asked about every byte of every mailbox and must run at
-/// memory speed; the third only about messages they pointed at.
+/// Several threads call all methods at the same time. `next_touch` and `touched` scan every byte of every mailbox, so
+/// they must run at memory speed. `transform` is called only for the messages that they return.
 pub trait Transform<S = ()>: Sync {
-    /// The offset of the first byte in `bytes`, a run of whole messages with their `From ` lines, that
-    /// [`transform`](Self::transform) might care about. A hit in the wrong place costs time, a miss leaves a message untouched.
+    /// Returns the offset in `bytes` of the first byte of a message that [`transform`](Self::transform) may change.
+    /// `bytes` contains complete messages with their `From ` lines. A hit in a message that needs no change only costs
+    /// time; a missed message stays unchanged.
     ///
-    /// It is called again behind each message that was hit, with more bytes or fewer, so that the sum of the work stays
-    /// linear even if one of several needles is far away each time.
+    /// It is called again after each hit, with the bytes after that message. The number of bytes may differ from call
+    /// to call, so that the total work stays linear even if one of several search words is rare.
     fn next_touch(&self, bytes: &[u8]) -> Option<usize>;
 
-    /// Which of the messages in `bytes` [`transform`](Self::transform) might care about, numbered from 0 and in order.
-    /// Each ends at its place in `ends`, where the next one starts. A transform that can tell by more than one word's
-    /// place does so here.
+    /// Returns the indexes of the messages in `bytes` that [`transform`](Self::transform) may change, in ascending
+    /// order. Message 0 starts at byte 0, and `ends` contains the end of each message, where the next one starts. A
+    /// transform overrides this method if it needs more than one word to decide about a message.
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
     }
 
-    /// What becomes of one message: edits of its content, none to leave it unchanged, and what is said of it. Bytes
-    /// outside of the edits stay, and new text in the body is quoted the way the mailbox quotes.
+    /// Returns the edits of one message and the result for the observer. No edits leave the message unchanged. Bytes
+    /// outside of the edits are kept. New text in the body of an mbox message is quoted as the mailbox quotes `From `
+    /// lines.
     ///
     /// # Errors
-    /// Ends the whole run; the source stays as it is. Trouble with one message is not an error.
+    /// An error ends the run, and the source is left unchanged. A problem with a single message must not be returned as
+    /// an error.
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, S), Error>;
 
-    /// Memory that `said` needs until its message is written, in bytes. Messages behind a message that waits for a server are
-    /// transformed as long as there is memory for the results.
+    /// Returns the memory that `said` needs until its message is written, in bytes. While one message waits for a
+    /// server, later messages are transformed until their results reach the memory limit.
     fn weight(&self, said: &S) -> usize {
         size_of_val(said)
     }
 
-    /// Shows each message of a mailbox with files beside it that several messages may mean ([`Program::Eudora`]): in
-    /// their order, and before any of them is transformed.
+    /// Receives each message of a mailbox in order, before any of them is transformed. It is called only for mailboxes
+    /// of [`Program::Eudora`], where several messages may refer to the same attachment file.
     fn ahead(&self, _message: &Message<'_>) {}
 
-    /// What only MIME tells of a message that goes to a mailbox of another form; `separator` is what stood behind `From `.
+    /// Returns the sender, date and labels of a message that is written to a mailbox of another format. `separator` is
+    /// the text after `From ` in the separator line. Reading these values needs a MIME parser, which this module does
+    /// not have.
     fn envelope(&self, _separator: &[u8], _content: &[u8]) -> Envelope {
         Envelope::default()
     }
 
-    /// What becomes of Content-Length and Lines in the header of a message of an mbox that changes: new lines of its
-    /// body may be quoted. In other mailboxes they are what the edits make of them.
+    /// Returns how Content-Length and Lines are updated in a changed message of an mbox. The mailbox code calculates
+    /// them, because it may quote new lines of the body. In other mailboxes, only the edits change these fields.
     fn lengths(&self) -> Lengths {
         Lengths::default()
     }
 }
 
-/// One message as a mailbox holds it.
+/// One message of a mailbox, borrowed from the buffer of the reader.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'a> {
-    /// Its place in the mailbox, from 1. In a Maildir: in the order of file names, `cur` first.
+    /// Position in the mailbox, from 1. The messages of a Maildir are in the order of their file names, `cur` first.
     pub number: u64,
     /// The file that contains the message.
     pub source: &'a Path,
-    /// Header and body as they stand in the file, without the `From ` line and the empty line that separates messages.
+    /// Header and body as they are in the file, without the `From ` line and the empty line between messages.
     pub content: &'a [u8],
-    /// How `From ` lines of `content` are quoted ([`Quoting::unquote`] undoes it); the mailbox quotes new text.
+    /// How the mailbox quotes `From ` lines in `content`. [`Quoting::unquote`] removes the quoting. New text is quoted
+    /// by the mailbox code, not by the transform.
     pub quoting: Quoting,
-    /// The program whose files beside `source` may be the message's and be read unasked; none in a stream.
+    /// The program that wrote the mailbox, if it keeps attachments in files next to `source`. These files are local, so
+    /// they may be read without permission for network requests. `None` for a stream.
     pub beside: Option<Program>,
 }
 
@@ -150,106 +162,117 @@ pub struct Envelope {
     pub sender: String,
     /// Time at which the message arrived. `None` if it is unknown.
     pub date: Option<SystemTime>,
-    /// Labels as a person reads them, each once, and the standard folders that the mail is in: INBOX, Sent, Drafts, Trash,
-    /// Junk, Archive. The one that [`ByLabel::First`] takes is the first. They may be anybody's words.
+    /// Labels of the message, decoded, without duplicates. They include the standard folders that contain the message:
+    /// INBOX, Sent, Drafts, Trash, Junk, Archive. [`ByLabel::First`] uses the first label. The labels are untrusted
+    /// input.
     pub labels: Vec<String>,
-    /// What the labels say about the state of the mail.
+    /// Flags of the message that its labels contain, such as "read" or "draft".
     pub states: Vec<MailState>,
 }
 
-/// Where a mail with several labels goes.
+/// The mailboxes to which a mail with several labels is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum ByLabel {
-    /// To the first.
+    /// The mailbox of the first label
     First,
-    /// Once to each.
+    /// The mailbox of each label
     All,
 }
 
-/// Hears of progress and of messages: from one thread at a time, in the order of the mailbox.
+/// Receives the progress and the results of a run. The methods are called in the order of the mailbox, by one thread at
+/// a time.
 pub trait Observer<S = ()>: Sync {
-    /// A mailbox begins: an mbox file, one Maildir, one message. Message numbers start again.
+    /// Reports the start of the next mailbox: an mbox file, a Maildir or a single message. Message numbers start again
+    /// at 1.
     fn begin(&self, _mailbox: &Path) {}
 
-    /// What the [`Transform`] said of a message that was read to its end. A change is refused, and the message passed on as
-    /// it is, if a line would have gone that some mailbox reader takes for a separator, and a message of others with it.
+    /// Reports the result that the [`Transform`] returned for a message. `_is_refused` is true if the message was left
+    /// unchanged because the change would remove a line that some programs read as a separator: they would then merge
+    /// two messages.
     fn message(&self, _said: S, _is_refused: bool) {}
 
-    /// That many more bytes of the source and messages are done: bytes on the disk, of an archive or a compressed mbox.
+    /// Adds to the number of bytes and messages that are finished. The bytes are those on the disk: for an archive or a
+    /// compressed mbox, compressed bytes.
     fn advance(&self, _bytes: u64, _messages: u64) {}
 
-    /// That many more bytes are to come than were known before.
+    /// Adds to the total number of bytes to be read, if the run finds more to read than it knew at the start.
     fn expects(&self, _bytes: u64) {}
 
-    /// What was done to the mailbox that began last. An error or stop omits it, unless some was written (in a Maildir).
+    /// Reports the counts of the mailbox that began last. It is not called after an error or a request to stop, unless
+    /// a part of the mailbox was already written, as in a Maildir.
     fn done(&self, _summary: &Summary) {}
 
-    /// A file in a folder holds no mail, but `_what`.
+    /// Reports a file in a directory that contains no mail. `_what` names its content.
     fn skipped(&self, _path: &Path, _what: &'static str) {}
 
-    /// A store or a cache of embody among the mail was skipped, or something in it.
+    /// Reports that an attachment store or a cache of embody was skipped, or a file that belongs to one. Such files may
+    /// look like mail, but must not be changed.
     fn passed_over(&self, _path: &Path, _what: &str) {}
 
-    /// `_count` more in an archive, whose names are not told.
+    /// Reports `_count` more skipped members of an archive. Their names are omitted because there may be thousands.
     fn skipped_others(&self, _archive: &Path, _what: &'static str, _count: u64) {}
 
-    /// What is compressed in `_path` is damaged, or expands to too much: what was read before went on, and the source
-    /// stays as it is. Or it could not be read at all, and the others go on.
+    /// Reports that `_path` is damaged, expands beyond the limit or cannot be read. Messages before the damage were
+    /// processed. The file is not changed, and the run continues with the other mailboxes.
     fn damaged(&self, _path: &Path, _why: &Detail) {}
 
-    /// Whether an earlier run with the same task made a file of `_source` that is still there: then `_source` is not read.
+    /// Returns whether an earlier run of the same task already converted `_source` and the result still exists. If so,
+    /// `_source` is skipped.
     fn is_made(&self, _source: &Path) -> bool {
         false
     }
 
-    /// A file that was made of `_source` gets the name `_target` now.
+    /// Reports that `_file`, the result of converting `_source`, is complete and about to be renamed to `_target`.
     fn makes(&self, _source: &Path, _target: &Path, _file: &File) {}
 
-    /// Another program has held the lock of `_mailbox` for long; `_lock` is the file that says so.
+    /// Reports that another program has held the lock of `_mailbox` for a long time. `_lock` is the lock file.
     fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 }
 
-/// Hears nothing.
+/// The observer that ignores all reports.
 impl<S> Observer<S> for () {}
 
-/// How a conversion is to be done.
+/// The settings of a conversion.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// What the sources are.
+    /// Format of the sources. `Auto` recognises the format of each source.
     pub format: Format,
-    /// What the result is to be: mbox, Maildir, or messages in files of their own; `Auto`: as the source. In place, and
-    /// with a range, always as the source.
+    /// Format of the result: mbox, Maildir or one file for each message. `Auto` keeps the format of the source. A
+    /// conversion in place or with a range always keeps the format.
     pub output_format: Format,
-    /// Whether the result is a folder with a mailbox for each label. Not in place, and not with a range.
+    /// Writes a directory with one mailbox for each label. Not available in place or with a range.
     pub by_label: Option<ByLabel>,
-    /// Threads for the processor's work; at least one.
+    /// Number of threads for computation; at least one.
     pub jobs: usize,
-    /// Messages being transformed at the same time; more than `jobs` pays when that waits for a network.
+    /// Maximum number of messages that are transformed at the same time. A value above `jobs` is useful if the
+    /// transform waits for the network.
     pub max_in_flight: usize,
-    /// In place: keep the old file under its name with this behind it, neither empty nor with a slash in it. Not for
-    /// Maildirs and MH folders.
+    /// Suffix of the backup, which is the old file under its name plus this suffix. Only for conversions in place, and
+    /// not for Maildirs and MH folders. Must not be empty or contain a slash.
     pub backup: Option<OsString>,
-    /// Only [`Mode::Run`] writes. In the other modes everything else is done.
+    /// Only [`Mode::Run`] writes files. The other modes do all other work.
     pub mode: Mode,
-    /// Whether the [`Transform`] waits for others. An mbox in place is then locked only for moments, before it is read
-    /// and while it is replaced, so that nobody's mail is delayed, but the work may have to be done again.
+    /// Whether the [`Transform`] waits for servers. If so, an mbox in place is locked only briefly, before it is read
+    /// and while it is replaced. Deliveries are not delayed, but if the mbox changes in between, the work is done
+    /// again.
     pub waits: bool,
-    /// How long to wait for another program's lock.
+    /// Maximum time to wait for the lock of another program.
     pub lock_timeout: Duration,
-    /// A message of more bytes is passed on without being looked at, so that memory has a bound.
+    /// Maximum size of a message, in bytes. Larger messages are copied unchanged, which limits the memory of a run.
     pub max_message: usize,
-    /// Compressed data that expand to more bytes are read that far only, file by file.
+    /// Maximum size of the expanded data of one compressed file, in bytes. The file is treated as truncated at this
+    /// size.
     pub max_expanded: u64,
-    /// Bytes read at a time.
+    /// Size of a read window, in bytes.
     pub window: usize,
-    /// How new text in an mbox is quoted; `None`: as the mailbox does, by its first window.
+    /// How new text in an mbox is quoted. `None` detects the quoting in the first window of the mailbox.
     pub quoting: Option<Quoting>,
-    /// Only the messages that begin between these offsets; the source is an mbox file then.
+    /// Restricts the conversion to the messages that begin between these byte offsets. The source must be an mbox file.
     pub range: Option<Range<u64>>,
-    /// With a range: how long the source has to be.
+    /// Required length of the source in bytes, if `range` is set. Another length means that the file has changed.
     pub length: Option<u64>,
-    /// With a range: when it has to be modified.
+    /// Required modification time of the source, if `range` is set. Another time means that the file has changed.
     pub modified: Option<SystemTime>,
 }
 
@@ -278,45 +301,47 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Threads that transform, and the bytes that may be between reader and writer: they bound memory.
+    /// Returns the number of transform threads, and the number of bytes that may be buffered between reader and writer.
+    /// Both limit the memory of a run.
     fn threads(&self) -> (usize, usize) {
         let workers = self.jobs.max(self.max_in_flight).max(1);
         (workers, self.window.saturating_mul(workers + 1))
     }
 }
 
-/// What a conversion did.
+/// The counts of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Summary {
-    /// Mailboxes read: mbox files, Maildirs (each folder counts) and single messages.
+    /// Mailboxes that were read: mbox files, Maildirs (each folder counts) and single messages.
     pub mailboxes: u64,
-    /// Messages seen.
+    /// Messages that were read.
     pub messages: u64,
-    /// Messages that changed, or would.
+    /// Messages that were changed, or would be changed outside of [`Mode::Run`].
     pub changed: u64,
-    /// Bytes read.
+    /// Bytes of all mailboxes before the conversion.
     pub bytes_in: u64,
-    /// Bytes of the same mailboxes afterwards.
+    /// Bytes of the same mailboxes after the conversion.
     pub bytes_out: u64,
-    /// Messages passed on unread for [`Options::max_message`].
+    /// Messages that were copied unread because they are larger than [`Options::max_message`].
     pub oversized: u64,
-    /// Files in a folder that hold no mail (indexes and the like); not copied, not touched.
+    /// Files in a directory that contain no mail, such as indexes. They are neither copied nor changed.
     pub skipped_files: u64,
-    /// Messages that came to an mbox while its lock was not held, and were taken over unread.
+    /// Messages that were delivered to an mbox while it was not locked, and were copied without being transformed.
     pub late: u64,
-    /// Messages of a Maildir or MH folder that another program moved or changed meanwhile; left alone.
+    /// Messages of a Maildir or MH folder that another program moved or changed during the run. They were left
+    /// unchanged.
     pub moved: u64,
-    /// Files of the result that an earlier run made ([`Observer::is_made`]): nothing else of them is counted.
+    /// Result files that an earlier run already wrote ([`Observer::is_made`]). Their messages are not counted again.
     pub made: u64,
-    /// Lines that start with `>From ` in an mbox that does not tell whether they were written so, of messages that went to a
-    /// mailbox of another form.
+    /// Lines that start with `>From ` in messages that were converted to another format. Their mbox does not show
+    /// whether the `>` is quoting or text, so the text of these lines may be wrong by one `>`.
     pub ambiguous: u64,
-    /// Messages that did not go to the mailboxes of their labels once more, because they stand there already, octet for octet.
+    /// Messages that were not written to the mailbox of a label again, because it already contains the same bytes.
     pub repeated: u64,
-    /// Messages with more labels, or longer ones, than folders are made for.
+    /// Messages whose labels exceed the limit on their number or length. Folders for the other labels were not created.
     pub overlabelled: u64,
-    /// Files and folders that cannot be read in whole; each was told to [`Observer::damaged`].
+    /// Files and directories that cannot be read completely. Each was reported to [`Observer::damaged`].
     pub damaged: u64,
 }
 
@@ -346,10 +371,9 @@ impl Summary {
     }
 }
 
-/// Whether this can stand behind a file's name to make the name of its backup.
-///
+/// Checks that `suffix` can be appended to a file name to form the name of a backup.
 /// # Errors
-/// [`Error::Usage`] if it is empty, or holds a slash or a NUL.
+/// Returns [`Error::Usage`] if the suffix is empty, or contains a slash or a NUL byte.
 pub fn check_backup_suffix(suffix: &OsStr) -> Result<(), Error> {
     let wrong = match suffix.as_bytes() {
         [] => "is empty, so the backup would have the same name as the mailbox",

@@ -1,7 +1,8 @@
-//! What holds no mail that embody can read: its names, and what to do about it.
+//! Files that contain no mail that embody can read: their names in reports, and the advice in error messages.
 //!
-//! Stores and caches of ours may lie among mail, and what is in them may look like mail; once changed, it would not be
-//! what its name says. A folder that only resembles a store is walked, each mail with an object's name hashed.
+//! Attachment stores and caches of embody may be next to mail, and their files may look like mail. They must not be
+//! changed: an object of a store has the hash of its content as its name. A directory that only resembles a store is
+//! searched for mail, but a file in it is skipped if its name is the hash of its content.
 
 use std::path::Path;
 
@@ -11,23 +12,23 @@ use crate::error::Error;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum NotMail {
-    /// Its name, and what to do with it.
+    /// A known format: its name, and advice on how to read the file.
     Format(&'static str, &'static str),
     Binary,
     Text,
-    /// What programs keep beside messages, and its name.
+    /// A file that a mail program keeps next to messages, such as an index. Contains its name.
     Beside(&'static str),
-    /// A store or a cache, and its name.
+    /// A store or a cache of embody. Contains its name.
     Ours(&'static str),
-    /// A message's file without content, and its name.
+    /// An empty file with the name of a message. Contains its name.
     Empty(&'static str),
-    /// It looks like mail and lies in a store under its hash.
+    /// An object of a store: it looks like mail, and its file name is the hash of its content.
     Object,
-    /// It lies in a folder: what it leads to may be anybody's.
+    /// A symbolic link in a directory. It is not followed, because its target may belong to another user.
     Link,
     Special,
     OtherFormat(&'static str),
-    /// Mail of another format, and the formats that read it.
+    /// Mail in a format that differs from the requested one. Contains the description and the formats that can read it.
     ReadAs(&'static str, &'static str),
 }
 
@@ -57,7 +58,7 @@ impl NotMail {
     pub(crate) const DATABASE: Self =
         Self::Format("an SQLite database", "embody reads no databases");
 
-    /// No walk goes into a store or a cache.
+    /// Returns whether the directory is a store or a cache of embody, which a search for mail must skip.
     pub(crate) fn of_folder(path: &Path) -> Option<Self> {
         match path {
             _ if layout::is_store(path) => Some(Self::Ours("a store of detached attachments")),
@@ -105,7 +106,8 @@ impl NotMail {
     }
 }
 
-/// A zip's first member tells office documents and packages from others. A Takeout of mail and documents has thousands.
+/// Returns whether a zip archive is an office document or a package, by the name of its first member. A Takeout can
+/// contain thousands of documents, so the check reads only the start of the file.
 pub(crate) fn is_document(start: &[u8]) -> bool {
     let first = start.get(30..).unwrap_or_default();
     let known: [&[u8]; 8] = [

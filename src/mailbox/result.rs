@@ -1,5 +1,6 @@
-//! What a source becomes, and under which name: of the same form or of another, one mailbox or a folder of them. A name
-//! that promises something else is refused before anything is made.
+//! Determines the format and the name of the result of a conversion: one mailbox or a directory of mailboxes, in the
+//! format of the source or in another one. An output name that belongs to another format is refused before a file is
+//! created.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -33,14 +34,15 @@ pub(crate) fn is_moved(kind: Kind, options: &Options) -> bool {
 
 pub(crate) fn form(kind: Kind, options: &Options) -> Format {
     match (options.output_format, own_form(kind)) {
-        // No MH folders are made.
+        // embody does not write MH folders, so the messages of an MH folder are written to a Maildir.
         (Format::Auto, Format::Mh) => Format::Maildir,
         (Format::Auto, own) => own,
         (wanted, _) => wanted,
     }
 }
 
-/// Messages of one folder go to one mailbox. Keys are seen from the source.
+/// Groups the mailboxes by the output mailbox to which they are written: single messages of one directory go to one
+/// mailbox. The keys are paths relative to the source.
 pub(crate) fn groups<'f>(
     finds: &'f Finds,
     options: &Options,
@@ -61,12 +63,13 @@ pub(crate) fn groups<'f>(
     groups
 }
 
-/// None is a folder of mailboxes or of messages.
+/// Returns the format of the result if the result is one mailbox or one message. Returns `None` if it is a directory of
+/// mailboxes or messages.
 pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Format> {
     let groups = groups(finds, options);
     let (key, found) = groups.first_key_value()?;
     let kind = found.first()?.kind;
-    // A mailbox of Outlook has folders.
+    // An Outlook mailbox contains folders, so its result is a directory.
     if kind == Kind::Pst
         || groups.len() > 1
         || !key.as_os_str().is_empty()
@@ -92,8 +95,8 @@ fn named(path: &Path) -> Option<Kind> {
     }
 }
 
-/// Refuses mailboxes that would be one file where names that differ only in case are the same. `folds` may touch the
-/// disk; it is called only if there are such names.
+/// Refuses mailboxes whose output names differ only in case if the file system treats them as the same name: one would
+/// overwrite the other. `folds` may access the disk, so it is called only if such names exist.
 pub(crate) fn check_case(
     finds: &Finds,
     destination: &Path,
@@ -120,7 +123,8 @@ pub(crate) fn result_of(source: &Path, options: &Options, stop: &Stop) -> Option
     result(&look_at(source, options, false, stop).ok()?, options)
 }
 
-/// Does not look at the source where no name or form could be refused: the conversion tells what else is wrong.
+/// Checks the output name before the conversion starts. If the name and the options cannot conflict with the format of
+/// the result, the source is not read: the conversion reports all other errors.
 pub(crate) fn check_early(
     source: &Path,
     destination: Option<&Path>,
@@ -149,7 +153,8 @@ fn is_folder(destination: &Path) -> bool {
     destination.is_dir() || destination.as_os_str().as_bytes().ends_with(b"/")
 }
 
-/// Refuses a name that promises something else, and a form that cannot be had: with both ways out.
+/// Refuses an output name that belongs to another format than the result, or a result that cannot be written. The error
+/// names both ways out: another name, or another format.
 pub(crate) fn check(
     source: &Path,
     finds: &Finds,
@@ -195,7 +200,8 @@ pub(crate) fn check(
         (Some(Kind::Mbox), _) if result == Some(Format::Eml) => {
             ("the name of an mbox", "choose another name")
         }
-        // Apple's Mail has folders whose names end in .mbox.
+        // Apple Mail has directories whose names end in `.mbox`, so this name is allowed for a directory if the source
+        // has it too.
         (Some(said), false) if !source.is_dir() || named(source) != Some(said) => match said {
             Kind::Mbox => ("the name of an mbox", "name a folder"),
             _ => ("the name of a message", "name a folder"),
@@ -246,7 +252,7 @@ pub(crate) fn named_in_folder(key: &Path, kind: Kind, options: &Options) -> Path
         }
         _ => name,
     };
-    // A folder of Maildir++ is hidden.
+    // In Maildir++ the name of a folder begins with a dot, which would hide the mailbox.
     let plain = plain.as_bytes();
     let plain = plain
         .strip_prefix(b".")
@@ -259,12 +265,12 @@ pub(crate) fn named_in_folder(key: &Path, kind: Kind, options: &Options) -> Path
     key.with_file_name(name)
 }
 
-/// The levels of a mailbox in a tree of folders. Programs nest folders by directories, with dots (Maildir++), or in
-/// directories whose names end with `.sbd` (Thunderbird).
+/// Returns the names of the nested folders that lead to a mailbox. Programs nest folders as directories, with dots
+/// (Maildir++), or in directories whose names end in `.sbd` (Thunderbird).
 pub(crate) fn levels(key: &Path, kind: Kind) -> Vec<String> {
     let components: Vec<_> = key.iter().map(OsStr::to_string_lossy).collect();
     let Some((last, above)) = components.split_last() else {
-        // The inbox is the Maildir that has the others in it.
+        // In Maildir++ the directory that contains the other folders is itself the Maildir of the inbox.
         return match kind {
             Kind::Maildir => vec!["INBOX".to_owned()],
             _ => Vec::new(),
@@ -294,7 +300,7 @@ pub(crate) fn levels(key: &Path, kind: Kind) -> Vec<String> {
     levels
 }
 
-/// Whether a name is that of a file with mail: an mbox, a message, an archive.
+/// Returns whether the name is that of a file with mail: an mbox, a message, an archive or a compressed file.
 pub(crate) fn names_a_file(path: &Path) -> bool {
     named(path).is_some() || Method::of_name(path).is_some()
 }

@@ -1,4 +1,4 @@
-//! What the first octets of a file say that it is (docs/mailbox-internals.md, "What is mail").
+//! Recognises the format of a file by its first bytes (docs/mailbox-internals.md, "What is mail").
 
 use crate::mailbox::archive;
 use crate::mailbox::forms::separator::{from_line_length, name_length};
@@ -7,17 +7,17 @@ use crate::mailbox::not_mail::NotMail;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// An mbox or MMDF: the walk over it sees which.
+    /// An mbox or an MMDF file. The reader distinguishes them by their separators.
     Mbox,
-    /// Never changed in place.
+    /// A mailbox of Eudora. Never changed in place.
     Eudora,
     Maildir,
     Mh,
     Archive,
     Eml,
-    /// A message of Outlook, which becomes one of mail. Never changed in place.
+    /// A message of Outlook, which is converted to an internet message. Never changed in place.
     Msg,
-    /// A mailbox of Outlook with folders. Never changed in place.
+    /// A mailbox of Outlook, which contains folders. Never changed in place.
     Pst,
 }
 
@@ -61,7 +61,8 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     })
 }
 
-/// No header field and no separator in the first lines, and NULs, or more than three control characters in ten octets.
+/// Returns whether the file contains binary data: the first lines contain neither a header field nor a separator, and
+/// the bytes contain a NUL or more than 30 % control characters.
 fn is_binary(start: &[u8]) -> bool {
     const LINES: usize = 32;
     let is_field = |line: &[u8]| {
@@ -72,17 +73,18 @@ fn is_binary(start: &[u8]) -> bool {
     if lines.any(|line| line.starts_with(b"From ") || is_field(line)) {
         return false;
     }
-    // The escapes of ISO-2022 stand in text.
+    // Text in ISO-2022 encodings contains escape characters, so these do not count as binary data.
     let is_control = |&&byte: &&u8| {
         byte.is_ascii_control() && !matches!(byte, b'\t' | b'\n' | b'\r' | b'\x0c' | b'\x1b')
     };
     start.contains(&0) || start.iter().filter(is_control).count() * 10 > start.len() * 3
 }
 
-/// Editors put it in front of text.
+/// The UTF-8 byte order mark, which some editors write at the start of a file. A mailbox may start with it.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// The bytes before the first message of an mbox: a byte order mark and empty lines. `None` if no `From ` line follows.
+/// Returns the number of bytes before the first message of an mbox: a byte order mark and empty lines. Returns `None`
+/// if no `From ` line follows them.
 pub(crate) fn before_first_message(start: &[u8]) -> Option<usize> {
     let text = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
     let is_blank = |octet: &&u8| matches!(octet, b'\n' | b'\r');
@@ -91,7 +93,7 @@ pub(crate) fn before_first_message(start: &[u8]) -> Option<usize> {
     is_mbox.then_some(start.len() - text.len() + blanks)
 }
 
-/// Every mail has at least one of them; other files seldom have any.
+/// Header fields that show that a file is a mail. Every mail has at least one of them, and other files rarely have one.
 const MAIL_FIELDS: [&[u8]; 13] = [
     b"received",
     b"return-path",
@@ -103,7 +105,7 @@ const MAIL_FIELDS: [&[u8]; 13] = [
     b"message-id",
     b"x-mozilla-status",
     b"x-envelope-from",
-    // A web server's answers have some of these, too.
+    // These three fields also occur in HTTP responses, so they alone do not prove that a file is a mail.
     b"date",
     b"mime-version",
     b"content-type",
@@ -111,8 +113,9 @@ const MAIL_FIELDS: [&[u8]; 13] = [
 
 const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
 
-/// One mail field is enough among fields only. If a line is no field, or `is_damaged`, it takes two, one of them of
-/// mail alone, and more fields than other lines.
+/// Returns whether the file starts with the header of a mail. If all lines are header fields, one field of
+/// [`MAIL_FIELDS`] is enough. If a line is not a field, or `is_damaged` is set, two of them must occur, one of which is
+/// specific to mail, and the header fields must outnumber the other lines.
 fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
     let (mut known, mut fields, mut others) = (0_u16, 0_usize, 0_usize);
     let mut is_first = true;
@@ -127,7 +130,8 @@ fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
         let is_escaped = line.starts_with(b">From ");
         let (name, value) = line.split_at(name_length(line));
         if is_escaped || is_folded && !is_first {
-            // `>From ` stands in front of headers; a folded line belongs to the field above.
+            // A `>From ` line is a separator that a program quoted, and a folded line belongs to the field before it.
+            // Neither counts.
         } else if !name.is_empty() && value.trim_ascii_start().starts_with(b":") {
             fields += 1;
             let same = |field: &&[u8]| name.eq_ignore_ascii_case(field);
@@ -135,7 +139,8 @@ fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
                 known |= 1 << at;
             }
         } else if is_first && line.iter().filter(|octet| octet.is_ascii_control()).count() > 1 {
-            // A damaged archive, say, holds mail without being any.
+            // Control characters in the first line mean binary data, such as a damaged archive that contains mail. The
+            // file itself is not a mail.
             return false;
         } else if !is_cut {
             others += 1;

@@ -1,19 +1,19 @@
-//! The state of a mail, apart from the fields and names in which mailboxes note flags.
+//! The state of a mail (read, draft and so on), independent of the header fields and file names that store it.
 
-/// The state of a mail, as far as its labels say so.
+/// The state of a mail, as its labels describe it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MailState {
-    /// It was read.
+    /// The mail was read.
     Read,
-    /// It has a star.
+    /// The mail has a star.
     Flagged,
-    /// It is a draft.
+    /// The mail is a draft.
     Draft,
-    /// It was forwarded.
+    /// The mail was forwarded.
     Forwarded,
-    /// Gmail takes it for important.
+    /// Gmail marked the mail as important.
     Important,
-    /// It is in the trash.
+    /// The mail is in the trash.
     Trashed,
 }

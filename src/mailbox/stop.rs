@@ -12,12 +12,13 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// A stop over a flag that something else sets (a signal handler, say).
+    /// Returns a stop with an existing flag, for example the flag that a signal handler sets.
     pub fn over(flag: Arc<AtomicBool>) -> Self {
         Self { flag, outer: None }
     }
 
-    /// Returns a stop for a part of the run. The part stops together with the run, or alone.
+    /// Returns a stop for a part of the run. A stop of the whole run also stops the part; the part can be stopped
+    /// alone.
     pub(crate) fn of_part(&self) -> Self {
         Self {
             flag: Arc::default(),
@@ -30,7 +31,7 @@ impl Stop {
         self.flag.store(true, Ordering::SeqCst);
     }
 
-    /// Whether the run was requested to stop.
+    /// Returns whether a stop was requested, for this run or for the outer run.
     pub fn is_requested(&self) -> bool {
         let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::SeqCst);
         is_set(&self.flag) || self.outer.as_ref().is_some_and(is_set)

@@ -1,13 +1,15 @@
-//! Mail that goes to a mailbox of another form, or to one for each of its labels. Mail of that form already is copied.
+//! Writes mail to a mailbox of another format, or to one mailbox for each label. Mailboxes that already have the format
+//! of the result are copied.
+//! **The bytes of a message are kept**, except for the changes that the mbox format requires. Lines of the body that
+//! start with `From ` are quoted (mboxrd) when a message is written to an mbox, and unquoted when it is read from one.
+//! A last line without a line ending gets one, and a wrong Content-Length is corrected. The flags of a Maildir file
+//! name are written to header fields of an mbox if the fields have other values. In the other direction, the fields are
+//! kept and the flags are derived from them.
 //!
-//! **A message keeps its octets**, but for what the form of an mbox asks for: `From ` lines in its body are quoted on
-//! the way in (mboxrd) and unquoted on the way out; a last line gets an end, and a Content-Length becomes true. Into an
-//! mbox, the letters of a Maildir are put into the fields where these say otherwise; on the way out the fields stay,
-//! and letters are made of them.
+//! **Dates** come from the time of the message file or from the separator line. A date without a zone is read as UTC
+//! (RFC 4155).
 //!
-//! **Dates** of messages are those of their files, and of their separator lines; one without a zone is UTC (RFC 4155).
-//!
-//! A message that is too large for the memory, or damaged, is named and left out.
+//! A message that is too large or damaged is reported and omitted.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -38,7 +40,7 @@ use crate::mailbox::{Envelope, Format, Handed, Options, Quoting, Summary, Transf
 use crate::platform::{FileExt as _, OsStrExt as _};
 
 impl<S: Send> Job<'_, S> {
-    /// The mailboxes become `destination` together, or one mbox in an `open` file.
+    /// Converts all mailboxes to `destination`, or to one mbox in the file `open`, which is standard output.
     pub(crate) fn transfer(
         &self,
         finds: &Finds,
@@ -125,7 +127,8 @@ impl<S: Send> Job<'_, S> {
                 false => job.file_to(kind, Output::Delivery(&mut delivery)),
             });
             let moved = moved?;
-            // A folder of contacts is no mailbox.
+            // An Outlook folder that contains only contacts or appointments has no messages, so no mailbox is created
+            // for it.
             if first.kind != Kind::Pst || moved.messages > 0 {
                 delivery.finish_unless_damaged(&moved)?;
             }
@@ -134,7 +137,8 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// All mailboxes become folders below the one at `destination`, or the messages of the only one those of that folder.
+    /// Converts all mailboxes to folders below the Thunderbird folder at `destination`. If the source is a single
+    /// mailbox, its messages become the messages of that folder.
     fn to_tree(
         &self,
         groups: &BTreeMap<&Path, Vec<&Found>>,
@@ -177,7 +181,8 @@ impl<S: Send> Job<'_, S> {
         self.transform.map_or_else(Envelope::default, of)
     }
 
-    /// A message that the transform made has no `From ` line and is not quoted.
+    /// Delivers the messages of one chunk of an mbox. Content that the transform returned has no `From ` line and no
+    /// quoting, so it is not unquoted again.
     pub(crate) fn deliver_chunk(
         &self,
         chunk: &Chunk,
@@ -203,7 +208,8 @@ impl<S: Send> Job<'_, S> {
             };
             let separator = mmdf::from_line(from_line).trim_ascii();
             let start = summary.bytes_in + frame.start as u64;
-            // `>From ` lines after the separator are older separators, which a program quoted.
+            // A `>From ` line directly after the separator is an older separator, from a mailbox that the message was
+            // in before. It is quoted and omitted in other formats.
             let older = own_separator(&plain).map_or(0, |(_, length)| length);
             let plain = plain.get(older..).unwrap_or_default();
             let letter = Letter {
@@ -223,8 +229,8 @@ impl<S: Send> Job<'_, S> {
         Ok(())
     }
 
-    /// `is_file`: the message is not of a Maildir or an MH folder, so that a `From ` line before it can only be the separator
-    /// that it had in an mbox.
+    /// Delivers a message from its own file. If `is_file` is set, the message is not in a Maildir or an MH folder, and
+    /// a `From ` line at its start is the separator from the mbox that it was saved from.
     pub(crate) fn deliver_message(
         &self,
         (content, is_file): (&[u8], bool),
@@ -233,8 +239,9 @@ impl<S: Send> Job<'_, S> {
         delivery: &mut Delivery,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        // In an mbox its own separator takes the place of a new one. Elsewhere the line stays, as all bytes do, but for
-        // that of a file: an mbox of one message under the name of a message gives what the mbox would give.
+        // If the result is an mbox, the separator in the message is used in place of a new one. In other formats, the
+        // line is kept like all bytes of the message. Only in a single file it is removed, so that an mbox with one
+        // message and the name of a message file gives the same result as an mbox.
         let is_of_mbox = is_file && content.starts_with(b"From ");
         let own = own_separator(content).filter(|_| delivery.is_mbox() || is_of_mbox);
         let (line, length) = own.unwrap_or_default();
@@ -253,7 +260,8 @@ impl<S: Send> Job<'_, S> {
         delivery.deliver(letter, summary)
     }
 
-    /// Does not read the Maildirs within a Maildir. The messages of a Maildir come in the order of the times in their names.
+    /// Delivers the messages of a Maildir or MH folder, without nested Maildirs. The messages of a Maildir are
+    /// delivered in the order of the delivery times in their file names.
     pub(crate) fn folder_to(&self, kind: Kind, delivery: &mut Delivery) -> Result<Summary, Error> {
         let place = MessageFolder::of(self.path, kind, self.options.format);
         let (messages, others) = place.messages();
@@ -289,7 +297,7 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// Names the messages of an MH folder that may not have been read, and returns their count.
+    /// Reports the messages of an MH folder that may have been missed because the folder changed. Returns their number.
     pub(crate) fn name_missed(&self, messages: &listing::Messages<'_>) -> Result<u64, Error> {
         let missed = messages.missed().map_err(cannot_read(self.path))?;
         for name in &missed {
@@ -299,7 +307,7 @@ impl<S: Send> Job<'_, S> {
         Ok(missed.len() as u64)
     }
 
-    /// Of what is left out it says why.
+    /// Reads one message file. If the file is omitted from the result, `about` contains the reason.
     fn read_file(
         &self,
         number: u64,
@@ -339,7 +347,7 @@ impl<S: Send> Job<'_, S> {
     }
 }
 
-/// Flags and time of a message.
+/// Flags and modification time of a message that was read, or the reason why it was omitted.
 type Read = Result<(Option<Flags>, Option<SystemTime>), Detail>;
 
 const LEFT_OUT: &str = "; the message was not written";
@@ -350,7 +358,7 @@ pub(crate) fn too_large(number: Option<u64>, options: &Options) -> Detail {
     format!("{which}the message has more than {most} bytes, so it cannot be converted to another format{LEFT_OUT}").into()
 }
 
-/// The name of a Maildir's message starts with the time when it came.
+/// Returns the delivery time at the start of a Maildir file name, followed by the complete name, as a sort key.
 fn arrival(name: &Path) -> (u64, Vec<u8>) {
     let name = name.file_name().unwrap_or_default().as_bytes();
     let end = name.iter().position(|octet| !octet.is_ascii_digit());
@@ -360,7 +368,8 @@ fn arrival(name: &Path) -> (u64, Vec<u8>) {
     (number.unwrap_or(u64::MAX), name.to_owned())
 }
 
-/// `>>From ` is written by mboxrd only.
+/// Returns whether the file contains a line that starts with `>>From `. Only the mboxrd variant quotes such lines, so
+/// the quoting of the file is known.
 pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
     const LINE: &[u8] = b">>From ";
     let finder = memmem::Finder::new(LINE);
