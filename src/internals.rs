@@ -1,4 +1,4 @@
-//! What benches and fuzz targets measure and check. It changes without notice.
+//! Private items that benchmarks and fuzz targets use. They can change in every version.
 
 pub use crate::engine::prefilter::Prefilter;
 pub mod external_body {

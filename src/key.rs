@@ -1,4 +1,4 @@
-//! The name of an object: the SHA-256 of its octets.
+//! The name of an object in a store: the SHA-256 of its content.
 
 use std::fmt;
 use std::fs::File;
@@ -9,17 +9,17 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::Error;
 
-/// SHA-256 of an object's octets (FIPS 180-4).
+/// The SHA-256 of the content of an object (FIPS 180-4), which is its name.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key([u8; 32]);
 
 impl Key {
-    /// The key of these octets.
+    /// Returns the key of this content.
     pub fn of(octets: &[u8]) -> Self {
         Self(Sha256::digest(octets).into())
     }
 
-    /// Upper case is refused: one object has one name.
+    /// Parses 64 hexadecimal digits. Returns `None` for upper-case digits, so that each object has only one name.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         let lower = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
@@ -46,10 +46,10 @@ impl Key {
         Self(octets)
     }
 
-    /// The key of all that a file holds, from its start.
+    /// Returns the key of the complete content of a file.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub fn of_file(mut file: &File) -> io::Result<Self> {
         file.seek(SeekFrom::Start(0))?;
         let mut hash = Sha256::new();
@@ -57,7 +57,7 @@ impl Key {
         Ok(Self(hash.finalize().into()))
     }
 
-    /// Where the object lies beneath its store: `ab/cd/` and the 64 digits.
+    /// Returns the path of the object below the directory of its store: `ab/cd/` and the 64 digits.
     pub fn path(&self) -> String {
         let [outer, inner] = self.folders();
         format!("{outer}/{inner}/{self}")
@@ -72,10 +72,10 @@ impl Key {
 impl FromStr for Key {
     type Err = Error;
 
-    /// Reads 64 hexadecimal digits in lower case.
+    /// Parses 64 hexadecimal digits in lower case.
     ///
     /// # Errors
-    /// [`Error::Usage`].
+    /// [`Error::Usage`] for any other text.
     fn from_str(text: &str) -> Result<Self, Error> {
         Self::parse(text).ok_or_else(|| {
             Error::Usage(

@@ -1,23 +1,23 @@
-//! embody puts attachments that a mail only refers to back into the mail.
+//! embody fills in the content of attachments to which a mail only refers.
 //!
-//! A mail may hold a `message/external-body` part: a reference to content that is elsewhere
-//! (RFC 2046 §5.2.3, RFC 2017). embody puts the content where the reference was, makes relative
-//! links in HTML and CSS work, and leaves every other byte unchanged.
+//! A mail can contain a `message/external-body` part: a reference to content that is stored elsewhere (RFC 2046 §5.2.3,
+//! RFC 2017). embody replaces the reference by the content, makes relative links in HTML and CSS work, and leaves every
+//! other byte unchanged.
 //!
-//! The crate is not published yet. To use a checkout of it without the command line program:
+//! The crate is not published yet. To use a checkout without the command line program:
 //!
 //! ```text
 //! cargo add --path ../embody --no-default-features --features http,mailbox
 //! ```
 //!
-//! `examples/` has these programs: `fill` (one message with its pictures), `fetch` (a fetcher of your own), `senders` (reads
-//! any mailbox), `detach` (moves the attachments of a mailbox out and back in), `async` (drives the [`engine`] with tokio and hyper), and
-//! `wasm` (the engine in WebAssembly, driven by JavaScript).
+//! `examples/` contains these programs: `fill` (fills in the pictures of one message), `fetch` (implements a fetcher),
+//! `senders` (reads any mailbox), `detach` (moves the attachments of a mailbox out and back in), `async` (runs the
+//! [`engine`] with tokio and hyper), and `wasm` (runs the engine in WebAssembly, from JavaScript).
 //!
 //! # Fill a mail
 //!
-//! An [`Expander`] has a [`Policy`] and works on one message after the other. By default nothing is
-//! retrieved; what is in the message itself, in `data:` URLs and in other parts, is put in:
+//! An [`Expander`] has a [`Policy`] and processes one message after the other. By default nothing is retrieved. Only
+//! content that is in the message itself, in `data:` URLs and in other parts, is filled in:
 //!
 //! ```
 //! use embody::{Expander, Policy};
@@ -32,14 +32,13 @@
 //! # Ok::<(), embody::Error>(())
 //! ```
 //!
-//! With a policy that allows more, servers and files are asked:
-//! `Policy::default().with_fetch([Scheme::Https])`. [`Expander::forecast`] says what would be done and asks
-//! nobody.
+//! A policy can also allow requests to servers and reading of files: `Policy::default().with_fetch([Scheme::Https])`.
+//! [`Expander::forecast`] returns a preview of what would be done, and makes no requests.
 //!
-//! # Retrieve in one's own way
+//! # Retrieve content in your own way
 //!
-//! Content that is not in the mail is asked of a [`fetch::Fetch`], as far as the policy allows. A part that is left stays byte
-//! for byte, and a [`report::Row`] says why:
+//! Content that is not in the mail is requested from a [`fetch::Fetch`], as far as the policy allows. A part that
+//! cannot be filled in stays unchanged, byte for byte, and a [`report::Row`] contains the reason:
 //!
 //! ```
 //! use std::collections::HashMap;
@@ -84,23 +83,23 @@
 //! # Ok::<(), embody::Error>(())
 //! ```
 //!
-//! [`fetch::Fetcher`] is what an expander uses otherwise; a `Fetch` of one's own may hand requests on to
-//! one ([`ExpanderBuilder::fetch_with`]).
+//! The default of an expander is a [`fetch::Fetcher`]. Your own `Fetch` can pass requests on to a `Fetcher`
+//! ([`ExpanderBuilder::fetch_with`]).
 //!
-//! # Retrieve with one's own event loop
+//! # Retrieve content with your own event loop
 //!
-//! An [`Engine`](engine::Engine) does no I/O, starts no threads and reads no clock. It says what a mail needs, and gets the
-//! answers, so asynchronous programs drive it, and programs on targets without a system, such as `wasm32-unknown-unknown`.
-//! On targets other than Unix and Windows, the crate has the modules [`engine`], [`policy`] and [`report`] alone; build it
-//! with `default-features = false`.
+//! An [`Engine`](engine::Engine) does no I/O, starts no threads and reads no clock. It returns a list of the content
+//! that a mail needs, and takes the responses. It can therefore run in asynchronous programs, and on targets without an
+//! operating system, such as `wasm32-unknown-unknown`. On targets other than Unix and Windows, the crate contains only
+//! the modules [`engine`], [`policy`] and [`report`]; build it with `default-features = false`.
 //!
-//! # Walk a mailbox
+//! # Process a mailbox
 //!
-//! `mailbox::Messages` reads the messages of any mailbox, archive or folder, one after the other.
+//! `mailbox::Messages` reads the messages of any mailbox, archive or directory, one after the other.
 //!
-//! To change them: an expander is a [`mailbox::Transform`]: [`mailbox::convert_to`] and [`mailbox::convert_in_place`] do to each
-//! message of an mbox file, a Maildir or a folder of messages what a transform says. They need the feature
-//! `mailbox`.
+//! To change the messages, use a [`mailbox::Transform`], for example an expander. [`mailbox::convert_to`] and
+//! [`mailbox::convert_in_place`] apply it to each message of an mbox file, a Maildir or a directory of messages. They
+//! need the feature `mailbox`.
 //!
 #![cfg_attr(feature = "mailbox", doc = "```")]
 #![cfg_attr(not(feature = "mailbox"), doc = "```ignore")]
@@ -126,53 +125,56 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Detach, restore, and keep answers
+//! # Detach, restore, and store responses
 //!
-//! [`detach`] moves large attachments into a [`store`], and back byte for byte. With the feature `cache`, a folder keeps
-//! answers from run to run.
+//! [`detach`] moves large attachments into a [`store`], and an expander puts them back byte for byte. With the feature
+//! `cache`, a directory keeps the responses of servers for later runs.
 //!
 //! # Promises
 //!
-//! * No mail is lost or cut short: output is whole, or there is an [`Error`]. Trouble with one reference leaves
-//!   its part unchanged.
-//! * Bytes that need not change do not change. Nothing to do: the output is the input, borrowed.
-//! * Nothing is retrieved that the [`Policy`] does not allow.
-//! * Same input, same policy, same answers: same output. A second run changes nothing more, unless a limit was
-//!   reached: limits are met in document order, and a later run goes on from there.
-//! * Hostile mail costs bounded time, memory, requests and growth ([`policy::Limits`]).
-//! * What is signed or encrypted is not touched, unless [`policy::Protected::Rewrite`] says so.
+//! * No mail is lost or cut: the output is complete, or an [`Error`] is returned. If one reference cannot be filled in,
+//!   its part stays unchanged.
+//! * Bytes that need not change do not change. If there is nothing to change, the output is the borrowed input.
+//! * Only content that the [`Policy`] allows is retrieved.
+//! * The same input, policy and responses give the same output. A second run changes nothing more, unless a limit
+//!   stopped the first run. Limits apply to references in the order of the document, so a later run continues after the
+//!   last reference of the first run.
+//! * Hostile mail costs a limited amount of time, memory, requests and growth ([`policy::Limits`]).
+//! * Signed and encrypted parts are not changed, unless [`policy::Protected::Rewrite`] allows it.
 //!
 //! # Features
 //!
-//! All of these except `s3` are on by default. A program that only uses the library sets `default-features = false` and
-//! names the features that it needs.
+//! All of these features except `s3` are on by default. A program that only uses the library sets
+//! `default-features = false` and names the features that it needs.
 //!
 //! * `file`: reads `file:` URLs below [`Policy::with_file_roots`] (cap-std).
 //! * `http`: retrieves `http:` and `https:` URLs (ureq, rustls).
 //! * `ftp`: retrieves `ftp:` URLs (suppaftp).
-//! * `mailbox`: the module `mailbox`.
-//! * `cache`: the module `cache`, which keeps responses from run to run. It needs `http`.
-//! * `s3`: stores of attachments in S3 and compatible servers. Not on by default.
-//! * `cli`: the program `embody`, without the two commands below. Its options are in its manual pages; docs/ describes its
-//!   reports and has recipes for mail systems.
+//! * `mailbox`: the module `mailbox`, which reads and changes mailboxes.
+//! * `cache`: the module `cache`, which stores responses of servers for later runs. It needs `http`.
+//! * `s3`: attachment stores in S3 and compatible servers. Not on by default.
+//! * `cli`: the program `embody`, without the IMAP accounts and the milter of the next two features. The manual pages
+//!   describe its options. docs/ describes its reports and contains recipes for mail systems.
 //! * `imap`: the program reads and changes mail on IMAP servers.
 //! * `milter`: the program has the command `embody milter`.
 //!
 //! # How it works
 //!
-//! Spans over an immutable original, edited once. Parts, header fields and attribute values are [`Span`]s into the same bytes;
-//! a decision is an [`Edit`]; output is made in one place, by copying the original up to each edit.
+//! The original message is never changed in memory. Parts, header fields and attribute values are [`Span`]s into its
+//! bytes. Each decision is an [`Edit`], which replaces one span. Only one function writes output: it copies the
+//! original up to each edit.
 //!
 //! # Vocabulary
 //!
-//! * *external body*: a part that refers to its content; *phantom header*: the header fields, in the
-//!   part's body, that the content would have.
-//! * *reference*: what a part refers to, an external body or another form of one ([`report::Kind`]);
-//!   *base*: what a relative one is resolved against.
-//! * *rivals*: external bodies of one multipart/alternative that offer the same object.
+//! * *external body*: a part that contains only a reference to its content; *phantom header*: the header fields of that
+//!   content, which are in the body of the part.
+//! * *reference*: the place that a part refers to, as an external body or in another form ([`report::Kind`]); *base*:
+//!   the URL against which a relative reference is resolved.
+//! * *rivals*: external bodies of one multipart/alternative that refer to the same object.
 //! * *left*: unchanged, byte for byte, for a [`report::Reason`].
 
-// Benches, fuzz targets and the tests of this crate use what is behind the public interface: `internals`.
+// Benchmarks, fuzz targets and the tests of this crate use private items through the module `internals`. These items
+// are therefore `pub`, although most modules are private.
 #[cfg(feature = "cli")]
 #[allow(unreachable_pub)]
 mod archive;
@@ -183,40 +185,42 @@ pub mod cache;
 #[cfg(feature = "cli")]
 #[allow(unreachable_pub)]
 mod cli;
-// A target without files, threads and a clock, such as wasm32-unknown-unknown, has the engine alone: modules that need the
-// system are compiled on Unix and Windows only.
+// A target without files, threads and a clock, such as wasm32-unknown-unknown, has only the engine. Modules that need
+// an operating system are compiled only on Unix and Windows.
 #[cfg(any(unix, windows))]
 pub mod detach;
 mod detail;
-// Stores and caches lie in folders of ours.
+// Attachment stores and caches are directories of files that embody writes.
 #[cfg(any(unix, windows))]
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 #[allow(unreachable_pub)]
 mod disk;
 #[allow(unreachable_pub)]
 mod edit;
-// Parts of the engine are used only by modules that need the system.
+// Without an operating system, some parts of the engine are unused.
 #[cfg_attr(not(any(unix, windows)), allow(dead_code, unused_imports))]
 pub mod engine;
 mod error;
-// What only the milter needs.
+// Some functions of this module are used only by the milter, which exists only on Unix.
 #[cfg(any(unix, windows))]
 #[cfg_attr(not(unix), allow(dead_code))]
 #[allow(unreachable_pub)]
 mod expand;
-// The program alone detaches, writes notes, and has the mailboxes of Eudora.
+// Only the program detaches attachments, writes notes about them, and reads mailboxes of Eudora. Without the program,
+// some functions here are unused.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 #[allow(missing_docs, unreachable_pub)]
 mod external_body;
-// Archives, a cache in front of servers, and servers of stores are the program's.
+// Only the program uses web archives, a cache of responses and stores on servers. Without the program, some functions
+// are unused.
 #[cfg(any(unix, windows))]
 #[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 pub mod fetch;
-// Some commands of the protocol are said by fuzzing alone.
+// Some commands of the protocol are used only by the fuzz targets.
 #[cfg(all(unix, feature = "imap"))]
 #[allow(dead_code, missing_docs, unreachable_pub)]
 mod imap;
-// A target without files has no stores.
+// Without the program, some functions are unused.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod key;
 #[allow(unreachable_pub)]
@@ -227,7 +231,7 @@ mod link;
 pub mod mailbox;
 #[cfg(feature = "cli")]
 mod merge;
-// The server of the program.
+// The mail filter server of `embody milter`.
 #[cfg(all(unix, feature = "milter"))]
 #[allow(missing_docs, unreachable_pub)]
 mod milter;
@@ -247,7 +251,7 @@ pub mod report;
 mod same;
 #[allow(unreachable_pub)]
 mod span;
-// The program alone collects stores.
+// Only the program collects garbage in stores. Without the program, some functions are unused.
 #[cfg(any(unix, windows))]
 #[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 #[allow(unreachable_pub)]
@@ -271,7 +275,7 @@ pub use span::Span;
 #[allow(missing_docs, unused_imports)]
 pub mod internals;
 
-// The tests of what is not public name the crate as those outside do.
+// Unit tests of private items use the same paths (`embody::...`) as programs that use this crate.
 #[cfg(all(test, feature = "milter"))]
 extern crate self as embody;
 #[cfg(all(test, feature = "milter"))]

@@ -1,4 +1,4 @@
-//! The loop around the [planner](crate::engine::detach): it stores what a plan moves out of a message.
+//! The loop around the [planner](crate::engine::detach): it stores the content that a plan moves out of a message.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -11,26 +11,27 @@ use crate::policy::OnFailure;
 use crate::report::Refusal;
 use crate::store::{Key, Store, StoreError};
 
-/// Where content goes, which parts leave, and what is left in their places.
+/// The store, the choice of attachments, and the form of the reference in their place.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where content goes. `None` for a dry run.
+    /// The destination of the content. `None` for a dry run.
     pub store: Option<Arc<dyn Store>>,
-    /// The start of an object's URL, up to its path, with its last slash.
+    /// Start of the URL of every object, up to and including the slash before the object's path.
     pub base_url: String,
-    /// Which parts leave.
+    /// The rule that decides which parts are moved out.
     pub choice: Choice,
-    /// What is left in the place of a part.
+    /// The form of the reference that replaces a part.
     pub form: Stub,
-    /// Whether embody adds a text to the mail that names the parts that left. A text that is there already is kept true in any
-    /// case.
+    /// Whether to add a text to the mail that names the detached attachments. A text that an earlier run added is
+    /// updated even if this is false.
     pub text: bool,
-    /// What to do if the store fails temporarily.
+    /// Whether to report an error for the whole message if the store fails temporarily.
     pub on_failure: OnFailure,
 }
 
 impl Settings {
-    /// The [default](Choice::default) choice, to this store, with message/external-body parts that refer to its URLs.
+    /// Returns settings that move attachments of the [default](Choice::default) choice into `store`, and replace them
+    /// by message/external-body parts with URLs of this store.
     pub fn new(store: Arc<dyn Store>) -> Self {
         Self {
             base_url: store.base_url(),
@@ -43,18 +44,18 @@ impl Settings {
     }
 }
 
-/// Moves attachments into a store.
+/// Moves attachments of messages into a store.
 #[derive(Debug)]
 pub struct Detacher {
     planner: Planner,
     store: Option<Arc<dyn Store>>,
     on_failure: OnFailure,
-    /// Lengths, in bytes, of the objects that a dry run would store.
+    /// Length, in bytes, of each object that a dry run would store.
     foreseen: Mutex<HashMap<Key, u64>>,
 }
 
 impl Detacher {
-    /// A detacher with these settings.
+    /// Creates a detacher with these settings.
     pub fn new(settings: Settings) -> Self {
         let mode = match settings.store {
             Some(_) => Mode::Run,
@@ -69,23 +70,25 @@ impl Detacher {
         }
     }
 
-    /// The number of objects that a dry run would store, and their bytes. (0, 0) for a run with a store.
+    /// Returns the number and the total bytes of the objects that a dry run would store. Returns (0, 0) for a run with
+    /// a store.
     pub fn foreseen(&self) -> (u64, u64) {
         let foreseen = unpoisoned(self.foreseen.lock());
         (foreseen.len() as u64, foreseen.values().sum())
     }
 
-    /// Position of the first byte of whole messages in `bytes` that [`Detacher::detach`] could change. `None` proves that
-    /// nothing in them would leave. This is much faster than reading the messages.
+    /// Returns the position of the first byte that [`Detacher::detach`] could change, in `bytes`, which contains whole
+    /// messages. `None` proves that no message has a part to detach. This is much faster than parsing the messages.
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.planner.first_touch(bytes)
     }
 
-    /// Detaches the attachments of one message. `name` is the name of the message in the report. Without a store, the edits
-    /// are those that would be made, and the rows say so.
+    /// Detaches the attachments of one message. `name` is the name of the message in the report. Without a store, the
+    /// result contains the edits that a real run would make, and the rows of the report say `would-`.
     ///
     /// # Errors
-    /// [`Error::Deferred`] if the store failed temporarily and the settings say to try the whole message later.
+    /// [`Error::Deferred`] if the store failed temporarily and the settings request that the whole message is tried
+    /// again later.
     pub fn detach(&self, message: &[u8], name: &str) -> Result<Detachment, Error> {
         let mut detachment = match &self.store {
             Some(store) => self.store_objects(&**store, message, name),
@@ -108,8 +111,9 @@ impl Detacher {
         detachment
     }
 
-    /// Plans, and stores what the plan moves out. What the store refuses stays in the mail, so the message is planned again
-    /// without it. Each round refuses at least one more object, and the first one tries all of them.
+    /// Plans the message, and stores the content that the plan moves out. If the store rejects an object, the object
+    /// stays in the mail, and the message is planned again without it. Each round rejects at least one more object, so
+    /// the loop ends.
     fn store_objects(&self, store: &dyn Store, message: &[u8], name: &str) -> Detachment {
         let mut refused = Refused::new();
         let mut stored = HashSet::new();
@@ -142,7 +146,8 @@ impl Detacher {
     }
 }
 
-/// Only one content of a message is in memory at a time.
+/// Decodes and stores one object. At any time, memory contains only one object of a message, which limits the memory
+/// that is needed.
 fn put(store: &dyn Store, object: &Object, message: &[u8]) -> Result<(), Refusal> {
     let content = object.content(message)?;
     match store.put(&content) {

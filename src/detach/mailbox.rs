@@ -1,4 +1,4 @@
-//! A detacher as what is done to each message of a mailbox.
+//! Applies a [`Detacher`] to each message of a mailbox.
 
 use super::Detacher;
 use crate::edit::Edits;
@@ -8,7 +8,8 @@ use crate::lengths::Lengths;
 use crate::mailbox::{Envelope, Message, Transform};
 use crate::report::Report;
 
-/// The report goes to the [`Observer`](crate::mailbox::Observer) of the run, and calls the message by its number.
+/// The report is passed to the [`Observer`](crate::mailbox::Observer) of the run. The report names each message by its
+/// number in the mailbox.
 impl Transform<Report> for Detacher {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.first_touch(bytes)
@@ -23,7 +24,8 @@ impl Transform<Report> for Detacher {
         envelope::of(separator, content)
     }
 
-    // Detaching and restoring keep true lengths true and false ones false: so one undoes the other.
+    // Detaching and restoring keep a wrong length field wrong. Otherwise the restored message would differ from the
+    // original.
     fn lengths(&self) -> Lengths {
         Lengths::Reversible
     }

@@ -1,4 +1,4 @@
-//! Large attachments leave the mail for a store, and come back octet for octet (docs/detach.md).
+//! Moves large attachments of mail into a store, and puts them back byte for byte (docs/detach.md).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -25,11 +25,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A part leaves only if writing its content again gives the same octets, and only when the store has its content
-//! durably. The field `X-Embody-Detached` of the part tells an expander the way back. Trouble with one part leaves it
-//! byte for byte, and is a row of the report.
+//! A part is detached only if encoding its content again gives the same bytes, and only after the store has written its
+//! content durably. The field `X-Embody-Detached` of the new part contains what an expander needs to restore the
+//! original part. If a part cannot be detached, it stays unchanged byte for byte, and a row of the report says why.
 //!
-//! The URL of an object follows from its content and the settings, so the same mail always becomes the same mail.
+//! The URL of an object depends only on its content and the settings, so detaching the same mail twice gives the same
+//! result.
 
 mod detacher;
 #[cfg(feature = "mailbox")]

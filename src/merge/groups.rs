@@ -1,7 +1,8 @@
-//! The mails with one Message-ID: which of them are copies of one mail, and which copy is the most complete.
+//! Decides which of the messages with one Message-ID are copies of one mail, and which copy is the most complete.
 //!
-//! A copy belongs to another one that [covers](crate::same::covers) it. Copies that no copy surpasses are kept. A copy that
-//! several kept mails cover is also kept, because nothing says to which of them it belongs.
+//! A copy is dropped in favour of a copy that [covers](crate::same::covers) it, that is, contains all of its content. A
+//! copy that no other copy surpasses is kept. A copy that several kept mails cover is also kept, because it could
+//! belong to each of them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -12,13 +13,15 @@ use super::words::Words;
 use crate::mailbox::Flags;
 use crate::same::{Difference, MailCopy, Place, covers, plain};
 
-/// Maximum number of places where cut copies end for which the starts of other copies are compared.
+/// Maximum number of cut positions in one group. For each position at which a cut copy ends, a digest of the other
+/// copies up to this position is compared with the cut copy.
 const MOST_PLACES: usize = 16;
 
-/// Maximum number of copies whose keywords are not read yet.
+/// Maximum number of copies of one candidate whose keywords are still in the temporary file. They are read when this is
+/// exceeded.
 const MOST_WAITING: usize = 64;
 
-/// Messages with identical content, as one.
+/// All messages with identical content. They are compared with others as one message.
 pub(super) struct Candidate {
     /// Record of the first message.
     pub(super) record: Record,
@@ -27,10 +30,10 @@ pub(super) struct Candidate {
     pub(super) sources: BTreeSet<u32>,
     /// Number of messages.
     pub(super) count: u64,
-    /// Length of all of them, in bytes.
+    /// Total length of these messages, in bytes.
     pub(super) bytes: u64,
     words: Words,
-    /// Places of the messages whose keywords are not read yet.
+    /// Positions in the temporary file of the messages whose keywords were not read yet.
     waiting: Vec<u64>,
 }
 
@@ -52,7 +55,7 @@ impl Candidate {
         }
     }
 
-    /// Adds the flags, keywords, folders and counts of `other`. Its content is dropped.
+    /// Adds the flags, keywords, folders and counts of `other`, and drops its content, which is identical.
     pub(super) fn absorb(&mut self, other: Self, spooled: &Spooled) -> io::Result<()> {
         self.flags = self.flags.united(other.flags);
         self.folders.extend(other.folders);
@@ -75,7 +78,8 @@ impl Candidate {
         Ok(())
     }
 
-    /// Returns the keywords of all copies, and `None` if there is only one message, because it already has its own.
+    /// Returns the keywords of all messages. Returns `None` for a single message, because it already contains its own
+    /// keywords.
     pub(super) fn united_words(&mut self, spooled: &Spooled) -> io::Result<Option<Words>> {
         if self.count == 1 {
             return Ok(None);
@@ -85,23 +89,24 @@ impl Candidate {
     }
 }
 
-/// The result for one group.
+/// The decisions about the messages with one Message-ID.
 #[derive(Default)]
 pub(super) struct Settled {
     pub(super) kept: Vec<Candidate>,
-    /// Number of different copies that were dropped, because another copy is at least as complete.
+    /// Number of dropped copies with different content. A kept copy is at least as complete.
     pub(super) dropped: u64,
     /// Number of parts that a dropped copy lacks and the kept one has.
     pub(super) filled: u64,
     /// Number of cut copies that were dropped because the kept copy is complete.
     pub(super) completed: u64,
-    /// Number of copies that fit several mails, and are kept.
+    /// Number of copies that are kept because they could belong to several mails.
     pub(super) ambiguous: u64,
-    /// The first difference of each further mail that is kept.
+    /// The difference from the first mail, for each further mail that is kept.
     pub(super) differences: Vec<Difference>,
 }
 
-/// Decides about at most [`MOST_COMPARED`](crate::same::MOST_COMPARED) candidates.
+/// Decides which candidates are kept, and which are copies of them. The work grows with the square of their number, so
+/// the caller passes at most [`MOST_COMPARED`](crate::same::MOST_COMPARED).
 pub(super) fn settled(mut candidates: Vec<Candidate>, spooled: &Spooled) -> io::Result<Settled> {
     if candidates.len() < 2 {
         return Ok(Settled {
@@ -161,13 +166,13 @@ fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<Mail
 }
 
 struct Verdict {
-    /// For each copy, the index of the copy that replaces it. A kept copy has its own index.
+    /// For each copy, the index of the copy that replaces it. A kept copy has its own index here.
     belongs_to: Vec<usize>,
     ambiguous: u64,
     differences: Vec<Difference>,
 }
 
-/// Earlier copies are preferred to later ones that are as good.
+/// Compares all copies with each other. Of equally complete copies, the earliest one is kept.
 fn verdict(copies: &[MailCopy]) -> Verdict {
     let count = copies.len();
     let all = || 0..count;
@@ -181,7 +186,7 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
     };
     let is_covered = |copy: usize, by: usize| relation(copy, by).is_ok();
     let is_surpassed = |copy: usize| all().any(|it| is_covered(copy, it) && !is_covered(it, copy));
-    // The best of the copies that have the same content.
+    // Returns the best of the copies that have the same content as this one.
     let best = |copy: usize| {
         let equal = all().filter(|&it| is_covered(copy, it) && is_covered(it, copy));
         equal
@@ -212,7 +217,7 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
             *place = to;
         }
     }
-    // A copy is dropped only if the one in its place is kept.
+    // A copy may be dropped only if the copy that replaces it is kept. Otherwise its content would be lost.
     let belongs_to = verdict.belongs_to.clone();
     for (copy, to) in verdict.belongs_to.iter_mut().enumerate() {
         if belongs_to.get(*to) != Some(to) {
@@ -222,7 +227,8 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
     }
     let first = verdict.belongs_to.first().copied().unwrap_or_default();
     for top in tops {
-        // Either direction may report a difference. The later kind in [`Difference`] is the more precise one.
+        // Comparing two mails in both directions can give two differences. The one that is later in [`Difference`] is
+        // more precise.
         let differences = [relation(top, first), relation(first, top)].map(Result::err);
         if top != first {
             verdict

@@ -1,4 +1,4 @@
-//! The messages of all sources → the mails that are kept, in their order.
+//! Reads the messages of all sources, decides which mails are kept, and returns these mails in order.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -31,7 +31,7 @@ pub(crate) enum Order {
     First,
 }
 
-/// A message of a source.
+/// A message as it was read from a source.
 pub(crate) struct Arrived<'a> {
     pub(crate) source: u32,
     pub(crate) folder: u32,
@@ -39,10 +39,11 @@ pub(crate) struct Arrived<'a> {
     pub(crate) flags: Flags,
 }
 
-/// A mail in more sources is not counted for each pair of them: a thousand sources have half a million pairs.
+/// Maximum number of sources of a mail for which the mail is counted for each pair of sources. A thousand sources would
+/// have half a million pairs.
 pub(crate) const MOST_SOURCES: usize = 64;
 
-/// The counts of the sources and of the decisions.
+/// The counts of messages, for the summary of the run.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Tally {
     /// Number of messages in all sources.
@@ -53,27 +54,29 @@ pub(crate) struct Tally {
     pub(crate) kept: u64,
     /// Length of these mails, in bytes.
     pub(crate) kept_bytes: u64,
-    /// Number of messages that equal another one except for fields of mailboxes.
+    /// Number of messages that are identical to an earlier one, apart from fields that mail programs add for their
+    /// mailboxes.
     pub(crate) identical: u64,
-    /// Number of different copies that were dropped.
+    /// Number of dropped copies with different content. A kept copy is at least as complete.
     pub(crate) dropped: u64,
     /// Number of parts that a dropped copy lacks and the kept one has.
     pub(crate) filled: u64,
     /// Number of cut copies that were dropped because the kept copy is complete.
     pub(crate) completed: u64,
-    /// Number of incomplete copies that several mails cover. They are kept.
+    /// Number of incomplete copies that could belong to several mails. They are kept.
     pub(crate) ambiguous: u64,
     /// Number of mails that were not compared, because too many have the same Message-ID.
     pub(crate) uncompared: u64,
-    /// Number of mails that have the Message-ID of another mail and a difference of this kind.
+    /// Number of mails with the Message-ID of another mail, by the kind of their difference.
     pub(crate) differences: BTreeMap<Difference, u64>,
-    /// Number of mails that are in both of two sources, without those in more than [`MOST_SOURCES`].
+    /// Number of mails that two sources have in common, for each pair of sources. Mails in more than [`MOST_SOURCES`]
+    /// are not counted.
     pub(crate) pairs: BTreeMap<(u32, u32), u64>,
-    /// Number of mails that are in more than [`MOST_SOURCES`].
+    /// Number of mails that are in more than [`MOST_SOURCES`] sources.
     pub(crate) widespread: u64,
 }
 
-/// Takes the messages of all sources.
+/// Collects the messages of all sources in temporary files.
 pub(crate) struct Index {
     directory: PathBuf,
     spool: Spool,
@@ -82,7 +85,8 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// Creates unnamed temporary files in `directory`. They need as much space as the distinct messages.
+    /// Creates unnamed temporary files in `directory`. They need about as much space as all different messages
+    /// together.
     pub(crate) fn new(directory: &Path) -> Result<Self, Error> {
         Ok(Self {
             directory: directory.to_owned(),
@@ -169,12 +173,13 @@ impl Index {
     }
 }
 
-/// Records of one Message-ID.
+/// The messages with one Message-ID.
 #[derive(Default)]
 struct Group {
     key: [u8; 16],
     candidates: Vec<Candidate>,
-    /// The most recent candidate beyond [`MOST_COMPARED`]. Identical messages are adjacent, so only this one can absorb the next.
+    /// The latest candidate after the first [`MOST_COMPARED`]. Identical messages follow each other, so the next
+    /// message can only be identical to this candidate.
     last: Option<Candidate>,
 }
 
@@ -187,7 +192,8 @@ impl Group {
     }
 }
 
-/// Bytes of a record of a mail that is kept: its place in the order, its number, and the place of its note.
+/// Bytes of the record of a kept mail: its sort key, its number in the order of reading, and the position of its note.
+/// Each has 8 bytes.
 const KEPT_LENGTH: usize = 24;
 
 struct Deciding {
@@ -258,7 +264,7 @@ impl Deciding {
         };
         let place = self.notes.push(&note)?;
         let key = match self.order {
-            // A date before 1970 is negative.
+            // A date before 1970 is negative. Inverting the sign bit makes it sort before later dates.
             Order::Date => (candidate.record.date as u64) ^ (1 << 63),
             Order::First => 0,
         };
@@ -273,7 +279,7 @@ impl Deciding {
     }
 }
 
-/// The flags, keywords and folders of a kept mail.
+/// The flags, keywords and folders of a kept mail, in a temporary file.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Note {
     place: u64,
@@ -307,7 +313,7 @@ impl Notes {
     }
 }
 
-/// The mails that are kept, in their order.
+/// The kept mails, in the order of the result.
 pub(crate) struct Kept {
     spooled: Spooled,
     sorted: Sorted<KEPT_LENGTH>,
@@ -316,14 +322,14 @@ pub(crate) struct Kept {
     directory: PathBuf,
 }
 
-/// A mail that is kept, with the flags, keywords and labels of all its copies.
+/// A kept mail, with the flags, keywords and labels of all its copies.
 pub(crate) struct KeptMail {
     pub(crate) content: Vec<u8>,
     pub(crate) flags: Flags,
     pub(crate) sender: String,
     pub(crate) arrived: Option<SystemTime>,
     pub(crate) separator: Option<Vec<u8>>,
-    /// Numbers of the folders in which a copy is.
+    /// Numbers of the folders that contain a copy of the mail.
     pub(crate) folders: Vec<u32>,
 }
 

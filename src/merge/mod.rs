@@ -1,4 +1,4 @@
-//! Several mailboxes become one: each mail once, in its most complete copy.
+//! Merges several mailboxes into one that contains each mail once, in its most complete copy (docs/merge.md).
 //!
 //! ```text
 //! messages of all sources
@@ -9,10 +9,11 @@
 //!         -> their contents, in this order
 //! ```
 //!
-//! Memory does not grow with the number of messages: what grows is in temporary files. A group of a million mails takes linear
-//! time, because only [`MOST_COMPARED`](crate::same::MOST_COMPARED) different mails of it are compared.
+//! Memory does not grow with the number of messages, because all lists of messages are in temporary files. A group of a
+//! million mails takes linear time, because only [`MOST_COMPARED`](crate::same::MOST_COMPARED) different mails of a
+//! group are compared.
 //!
-//! The module knows nothing of mailboxes and of the command line.
+//! This module does not depend on the formats of mailboxes or on the command line.
 
 mod groups;
 mod index;

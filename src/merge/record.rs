@@ -1,27 +1,28 @@
-//! What the index on disk contains of a message: at most 100 bytes.
+//! The record of a message in the index on disk. It has at most 100 bytes.
 
 use crate::mailbox::Flags;
 use crate::same::Digest;
 
-/// Bytes of a record.
+/// Length of a record, in bytes.
 pub(super) const LENGTH: usize = 82;
 
 const _: () = assert!(LENGTH <= 100);
 
-/// A message of a source. Records are sorted by the key, then by the identity, then by the order of reading.
+/// A message of a source. Records are sorted by `key`, then by `identity`, then by `number`, so copies of a mail follow
+/// each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Record {
-    /// Digest that all copies of a mail share.
+    /// Digest that is the same for all copies of a mail.
     pub(super) key: [u8; 16],
-    /// Digest that identical copies share.
+    /// Digest of the content, which is the same for identical copies.
     pub(super) identity: [u8; 16],
-    /// Reading order of the message among all messages.
+    /// Number of the message in the order of reading, over all sources.
     pub(super) number: u64,
-    /// Position of the message in the temporary file, in bytes.
+    /// Position of the message in the temporary file of all messages (`spool`), in bytes.
     pub(super) place: u64,
     /// Length of the message, in bytes.
     pub(super) length: u64,
-    /// Seconds since 1970. `i64::MAX` if the message has no date.
+    /// Date of the message, in seconds since 1970. `i64::MAX` if the message has no date.
     pub(super) date: i64,
     /// Numbers of the source and the folder.
     pub(super) source: u32,

@@ -1,6 +1,6 @@
-//! Records of one length, sorted by their bytes, in a temporary file.
+//! Sorts many records of the same length by their bytes, with limited memory and a temporary file.
 //!
-//! Records are collected in memory up to a limit, sorted, and written as a run. Reading merges all runs.
+//! Records are collected in memory up to a limit, then sorted and written as one run. Reading merges all runs.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,19 +10,19 @@ use std::sync::Arc;
 
 use crate::platform::FileExt as _;
 
-/// Memory for the records of one run, and for reading all runs, in bytes.
+/// Memory for the records of one run, and later for the buffers of all runs, in bytes.
 const MEMORY: usize = 24 << 20;
 
-/// Minimum memory for reading one run, in bytes.
+/// Minimum size of the buffer of one run, in bytes.
 const LEAST: usize = 4 << 10;
 
 pub(super) struct Sorter<const N: usize> {
     file: Arc<File>,
     end: u64,
     records: Vec<[u8; N]>,
-    /// Number of records in memory.
+    /// Maximum number of records in memory.
     most: usize,
-    /// Start and number of the records of each run.
+    /// Position in the file, in bytes, and number of records of each run.
     runs: Vec<(u64, u64)>,
 }
 
@@ -63,7 +63,7 @@ impl<const N: usize> Sorter<N> {
         Ok(())
     }
 
-    /// Returns all records in order. A small number of records is never written.
+    /// Returns all records in order. If they fit into memory, nothing is written to the file.
     pub(super) fn sorted(mut self) -> io::Result<Sorted<N>> {
         if self.runs.is_empty() {
             self.records.sort_unstable();
@@ -108,7 +108,7 @@ struct Run<const N: usize> {
     left: u64,
     buffer: Vec<[u8; N]>,
     next: usize,
-    /// Number of records that are read at a time.
+    /// Number of records that are read from the file at once.
     most: usize,
 }
 

@@ -1,5 +1,6 @@
-//! Messages in a temporary file, so that each source is read only once. A message that is identical to an earlier one is not
-//! written again, as far as memory for their digests suffices.
+//! Copies the messages into a temporary file (the spool), so that each source is read only once. The content of a
+//! message that is identical to an earlier one is not written again, as long as the digest of the earlier one is in
+//! memory.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,10 +11,11 @@ use serde::{Deserialize, Serialize};
 use super::words::Words;
 use crate::platform::FileExt as _;
 
-/// Maximum number of digests in memory. Identical messages beyond it are stored twice, but are merged all the same.
+/// Maximum number of digests in memory. After that, identical messages are stored twice in the spool, but are still
+/// merged.
 const MOST_KNOWN: usize = 400_000;
 
-/// Bytes before each entry: the length of what is known of the message, and the place and the length of its content.
+/// Bytes before each entry: the length of [`About`] as JSON, and the position and the length of the content.
 const HEAD: usize = 20;
 
 pub(super) struct Spool {
@@ -22,11 +24,11 @@ pub(super) struct Spool {
     known: HashMap<[u8; 16], (u64, u64)>,
 }
 
-/// Data of a mailbox about a message, without the content.
+/// Metadata of a message in its mailbox, without the content.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct About {
     pub(super) sender: String,
-    /// Seconds since 1970 at which the message arrived.
+    /// Time of arrival of the message, in seconds since 1970.
     pub(super) arrived: Option<u64>,
     pub(super) separator: Option<Vec<u8>>,
     pub(super) words: Words,
@@ -41,7 +43,7 @@ impl Spool {
         }
     }
 
-    /// Returns the place of the message. `identity` is the digest of its content.
+    /// Appends a message, and returns the position of its entry. `identity` is the digest of its content.
     pub(super) fn push(
         &mut self,
         identity: [u8; 16],
@@ -77,7 +79,7 @@ impl Spool {
     }
 }
 
-/// A spool that is complete.
+/// A complete spool, which can be read.
 pub(super) struct Spooled(File);
 
 impl Spooled {

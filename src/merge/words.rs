@@ -1,4 +1,5 @@
-//! Keywords and labels in the header of a message: the copies of a mail get those of all of them.
+//! Reads and adds keywords and labels in the header of a message. The kept copy of a mail gets the keywords of all
+//! copies.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,7 +12,8 @@ use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
 use crate::span::Newline;
 
-/// The fields in which mailboxes note words, and whether commas divide the words, otherwise blanks.
+/// Names of the fields in which mail programs store keywords and labels, and whether the words are separated by commas.
+/// Words of the other fields are separated by blanks.
 const FIELDS: [(&str, bool); 4] = [
     ("X-Keywords", false),
     ("X-Mozilla-Keys", false),
@@ -21,13 +23,14 @@ const FIELDS: [(&str, bool); 4] = [
 
 const LONGEST_HEADER: usize = 1 << 20;
 
-/// Maximum number of words of one field: Gmail allows as many labels for all mail.
+/// Maximum number of words in one field. Gmail allows this number of labels for a whole account.
 const MOST: usize = 10_000;
 
-/// Maximum number of bytes of text in one encoded word, which may have 75 characters (RFC 2047 section 2).
+/// Maximum length of the text in one encoded word, in bytes. The encoded word itself may have 75 characters (RFC 2047
+/// section 2).
 const LONGEST_ENCODED: usize = 42;
 
-/// The words of each field.
+/// The words of each field in [`FIELDS`].
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Words([Vec<String>; 4]);
 
@@ -59,13 +62,14 @@ impl Words {
         }
     }
 
-    /// Adds the words that the message lacks to its fields. No word is removed.
+    /// Adds the missing words to the fields of the message. No word is removed.
     pub(super) fn put_into<'c>(&self, content: &'c [u8]) -> Cow<'c, [u8]> {
         let there = Self::of(content);
         let header = Header::of_message(content, LONGEST_HEADER);
         let newline = Newline::of_first_line(content);
         let mut edits: Vec<(usize, Vec<u8>)> = Vec::new();
-        // Thunderbird reads its fields only before those of the mail.
+        // Thunderbird reads X-Mozilla-Keys only before the fields of the mail itself. The other fields are added at the
+        // end of the header.
         let (mut fields_before, mut fields_behind) = (Vec::new(), Vec::new());
         for ((words, there), (name, by_comma)) in self.0.iter().zip(&there.0).zip(FIELDS) {
             let missing: Vec<String> = words
@@ -103,7 +107,7 @@ impl Words {
             .and_then(<[u8]>::last)
             .is_some_and(|last| *last != b'\n' && *last != b'\r');
         if is_open && !fields_behind.is_empty() {
-            // The message ends in its header.
+            // The message has no body, and its last header line is not terminated.
             fields_behind.splice(0..0, newline.bytes().iter().copied());
         }
         edits.push((header.span.start, fields_before));
@@ -130,7 +134,7 @@ fn unite(own: &mut Vec<String>, others: Vec<String>) {
     }
 }
 
-/// Words between commas. A word in quotation marks can contain commas.
+/// Returns the words between commas. A word in quotation marks can contain commas.
 fn divided(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();

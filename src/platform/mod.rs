@@ -1,7 +1,8 @@
-//! Differences of operating systems: every `cfg` of a system that is not about a whole command stands here.
+//! The differences between operating systems. A `cfg` of an operating system is in this module, unless it concerns a
+//! whole command.
 //!
-//! For a capability that a system or a file system lacks, there is a way around it, or an error that says so;
-//! docs/platforms.md has the list. Nothing here needs /proc.
+//! If a system or a file system lacks a function, this module has a substitute or returns an error with the reason.
+//! docs/platforms.md contains the list. No function here needs /proc.
 
 #[cfg(unix)]
 mod unix;
@@ -25,11 +26,13 @@ pub fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     }
 }
 
-/// Programs put one of these before the flags in the names of a Maildir's messages: the colon, or, where a file system
-/// takes it for something else, the semicolon (isync, mutt) or the exclamation mark (Evolution, Python).
+/// Characters that programs put before the flags in the file names of a Maildir. The usual one is the colon. On file
+/// systems that do not allow colons, isync and mutt use the semicolon, and Evolution and Python use the exclamation
+/// mark.
 pub const BEFORE_FLAGS: [u8; 3] = *b":;!";
 
-/// FAT refuses the colon, and NTFS on Windows takes it for the name of a stream within the file.
+/// Returns the character before the flags that the file system of `folder` allows. FAT rejects a colon in a name, and
+/// NTFS on Windows reads it as the start of the name of a stream.
 pub fn before_flags(folder: &Path) -> io::Result<char> {
     if cfg!(windows) {
         return Ok(';');
@@ -45,13 +48,13 @@ pub fn before_flags(folder: &Path) -> io::Result<char> {
     }
 }
 
-/// Some file systems do not tell cases apart (APFS, NTFS, FAT). They also take accented letters for one however they
-/// are put together, which this does not.
+/// Returns a name in lower case, to find names that APFS, NTFS or FAT treat as equal. These file systems also treat the
+/// composed and the decomposed form of accented letters as equal, which this function does not.
 pub fn folded(name: &OsStr) -> String {
     name.to_string_lossy().to_lowercase()
 }
 
-/// Whether a name is that of a device of Windows, whatever its suffix is.
+/// Returns whether Windows reserves this name for a device (`con`, `nul.txt`, `com1`), with any suffix.
 pub fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end();
     let stem = stem.to_lowercase();

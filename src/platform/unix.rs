@@ -1,4 +1,4 @@
-//! Unix: what POSIX has, and what Linux, macOS or FreeBSD have besides.
+//! The functions of this module on Unix: with the calls of POSIX, and with calls that only Linux, macOS or FreeBSD has.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -35,7 +35,8 @@ pub fn is_ours(found: &Metadata) -> bool {
     found.uid() == user()
 }
 
-/// The super-user gives results to whom the original belongs.
+/// Returns the owner of the original file if embody runs as root, so that results do not belong to root. Returns `None`
+/// for other users, who cannot give files away.
 pub fn owner_of_results(like: Option<&Metadata>) -> Option<Owner> {
     let like = like.filter(|_| rustix::process::geteuid().is_root())?;
     Some((Uid::from_raw(like.uid()), Gid::from_raw(like.gid())))
@@ -72,7 +73,11 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, Access::WRITE_OK)?)
 }
 
-/// It is an error where the file system has no flock. The lock goes with the handle, and its copies share it.
+/// Locks an open file with flock, and returns false if another process holds the lock. Closing the file and all
+/// duplicates of the handle releases the lock.
+///
+/// # Errors
+/// The file system does not support flock.
 pub fn try_lock_handle(file: &File) -> io::Result<bool> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -85,7 +90,8 @@ pub fn unlock_handle(file: &File) -> io::Result<()> {
     Ok(rustix::fs::flock(file, FlockOperation::Unlock)?)
 }
 
-/// It is true where the file system has no such locks (fcntl): nobody can hold one.
+/// Locks a file with fcntl, and returns false if another process holds the lock. If the file system does not support
+/// these locks, this returns true, because no other program can hold a lock there.
 pub fn try_lock(file: &File) -> io::Result<bool> {
     match rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
@@ -102,12 +108,13 @@ pub fn unlock(file: &File) -> io::Result<()> {
     }
 }
 
-/// Linux has one number for the last two, macOS two.
+/// ENOTSUP and EOPNOTSUPP are the same number on Linux, and different ones on macOS.
 fn is_unsupported(why: Errno) -> bool {
     [Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&why)
 }
 
-/// FreeBSD has no such call: the caller checks, and renames then.
+/// Exchanges the names of two files in one step. FreeBSD has no such call, so this always fails there. The caller then
+/// replaces the file by a rename.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     use rustix::fs::{RenameFlags, renameat_with};
@@ -119,7 +126,10 @@ pub fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
     Err(Errno::NOSYS.into())
 }
 
-/// [`io::ErrorKind::AlreadyExists`] if another file has the name.
+/// Renames a file.
+///
+/// # Errors
+/// [`io::ErrorKind::AlreadyExists`] if a file with the new name exists. That file is never overwritten.
 pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
     match name_anew(CWD, old, CWD, new)? {
         true => Ok(()),
@@ -131,7 +141,8 @@ pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
     fs::rename(old, new)
 }
 
-/// It is false if the file has two names then: systems and file systems (NFS, FreeBSD) may only have links.
+/// Gives a file a new name without overwriting another file. Returns false if the file now has both names, because the
+/// system or the file system (FreeBSD, NFS) can only create a hard link here. The caller then removes the old name.
 pub fn name_anew(
     from: impl AsFd,
     old: impl rustix::path::Arg + Copy,
@@ -158,16 +169,18 @@ fn link_anew(
     Ok(rustix::fs::linkat(from, old, to, new, AtFlags::empty())?)
 }
 
-/// On macOS F_FULLFSYNC goes past the drive's own cache, as fsync does elsewhere.
+/// Waits until a file is on the disk. On macOS, fsync leaves the data in the cache of the drive, so F_FULLFSYNC is
+/// used. On other systems, fsync also empties this cache.
 pub fn sync(of: impl AsFd) -> io::Result<()> {
     #[cfg(target_vendor = "apple")]
     match rustix::fs::fcntl_fullfsync(&of) {
-        // Servers and drives of other makers have no F_FULLFSYNC.
+        // File servers and external drives can lack F_FULLFSYNC. fsync is used for them.
         Err(why) if is_unsupported(why) || [Errno::INVAL, Errno::NOTTY].contains(&why) => {}
         done => return Ok(done?),
     }
     match rustix::fs::fsync(of) {
-        // The file system has no such call for folders.
+        // Some file systems cannot sync a directory. The names of new files are then as durable as the file system
+        // makes them.
         Err(Errno::INVAL) => Ok(()),
         done => Ok(done?),
     }
@@ -184,7 +197,9 @@ pub fn sync_tree(folder: &Path) -> io::Result<()> {
     super::sync_each(folder)
 }
 
-/// Owner, mode, extended attributes and, on Linux, access lists are copied; only one that matters is an error.
+/// Copies the owner, the mode, the extended attributes and (on Linux) the access control list of `like` to `new`.
+/// Extended attributes of the system that cannot be copied are skipped. It is an error if the owner, the mode, the
+/// access control list or an attribute of the user cannot be copied.
 pub fn dress(new: &File, like: &File) -> io::Result<()> {
     let wanted = like.metadata()?;
     let has = new.metadata()?;
@@ -201,7 +216,7 @@ pub fn dress(new: &File, like: &File) -> io::Result<()> {
 fn copy_attributes(new: &File, like: &File) -> io::Result<()> {
     use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fsetxattr};
 
-    // 64 KiB is what Linux allows for the list, and for each value.
+    // Maximum size on Linux of the list of attributes, and of each value.
     let mut names = vec![0_u8; 64 << 10];
     let Ok(length) = flistxattr(like, names.as_mut_slice()) else {
         return Ok(());
@@ -221,13 +236,14 @@ fn copy_attributes(new: &File, like: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// rustix has no extended attributes of FreeBSD.
+/// The crate rustix does not support the extended attributes of FreeBSD, so no attributes are copied there.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
 fn copy_attributes(_new: &File, _like: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// A pipe that nobody reads is an error that [`is_unread_pipe`] knows; a full one does not wait.
+/// Opens a file or a named pipe for appending, without waiting. If no program reads the pipe, the error is one for
+/// which [`is_unread_pipe`] returns true. If the pipe is full, a later write fails instead of waiting.
 pub fn append_without_waiting(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits();
     OpenOptions::new()
@@ -245,7 +261,8 @@ pub fn is_character_device(found: &Metadata) -> bool {
     found.file_type().is_char_device()
 }
 
-/// A standard stream for mail: an error if the stream may be closed.
+/// Duplicates a standard stream that carries mail. Returns an error if the stream may be closed, because the mail would
+/// be lost.
 pub fn stream(of: impl AsFd) -> io::Result<File> {
     let file = stream_or_null(of)?;
     match is_stand_in(&file) {
@@ -256,13 +273,15 @@ pub fn stream(of: impl AsFd) -> io::Result<File> {
     }
 }
 
-/// A standard stream for a report, which may be thrown away: a closed stream is the null device.
+/// Duplicates a standard stream that carries a report. If the stream is closed, the report is written to the null
+/// device.
 pub fn stream_or_null(of: impl AsFd) -> io::Result<File> {
     Ok(File::from(of.as_fd().try_clone_to_owned()?))
 }
 
-/// The standard library opens the null device for reading *and* writing in place of a closed descriptor. `1<>/dev/null`
-/// and Python's `subprocess.DEVNULL` look the same and are refused, too: that delays mail, the other mistake loses it.
+/// Returns whether the stream was probably closed when the program started. The standard library then opens the null
+/// device in its place, for reading *and* writing. `1<>/dev/null` and Python's `subprocess.DEVNULL` look the same, and
+/// are refused too: refusing mail only delays it, and writing mail to a closed stream loses it.
 fn is_stand_in(descriptor: impl AsFd) -> bool {
     let both_ways = rustix::fs::fcntl_getfl(&descriptor)
         .is_ok_and(|flags| flags & OFlags::RWMODE == OFlags::RDWR);
@@ -278,13 +297,15 @@ pub fn free_space(folder: &Path) -> io::Result<u64> {
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
 
-/// Writing to a connection that the other end closed is an error, not SIGPIPE. macOS: [`no_signals`].
+/// Flag with which a write to a connection that the other side closed returns an error instead of sending SIGPIPE.
+/// macOS lacks this flag; [`no_signals`] has the same effect there.
 #[cfg(all(feature = "milter", not(target_vendor = "apple")))]
 pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::NOSIGNAL;
 #[cfg(all(feature = "milter", target_vendor = "apple"))]
 pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::empty();
 
-/// Where the system cannot be told so, it is only slower.
+/// Sets an option of Linux that acknowledges received TCP data immediately. Systems without this option are only
+/// slower.
 #[cfg(feature = "milter")]
 pub fn acknowledge_at_once(socket: impl AsFd) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -292,7 +313,8 @@ pub fn acknowledge_at_once(socket: impl AsFd) {
     let _ = socket.as_fd();
 }
 
-/// macOS has no [`NO_SIGNAL`] for single writes.
+/// Sets a connection of macOS to report errors without SIGPIPE, because macOS has no flag [`NO_SIGNAL`] for single
+/// writes.
 #[cfg(feature = "milter")]
 pub fn no_signals(socket: impl AsFd) -> io::Result<()> {
     #[cfg(target_vendor = "apple")]

@@ -1,4 +1,5 @@
-//! Windows: mail is read, results are new files. Nothing is locked or changed in place; stores and caches need Unix.
+//! The functions of this module on Windows, where embody reads mail and writes results to new files. It locks no files
+//! there, and changes no mailbox in place. Stores and caches need Unix.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File, Metadata, OpenOptions};
@@ -8,10 +9,12 @@ use std::os::windows::io::AsHandle;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-/// UTF-8, or what the standard library writes for UTF-16 that is not valid.
+/// Names of files as bytes, as on Unix. The bytes are UTF-8, except that a name with unpaired UTF-16 surrogates has the
+/// encoding of the standard library for them.
 pub trait OsStrExt {
     fn as_bytes(&self) -> &[u8];
-    /// Bytes that are no UTF-8 become a name that no file has.
+    /// Returns the name with these bytes. Bytes that are not valid UTF-8 become U+FFFD, a name that no file is expected
+    /// to have.
     fn from_bytes(bytes: &[u8]) -> &Self;
 }
 
@@ -35,7 +38,8 @@ impl OsStringExt for OsString {
     }
 }
 
-/// It moves the place at which the handle goes on, so nobody uses both.
+/// Reads at a given position, as on Unix. On Windows this also moves the current position of the handle, so a caller
+/// must not combine these functions with sequential reads of the same handle.
 pub trait FileExt {
     fn read_at(&self, into: &mut [u8], offset: u64) -> io::Result<usize>;
     fn read_exact_at(&self, into: &mut [u8], offset: u64) -> io::Result<()>;
@@ -76,11 +80,13 @@ impl FileExt for File {
     }
 }
 
-/// The standard library does not give the numbers of files. Files that were made and written at the same moment are
-/// taken for one, which refuses a command and loses nothing.
+/// Numbers that identify a file, as on Unix. The standard library does not offer the file numbers of Windows, so the
+/// times of creation and of the last change are used. Two files with equal times look like the same file. In that case
+/// a command refuses to run, and no data is lost.
 pub trait MetadataExt {
     fn dev(&self) -> u64;
-    /// When it was written; nothing for a folder, for what comes into it would change that.
+    /// Returns the time of the last change of a file, as its number. Returns 0 for a directory, whose time changes with
+    /// each new file.
     fn ino(&self) -> u64;
     fn nlink(&self) -> u64;
     fn mtime(&self) -> i64;
@@ -134,7 +140,8 @@ impl DirEntryExt for DirEntry {
     }
 }
 
-/// Files are given to nobody: their access lists come from the folder around them.
+/// The owner of new files. No value exists, because new files on Windows inherit the access control lists of their
+/// directory.
 #[derive(Clone, Copy, Debug)]
 pub enum Owner {}
 
@@ -142,7 +149,7 @@ pub fn host() -> OsString {
     std::env::var_os("COMPUTERNAME").unwrap_or_default()
 }
 
-/// Nobody tells; a file of a killed run goes after a day.
+/// Returns false: this cannot be found out. Files of a run that was killed are therefore removed only after a day.
 pub fn is_gone(_digits: &[u8]) -> bool {
     false
 }
@@ -186,7 +193,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Without such locks no file is shared.
+/// Returns an error. Without these locks, no file is shared between processes.
 pub fn try_lock_handle(_file: &File) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -195,7 +202,7 @@ pub fn unlock_handle(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Without such locks nothing is changed in place.
+/// Returns an error. Without these locks, no mailbox is changed in place.
 pub fn try_lock(_file: &File) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -222,7 +229,7 @@ pub fn sync(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
-/// There is no such call; NTFS keeps a journal of names.
+/// Does nothing. Windows has no such call, and NTFS keeps a journal of changed names.
 pub fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
@@ -231,7 +238,7 @@ pub fn sync_tree(folder: &Path) -> io::Result<()> {
     super::sync_each(folder)
 }
 
-/// A new file has the access lists of its folder.
+/// Does nothing, because a new file inherits the access control list of its directory.
 pub fn dress(_new: &File, _like: &File) -> io::Result<()> {
     Ok(())
 }
@@ -240,7 +247,7 @@ pub fn append_without_waiting(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).open(path)
 }
 
-/// Pipes have no names among files.
+/// Returns false, because named pipes are not files of the file system on Windows.
 pub fn is_unread_pipe(_error: &io::Error) -> bool {
     false
 }
