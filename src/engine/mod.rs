@@ -1,10 +1,11 @@
-//! The engine: what becomes of one message, decided without I/O, clocks or threads.
+//! The engine decides what happens to one message. It has no I/O, no clock and no threads.
 //!
-//! [`Engine::run`] is one function from a message, its [`Context`] and the [`Answers`] so far to an [`Outcome`]: edits, a
-//! report, and what the message still needs. A driver retrieves what is needed and calls it again.
+//! [`Engine::run`] is a function from a message, its [`Context`] and the [`Answers`] so far to an [`Outcome`]: edits, a
+//! report, and the content that the message still needs. A driver retrieves this content and calls the function again.
 //!
-//! Any trouble with one reference leaves its part as it is, and becomes a row of the report. Limits apply in the order of the
-//! document, so a later run can go on where an earlier run stopped. If no limit was reached, a second run changes nothing.
+//! If a reference cannot be processed, its part stays unchanged, and a row of the report contains the reason. Limits apply in
+//! the order of the document, so a later run can continue where an earlier run stopped. If no limit was reached, a second run
+//! changes nothing.
 
 mod announcement;
 mod composite;
@@ -21,7 +22,7 @@ mod engine;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod eudora;
 pub(crate) mod field_names;
-// Only the program opens these forms.
+// Only the command line program opens these forms (winmail.dat, uuencode and others), so the code is unused in the library.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 #[allow(unreachable_pub)]
 pub(crate) mod forms;

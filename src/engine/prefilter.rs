@@ -1,4 +1,4 @@
-//! Whether bytes can hold anything that embody works on, told without parsing.
+//! Decides whether bytes can contain anything that embody changes, without parsing them.
 
 mod data;
 mod hidden;
@@ -16,10 +16,10 @@ pub(super) use data::may_show_data;
 use hidden::may_spell_base;
 use words::{Word, Words, word};
 
-/// A search for the few words that any work needs, in any case.
+/// Searches for the few words that occur in every message that embody changes, in upper or lower case.
 ///
-/// A message in which [`Prefilter::any`] finds nothing comes out of [`Expander`](super::Expander)
-/// as it went in. The search runs at memory speed; finding something proves nothing.
+/// If [`Prefilter::any`] finds nothing in a message, [`Expander`](super::Expander) would return the message unchanged. The
+/// search runs at memory speed. A word can also occur in a message that needs no change.
 #[derive(Clone, Debug)]
 pub struct Prefilter {
     links: Links,
@@ -30,11 +30,12 @@ pub struct Prefilter {
 }
 
 impl Prefilter {
-    /// Bytes of one window that a search of the next one has to see again.
+    /// Number of bytes at the end of one window that the search of the next window must read again, because a word can be cut
+    /// there.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub const OVERLAP: usize = 2 * LOOKED_AT;
 
-    /// The search for what this policy works on.
+    /// Returns the search for everything that `policy` processes.
     pub fn new(policy: &Policy) -> Self {
         Self {
             links: policy.links,
@@ -45,7 +46,7 @@ impl Prefilter {
         }
     }
 
-    /// The search for parts that are attachments: a field says their type or their disposition.
+    /// Returns the search for attachments, which have a Content-Type or a Content-Disposition field.
     #[cfg(feature = "cli")]
     pub fn of_attachments() -> Self {
         Self {
@@ -54,7 +55,7 @@ impl Prefilter {
         }
     }
 
-    /// The search for what embody detached.
+    /// Returns the search for parts that embody detached.
     pub fn of_detached() -> Self {
         Self {
             links: Links::Keep,
@@ -65,13 +66,13 @@ impl Prefilter {
         }
     }
 
-    /// Whether any of the words is there.
+    /// Returns true if `bytes` contains any of the words.
     #[cfg(any(test, feature = "cli", feature = "internals"))]
     pub fn any(&self, bytes: &[u8]) -> bool {
         self.first(bytes).is_some()
     }
 
-    /// Where the first of the words is.
+    /// Returns the position of the first word in `bytes`.
     pub fn first(&self, bytes: &[u8]) -> Option<usize> {
         self.or_note(bytes, self.words().first(bytes))
     }
@@ -97,7 +98,8 @@ impl Prefilter {
         found.min()
     }
 
-    /// Documents are searched where no other note tells them.
+    /// Returns the searches for forms that the list of words does not cover, such as the notes of Mailman. Links to hosted
+    /// files occur only in documents, so document types are searched for if the words do not include them.
     fn searches(&self) -> impl Iterator<Item = notes::Search> {
         let is_untold = self.reads_any(&Follow::HOSTED) && !self.looks_at_documents();
         let searches: [(bool, notes::Search); 3] = [
@@ -115,7 +117,7 @@ impl Prefilter {
         wanted.map(|(_, search)| search).chain(form)
     }
 
-    /// A later look at the message would take the notes.
+    /// Returns true if retrieved content may contain notes or links to hosted files, which a later pass would replace.
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
         let holds = || DOCUMENTS.first(bytes).is_some() || may_hold_hosted(bytes, self.forms);
         self.first_note(bytes).is_some() || self.reads_any(&Follow::HOSTED) && holds()
@@ -125,7 +127,8 @@ impl Prefilter {
         forms.iter().any(|form| self.forms.contains(*form))
     }
 
-    /// Whether the body of a part that has no parts may be in a form that its header does not tell.
+    /// Returns true if a body without parts may be in a form that its header does not announce, such as uuencode. Then bodies
+    /// must be searched too.
     #[cfg(feature = "milter")]
     pub(crate) fn looks_at_bodies(&self) -> bool {
         self.looks_at_texts() || FORMS.iter().any(|form| self.forms.contains(form.follow))
@@ -135,8 +138,8 @@ impl Prefilter {
         self.reads_any(&[Follow::Mailman, Follow::MailmanDigests])
     }
 
-    /// Messages that may have to be changed, as [`in_message`](Self::in_message) says. All are searched at once, and
-    /// none is looked at more closely before something was found in it.
+    /// Returns the numbers of the messages in `bytes` that may have to be changed, as [`in_message`](Self::in_message) does
+    /// for one message. All messages are searched together. Only messages that contain a word are examined more closely.
     #[cfg(any(test, feature = "mailbox"))]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         let mut found = Vec::new();
@@ -155,15 +158,16 @@ impl Prefilter {
         self.links == Links::Resolve || self.embed.is_on()
     }
 
-    /// Whether a whole message may have to be changed: a closer look than [`any`](Self::any).
+    /// Returns true if a complete message may have to be changed. The check is stricter than [`any`](Self::any).
     #[cfg(any(test, feature = "mailbox", feature = "internals"))]
     pub fn in_message(&self, message: &[u8]) -> bool {
         self.matters(message, self.kinds(message))
     }
 
-    /// Most HTML has no base, in its message's header or in itself, and is done with here.
+    /// Returns true if the message has a document that may need a change. Most HTML has no base for relative links, neither in
+    /// the header of the message nor in the document, so this check excludes most messages.
     fn has_document(&self, message: &[u8]) -> bool {
-        // In MMDF a line of its own opens each message; it is no header field.
+        // In an MMDF mailbox, a line of four Ctrl-A bytes precedes each message. It is not a header field.
         let opening = message.strip_prefix(b"\x01\x01\x01\x01");
         let behind = opening.map(|rest| rest.strip_prefix(b"\r").unwrap_or(rest));
         let message = behind
@@ -188,7 +192,7 @@ impl Prefilter {
         let seeks_base = self.links == Links::Resolve;
         let seeks_data = self.embed.is_only_data();
         if part.encoding == TransferEncoding::QuotedPrintable && !seeks_data {
-            // Searching costs less than decoding.
+            // Searching the encoded body is faster than decoding it.
             return seeks_base && may_spell_base(body);
         }
         part.encoding.decode(body).is_none_or(|text| {
@@ -196,12 +200,12 @@ impl Prefilter {
         })
     }
 
-    /// Whether there may be external bodies, or other forms of references.
+    /// Returns true if `bytes` may contain external bodies or other forms of references.
     pub fn external_bodies(&self, bytes: &[u8]) -> bool {
         self.references.first(bytes).is_some()
     }
 
-    /// Whether there may be HTML or CSS whose links are to be resolved.
+    /// Returns true if `bytes` may contain HTML or CSS whose links must be resolved.
     pub fn documents(&self, bytes: &[u8]) -> bool {
         self.looks_at_documents() && DOCUMENTS.first(bytes).is_some()
     }
@@ -213,16 +217,16 @@ fn document(bytes: &[u8], from: usize) -> Option<usize> {
 
 const LOOKED_AT: usize = 32;
 
-/// Blanks, folds and comments may stand in front of the type and around the slash (RFC 822 §3.1.4), and
-/// [`MediaType::parse`](crate::mime::MediaType::parse) passes over them. Where there are some, this may be the type of
-/// a document. The lists of fields that DKIM signs are none.
+/// Returns true if the bytes after "content-type" may be the media type of a document. Blanks, folds and comments may precede
+/// the type and surround the slash (RFC 822 §3.1.4), and [`MediaType::parse`](crate::mime::MediaType::parse) accepts them, so
+/// they also count as a document type here. A field name in the list of fields that DKIM signs does not count.
 fn is_document_type(behind: &[u8]) -> bool {
     let unblanked = |bytes: &mut &[u8]| *bytes = bytes.trim_ascii_start();
     let mut rest = behind.get(..LOOKED_AT).unwrap_or(behind);
     unblanked(&mut rest);
     match rest.split_first() {
         Some((b':', value)) => rest = value,
-        // Talk about such a field; or the window ends here.
+        // Text after the name means that prose mentions the field. At the end of the window, the type is not known.
         Some(_) => return false,
         None => return true,
     }
@@ -240,26 +244,27 @@ fn is_document_type(behind: &[u8]) -> bool {
         Some(_) => return false,
     };
     subtypes().any(|wanted| {
-        // Of what the window cuts off, the start must do.
+        // If the window cuts the subtype, it is enough that its beginning matches.
         let length = wanted.len().min(subtype.len());
         let start = |bytes: &[u8]| bytes.get(..length).map(<[u8]>::to_ascii_lowercase);
         start(subtype) == start(wanted)
     })
 }
 
-/// Marks, the first [`OF_MARKS`]; what references need, [`OF_REFERENCES`]; and what the type of a document begins with.
+/// The words to search for. The first [`OF_MARKS`] words begin the marks of earlier runs, the next [`OF_REFERENCES`] words
+/// occur in references, and the last one begins the field with the type of a document.
 static WORDS: [Word; 9] = [
-    // A mark of an earlier run begins so, and one that a stranger wrote.
+    // The mark of an earlier run begins with this word. A sender can also have written it.
     word("x-embody", 1),
     word("external-body", 8),
-    // Other fields that make a part a reference, and one that says that a reference was deleted.
+    // Fields that make a part a reference. The last one says that the user deleted the attachment.
     word("x-mozilla-external-attachment-url", 1),
     word("x-mozilla-altered", 1),
     word("x-mozilla-cloud-part", 1),
     word("x-moz-deleted", 1),
-    // The end of the media types of attached shortcuts.
+    // The media types of attached internet shortcuts end with this word.
     word("internet-shortcut", 8),
-    // Outlook's winmail.dat.
+    // The media type of the winmail.dat files that Outlook sends.
     word("ms-tnef", 2),
     word("content-type", 7).before(is_document_type),
 ];
@@ -277,7 +282,7 @@ static ATTACHMENTS: Words = Words::new(
     b'-',
 );
 
-/// Apple's Mail keeps the content of parts with this field elsewhere.
+/// Apple Mail stores the content of parts with this field in separate files.
 static APPLE: Words = Words::new(&[word("x-apple-content-length", 1)], b'-');
 
 static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], b'-');

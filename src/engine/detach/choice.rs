@@ -1,4 +1,4 @@
-//! Which parts leave, and why others that are as large stay.
+//! Decides which parts are detached, and why other large parts stay in the message.
 
 use crate::engine::plan::protection;
 use crate::external_body::{ExternalBody, Followed, NOTE_FIELD, Reading};
@@ -8,17 +8,17 @@ use crate::mime::{MediaType, PartId, PartKind, ScanLimits, Tree};
 use crate::policy::{Policy, TypePattern};
 use crate::report::{Reason, Refusal};
 
-/// The reference to a body with fewer octets would be as large.
+/// Minimum length of a body in bytes. A reference to a shorter body would be as long as the body itself.
 const LEAST: usize = 1 << 10;
 
-/// Which attachments leave the mail.
+/// The choice of the attachments that are detached from the mail.
 #[derive(Clone, Debug)]
 pub struct Choice {
-    /// Octets of a body in the mail, as it is encoded, from which on it leaves.
+    /// Minimum length of a body in bytes, as it is encoded in the mail.
     pub larger_than: u64,
-    /// Only these types; empty for all.
+    /// Media types of the attachments that are detached. If the list is empty, all types are detached.
     pub types: Vec<TypePattern>,
-    /// Whether what documents of the mail show leaves as well.
+    /// True if pictures and other parts that the HTML of the mail shows are also detached.
     pub takes_shown: bool,
 }
 
@@ -33,7 +33,7 @@ pub enum Stub {
     Thunderbird,
 }
 
-/// Attachments of 100 KiB and more, of all types, that documents of the mail do not show.
+/// By default, attachments of at least 100 KiB and of all types are detached, except parts that the HTML of the mail shows.
 impl Default for Choice {
     fn default() -> Self {
         Self {
@@ -45,10 +45,11 @@ impl Default for Choice {
 }
 
 impl Choice {
-    /// The default of [`larger_than`](Self::larger_than).
+    /// Default value of [`larger_than`](Self::larger_than), in bytes.
     pub const LARGER_THAN: u64 = 100 << 10;
 
-    /// `policy` is the default one, whatever the options: it protects parts.
+    /// Decides whether a part is detached. Returns `None` if the part was not chosen, and a refusal if it was chosen but must
+    /// stay. `policy` is always the default policy, so signed parts are protected whatever the options are.
     pub(super) fn judge(
         &self,
         tree: &Tree<'_>,
@@ -66,7 +67,7 @@ impl Choice {
         {
             return None;
         }
-        // Signed or encrypted mail in one part (RFC 8551 §3).
+        // These types are a complete signed or encrypted message (RFC 8551 §3), which a change would break.
         if ["application/pkcs7-mime", "application/x-pkcs7-mime"].contains(&essence) {
             let detail = format!("it is {essence}");
             return Some(Err(Refusal::lasting(Reason::Encrypted, detail)));
@@ -92,7 +93,8 @@ fn is_leaf(tree: &Tree<'_>, part: PartId) -> bool {
     let essence = entity.essence.as_str();
     let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";
     let is_shown = is_text && !tree.has_disposition(part, "attachment");
-    // Composites may have parts that were not taken apart, and may stand under no encoding (RFC 2045 §6.4).
+    // A message or a multipart can contain parts that were not parsed, and must not be encoded (RFC 2045 §6.4), so only other
+    // types are detached.
     entity.content == PartKind::Leaf && !is_composite(essence) && !is_shown
 }
 
@@ -119,7 +121,7 @@ fn obstacle(tree: &Tree<'_>, part: PartId) -> Option<&'static str> {
     Some(if entity.separator.is_empty() {
         "no empty line follows the header of the part"
     } else if entity.has_stray_lines() {
-        // Some readers see the end of the header there, so there is no place that suits all of them.
+        // For some programs the header ends at this line, so no position in the header is safe for a new field.
         "the header of the part has a line that is not a header field"
     } else if fields().any(|field| field.name.is_empty()) {
         "the header of the part begins with a blank or a tab"
@@ -130,7 +132,7 @@ fn obstacle(tree: &Tree<'_>, part: PartId) -> Option<&'static str> {
     } else if has_control_character(entity.header.of(tree.original)) {
         "the header of the part contains a NUL byte or a CR without LF"
     } else if is_default && entity.essence != DEFAULT_TYPE {
-        // Some readers go by another type than we do where a field is damaged.
+        // Programs read different types from a malformed field, so the part could not be restored for all of them.
         "the Content-Type field of the part is malformed"
     } else if tree.abuts_boundary(part) {
         "the boundary line after the part is not at the beginning of a line"

@@ -1,6 +1,6 @@
-//! What detaching does with a message: which attachments leave it, what is left in their places, and which objects a store
-//! must have before the edits may be written. Nothing here knows a store: [`Planner::plan`] is a function of a message and of
-//! what was refused.
+//! Plans what detaching does with a message: the attachments that are moved out, the references that replace them, and the
+//! objects that a store must contain before the edits may be written. This module does not access a store:
+//! [`Planner::plan`] is a function of a message and of the objects that a store did not accept.
 //!
 //! A program that stores objects itself calls it in a loop. [`Detacher`](crate::detach::Detacher) contains such a loop.
 //!
@@ -16,7 +16,7 @@
 //! let detachment = planner.plan(&mail, "mail.eml", &Refused::new());
 //! let [object] = detachment.objects.as_slice() else { panic!() };
 //! assert_eq!(object.content(&mail).unwrap(), [0; 3000]);
-//! // A store has the object durably now, so the edits may be written.
+//! // Write the object to durable storage here. Then the edits may be written.
 //! assert!(detachment.edits.splice(&mail).into_bytes().len() < 1000);
 //! ```
 

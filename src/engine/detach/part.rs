@@ -1,4 +1,4 @@
-//! One part on its way out: its content, and the edits that leave a reference in its place.
+//! Detaches one part: decodes its content, and creates the edits that leave a reference in its place.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -20,10 +20,10 @@ use crate::span::Newline;
 
 const NOT_QUOTABLE: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'<').add(b'>');
 
-/// The longest word of a URL parameter (RFC 2017 §3.1).
+/// Maximum length in bytes of one word of the URL parameter (RFC 2017 §3.1).
 const WORD: usize = 40;
 
-/// What is left in the place of a part.
+/// Settings for the references that replace detached parts.
 #[derive(Debug)]
 pub(super) struct Leaving {
     /// The start of an object's URL, up to its path, with its last slash.
@@ -54,8 +54,8 @@ pub(super) fn content_of(
     Ok((octets, wording))
 }
 
-/// The edits that put a reference in the place of a part. In a dry run, Content-MD5 has the digest of nothing, which has the
-/// same length.
+/// Creates the edits that replace a part by a reference. In a dry run, the Content-MD5 field gets the digest of empty content,
+/// which has the right length without hashing the part.
 pub(super) fn edits(
     leaving: &Leaving,
     tree: &Tree<'_>,
@@ -74,7 +74,8 @@ pub(super) fn edits(
             stays += 1;
         }
     }
-    // The reference stands where the type stood; the places of other fields are counted from there.
+    // The reference replaces the Content-Type field. The note records the positions of the other fields relative to this
+    // field, so that `restore` can put them back.
     let anchor = moved
         .iter()
         .position(|(field, _)| field.is(tree.original, "Content-Type"))
@@ -96,7 +97,7 @@ pub(super) fn edits(
     let digest_added = leaving.form == Stub::ExternalBody && of("Content-MD5").is_none();
     let note = Note {
         sha256: key.to_string(),
-        // An external body has the size in a parameter.
+        // A message/external-body has the size in a parameter, so only a stub in Thunderbird's form records it here.
         size: (leaving.form == Stub::Thunderbird).then_some(octets.len()),
         wording: *wording,
         encoding,
@@ -130,7 +131,7 @@ pub(super) fn edits(
                 front.extend([line.as_bytes(), newline.bytes()].concat());
             }
             front.extend(note);
-            // Thunderbird writes the sentence, and behind it the header that the part had.
+            // Thunderbird writes this sentence, followed by the original header of the part.
             let quoted = whole(tree.original, &fields);
             (front, [SENTENCE, newline.bytes(), &quoted].concat())
         }
@@ -150,7 +151,8 @@ pub(super) fn edits(
     Ok(group)
 }
 
-/// A mailbox takes an empty last line for its own, and adds a missing line end: a message's end stays as it was.
+/// Ends the new body in the same way as the old one. A mailbox takes an empty line at the end of a message for its own
+/// separator, and adds a missing line ending, so the end of the message must not change.
 fn finish(body: &mut Vec<u8>, tree: &Tree<'_>, part: PartId, newline: Newline) {
     let part = tree.part(part);
     if part.body.end < tree.root().span.end {
@@ -165,7 +167,7 @@ fn whole<'f>(original: &[u8], fields: impl IntoIterator<Item = &'f Field>) -> Ve
     fields.collect::<Vec<&[u8]>>().concat()
 }
 
-/// RFC 2017: the URL stands in words of 40 characters.
+/// Writes the Content-Type field of the reference. The URL is split into words of 40 characters, as in RFC 2017.
 fn reference_field(url: &str, size: usize, newline: Newline) -> Vec<u8> {
     let (ending, size) = (newline.bytes(), format!(" size={size}; URL=\""));
     let start = b"Content-Type: message/external-body; access-type=URL;";

@@ -1,4 +1,4 @@
-//! The plan for one message: the parts that leave, the edits, and the objects that a store must have first.
+//! The plan for one message: the parts that are detached, the edits, and the objects that must be stored first.
 
 use std::collections::HashMap;
 
@@ -17,38 +17,38 @@ use crate::policy::Policy;
 use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Report, Retry, Row};
 use crate::span::{Newline, Span};
 
-/// Objects that a store did not take, and why. Their parts stay in the mail.
+/// Objects that a store did not accept, each with the reason. Their parts stay in the mail.
 pub type Refused = HashMap<Key, Refusal>;
 
-/// Decides which attachments leave a message, and what is left in their places. It has no store.
+/// Decides which attachments are detached from a message, and which references replace them. It has no store.
 #[derive(Debug)]
 pub struct Planner {
     choice: Choice,
     leaving: Leaving,
-    /// Whether notes ask for a text that names what left.
+    /// True if the note in a reference requests a text that lists the detached attachments.
     text: bool,
-    /// The default policy, whatever the options say: it protects parts, and limits how deep they are looked for.
+    /// The default policy, which protects signed parts and limits the nesting depth, whatever the options are.
     policy: Policy,
     limits: ScanLimits,
 }
 
-/// What becomes of one message when its attachments leave.
+/// Result of planning one message: the edits, the objects to store first, and the report.
 #[derive(Clone, Default, Debug)]
 #[non_exhaustive]
 pub struct Detachment {
     /// The edits of the message. They may be written only when a store has all `objects` durably.
     pub edits: Edits,
-    /// A row for each attachment that is large enough.
+    /// Rows of the report, one for each attachment that is large enough to be detached.
     pub report: Report,
     /// The attachment of each row of the report, in the same order.
     pub attachments: Vec<Attachment>,
     /// The content that the edits move out of the message, in document order. Equal contents are listed once for each part.
     pub objects: Vec<Object>,
-    /// The first failure of the store that may be over later, as a sentence.
+    /// The first temporary failure of the store, as a sentence. A later run may succeed.
     pub temporary: Option<Detail>,
 }
 
-/// Content that leaves a message.
+/// Content that is moved out of a message into a store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Object {
@@ -61,29 +61,28 @@ pub struct Object {
     newline: Newline,
 }
 
-/// An attachment that is large enough to leave.
+/// An attachment that is large enough to be detached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attachment {
-    /// Length of its body in the mail, in bytes.
+    /// Length of the encoded body in the mail, in bytes.
     pub octets: u64,
-    /// Its key in the store. `None` if it stays in the mail.
+    /// Key of the content in the store, or `None` if the attachment stays in the mail.
     pub key: Option<Key>,
 }
 
-/// A part that leaves.
+/// A part that is detached.
 struct Left {
     part: PartId,
     object: Object,
     group: Group,
-    /// Number of its row in the report.
+    /// Number of the row in the report for this part.
     row: usize,
 }
 
 impl Object {
-    /// The content, decoded again from the message that was planned.
+    /// Decodes the content again from `message`, which must be the message that was planned.
     ///
-    /// # Errors
-    /// `message` is another message.
+    /// # Errors Fails if `message` is a different message.
     pub fn content(&self, message: &[u8]) -> Result<Vec<u8>, Refusal> {
         let content = Wording::read(self.body.of(message), self.encoding, self.newline);
         let content = content.map(|(content, _)| content);
@@ -95,8 +94,8 @@ impl Object {
 }
 
 impl Planner {
-    /// A planner that leaves message/external-body parts without a text. `base_url` is the start of an object's URL, up to its
-    /// path, with its last slash.
+    /// Creates a planner that replaces attachments by message/external-body parts without a text. `base_url` is the start of
+    /// the URL of every object, up to and including the last slash of its path.
     #[must_use]
     pub fn new(choice: Choice, base_url: String, mode: Mode) -> Self {
         let policy = Policy::default();
@@ -114,7 +113,7 @@ impl Planner {
         }
     }
 
-    /// Sets the form of the references, and whether a text names what left.
+    /// Sets the form of the references, and whether a text lists the detached attachments.
     #[must_use]
     pub fn leaving(mut self, form: Stub, text: bool) -> Self {
         self.leaving.form = form;
@@ -122,10 +121,11 @@ impl Planner {
         self
     }
 
-    /// Position of the first byte in whole messages that a plan could change: the start of a stretch that is long enough for
-    /// what leaves, and that has no line which may begin another message of an mbox.
+    /// Returns the position of the first byte that a plan could change, in bytes that contain complete messages. This is the
+    /// start of the first stretch that is long enough for a detached body and has no line that may begin another message of an
+    /// mbox.
     ///
-    /// Base64 has no such line, and a body in another encoding that has one would not come back from every mailbox.
+    /// Base64 never contains such a line. A body in another encoding that contains one cannot be restored from every mailbox.
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         let least = usize::try_from(self.choice.larger_than).unwrap_or(usize::MAX);
         let mut from = 0;
@@ -139,7 +139,7 @@ impl Planner {
         (long(from, bytes.len()) && from < bytes.len()).then_some(from)
     }
 
-    /// Plans one message. `name` is its name in the report. Parts whose content is in `refused` stay.
+    /// Plans one message. `name` is the name of the message in the report. Parts whose content is in `refused` stay.
     ///
     /// The same arguments always give the same plan.
     pub fn plan(&self, message: &[u8], name: &str, refused: &Refused) -> Detachment {
@@ -174,7 +174,7 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Decides about each part. Which parts the documents show is looked up only if something would leave.
+    /// Decides about each part. Finding the parts that documents show is slow, so it is done only if a part would be detached.
     fn parts(&mut self) {
         let (choice, policy) = (&self.planner.choice, &self.planner.policy);
         let limits = &self.planner.limits;
@@ -249,7 +249,8 @@ impl Run<'_> {
         self.detachment.report.rows.push(row);
     }
 
-    /// The content is dropped at the end: only that of one attachment is in memory at a time.
+    /// Creates the object and the edits for one part. The decoded content is dropped at the end, so that only the content of
+    /// one attachment is in memory at a time.
     fn leave(&self, part: PartId) -> Result<(Object, Group), Refusal> {
         let content = content_of(self.tree, part).map_err(not_restorable)?;
         let (octets, _) = &content;
@@ -293,7 +294,7 @@ impl Run<'_> {
         if self.left.is_empty() {
             return Ok(Edits::new());
         }
-        // Parts are disjoint.
+        // The parts are disjoint, so their edits can be combined.
         let edits = Edits::of(self.left.iter().flat_map(|left| left.group.clone()));
         let edits = edits.map_err(|_| {
             not_restorable("two of its parts overlap, so restore could not put them back")
@@ -311,7 +312,8 @@ impl Run<'_> {
         Ok(edits)
     }
 
-    /// Nothing leaves that would not come back: the output is read as a restorer will, and its headers are compared.
+    /// Checks that every detached part can be restored: reads the output in the same way as `restore`, and compares the
+    /// headers.
     fn judge(&self, output: &[u8]) -> Result<Edits, Refusal> {
         let limits = &self.planner.limits;
         let tree = mime::scan(output, limits);

@@ -1,4 +1,5 @@
-//! Style sheets show what else there is to retrieve, step by step; and they are put in.
+//! External style sheets: retrieves the sheets and everything that they show, level by level, and adds the sheets to the
+//! message as parts.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -20,7 +21,8 @@ const OUR_URL: usize = 64;
 const FIELDS: usize = 400;
 
 impl Pending<'_, '_> {
-    /// Also what style sheets show, and so on. Each URL is asked for once, so a circle of style sheets ends.
+    /// Retrieves all pictures and style sheets, then the URLs inside these sheets, until no new URL is found. Each URL is
+    /// requested only once, so style sheets that import each other do not cause an endless loop.
     pub(super) fn retrieve(&mut self) {
         let mut asked = 0;
         loop {
@@ -59,13 +61,14 @@ impl Pending<'_, '_> {
         }
     }
 
-    /// URLs below `asked` are here, or will never be.
+    /// Looks for URLs in the style sheets that are available. Every URL with a number below `asked` was requested already: it
+    /// has content, or it failed.
     fn look_into_sheets(&mut self, asked: usize) {
         let mut later = Vec::new();
         while let Some(beside) = self.places.sheets.pop_front() {
             let number = match beside.0 {
                 Meaning::Picture(number) => Some(number),
-                // It is asked for next, perhaps by http.
+                // This URL, or its http alternative, is requested in the next round, so its style sheet must wait.
                 Meaning::Url(url)
                     if self.places.instead.get(&url).copied().unwrap_or(url) >= asked =>
                 {
@@ -82,7 +85,8 @@ impl Pending<'_, '_> {
         self.places.sheets.extend(later);
     }
 
-    /// Once for each container: the parts of the mail that the sheet means are those of the documents there.
+    /// Looks for URLs in one style sheet, once for each container (the multipart of the document). The same relative URL in
+    /// the sheet can refer to different parts of the message in different containers.
     fn look_into(&mut self, (document, steps): (PartId, usize), number: usize) {
         let Ok(container) = Container::of(self.tree, document) else {
             return;
@@ -114,7 +118,8 @@ impl Pending<'_, '_> {
         }
     }
 
-    /// Gives the `cid:` URL of its part, which stands in place of `replaced` bytes.
+    /// Adds the style sheet `first`, and the sheets that it imports, as parts. Returns the `cid:` URL of the first one, which
+    /// replaces `replaced` bytes of the document.
     pub(super) fn give_sheet(
         &mut self,
         within: (PartId, Container),
@@ -158,7 +163,8 @@ impl Pending<'_, '_> {
                     self.inner_rows.push(row);
                 }
                 if matches!(given, Given::Awaited) {
-                    // In base64 it takes a third more, and a line end now and then.
+                    // The sheet is written in base64, which lengthens this URL by a third and adds line endings. Twice the
+                    // length is an upper bound.
                     self.embedding.unresolved += 2 * OUR_URL as u64;
                 }
                 if let Given::Url(url) = given {
@@ -175,7 +181,8 @@ impl Pending<'_, '_> {
         Given::Url(url)
     }
 
-    /// The largest cost is counted before it is known what the sheet shows, so that another may refer to it already.
+    /// Reserves memory and growth for a style sheet, and returns its `cid:` URL. The maximum cost is counted before the sheet
+    /// is written, because a sheet that it imports can import the first one again and then needs its URL.
     fn accept(
         &mut self,
         container: Container,
@@ -188,10 +195,10 @@ impl Pending<'_, '_> {
         if is_there || is_held || accepted.contains(&number) {
             return Ok(url);
         }
-        // Pictures that were accepted are no parts yet.
+        // Accepted style sheets do not count as parts yet, so their number is subtracted from the limit.
         let parts = self.session.policy().limits.parts;
         self.judge_parts(container, parts.saturating_sub(accepted.len()))?;
-        // A sheet that does not fit may be referred to by thousands: to find that out is work as well.
+        // Thousands of places can refer to a sheet that does not fit. Each attempt reads the sheet, so it counts as work.
         let octets = self.pictures.octets(number).len();
         self.session.ledger.work(octets * 3)?;
         let most = self.most(container, number)?;

@@ -1,8 +1,9 @@
-//! Pictures that HTML shows become parts of the mail, referred to by `cid:`.
+//! Embeds the pictures that HTML shows: each picture becomes a part of the message, and the HTML refers to it by `cid:`.
 //!
-//! First the mail itself: a URL that names a sibling is that part. Then `data:` URLs, then the network, under policy
-//! and ledger. The octets say what something is; equal ones are one part; ids and boundaries are hashes. All happens in
-//! the order of the documents: what fits is done, a failed one keeps its URL and has a row.
+//! A URL that refers to another part of the message is resolved first, then `data:` URLs, then URLs on the network, within the
+//! policy and the limits. The type of a picture is detected from its bytes. Pictures with the same bytes become one part. Ids
+//! and boundaries are computed from hashes, so the same input gives the same output. Documents are processed in order:
+//! pictures are added until a limit is reached. A picture that fails keeps its URL and gets a row in the report.
 
 mod given_sheets;
 mod names;
@@ -30,13 +31,15 @@ use crate::report::{Detail, Kind, Outcome, Provenance, Refusal, Retry, Row, Sett
 
 #[derive(Default)]
 pub(super) struct Embedding {
-    /// Bytes that the documents would gain at most if what was not asked for does not come, from links made absolute.
+    /// Number of bytes that the documents would grow, at most, if the pictures that this run does not retrieve are missing and
+    /// their relative links are made absolute instead.
     pub(super) unresolved: u64,
     wrapped: HashMap<String, String>,
 }
 
 impl Embedding {
-    /// A multipart that was made for a document counts as the document.
+    /// Returns the number that a part had before embedding. If embedding wrapped a document in a new multipart, the parts of
+    /// this multipart count as the document.
     pub(super) fn number_before<'n>(&'n self, now: &'n str) -> &'n str {
         self.wrapped.get(above(now)).map_or(now, String::as_str)
     }
@@ -86,7 +89,7 @@ pub(super) fn embed(
     pending.edits.edits
 }
 
-/// As long as the `cid:` URL of content that is not here yet.
+/// Placeholder as long as the `cid:` URL of content that was not retrieved yet, so that a dry run computes the right size.
 const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
 
 #[derive(Clone, Debug)]
@@ -106,10 +109,10 @@ struct Pending<'p, 's> {
     new: Vec<(New, usize)>,
     held: HashSet<(Container, usize)>,
     present: usize,
-    /// By number in [`Places::urls`].
+    /// Result for each URL, by the number of the URL in [`Places::urls`]: a number in [`Pictures`], or a refusal.
     answers: HashMap<usize, Result<usize, Refusal>>,
     pictures: Pictures<'p>,
-    /// What each style sheet shows that is no part of the mail yet; or why it cannot be looked into.
+    /// The places in each style sheet that is not part of the message yet, or the reason why the sheet cannot be read.
     sheets: HashMap<(Container, usize), Result<Vec<Place>, Refusal>>,
     inner_rows: Vec<Row>,
     inner_named: Vec<PartId>,
@@ -122,7 +125,7 @@ impl Pending<'_, '_> {
     fn document(&mut self, part: PartId, found: &[Place]) {
         let gained = self.session.ledger.gained();
         let mut rows: Vec<Row> = Vec::new();
-        // One row for each thing that is shown, however often.
+        // The report has one row for each picture of the document, even if the document shows the picture several times.
         let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
         let container = Container::of(self.tree, part);
         self.inner_named.clear();
@@ -132,7 +135,7 @@ impl Pending<'_, '_> {
             let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
                 let given = self.give((part, container.as_ref()), place);
-                // A URL is retrieved once, whatever its fragment.
+                // The fragment of a URL is not sent to the server, so URLs that differ only in the fragment get one row.
                 let shown = match &place.meaning {
                     Meaning::Url(_) if !place.has_fragment => None,
                     Meaning::Url(_) if !matches!(given, Given::Refused(_)) => None,
@@ -161,7 +164,8 @@ impl Pending<'_, '_> {
                     values.insert(place.ordinal, url);
                 }
             }
-            // A reader that takes a candidate would ask for what the mail now holds.
+            // A mail client that chooses a candidate of `srcset` would request it from the network, although the message now
+            // contains the picture. So all candidates get the URL of the embedded part.
             let candidates = || tag.iter().filter(|place| place.is_candidate);
             let first = || candidates().find_map(|place| values.get(&place.ordinal).cloned());
             if let Some((url, width)) = of_source.or_else(|| Some((first()?, None))) {
@@ -235,7 +239,7 @@ impl Pending<'_, '_> {
     ) -> Given {
         let (container, picture) = match (container, &place.meaning) {
             (_, Meaning::Nothing) => return Given::Nothing,
-            // A part of the mail needs no new part.
+            // The picture is a part of the message already, so no new part is needed.
             (_, Meaning::Part(_, url)) => return Given::Url(url.clone()),
             (_, Meaning::Refused(refusal)) => return Given::Refused((**refusal).clone()),
             (Err(refusal), _) => return Given::Refused(refusal.clone()),
@@ -261,7 +265,7 @@ impl Pending<'_, '_> {
             if let Err(refusal) = self.judge_parts(container, parts) {
                 return Given::Refused(refusal);
             }
-            // The old URL is counted off when the document is written.
+            // The bytes of the old URL are subtracted later, when the document is written.
             let new = self.pictures.new_part(container, picture, picture);
             let cost = self.cost(container, new.len());
             let longest = content_id.len() + "cid:%40".len();
@@ -314,7 +318,8 @@ impl Pending<'_, '_> {
             row.url = Some(wanted.source.clone());
             row.media_type = wanted.is_sheet.then(|| SHEET.to_owned());
             if let Some(Ok(Some(found))) = self.session.retrieved.get(&wanted.need()) {
-                // A short URL may lead to a long one, which each document tells anew.
+                // A short URL can redirect to a long one, and every document repeats the long one in its row. So the length
+                // counts as work.
                 let told = self.session.ledger.work(found.names_length());
                 answer = told.is_ok().then_some(found);
             }

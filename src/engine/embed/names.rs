@@ -1,5 +1,5 @@
-//! Content-IDs of new parts: the hash of what is in them, and a number behind it where the message has that already, so
-//! that a reader that takes any part of the message finds the right one.
+//! Content-IDs of new parts. An id is a hash of the content. If the message already contains the id, a number is appended, so
+//! that mail clients that search the whole message for an id find the right part.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ impl Names {
             };
             let content_id = identifier(value);
             let mut around = tree.ancestors(part);
-            // Readers do not agree on what an id with blanks in it is.
+            // Mail clients treat ids that contain blanks differently, so such a part is not reused.
             if !holds_blank(value)
                 && let Some(digits) = digits_of(&content_id)
                 && let Some(related) = around.find(|above| tree.part(*above).essence == RELATED)
@@ -72,7 +72,8 @@ impl Names {
     }
 }
 
-/// That form proves nothing: whoever knows which picture will come could write it.
+/// Returns the hash digits of a Content-ID that has the form of embody's ids. The form does not prove that embody wrote the
+/// id: a sender who knows which picture will be embedded can write the same id.
 fn digits_of(content_id: &str) -> Option<&str> {
     let (digits, further) = content_id.strip_suffix(DOMAIN)?.split_at_checked(DIGITS)?;
     let is_ours = digits.bytes().all(|byte| byte.is_ascii_hexdigit())

@@ -1,4 +1,4 @@
-//! The contents that are embedded, each once, the parts that hold them, and what these are put into.
+//! The contents that are embedded, each stored once; the new parts that contain them; and the multipart that gets the parts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ const LABEL: usize = 40;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Container {
-    /// In front of its last boundary line, which begins at `end`.
+    /// New parts are inserted before the last boundary line of an existing multipart/related. The line begins at `end`.
     Extended {
         related: PartId,
         end: usize,
@@ -41,7 +41,8 @@ pub(super) enum Container {
 }
 
 impl Container {
-    /// The multipart/related must not be outside of the alternative, or the message, that the document is a branch of.
+    /// Finds the multipart/related that new parts of `document` are added to. The search ends at the nearest alternative or
+    /// message that contains the document: parts outside of it would not belong to the document.
     pub(super) fn of(tree: &Tree<'_>, document: PartId) -> Result<Self, Refusal> {
         let refuse = |reason, detail: &str| Err(Refusal::lasting(reason, detail));
         for above in tree.ancestors(document) {
@@ -85,7 +86,7 @@ pub(super) fn source(
     (url, source): (&str, &str),
     policy: &Policy,
 ) -> (String, Vec<u8>) {
-    // What --map made of it is nobody's business.
+    // If `--map` rewrote the URL, the message gets the original URL, because the rewritten one is local configuration.
     let last = match answer.is_direct(policy, url) {
         true => source,
         false => &answer.origin.url,
@@ -103,9 +104,11 @@ pub(super) struct Picture {
     charset: Option<String>,
     source: Option<(String, Vec<u8>)>,
     hash: String,
-    /// Ids are made of this hash: that of the octets where no charset tells equal ones apart.
+    /// The hash from which Content-IDs are made. Usually this is the hash of the bytes. If a charset was declared, it is part
+    /// of the hash, because the same bytes can have different meanings in two charsets.
     identity: String,
-    /// True: a part with these octets is there and has the Content-ID. Known once it is asked for.
+    /// The Content-ID in each container, once it was computed. `true` means that the container already has a part with this id
+    /// and these bytes.
     content_ids: HashMap<Container, (String, bool)>,
 }
 
@@ -232,11 +235,12 @@ impl<'p> Pictures<'p> {
     pub(super) fn source_length(&self, number: usize) -> usize {
         let picture = self.pictures.get(number);
         let source = picture.and_then(|picture| picture.source.as_ref());
-        // A byte may take three when it is escaped.
+        // The URL is percent-encoded, which can turn one byte into three.
         source.map_or(0, |(url, field)| url.len() * 3 + field.len())
     }
 
-    /// It stands for one content, and holds it or another one.
+    /// Describes a new part that has the Content-ID of `picture` and the bytes of `shown`. These differ for a style sheet
+    /// whose URLs were rewritten.
     pub(super) fn new_part(&mut self, container: Container, picture: usize, shown: usize) -> New {
         let newline = self.tree.newline;
         let (content_id, _) = self.identity(container, picture);
@@ -279,8 +283,9 @@ impl<'p> Pictures<'p> {
         picture.map_or(&[], |picture| picture.content.bytes())
     }
 
-    /// True: a part there already holds the content. A Content-ID of our form proves nothing: a part that bears it is
-    /// taken only if its octets and its type are equal, and else another id is made.
+    /// Returns the Content-ID for a content in a container, and `true` if a part with this id already contains it. A sender
+    /// can write ids of embody's form, so an existing part is used only if its bytes and type are equal. Otherwise a new id is
+    /// made.
     pub(super) fn identity(&mut self, container: Container, number: usize) -> (String, bool) {
         let (tree, policy) = (self.tree, self.policy);
         let Some(picture) = self.pictures.get_mut(number) else {
@@ -312,7 +317,8 @@ impl<'p> Pictures<'p> {
     }
 }
 
-/// As a browser takes it: blanks within the data are data, other than in a folded parameter, for which [`DataUrl`] reads.
+/// Percent-encodes the blanks in the data of a `data:` URL, because browsers treat them as data. [`DataUrl`] removes unencoded
+/// blanks, because it also reads URLs from folded header parameters.
 fn spaces_kept(url: &str) -> Cow<'_, str> {
     let trimmed = url.trim_matches(|symbol: char| symbol <= ' ');
     match trimmed.split_once(',') {
@@ -325,7 +331,8 @@ fn spaces_kept(url: &str) -> Cow<'_, str> {
 
 pub(super) struct New {
     pub(super) content_id: String,
-    /// The number of what it stands for, and of the content that is in it: of a style sheet, one with other URLs.
+    /// Number of the content that gives the part its Content-ID. The number of the content that is written into the part is
+    /// `shown`. They differ for style sheets, whose URLs are rewritten.
     pub(super) picture: usize,
     pub(super) shown: usize,
     pub(super) header: Vec<u8>,
@@ -355,7 +362,7 @@ pub(super) fn decoded(
     Ok((octets, media_type.essence, label))
 }
 
-/// For every reader.
+/// Returns true if every mail client decodes the body of `part` to `octets`.
 fn holds(tree: &Tree<'_>, policy: &Policy, part: PartId, octets: &[u8]) -> bool {
     let entity = tree.part(part);
     protection(tree, part, policy).is_none()
@@ -366,8 +373,8 @@ fn holds(tree: &Tree<'_>, policy: &Policy, part: PartId, octets: &[u8]) -> bool 
             .is_some_and(|held| *held == *octets)
 }
 
-/// The charset of an SVG, where its source names one that its octets do not say by themselves. In some, the octets are
-/// not the markup that they look like, and the SVG may be harmful after all.
+/// Returns the charset that the source declared for an SVG, or `None` if the SVG needs no declaration. A charset that is not a
+/// superset of ASCII is refused: its bytes can be other markup than the markup that was checked, and could be harmful.
 fn charset(
     kind: &FileType,
     octets: &[u8],
@@ -378,7 +385,7 @@ fn charset(
     };
     let is_utf_8 = label.eq_ignore_ascii_case("utf-8") || label.eq_ignore_ascii_case("utf8");
     match Charset::of_label(label.as_bytes()) {
-        // The charset of XML that names none.
+        // XML without an encoding declaration is UTF-8 by default, so the charset parameter is not needed.
         _ if is_utf_8 && link_label::in_xml_declaration(octets).is_none() => Ok(None),
         None => Ok(None),
         Some(Charset::Superset) => Ok(Some(label)),
@@ -397,7 +404,8 @@ pub(super) fn label(named: Option<&str>) -> Option<String> {
     is_label.then(|| named.to_owned())
 }
 
-/// Browsers find no `cid:` URL with a fragment, and without it they would show another picture of an SVG.
+/// Returns the refusal for a URL that shows only a part of an SVG. Browsers do not find a `cid:` URL with a fragment, and
+/// without the fragment they would show another picture.
 pub(super) fn part_of_svg() -> Refusal {
     let detail = "the URL selects a part of an SVG by its fragment (#...), and browsers do not support cid: URLs with a fragment";
     Refusal::lasting(Reason::NotAnImage, detail)

@@ -1,4 +1,4 @@
-//! The plan of embedding. Nothing is retrieved here.
+//! Finds the places of the documents that show pictures, and decides what each place needs. Nothing is retrieved here.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -18,8 +18,8 @@ use crate::report::{Detail, Reason, Refusal, Setting};
 
 const SHOWN_DATA: usize = 48;
 
-/// Bytes that a place takes until it is written, its new URL and the edits included; and that a picture takes: its row,
-/// and its new part beside the content. Measured, and rounded up.
+/// Memory of one place until the document is written, in bytes, with its new URL and its edits. `THING` is the memory of one
+/// picture: its row and its new part, without the content. Both were measured and rounded up.
 const PLACE: usize = 400;
 const THING: usize = 1_900;
 
@@ -28,11 +28,11 @@ pub(super) enum Meaning {
     #[default]
     Nothing,
     Part(PartId, String),
-    /// A number in [`Pictures`].
+    /// A picture that is available, by its number in [`Pictures`].
     Picture(usize),
-    /// The number of what stands in place of a tracker that is not asked for.
+    /// The blank picture that replaces a tracker, by its number in [`Pictures`]. The tracker itself is not requested.
     Blank(usize),
-    /// A number in [`Places::urls`].
+    /// A URL to retrieve, by its number in [`Places::urls`].
     Url(usize),
     Refused(Box<Refusal>),
 }
@@ -48,10 +48,10 @@ pub(super) struct Place {
     pub(super) ordinal: usize,
     pub(super) meaning: Meaning,
     pub(super) octets: usize,
-    /// Of its link, at most, if it were made absolute.
+    /// Maximum length of the link in bytes if it were made absolute.
     pub(super) absolute: usize,
     pub(super) tag: usize,
-    /// Candidates of its tag stand beside this `src`.
+    /// True for the `src` of a tag that may also have candidates in `srcset`.
     pub(super) is_source: bool,
     pub(super) is_candidate: bool,
     pub(super) image_set: Option<usize>,
@@ -64,7 +64,8 @@ pub(super) struct Places {
     pub(super) documents: Vec<(PartId, Result<Vec<Place>, Refusal>)>,
     pub(super) urls: Vec<Wanted>,
     numbers: HashMap<Key, usize>,
-    /// To be looked into; each beside a document, and so many steps away from it.
+    /// Queue of style sheets that are not examined yet. Each entry has the document that uses the sheet, and the nesting depth
+    /// of the sheet.
     pub(super) sheets: VecDeque<(Meaning, PartId, usize)>,
     pub(super) instead: HashMap<usize, usize>,
     pub(super) made: HashMap<PartId, String>,
@@ -72,7 +73,7 @@ pub(super) struct Places {
     nested: usize,
     pub(super) most_nested: usize,
     room: usize,
-    /// Those before them take as much memory as there may be.
+    /// Number of places that are not recorded, because the recorded ones already use the permitted memory.
     unseen: usize,
     first_unseen: usize,
     refused: Option<Refusal>,
@@ -117,12 +118,13 @@ impl Places {
                 }
                 Ok(()) => {}
                 Err(refusal) => {
-                    // URLs that only this document wants are forgotten: no server is asked for them.
+                    // URLs that only this document needs are forgotten, so that they are not requested.
                     for wanted in places.urls.drain(urls..) {
                         places.numbers.remove(&wanted.key());
                     }
                     places.sheets.truncate(sheets);
-                    // Documents that the prefilter passes over have no row: the same mail has the same rows everywhere.
+                    // The prefilter skips documents without `data:` URLs, and then there is no row. This document gets no row
+                    // either, so that every command reports the same rows for the same message.
                     if !policy.embed.is_only_data() || may_hold_data(tree, part) {
                         places.documents.push((part, Err(refusal)));
                     }
@@ -159,7 +161,7 @@ impl Places {
         self.image_sets += usize::from(link.image_set == ImageSet::First);
         let image_set = (link.image_set != ImageSet::Outside).then_some(self.image_sets);
         let absolute = match shown.relative {
-            // Quoted-printable may take three for each byte.
+            // Quoted-printable can need three bytes for each byte.
             Some(true) if is_wanted => shown.link.encoded(&*shown.absolute).len() * 3,
             _ => 0,
         };
@@ -226,7 +228,8 @@ impl Places {
         let policy = pictures.policy;
         let embed = policy.embed;
         let role = shown.link.role;
-        // A place that was left is left by the next run, though the same picture was put in for another place.
+        // If a place stays unchanged in this run, it must stay unchanged in the next run too, although the next run can find
+        // the same picture among the parts that were embedded for another place.
         let is_tracker = shown.link.hidden && embed.trackers == Trackers::Leave;
         let is_left = is_tracker || self.refused.is_some();
         if let Some((part, identity)) = &shown.sibling
@@ -255,7 +258,8 @@ impl Places {
             if let Some(refusal) = &self.refused {
                 return (refusal.clone().into(), Some(shortened(&shown.absolute)));
             }
-            // A document's own URLs are in the mail once; a `data:` URL in a `data:` URL is held at each level.
+            // The URLs of a document are in the message only once. A `data:` URL inside another `data:` URL is stored again at
+            // each level, so the total length of nested ones is limited.
             let nested = self.nested.saturating_add(shown.absolute.len());
             let content = match role {
                 _ if shown.holds_octets() => Err(data_of_octets()),
@@ -298,7 +302,8 @@ impl Places {
         (meaning, Some(source))
     }
 
-    /// `//host` is https, then http, of those that are allowed.
+    /// Decides which URL is retrieved for a place. For a URL without a scheme (`//host/...`), https is tried first and then
+    /// http, if the policy allows both.
     fn retrieval(&mut self, shown: &Shown<'_>, policy: &Policy) -> Meaning {
         if shown.holds_octets() {
             return not_text(shown.charset).into();
@@ -340,7 +345,8 @@ impl Places {
     }
 }
 
-/// A tracker whose URL the document shows as well is asked for anyway, and a second run would find it in the mail.
+/// Embeds a tracker if the document also shows its URL in a visible place. The URL is requested for that place anyway, and a
+/// second run would find the picture in the message and change the tracker.
 fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
     let is_tracker = |place: &Place| match &place.meaning {
         Meaning::Refused(refusal) => refusal.reason == Reason::Tracker,
@@ -365,7 +371,8 @@ fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
     }
 }
 
-/// A reader would ask for the options of an `image-set()` that were not embedded: they point at the first one that was.
+/// Gives the options of an `image-set()` that were not embedded the URL of the first one that was. Otherwise a mail client
+/// could request them from the network.
 pub(super) fn point_options(
     found: &[Place],
     urls: &mut HashMap<usize, String>,
@@ -415,7 +422,7 @@ fn fragment(url: &str) -> &str {
     fragment.strip_prefix('#').unwrap_or_default()
 }
 
-/// `charset` is the one that is declared.
+/// Returns the refusal for a URL that is not valid text in the declared charset.
 fn not_text(charset: Option<&str>) -> Refusal {
     let detail = match charset {
         Some(charset) => {

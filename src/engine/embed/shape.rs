@@ -1,4 +1,5 @@
-//! Where new parts stand: insertions, and Content-* fields that move inwards in a message of HTML alone.
+//! Writes the new parts into the message. If the message consists only of HTML, it becomes a multipart/related, and its
+//! Content-* fields move to the HTML part.
 
 use super::super::wrapped;
 use super::Pending;
@@ -17,9 +18,9 @@ impl Pending<'_, '_> {
         self.new.push((new, cost));
     }
 
-    /// What stands behind the limit would not be read the next time.
+    /// Checks the limit on the number of parts. Parts above the limit would not be read by the next run.
     pub(super) fn judge_parts(&self, container: Container, most: usize) -> Result<(), Refusal> {
-        // A multipart that is made for a document is a part as well.
+        // The multipart that is created around a document counts as a part too.
         let made = self.new.len() + usize::from(matches!(container, Container::Wrapped(_)));
         if self.present + made < most {
             return Ok(());
@@ -33,7 +34,7 @@ impl Pending<'_, '_> {
             Container::Wrapped(_) if self.new.is_empty() => WRAPPING + BOUNDARY_LINE,
             Container::Wrapped(_) => BOUNDARY_LINE,
             Container::Extended { related, .. } => {
-                // RFC 2046 §5.1.1 bounds it; a mail may not.
+                // RFC 2046 §5.1.1 limits a boundary to 70 characters, but malformed mail can have a longer one.
                 let boundary = self.tree.part(related).content.boundary();
                 boundary.unwrap_or_default().len() + b"\r\n--\r\n".len()
             }

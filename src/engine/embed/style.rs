@@ -1,7 +1,8 @@
-//! What a style sheet is that comes from elsewhere, and whether it may become a part.
+//! External style sheets: checks whether a retrieved sheet may become a part of the message.
 //!
-//! What counts is the sheet with its URLs made absolute: equal ones are one part, whose Content-ID is made from it. So
-//! two sheets that import each other can each have the other's Content-ID, and a circle stays the circle it was.
+//! Sheets are compared after their URLs were made absolute. Equal sheets become one part, and the Content-ID is a hash of this
+//! text. The id does not depend on the Content-IDs inside the sheet, so two sheets that import each other can refer to each
+//! other.
 
 use std::borrow::Cow;
 
@@ -21,7 +22,8 @@ pub(super) fn of_data(pictures: &mut Pictures<'_>, url: &str) -> Result<usize, R
     Ok(pictures.add_text(Content::of_message(octets), (kind(), charset), None))
 }
 
-/// Documents mean the URL by `source`. The base is the URL of who gave the sheet, after redirects.
+/// Adds a style sheet that a server sent. `source` is its URL in the document. Relative URLs in the sheet are resolved against
+/// the URL after all redirects.
 pub(super) fn of_answer(
     pictures: &mut Pictures<'_>,
     answer: &Content,
@@ -31,7 +33,7 @@ pub(super) fn of_answer(
     let octets = answer.clone();
     admit(octets.bytes(), answer.essence().as_deref(), policy)?;
     let charset = label(answer.charset().as_deref());
-    // A URL that --map changed keeps its meaning.
+    // `--map` may have changed the URL of the request. Relative URLs still refer to the original URL.
     let base = match *answer.origin.url == *url {
         true => source,
         false => &answer.origin.url,
@@ -84,7 +86,8 @@ fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), R
     policy.judge_type(SHEET)
 }
 
-/// Markup may stand behind comments. CSS may begin with `<!--`, and knows no other `<` there.
+/// Returns true if the content is HTML and not CSS. HTML can begin with comments. CSS may also begin with `<!--`, but `<` has
+/// no other meaning at the start of CSS.
 fn looks_like_markup(octets: &[u8]) -> bool {
     let mut rest = octets.strip_prefix(b"\xef\xbb\xbf").unwrap_or(octets);
     loop {

@@ -1,4 +1,4 @@
-//! What is to be retrieved because documents show it.
+//! A URL that must be retrieved because a document shows its content.
 
 use crate::engine::Need;
 
@@ -6,11 +6,11 @@ pub(super) type Key = (String, bool, Option<String>);
 
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
-    /// Mapped, and the same for URLs that are equivalent: by each of them a part of the mail is found.
+    /// The URL to request, after `--map`. Equivalent URLs have the same form here, so that one response serves all of them.
     pub(super) url: String,
     pub(super) source: String,
     pub(super) is_sheet: bool,
-    /// Asked for if this one fails: http, for a reference that names no scheme.
+    /// The URL to request if `url` fails: http instead of https, for a reference without a scheme.
     pub(super) otherwise: Option<(String, String)>,
 }
 

@@ -1,14 +1,15 @@
-//! Whether a document may show something from a `data:` URL, told without parsing. A document may hide the scheme by
-//! blanks that are dropped from a URL, which are read, and by character references and escapes of CSS: of these, one
-//! that may stand for one of the scheme's octets is enough.
+//! Decides whether a document may show content from a `data:` URL, without parsing the document. The document can hide the
+//! scheme with blanks, which browsers remove from URLs, or with character references and CSS escapes. Blanks are skipped here.
+//! One reference or escape that may be a byte of the scheme is enough for a match.
 
 use memchr::memchr3_iter;
 
-/// The last octet first; what is dropped from URLs, and the other half of characters in UTF-16.
+/// The scheme `data`, last byte first, because the search begins at the colon. The bytes in `DROPPED` are skipped: browsers
+/// remove them from URLs, or they are the zero bytes of UTF-16.
 const REVERSED: &[u8] = b"atad";
 const DROPPED: &[u8] = b"\t\n\r\0";
 
-/// Longer numeric references count as found.
+/// Maximum number of digits that are read of a numeric character reference. Longer ones count as a match.
 const DIGITS: usize = 12;
 
 pub(in crate::engine) fn may_show_data(text: &[u8]) -> bool {
@@ -23,16 +24,17 @@ pub(in crate::engine) fn may_show_data(text: &[u8]) -> bool {
     })
 }
 
-/// Anything between the letters may be dropped.
+/// Returns true if the text ends with the letters of `data`. Bytes that browsers drop may be between the letters.
 fn ends_in_scheme(before: &[u8]) -> bool {
-    // A megabyte of line ends in front of many colons would be read for each.
+    // Maximum number of bytes to read before a colon. Without it, a megabyte of line endings before many colons would be read
+    // again for each colon.
     const LONGEST: usize = 64;
     let start = before.len().saturating_sub(LONGEST);
     let mut octets = before.get(start..).unwrap_or_default().iter().rev();
     let mut octets = octets.by_ref().filter(|octet| !DROPPED.contains(octet));
     let found = |wanted: &u8, octet: Option<&u8>| match octet {
         Some(octet) => octet.eq_ignore_ascii_case(wanted),
-        // More is dropped than is looked at; or the text begins here.
+        // At the limit, the letters may be further left, so this counts as a match. At the start of the text it does not.
         None => start > 0,
     };
     REVERSED.iter().all(|wanted| found(wanted, octets.next()))
@@ -61,7 +63,7 @@ fn may_refer(reference: &[u8]) -> bool {
     })
 }
 
-/// `escape` stands behind its `\`; it may also stand for nothing.
+/// Returns true if the text after a `\` may be a CSS escape for a byte of the scheme, or for nothing (a line continuation).
 fn may_escape(escape: &[u8]) -> bool {
     let first = escape.first().copied().unwrap_or_default();
     first.is_ascii_hexdigit() || b"tT:\n\r\x0c".contains(&first)

@@ -1,7 +1,7 @@
-//! Whether a quoted-printable body spells `<base`, with an escape or a soft line break in it or all literal.
+//! Decides whether a quoted-printable body contains `<base`, with or without escapes and soft line breaks inside it.
 //!
-//! A vector search finds how a spelling may start: an escaped `<`; a `<` with an `=` behind it that a `b` or a line's
-//! end follows; or some letters, and all of them or an `=`. From there on it is read as the decoder reads it.
+//! A vector search finds positions where it may begin: an escaped `<`, a `<` followed by `=` and a `b` or a line ending, or
+//! the first letters followed by the other letters or by `=`. From such a position the bytes are decoded and compared.
 
 use memchr::memchr2_iter;
 
@@ -12,7 +12,8 @@ const NAME: &[u8] = b"<base";
 
 static STARTS: Packed = Packed::new();
 
-/// Each byte is read a bounded number of times: between two octets of a spelling there is no other start of one.
+/// Returns true if the body contains `<base`. The time is linear, because no other start can occur between two characters of
+/// one match, so each byte is read only a few times.
 pub(super) fn may_spell_base(bytes: &[u8]) -> bool {
     let spelled = |at: usize| spells_base(bytes.get(at..).unwrap_or_default());
     STARTS
@@ -20,9 +21,10 @@ pub(super) fn may_spell_base(bytes: &[u8]) -> bool {
         .unwrap_or_else(|| memchr2_iter(b'<', b'=', bytes).any(spelled))
 }
 
-/// The vector search tells patterns apart by the low halves of their first octets, in eight kinds, in which it puts
-/// them by turns. Here are nine; those that share one must not make a third of themselves that is frequent: as `=3c`
-/// and `<=4` would make `=3d`. So eight come first, and at their ninth and last turn the one that goes with `<= `.
+/// Returns the patterns for the vector search. The search sorts patterns into eight buckets in turn; patterns whose bytes have
+/// the same low halves share a bucket. There are nine such groups, so two share one. A bucket also matches mixtures of its
+/// patterns: `=3c` and `<=4` in one bucket would also match `=3d`, which is frequent. The order of the patterns gives the
+/// first eight groups their own buckets, and puts the ninth one, `<=` with a tab, into the bucket of `<= `.
 fn starts() -> Vec<Vec<u8>> {
     let apart = ["=3cb", "<=4", "<=6", "<=\n", "<=\r", "<= ", "<b=", "<ba="];
     let known = ["=3cB", "=3Cb", "=3CB", "=3c=", "=3C="];
@@ -56,7 +58,7 @@ fn spells_base(mut bytes: &[u8]) -> bool {
             match sign {
                 Sign::Escape(octet) => break octet,
                 Sign::Bare => break b'=',
-                // Before the first octet a break is none of the spelling's.
+                // A soft line break before the `<` does not belong to the match.
                 Sign::SoftBreak if *wanted == b'<' => return false,
                 Sign::SoftBreak => {}
             }
@@ -80,7 +82,7 @@ mod tests {
         let seen = memchr2_iter(b'<', b'=', body).any(|at| spells_base(&body[at..]));
         let long = [vec![b'x'; SHORT].as_slice(), body].concat();
         assert_eq!(may_spell_base(&long), seen, "{}", body.escape_ascii());
-        // The tables are there now, also for short bytes.
+        // The search above has built the tables, so now they are used for short bodies too.
         assert_eq!(may_spell_base(body), seen, "{}", body.escape_ascii());
         seen
     }

@@ -2,7 +2,7 @@ use super::words::Words;
 use super::{ALL, APPLE, DOCUMENTS, Prefilter};
 use crate::policy::Follow;
 
-/// Which kinds of the words stand in a message.
+/// The kinds of words that occur in a message: words of references, or types of documents.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Kinds {
     pub(in crate::engine) references: bool,
@@ -39,7 +39,7 @@ impl Prefilter {
         let mut from = 0;
         let looks_at_documents = self.looks_at_documents();
         if looks_at_documents && known == Kinds::default() {
-            // Most bytes hold neither.
+            // Most bytes contain no word at all, so one search for all words comes first.
             let Some((at, _)) = ALL.find_from(bytes, 0) else {
                 return known;
             };
@@ -52,14 +52,16 @@ impl Prefilter {
         }
     }
 
-    /// The message comes in pieces: what was found in its first `searched` octets is known.
+    /// Searches a message that arrives in pieces. `known` is the result for its first `searched` bytes, which are not searched
+    /// again.
     #[cfg(feature = "milter")]
     pub(crate) fn kinds_so_far(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
         let from = searched.saturating_sub(Self::OVERLAP);
         self.further(bytes.get(from..).unwrap_or_default(), known)
     }
 
-    /// What stood at the end of a piece, and might have been the type of a document, is seen whole.
+    /// Searches the end of a message that arrived in pieces. A type that was cut at the end of a piece counted as the type of
+    /// a document. Now the type is complete, and the search for documents is repeated.
     #[cfg(feature = "milter")]
     pub(crate) fn kinds_in_all(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
         let mut kinds = self.kinds_so_far(bytes, searched, known);

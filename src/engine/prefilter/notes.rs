@@ -1,4 +1,5 @@
-//! What every note of Mailman's has: the end of a URL, or the sentence of what it did not store; and the format of Sympa's.
+//! Searches for the notes that Mailman and Sympa write in place of attachments. Every note of Mailman contains the end of a
+//! URL, or the sentence for HTML that was not stored. The notes of Sympa are found by the format of their text part.
 
 #[cfg(any(test, feature = "mailbox"))]
 use std::ops::Range;
@@ -8,11 +9,12 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use memchr::memmem::Finder;
 
 const NAME: &[u8] = b"/attachments/";
-/// Octets in front of a half of the name, and behind, in which the rest stands, and a date and a hash.
+/// Number of bytes before and after one half of the name that are searched for the other half, a date and a hash.
 const AROUND: (usize, usize) = (16, 40);
 
-/// A line's end leaves one half of the name whole; the same in base64, whichever of the three places in a group of
-/// octets the name has; and the sentence that HTML was not stored.
+/// The words in Mailman's notes. A line break can cut `/attachments/` only once, so one half of the name is always complete.
+/// The base64 of both halves follows, for each of the three positions of a byte in a base64 group. The last word is the
+/// sentence for HTML that was not stored.
 const WORDS: [&str; 9] = [
     "/attac",
     "hments/",
@@ -26,9 +28,9 @@ const WORDS: [&str; 9] = [
 ];
 const PLAIN: usize = 2;
 
-// Made once: most messages are short. It is never empty, and far below every limit.
+// Built only once, because most messages are short and building costs more than the search. It cannot fail for these words.
 static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    // Matches of another kind are not searched for with vectors.
+    // Only leftmost-first matching uses the vector search.
     let mut builder = AhoCorasick::builder();
     builder
         .match_kind(MatchKind::LeftmostFirst)
@@ -74,13 +76,13 @@ pub(super) fn mailman(bytes: &[u8], from: usize) -> Option<usize> {
 fn is_path(bytes: &[u8], at: usize) -> bool {
     let end = bytes.len().min(at + AROUND.1);
     let around = bytes.get(at.saturating_sub(AROUND.0)..end);
-    // Lines end, softly as well (RFC 2045 §6.7).
+    // A line break can cut the URL, also a soft one (RFC 2045 §6.7), so these bytes are skipped.
     let is_text = |byte: &&u8| !matches!(byte, b'\r' | b'\n' | b'=');
     let text = around.unwrap_or_default().iter().filter(is_text);
     let near: Vec<u8> = text.copied().collect();
     (0..near.len()).any(|at| {
         let path = near.get(at..).and_then(|near| near.strip_prefix(NAME));
-        // A date, a slash, and a hash.
+        // In the URLs of Mailman, a date of 8 digits, a slash and a hash follow the name.
         path.is_some_and(|path| {
             let mut path = path.iter().take(17).enumerate();
             path.all(|(place, byte)| match place {
@@ -92,7 +94,8 @@ fn is_path(bytes: &[u8], at: usize) -> bool {
     })
 }
 
-/// The format of the text tells Sympa's notes: their bodies may be encoded.
+/// Returns the position of `flowed`. Sympa's notes are in a text part with `format=flowed`. Their bodies can be encoded, so
+/// only the header is searched for.
 pub(super) fn sympa(bytes: &[u8], from: usize) -> Option<usize> {
     Some(from + FLOWED.find(bytes.get(from..)?)?)
 }

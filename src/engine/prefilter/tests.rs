@@ -208,7 +208,7 @@ fn messages() -> impl Strategy<Value = Vec<String>> {
         Just("\n--b\n"),
         Just("<a href=x>\n"),
         Just("Content-Transfer-Encoding: base64\n"),
-        // `<base href=http://h/><a href=x>`
+        // The body is the base64 of `<base href=http://h/><a href=x>`.
         Just(
             "Content-Type: text/html\nContent-Transfer-Encoding: base64\n\nPGJhc2UgaHJlZj1odHRwOi8vaC8+PGEgaHJlZj14Pg==\n"
         ),
@@ -292,7 +292,7 @@ proptest! {
 
 #[test]
 fn escapes_by_the_million_are_looked_at_once_each() {
-    // Each of these took minutes when every `=` was read on from.
+    // When the search decoded again from every `=`, each of these bodies took minutes.
     for unit in ["=", "=\n", "= ", "<=\n", "=3c=\n"] {
         let body = format!(
             "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n{}",
@@ -317,7 +317,8 @@ proptest! {
         for message in messages {
             let head = "From: a\nMIME-Version: 1.0\n";
             let message = format!("{head}{message}");
-            // The session asks for halves of what is looked for, so it must not ask the whole of itself.
+            // A session searches a message for some of the words only, so this test must compare each search with the parsed
+            // message.
             let tree = crate::mime::scan(message.as_bytes(), &expander.policy().limits.scan());
             let is_document = |id| {
                 let essence = tree.part(id).essence.as_str();

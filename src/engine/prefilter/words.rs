@@ -1,9 +1,9 @@
-//! Words to look for together, in any case.
+//! Searches for several words at once, in upper or lower case.
 //!
-//! A vector search finds a fragment of each word, around which the word is verified. Fragments have three octets,
-//! because in prose, headers and base64 there are few by chance. They hold few letters, because each of those stands
-//! for two patterns, and the search takes twice the time for more than 32. In their middle stands the octet that is
-//! searched for alone where there is none of it for long: base64 holds no `-`.
+//! A vector search finds a fragment of each word, and then the whole word is compared. A fragment has three bytes, because
+//! shorter ones occur too often by chance in prose, headers and base64. Fragments contain few letters: each letter doubles the
+//! number of patterns, and more than 32 patterns take twice the time. The middle byte of each fragment is the anchor, which is
+//! searched for alone first. It is a byte such as `-`, which base64 does not contain, so base64 is skipped quickly.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;
@@ -15,9 +15,9 @@ use memchr::{memchr, memchr_iter};
 #[derive(Debug)]
 pub(super) struct Word {
     pub(super) text: &'static [u8],
-    /// The place of the octet that all words of a search have: one that is no letter.
+    /// Position in the word of the byte that all words of a search have in common, and that is not a letter.
     anchor: usize,
-    /// What stands behind the word makes it count.
+    /// Check of the bytes after the word. The word counts only if this returns true.
     behind: fn(&[u8]) -> bool,
 }
 
@@ -53,17 +53,18 @@ const FRAGMENT: usize = 3;
 
 const LEAD: usize = 1;
 
-/// So many octets behind an anchor are searched for fragments, before the next anchor is searched for.
+/// Number of bytes after an anchor in which fragments are searched for, before the search for the next anchor starts.
 const BLOCK: usize = 8 << 10;
 
-/// Until so many bytes were searched it does not pay to build the tables for a vector search.
+/// Number of bytes to search before the tables of the vector search are built. Below it, building costs more than it saves.
 pub(super) const SHORT: usize = 16 << 10;
 
-/// The tables are built when they are first of use; none where the processor has no vectors.
+/// Tables of a vector search, built at the first use that is worth it. There are none if the processor has no vector
+/// instructions.
 #[derive(Debug)]
 pub(super) struct Packed {
     tables: OnceLock<Option<packed::Searcher>>,
-    /// Bytes that were searched without them: a mailbox of short mails pays for them as one long mail does.
+    /// Number of bytes that were searched without tables. Many short messages reach the threshold like one long message.
     searched: AtomicUsize,
 }
 
@@ -75,7 +76,7 @@ impl Packed {
         }
     }
 
-    /// None: so few bytes are not worth the tables, which are not there already.
+    /// Returns the tables. Returns `None` if they do not exist yet and too few bytes were searched to build them.
     fn over<I: IntoIterator<Item = Vec<u8>>>(
         &self,
         length: usize,
@@ -93,7 +94,8 @@ impl Packed {
         tables.as_ref()
     }
 
-    /// `None` where the search is not worth its tables, and does not have them already.
+    /// Returns true if `holds` accepts a match of the vector search. Returns `None` if the tables do not exist yet and too few
+    /// bytes were searched to build them.
     pub(super) fn any_in<I: IntoIterator<Item = Vec<u8>>>(
         &self,
         bytes: &[u8],
@@ -142,7 +144,7 @@ impl Words {
         loop {
             let anchor = from + memchr(self.anchor, bytes.get(from..)?)?;
             from = bytes.len().min(anchor + BLOCK);
-            // With all of a fragment whose anchor is the last octet.
+            // If the last byte of the block is an anchor, the rest of its fragment is included.
             let end = bytes.len().min(from + FRAGMENT);
             let mut start = anchor.saturating_sub(LEAD);
             while start < from
@@ -167,7 +169,7 @@ impl Words {
         self.words.iter().enumerate().find_map(|(number, word)| {
             let start = at.checked_sub(offset(word))?;
             let (there, behind) = bytes.get(start..)?.split_at_checked(word.text.len())?;
-            // Most are told by their first octet.
+            // Comparing the first byte excludes most words cheaply.
             (there.first().map(u8::to_ascii_lowercase) == word.text.first().copied()
                 && there.eq_ignore_ascii_case(word.text)
                 && (word.behind)(behind))
@@ -241,7 +243,7 @@ mod tests {
                         let behind = SHORT + place + text.len();
                         assert_eq!(words.find_from(&bytes, behind), None);
                         let short = &bytes[SHORT - 5..];
-                        // With tables, and before there are any.
+                        // The search must find the word with the tables, and also before they are built.
                         let without = Words::new(words.words, words.anchor);
                         assert_eq!(words.first(short), Some(place + 5));
                         assert_eq!(without.first(short), Some(place + 5));
