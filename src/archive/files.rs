@@ -1,4 +1,5 @@
-//! Captures in files as an archive (docs/archive.md). No server is asked, but the policy judges as if one were.
+//! Uses captures in WARC and WACZ files as an archive (docs/archive.md). No requests are sent, but the policy applies as if a
+//! server were used.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -71,7 +72,7 @@ impl Fetch for Replaying {
                     let origin = &mut content.origin;
                     origin.from = Provenance::Archive;
                     origin.captured = captured;
-                    // The server gave the content at that time: no server is asked now.
+                    // The content has the time of the capture, because the server sent it then.
                     origin.at = captured;
                     origin.status = (capture.status != 0).then_some(capture.status);
                     origin.record = replay.record.map(Into::into);
@@ -81,7 +82,7 @@ impl Fetch for Replaying {
                 Replayed::Redirect(location) => location,
             };
             target = self.policy.judge_redirect(&target, &location)?;
-            // The next capture shows what this one led to then.
+            // The target of the redirect is searched near the time of this capture, so that it shows the page of that time.
             near = capture.at;
             go_on(&mut asked, &target, &self.policy)?;
         }
@@ -116,7 +117,7 @@ impl Replaying {
         let find = |url: &str| captures.near(url, near, holds);
         let mut url = target.public_url();
         let mut found = find(&url);
-        // The record may lack the user name.
+        // The recorded URL may lack the user name.
         if found.1.is_none() && target.has_userinfo() {
             url = target.request_url();
             found = find(&url);

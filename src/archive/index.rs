@@ -1,13 +1,13 @@
-//! The answers of an index of captures: CDX lines, CDXJ lines, JSON lines, and the JSON array of the Wayback Machine.
+//! Parses the response of a capture index: CDX lines, CDXJ lines, JSON Lines, or the JSON array of the Wayback Machine.
 
 use serde_json::Value;
 
 use super::time;
 
-/// In octets; a longer index is not read.
+/// Maximum size of an index in bytes. A larger one is not parsed.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// Seconds since 1970, and media types.
+/// Returns the captures with status 200: times in seconds since 1970, and media types.
 pub(super) fn captures(index: &[u8]) -> Vec<(i64, Option<String>)> {
     if index.trim_ascii_start().starts_with(b"[") {
         return of_array(index);
@@ -33,7 +33,7 @@ fn of_line(line: &str) -> Option<(i64, Option<String>)> {
     if rest.starts_with('{') {
         return of_object(&serde_json::from_str(rest).ok()?, Some(stamp));
     }
-    // urlkey timestamp original mimetype statuscode digest ...
+    // Fields of a line: urlkey timestamp original mimetype statuscode digest ...
     let mut words = rest.split(' ');
     let (_, media_type, status) = (words.next()?, words.next()?, words.next()?);
     capture(stamp, status, media_type)

@@ -1,10 +1,11 @@
-//! The captures that one archive has of one URL: the nearest to a date is taken.
+//! Finds the capture of a URL in an archive that is nearest to a date.
 //!
-//! * An answer with Memento-Datetime is what the source said then, also a 404 or 429; without, it is the archive's own.
-//! * A redirect to another URL of the archive is followed: the nearest capture is there. Any other that was captured
-//!   leads to a URL of that time, which is turned back into one of the archive, and nobody else is asked.
-//! * The policy judges the mail's URL, those that captured redirects lead to, and each URL of the archive.
-//! * The index is asked once, and what it names is asked for once.
+//! * A response with a Memento-Datetime field is a capture, even if its status is 404 or 429. Without the field, the response
+//!   is the archive's own.
+//! * A redirect to another URL of the archive is followed, because it leads to the nearest capture. The target of a captured
+//!   redirect is a URL of the original server, so it is converted to one of the archive: no other server gets a request.
+//! * The policy checks the URL in the mail, the targets of captured redirects, and each URL of the archive.
+//! * At most one request is sent to the capture index, and at most one capture from its response is tried.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +25,7 @@ use crate::fetch::{
 use crate::policy::{Policy, Target};
 use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
 
-/// `--archive-window`.
+/// The value of `--archive-window`: how far before and after the date of the mail a capture may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Window {
     pub(crate) before: Duration,
@@ -43,7 +44,7 @@ pub(crate) struct Archive {
     pub(crate) template: Template,
     pub(crate) index: Option<IndexTemplate>,
     pub(crate) window: Window,
-    /// `--archive-any`: without it, the archive is told no URL that looks like a secret.
+    /// Whether any URL is sent to the archive (`--archive-any`). Otherwise URLs that look like secrets are not sent.
     pub(crate) is_told_any: bool,
     pub(crate) policy: Arc<Policy>,
     pub(crate) servers: Arc<Servers>,
@@ -192,9 +193,9 @@ impl Archive {
         let within = from(target).ok_or_else(no_url)?;
         if let Some((stamp, url)) = self.template.read(&within) {
             let next = self.original(url)?;
-            // A page that shows the capture is not wanted.
+            // The target is often the archive's page around the capture. The template's flag selects the unchanged capture.
             let meant = self.template.expand(stamp, &next.request_url());
-            // Only the scheme may differ: https instead of http.
+            // If only the scheme differs, such as https instead of http, the redirect is followed as it is.
             let meant = match meant == target.request_url() {
                 true => self.policy.judge_redirect(target, &location)?,
                 false => self.policy.judge_url(&meant)?,
@@ -265,7 +266,7 @@ impl Archive {
     fn ask(&self, asked: &Asked<'_>) -> Result<Response, Refusal> {
         self.servers.exchange(asked).map_err(|failed| {
             let mut refusal = failed.refusal;
-            // There was no answer, and the cache remembers a pause.
+            // The status is that of a stored pause: no request was sent, so the archive is busy.
             if refusal.reason == Reason::HttpStatus {
                 refusal.reason = Reason::ArchiveBusy;
             }

@@ -1,7 +1,7 @@
-//! Web archives: the captures near the date of a mail (docs/archive.md), by Memento (RFC 7089).
+//! Web archives: finds the capture closest to the date of a mail (docs/archive.md), with Memento (RFC 7089).
 //!
-//! [`Archive`] is what a [`Fetcher`](crate::fetch::Fetcher) asks before its source or after it, over the same
-//! [`Servers`](crate::fetch::Servers) as the source, so that answers are kept and judged alike.
+//! A [`Fetcher`](crate::fetch::Fetcher) sends requests to an [`Archive`] before or after the source. The archive uses the same
+//! [`Servers`](crate::fetch::Servers) as the source, so that the cache and the checks of the policy apply to both.
 
 mod files;
 mod index;

@@ -1,4 +1,5 @@
-//! The URL of a personal page may be its only key, and an archive may capture it; names of private networks stay there.
+//! Recognizes URLs that must not be sent to an archive. Some personal pages are protected only by their secret URL, which an
+//! archive could publish, and the host names of a private network should not leave it.
 
 use std::net::IpAddr;
 
@@ -20,7 +21,7 @@ pub(super) fn why(target: &Target) -> Option<&'static str> {
     holds_token(behind).then_some("it contains what looks like a token")
 }
 
-/// The loopback addresses count as public: only tests allow them to be asked.
+/// Returns whether a host is on the public internet. Loopback addresses count as public, because only tests use them.
 fn is_public(host: &Host) -> bool {
     match host.known_addresses() {
         Some(addresses) => {
@@ -32,7 +33,7 @@ fn is_public(host: &Host) -> bool {
     }
 }
 
-/// `joe@example.org`, which `photos/12345@N00/` is not.
+/// Returns whether the URL contains an address such as `joe@example.org`. `photos/12345@N00/` is not one.
 fn holds_mail_address(url: &str) -> bool {
     let url = url.to_ascii_lowercase().replace("%40", "@");
     let is_end = |at: char| "/?&=;:,@".contains(at);

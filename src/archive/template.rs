@@ -1,4 +1,4 @@
-//! URLs of archives: `https://web.archive.org/web/{date}id_/{url}`, and that of an index of captures.
+//! URL templates of archives: `https://web.archive.org/web/{date}id_/{url}` for captures, and the one of a capture index.
 
 use std::str::FromStr;
 
@@ -11,7 +11,7 @@ const QUERY: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// `--archive`.
+/// The value of `--archive`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Template {
     front: String,
@@ -35,7 +35,7 @@ impl FromStr for Template {
                 "contains {, }, ? or # outside the placeholders {date} and {url}",
             ));
         }
-        // A parser adds a slash behind a host.
+        // A URL parser adds a slash after a host without a path, which would change the template.
         if !front.ends_with('/') || !middle.ends_with('/') {
             return Err(wrong(
                 "must contain a slash directly before {date} and directly before {url}",
@@ -50,12 +50,14 @@ impl FromStr for Template {
 }
 
 impl Template {
-    /// The URL is put in as it is; without dot segments and a fragment it leads nowhere else.
+    /// Fills in the template. The URL is inserted unchanged: the parser has already removed dot segments and the fragment, so
+    /// it cannot lead to another path of the archive.
     pub(super) fn expand(&self, stamp: &str, url: &str) -> String {
         format!("{}{stamp}{}{url}", self.front, self.middle)
     }
 
-    /// The 14 digits and the URL, whatever the scheme and the flag are.
+    /// Splits a URL of this archive into the 14 digits and the original URL. The scheme and the flag after the digits, such as
+    /// `id_`, may differ from the template.
     pub(super) fn read<'u>(&self, url: &'u str) -> Option<(&'u str, &'u str)> {
         let (_, front) = self.front.split_once("://")?;
         let behind = url.split_once("://")?.1.strip_prefix(front)?;
@@ -71,7 +73,7 @@ impl Template {
     }
 }
 
-/// `--archive-cdx`.
+/// The value of `--archive-cdx`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct IndexTemplate(String);
 

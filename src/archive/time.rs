@@ -1,4 +1,4 @@
-//! Times as archives write them in URLs: 14 digits of UTC.
+//! Converts times to and from the form in the URLs of archives: 14 digits, in UTC.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

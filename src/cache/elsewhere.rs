@@ -1,4 +1,5 @@
-//! Where there is no Unix there is no cache: its folder relies on descriptors, owners and locks.
+//! Replaces the cache on systems other than Unix, where opening one is an error: the code relies on file descriptors, owners
+//! and locks of Unix.
 
 use std::convert::Infallible;
 use std::io;
@@ -10,13 +11,15 @@ use crate::disk::layout::Area;
 use crate::error::Error;
 use crate::key::Key;
 
-/// A cache that nobody can open.
+/// A cache directory, which cannot be opened on this system.
 #[derive(Debug)]
 pub struct CacheFolder(Infallible);
 
 impl CacheFolder {
+    /// Returns an error, because this system is not supported.
+    ///
     /// # Errors
-    /// Always: [`Error::Usage`].
+    /// Always [`Error::Usage`].
     pub fn open(path: &Path, _at_most: Option<u64>) -> Result<Self, Error> {
         let why = format!(
             "{} works only on Linux, macOS and other Unix systems; leave the option out",
@@ -25,13 +28,15 @@ impl CacheFolder {
         Err(Error::Usage(why.into()))
     }
 
+    /// Returns an error, because this system is not supported.
+    ///
     /// # Errors
-    /// As [`CacheFolder::open`].
+    /// Always [`Error::Usage`].
     pub fn open_to_read(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
         Self::open(path, at_most)
     }
 
-    /// Never called, as all the others.
+    /// Is never called, because no value of the type exists. The same holds for the other methods.
     pub fn trouble(&self) -> Option<&str> {
         match self.0 {}
     }

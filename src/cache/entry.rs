@@ -1,4 +1,5 @@
-//! One record in a file: a line of JSON, and its SHA-256, so that a torn file is none. That of a URL is an [`Entry`].
+//! Reads and writes one record in a file: a line of JSON, and its SHA-256 hash. A truncated file does not have its hash and
+//! counts as missing. The record of a URL is an [`Entry`].
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -40,11 +41,11 @@ pub(super) struct Entry {
     pub(super) gone: Option<Gone>,
 }
 
-/// A 200, or a redirect.
+/// A stored response: a 200, or a redirect.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct KeptAnswer {
     pub(super) at: u64,
-    /// When the server gave it, if it confirmed it since.
+    /// Time of the original response, in seconds since 1970, if the server has confirmed it since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) first: Option<u64>,
     pub(super) status: u16,
@@ -62,7 +63,7 @@ pub(super) struct Body {
     pub(super) octets: u64,
 }
 
-/// A 404 or 410.
+/// A stored 404 or 410.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Gone {
     pub(super) at: u64,
@@ -85,14 +86,14 @@ pub(super) fn judge(from: &Source, policy: &Policy) -> Result<(), Refusal> {
         Source::Server(addresses) => addresses
             .iter()
             .try_for_each(|&it| policy.judge_address(it)),
-        // It is the proxy that is used now, too: the entry says so.
+        // The proxy is part of the key, so the response came from the proxy that is used now.
         Source::Proxy | Source::Kept { .. } => Ok(()),
     }
 }
 
 impl Entry {
     fn key(&self) -> Key {
-        // None of them holds a line feed.
+        // The values contain no line feeds, so they cannot run into each other.
         Key::of(format!("GET\n{}\n{}\n{}", self.url, self.accept, self.trust).as_bytes())
     }
 
@@ -120,7 +121,7 @@ impl Entry {
             Some(octets) => {
                 folder.write(Area::Keys, &self.key(), &octets);
             }
-            // An answer that is too long replaces the old one all the same.
+            // A new response that is too long to store also replaces the old one.
             None => folder.remove(Area::Keys, &self.key()),
         }
     }

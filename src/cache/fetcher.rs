@@ -1,4 +1,4 @@
-//! A cache in front of servers for users of the library, and whom it trusts.
+//! A fetcher with a cache, for users of the library, and the identity of the servers that a run trusts.
 
 use std::fs;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::key::Key;
 use crate::policy::Policy;
 
 impl CacheFolder {
-    /// A fetcher that asks the servers only for what this cache does not have, and keeps what a shared cache may keep
-    /// (RFC 9111), lasting refusals included. The policy judges each kept answer again.
+    /// Creates a fetcher that sends a request only if this cache has no fresh response. It stores the responses that a shared
+    /// cache may store (RFC 9111), including 404 and 410. The policy is applied to stored responses, too.
     ///
     /// # Errors
-    /// As [`Fetcher::new`].
+    /// The errors of [`Fetcher::new`].
     pub fn fetcher(self: &Arc<Self>, policy: impl Into<Arc<Policy>>) -> Result<Fetcher, Error> {
         let policy = policy.into();
         let kept = Kept {
@@ -33,7 +33,8 @@ impl CacheFolder {
     }
 }
 
-/// One run may believe what another does not: certificates, by hash, and the proxy, without its password.
+/// Returns a string that identifies the CA certificates, by hash, and the proxy, without its password. It is part of the key of
+/// each entry, because one run may trust a server that another run does not.
 pub(crate) fn trust(policy: &Policy) -> Result<String, Error> {
     let mut roots = match &policy.ca_file {
         Some(path) => {
@@ -43,7 +44,7 @@ pub(crate) fn trust(policy: &Policy) -> Result<String, Error> {
         }
         None => "system".to_owned(),
     };
-    // rustls-native-certs reads what these name in place of the system's.
+    // If these variables are set, rustls-native-certs reads their files instead of the system's certificates.
     for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
         if let Some(path) = std::env::var_os(name) {
             let octets = fs::read(&path).unwrap_or_default();

@@ -1,9 +1,10 @@
-//! The folder of a cache, and that of one run. Each file is written in `tmp/` and renamed, so that a reader sees the old
-//! one or the new one.
+//! The directory of a shared cache, and that of the cache of one run. Each file is written in `tmp/` and renamed, so that a
+//! reader sees either the old file or the new one.
 //!
-//! * The folder is 0700, files 0600. One that others may write is refused; what is not ours, or a link, is missing.
-//! * Nothing is synced: what a crash tears is found by its hash, and is a miss.
-//! * A file that is used is touched: `size` removes the oldest.
+//! * The directory has the mode 0700, files have 0600. A directory that other users may access is refused. A file that belongs
+//!   to another user, or is a symbolic link, counts as missing.
+//! * Files are not synced to the disk. A file that a crash truncated does not have its hash and counts as missing.
+//! * The modification time of a file is updated at each use, so that `size` can evict the least recently used ones.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
@@ -35,7 +36,7 @@ const GOES_ON: &str = "# To continue the run, start the same command again; the 
 
 const TRIES: usize = 16;
 
-/// An open cache. Other processes may use it at the same time.
+/// An open cache directory. Other processes may use it at the same time.
 #[derive(Debug)]
 pub struct CacheFolder {
     path: PathBuf,
@@ -47,10 +48,11 @@ pub struct CacheFolder {
 }
 
 impl CacheFolder {
-    /// Opens a cache, and makes it if it is missing. Beyond `at_most` bytes the oldest answers go; `None` is no bound.
+    /// Opens a cache, and creates it if it does not exist. If it exceeds `at_most` bytes, the least recently used responses are
+    /// evicted. `None` means no limit.
     ///
     /// # Errors
-    /// As [`CacheFolder::open_to_read`]; [`Error::Write`] if it cannot be made.
+    /// The errors of [`CacheFolder::open_to_read`], and [`Error::Write`] if the directory cannot be created.
     pub fn open(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
         DirBuilder::new()
             .recursive(true)
@@ -60,12 +62,12 @@ impl CacheFolder {
         Self::open_to_read(path, at_most)
     }
 
-    /// Opens a cache that is there.
+    /// Opens an existing cache.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a folder that is something else, or that others may enter; [`Error::Read`] if it cannot be
-    /// opened; [`Error::Write`] for a new one that cannot be made a cache. If nothing can be written there,
-    /// [`CacheFolder::trouble`] says so.
+    /// [`Error::Usage`] if the directory is not a cache, or if other users may access it; [`Error::Read`] if it cannot be
+    /// opened; [`Error::Write`] if an empty directory cannot be made a cache. If the disk is full or read-only, the cache is
+    /// opened anyway, and [`CacheFolder::trouble`] returns the reason.
     pub fn open_to_read(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
         let failed = Error::cannot_read(the_cache(path));
         let root = Arc::new(open_root(path).map_err(&failed)?);
@@ -83,7 +85,7 @@ impl CacheFolder {
         }
         let mut tagged = Ok(());
         if has_tag(&root, CACHE_WORDS) {
-            // The process that made it closed it before.
+            // The process that created the cache set the mode first, so another mode was set by somebody since.
             if status()?.st_mode & 0o077 != 0 {
                 return wrong(
                     "the permissions of the directory let other users read it; run chmod 700 on it, or name a new directory",
@@ -123,7 +125,7 @@ impl CacheFolder {
         }
     }
 
-    /// What kept the cache from being written.
+    /// Returns the first error of writing to the cache.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.get().map(String::as_str)
     }
@@ -138,9 +140,9 @@ impl CacheFolder {
         let length = u64::try_from(found.st_size).ok();
         let length = length.filter(|&it| it <= at_most)?;
         let mut octets = Vec::with_capacity(usize::try_from(length).ok()?);
-        // A file that grows meanwhile does not have its hash.
+        // A file that grows while it is read does not have its hash, so the extra byte makes it a miss.
         (&file).take(length + 1).read_to_end(&mut octets).ok()?;
-        // A cache that cannot be written is read all the same.
+        // Setting the time fails in a read-only cache, which can be used nevertheless.
         let _ = file.set_modified(SystemTime::now());
         Some(octets)
     }
@@ -195,11 +197,12 @@ impl CacheFolder {
     }
 }
 
-/// The cache of one run over mailboxes, beside its output, so that the same command goes on after a kill
-/// (docs/cache.md). It is removed once the output is whole.
+/// The cache of one run over mailboxes, next to its output. With it, the same command continues after an interruption
+/// (docs/cache.md). It is removed when the output is complete.
 ///
-/// Others may write where the output goes: a folder is used, and removed, only if embody made it. It is no link, it is
-/// ours, nobody else may enter it, and it has our tag, the run's lock. What else lies in it stays, and so does it.
+/// Other users may be able to write to the directory of the output. An existing directory is therefore used, and removed, only
+/// if embody created it: it must not be a symbolic link, it must belong to this user and be closed to others, and it must
+/// contain the tag of embody, which also is the lock of the run. If it contains other files, they and the directory are kept.
 pub(crate) struct RunFolder {
     pub(crate) cache: Arc<CacheFolder>,
     pub(crate) path: PathBuf,
@@ -208,8 +211,8 @@ pub(crate) struct RunFolder {
 }
 
 impl RunFolder {
-    /// [`Error::Usage`] for something there that embody did not make, [`Error::Write`] if there can be no folder, as on
-    /// a full disk. `leaves` octets of the disk stay free.
+    /// Opens the directory, or creates it. `leaves` is the number of bytes that stay free on the disk. Returns [`Error::Usage`]
+    /// if another program created it, and [`Error::Write`] if it cannot be created, for example because the disk is full.
     pub(crate) fn open(path: &Path, leaves: u64) -> Result<Self, Error> {
         let failed = Error::cannot_write(the_cache(path));
         let (folder, name) = match (path.parent(), path.file_name()) {
@@ -232,7 +235,7 @@ impl RunFolder {
                 (Err(Errno::NOENT), Err(why)) if why.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(failed(io::Error::from(why.kind())));
                 }
-                // The run that made it has removed it.
+                // Another run created the directory and has removed it since.
                 (Err(Errno::NOENT), _) => continue,
                 (Err(_), _) => return Err(not_ours(path)),
             };
@@ -248,7 +251,7 @@ impl RunFolder {
                 Ok(None) => {}
                 Err(error) => {
                     if made.is_ok() {
-                        // The run may need what it takes on the disk.
+                        // The new directory is removed, because the run may need its space on the disk.
                         let _ = rustix::fs::unlinkat(&around, name, AtFlags::REMOVEDIR);
                     }
                     return Err(error);
@@ -303,7 +306,7 @@ impl RunFolder {
                 let _ = rustix::fs::unlinkat(root, area.name(), AtFlags::REMOVEDIR);
             }
         }
-        // Killed runs left some, too: the lock says that nobody writes them.
+        // Temporary files of killed runs are removed, too. The lock ensures that no other process is writing them.
         if let Ok(folder) = open_folder(root, CACHE_TEMPORARIES) {
             clear(&folder, &|name| is_temporary(name.as_bytes(), ""));
             let _ = rustix::fs::unlinkat(root, CACHE_TEMPORARIES, AtFlags::REMOVEDIR);
@@ -321,7 +324,8 @@ impl RunFolder {
     }
 }
 
-/// Most folders are there, and making one locks the folder around it.
+/// Opens a subdirectory, and creates it if necessary. Opening is tried first: the directory usually exists, and creating one
+/// locks its parent.
 fn made(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     if let Some(folder) = absent(open_folder(&at, name))? {
         return Ok(folder);
@@ -357,7 +361,8 @@ fn not_ours(path: &Path) -> Error {
     Error::Usage(format!("{} {what}", path.display()).into())
 }
 
-/// An empty folder gets a new tag: a run that was about to make it was killed. It is none if something else lies there.
+/// Opens the tag of the directory. An empty directory gets a new tag: it was left by a run that was killed before it wrote one.
+/// Returns `None` if the directory contains other files.
 fn tagged(root: &Arc<OwnedFd>) -> io::Result<Option<File>> {
     if let Some(tag) = open_tag(root)? {
         return Ok(says(&tag, RUN_WORDS).then_some(tag));

@@ -1,4 +1,5 @@
-//! Hosts that are not asked for a while: nobody was there, or they asked to be left alone (Retry-After).
+//! Stores for each host until when it gets no requests: because it was not reachable, or because it requested a pause
+//! (Retry-After).
 
 use std::time::Duration;
 
@@ -16,10 +17,12 @@ use crate::report::{Reason, Refusal, Retry};
 
 const NOBODY: Duration = Duration::from_secs(60 * 60);
 
-/// All mail waits for what one mail named, so a source may ask for no longer pause; archives may.
+/// Maximum pause that a source can request. A single mail can name any server, and every later run with this cache would be
+/// affected, so the pause is short. An archive can request a longer one.
 const LONGEST_OF_SOURCE: Duration = Duration::from_secs(60 * 60);
 
-/// So many URLs that ask for a pause mean the whole server. One alone is a page that anybody may name.
+/// Number of URLs with a pause that make the pause apply to the whole server. One URL alone may be a page that an attacker
+/// controls.
 const PAGES: usize = 3;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,7 +33,7 @@ struct Silences {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Silence {
-    /// A hash; none means all of the server.
+    /// Hash of the URL. `None` means the whole server.
     url: Option<String>,
     at: u64,
     until: u64,
@@ -48,15 +51,15 @@ impl Silences {
             .and_then(|octets| read::<Self>(&octets))
             .filter(|known| known.server == server);
         let mut all = known.map(|known| known.all).unwrap_or_default();
-        // A record from the future says nothing about now.
+        // An entry with a time in the future is ignored, because the clock was wrong.
         all.retain(|it| (it.at..it.until).contains(&now));
         let server = server.to_owned();
         (key, Self { server, all })
     }
 }
 
-/// A host, and a port of it. Runs with other trust may reach another host: by their proxy, or because they do not
-/// believe the one that asked for a pause.
+/// Returns the keys of a host and of one of its ports. They contain the trust of the run: a run with another proxy or other
+/// certificates may reach another server under this name.
 pub(super) fn names(trust: &str, host: &Host, port: u16) -> [String; 2] {
     [format!("{trust} {host}"), format!("{trust} {host} {port}")]
 }
@@ -73,7 +76,7 @@ pub(super) fn check(
         let (mut pages, of_server): (Vec<_>, Vec<_>) =
             known.all.into_iter().partition(|it| it.url.is_some());
         pages.sort_by_key(|page| std::cmp::Reverse(page.until));
-        // As long as so many ask for a pause, all do.
+        // If at least [`PAGES`] URLs have a pause, it applies to all URLs of the server.
         let all = pages.get(PAGES - 1);
         let page = pages.iter().find(|page| page.url == url).or(all);
         let page = page.filter(|_| url.is_some());
@@ -117,7 +120,7 @@ pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &F
         None => return,
     };
     let refusal = match failed.refusal.reason {
-        // Which of the two limits it was depends on the message that asked.
+        // The reason depends on the message that caused the request, so both are stored as a time-out.
         Reason::Timeout | Reason::Deadline => {
             Refusal::temporary(Reason::Timeout, "no connection came about")
         }
@@ -126,7 +129,7 @@ pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &F
     silence(folder, server, None, &refusal, NOBODY);
 }
 
-/// RFC 9110 §10.2.3; an archive means all of it, another server this URL.
+/// Stores a pause (RFC 9110 §10.2.3). A pause of an archive applies to the whole server, any other only to the URL.
 pub(super) fn pause(
     folder: &CacheFolder,
     [_, server]: &[String; 2],
@@ -154,7 +157,7 @@ fn silence(
     let (key, mut known) = Silences::load(folder, server, at);
     let url = url.map(|url| Key::of(url.as_bytes()).to_string());
     known.all.retain(|it| it.url != url);
-    // Several processes may find more than fit; what holds for all of the server stays.
+    // Parallel processes may store more entries than are needed. Those for the whole server are kept first.
     known.all.sort_by_key(|it| it.url.is_some());
     known.all.truncate(PAGES + 1);
     known.all.push(Silence {

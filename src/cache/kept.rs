@@ -1,13 +1,15 @@
-//! Answers from the cache, or from the servers.
+//! Answers requests from the cache or from the servers.
 //!
-//! * A fresh answer is given without asking anybody; of a stale one the server is asked whether it still holds. Without
-//!   the server there is no stale answer, except with `--offline`.
-//! * A kept answer counts only if its content has its hash and the policy allows the addresses it came from; else the
-//!   server is asked, whose address is judged now.
-//! * A URL with a user name or password is neither looked up nor kept, nor is what it leads to.
-//! * The answers of one run are given as they came, whatever their age: a run that goes on gives what it would have
-//!   given at once. What may be over later is not kept.
-//! * ftp is not kept (it knows no freshness), but asks here which hosts are silent. Files never come here.
+//! * A fresh response is returned without a request. A stale one is validated with the server. If the server is not reachable,
+//!   a stale response is not used, except with `--offline`.
+//! * A stored response is used only if its content has the right hash, and if the policy allows the addresses that it came
+//!   from. Otherwise a request is sent, and the current address is checked.
+//! * Responses to URLs with a user name or password are neither stored nor looked up, and neither are those to the redirects
+//!   from such a URL.
+//! * In the cache of one run, the age of a response does not matter: a run that continues produces the same output as without
+//!   the interruption. Temporary errors are not stored there.
+//! * Content from ftp is not stored, because ftp has no rules for freshness. Only the hosts that currently get no requests are
+//!   looked up for ftp. Local files never get here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,10 +31,10 @@ use crate::key::Key;
 use crate::policy::{Host, Policy};
 use crate::report::{Reason, Refusal};
 
-/// In seconds: a capture does not change.
+/// Lifetime of a capture in a web archive, in seconds. A capture does not change.
 const CAPTURE: u64 = 30 * 24 * 60 * 60;
 
-/// In seconds, for all else that an archive says: it may capture more.
+/// Lifetime of other responses of an archive, in seconds. It is shorter, because the archive may get more captures.
 const NEAREST: u64 = 24 * 60 * 60;
 
 const ARCHIVE_PAUSE: Duration = Duration::from_secs(60);
@@ -44,7 +46,7 @@ pub(crate) struct Kept {
     pub(crate) trust: String,
     pub(crate) ignoring: Ignoring,
     pub(crate) is_offline: bool,
-    /// The cache of one run asks this one in place of the servers.
+    /// The shared cache. The cache of one run uses it instead of sending requests directly.
     pub(crate) behind: Option<Box<Kept>>,
 }
 
@@ -110,7 +112,7 @@ fn offline(detail: &str) -> Refusal {
 }
 
 impl Kept {
-    /// With `--offline` freshness does not matter, nor that the server said later that the content is gone.
+    /// Returns a stored response with `--offline`. Its freshness does not matter, and neither does a later 404 or 410.
     fn remembered(&self, asked: &Asked<'_>) -> Result<Response, Refusal> {
         let entry = Entry::load(&self.folder, asked, &self.trust);
         if let Some(kept) = &entry.answer {
@@ -144,7 +146,8 @@ impl Kept {
                         return Ok(answer(kept, body));
                     }
                 }
-                // The server has to say again that the content is too large by now.
+                // If the stored content is too large for the policy, `body` fails and a new request is sent, because the
+                // content may have become smaller.
                 Some(conditions) if asked.how == How::Whole && !conditions.is_empty() => {
                     if let Ok(Some(body)) = self.body(kept) {
                         return self.ask_whether(asked, &mut entry, kept, body, &conditions, ask);
@@ -167,14 +170,16 @@ impl Kept {
             return Ok(answer);
         }
         let given = ask(asked)?;
-        // A capture does not change.
+        // A capture is stored whatever its status is, because it does not change.
         if is_capture(&given) || !is_temporary(given.status) {
             self.keep_whatever(asked, &mut entry, &given, now());
         }
         Ok(given)
     }
 
-    /// Freshness of an archive's answers is of long ago. Kept is what says which capture there is, or that none is.
+    /// Answers a request to a web archive. The header fields of a capture are those of the original server, so their freshness
+    /// ended long ago, and fixed lifetimes are used instead. Captures are stored, and also responses that lead to a capture or
+    /// show that there is none.
     fn archived(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
         let now = now();
@@ -260,7 +265,7 @@ impl Kept {
         }
         let news = semantics::relevant(&given.headers, self.ignoring);
         let Some(headers) = semantics::refreshed(kept, asked, &news) else {
-            // The 304 is about an answer that we do not have.
+            // The 304 belongs to a response that is not in the cache, so a request without conditions is sent.
             return self.renew(asked, entry, ask);
         };
         let renewed = KeptAnswer {
@@ -268,7 +273,7 @@ impl Kept {
             first: Some(kept.first.unwrap_or(kept.at)),
             asked: semantics::of_request(asked),
             from: match (&kept.from, entry::from(&given.source)) {
-                // The content came from the first ones, its being valid from the others.
+                // The old addresses sent the content, and the new ones confirmed it, so the policy has to allow all of them.
                 (Source::Server(before), Some(Source::Server(now))) => {
                     let new = now.into_iter().filter(|it| !before.contains(it));
                     Source::Server(before.iter().copied().chain(new).take(64).collect())
@@ -295,7 +300,7 @@ impl Kept {
         let given = ask(asked);
         match &given {
             Err(failed) => hosts::found_nobody(folder, &server, failed),
-            // A captured one is the answer of another server, long ago.
+            // A capture with this status repeats what another server sent long ago, so it is not a pause of the archive.
             Ok(answer) if matches!(answer.status, 429 | 503) && !is_capture(answer) => {
                 let (status, wanted) = (answer.status, retry_after(&answer.headers));
                 let is_source = asked.whose == Whose::Source;
@@ -320,7 +325,8 @@ impl Kept {
         let headers = semantics::relevant(&given.headers, self.ignoring);
         let at = now();
         match given.status {
-            // A HEAD of a 404 may be wrong where a GET is not: probes ask again with GET.
+            // Some servers respond to HEAD with 404 although GET succeeds, so only the 404 of a GET is stored. After a HEAD, a
+            // probe sends a GET anyway.
             404 | 410 if asked.how != How::Head => {
                 let pause = semantics::gone_for(given.status, asked, &headers);
                 entry.gone = pause.map(|pause| Gone {
@@ -333,7 +339,8 @@ impl Kept {
             status if (status == 200 || is_redirect(status)) && asked.how == How::Whole => {
                 entry.gone = None;
                 entry.answer = None;
-                // Content that may not be put in is not kept: any mail can name pages, however large they are.
+                // Content of another type than the reference declares is not used, so it is not stored. Otherwise any mail
+                // could fill the cache with large pages.
                 let named = given.headers.get(header::CONTENT_TYPE);
                 let named = named.and_then(|value| value.to_str().ok());
                 let may_be_put_in =

@@ -1,7 +1,7 @@
-//! Which of the many files of an output a run made before it was stopped: the same command goes on with the others.
+//! Records which files a run has written, so that the same command continues after an interruption without writing them again.
 //!
-//! A line is written before a file gets its name, and counts only if source and file are what they were: a file that a
-//! person put there meanwhile is none of ours.
+//! A line is written before the temporary file is renamed. It counts only if the source and the file are unchanged, so a file
+//! that the user put there since is never mistaken for one of embody.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::error::unpoisoned;
 use crate::key::Key;
 use crate::platform::{MetadataExt as _, OsStrExt as _, OsStringExt as _};
 
-/// Paths have at most 4096 octets, two digits each.
+/// Maximum length of a line in bytes. A path has at most 4096 bytes, and each is written as two hexadecimal digits.
 const LONGEST: u64 = 16 << 10;
 
 type Identity = (u64, u64, u64, i128);
@@ -26,7 +26,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// `to_append` is none where nothing can be written.
+    /// Reads the record of an earlier run. `to_append` is `None` if the record cannot be written.
     pub(super) fn new(command: &str, before: Option<File>, to_append: Option<File>) -> Self {
         Self {
             command: command.to_owned(),
@@ -64,7 +64,7 @@ impl Made {
                 let _ = write!(line, "{octet:02x}");
             }
             let hash = Key::of(line.as_bytes());
-            // A kill may have cut off the line before.
+            // The line begins with a line feed, because a kill may have truncated the line before it.
             Some(format!("\n{line} {hash}\n"))
         };
         let mut to = unpoisoned(self.file.lock());
@@ -73,7 +73,7 @@ impl Made {
             _ => Ok(()),
         };
         if written.is_err() {
-            // A full disk does not end the run.
+            // A full disk does not stop the run; only the record ends here.
             *to = None;
         }
     }

@@ -1,5 +1,5 @@
-//! A folder keeps answers of http servers from run to run, and those of one run over mailboxes, so that it can be gone
-//! on with (docs/cache.md).
+//! A directory with the responses of http servers. There are two kinds: a cache that several runs share, and the cache of one
+//! run over mailboxes, with which an interrupted run continues (docs/cache.md).
 //!
 //! ```
 //! use std::sync::Arc;
@@ -18,10 +18,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! `Kept` stands between redirects and servers, as a `Disk` of `fetch`: each step of a retrieval is an answer of its
-//! own, which the policy judges as if a server had given it.
+//! `Kept` implements `Disk` of `fetch` and handles each request, below the code that follows redirects. A redirect is therefore
+//! an entry of its own, and the policy checks each step as if the server had responded.
 //!
-//! What the files say came from strangers: only header values and hashes, not believed where they do not fit.
+//! The content of the files comes from untrusted servers. Only header values and hashes are read, and invalid ones are ignored.
 
 mod entry;
 mod fetcher;
@@ -56,13 +56,14 @@ pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
     format!("{} cannot be written: {why}", the_cache(path))
 }
 
-/// Mail does not wait for a disk that is only good for keeping copies.
+/// Returns whether the disk is full or read-only. In this case embody continues without storing responses, because a cache must
+/// not stop the conversion of mail.
 pub(crate) fn is_of_disk(why: &io::Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(why.kind(), QuotaExceeded | ReadOnlyFilesystem | StorageFull)
 }
 
-/// In seconds since 1970.
+/// Returns the current time in seconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())

@@ -1,7 +1,9 @@
-//! Which answers may be kept, which are fresh, and how to ask about the others (RFC 9111), by http-cache-semantics.
+//! Decides which responses may be stored, which are fresh, and how a stale one is validated (RFC 9111), with
+//! http-cache-semantics.
 //!
-//! The cache is a shared one: several users' mail goes through it. The crate compares words as they stand, and adds an
-//! Age of any length, so header fields are made fit before. Set-Cookie stays as a fact, without its value.
+//! The cache is a shared one in the sense of RFC 9111, because it serves the mail of several users. The crate compares
+//! directives case-sensitively and accepts an Age of any size, so the header fields are normalized before. The value of a
+//! Set-Cookie field is replaced, but its presence is kept, because it matters for the decision.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,7 +14,7 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCo
 use super::entry::KeptAnswer;
 use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT, time};
 
-/// An answer's own words about being kept that do not count.
+/// Directives of a response that are ignored when it is stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ignoring {
     Nothing,
@@ -20,12 +22,12 @@ pub(crate) enum Ignoring {
     Everything,
 }
 
-/// It counts for a 404 or 410 that says nothing of its freshness.
+/// Lifetime of a 404 or 410 without explicit freshness.
 const GONE: Duration = Duration::from_secs(24 * 60 * 60);
 
 const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
 
-/// Ten years, in seconds: no answer is older.
+/// Maximum value of an Age field: ten years, in seconds.
 const OLDEST: u64 = 10 * 365 * 24 * 60 * 60;
 
 const PLAIN: [HeaderName; 8] = [
@@ -39,8 +41,8 @@ const PLAIN: [HeaderName; 8] = [
     header::LAST_MODIFIED,
 ];
 
-/// Fields whose values can contain characters that are not ASCII: valid UTF-8 is kept. In the fields of [`PLAIN`], such bytes
-/// become `?`.
+/// Fields whose values can contain characters that are not ASCII. Valid UTF-8 is kept. In the fields of [`PLAIN`], such bytes
+/// are replaced with `?`.
 const TEXT: [HeaderName; 2] = [header::CONTENT_TYPE, header::LOCATION];
 
 pub(super) fn capture_time(headers: &HeaderMap) -> Option<(String, String)> {
@@ -66,7 +68,7 @@ pub(super) fn relevant(headers: &HeaderMap, ignoring: Ignoring) -> Vec<(String, 
         let value = if [header::CACHE_CONTROL, header::PRAGMA, header::VARY].contains(&name) {
             directives(&values.join(", "), &name, ignoring)
         } else if name == header::AGE {
-            // RFC 9111 §5.1; an Age that is no number counts as 0.
+            // RFC 9111 §5.1. An Age that is not a number counts as 0.
             first.trim().parse().unwrap_or(0).min(OLDEST).to_string()
         } else {
             first.clone()
@@ -159,7 +161,7 @@ pub(super) fn may_be_kept(status: u16, asked: &Asked<'_>, headers: &[(String, St
     policy.is_some_and(|policy| policy.is_storable())
 }
 
-/// Its own freshness counts, up to a day.
+/// Returns how long a 404 or 410 is stored: its explicit freshness, at most a day.
 pub(super) fn gone_for(
     status: u16,
     asked: &Asked<'_>,
@@ -181,7 +183,8 @@ pub(super) fn gone_for(
     Some(lifetime).filter(|lifetime| !lifetime.is_zero())
 }
 
-/// `None`: it is fresh. Else the header fields that ask whether it holds; none if it answers another request.
+/// Returns `None` if the stored response is fresh. Otherwise returns the header fields with which the server is asked to
+/// validate it. They are empty if the response does not belong to this request, or cannot be validated.
 pub(super) fn conditions(
     kept: &KeptAnswer,
     asked: &Asked<'_>,
@@ -192,7 +195,7 @@ pub(super) fn conditions(
         return Some(Vec::new());
     };
     let (headers, names) = match policy.before_request(&request, now) {
-        // A clock that went back makes nothing younger.
+        // A response from the future is validated: the clock was changed, so its age is unknown.
         BeforeRequest::Fresh(_) if time(kept.at) <= now => return None,
         BeforeRequest::Fresh(_) => {
             let validators = [header::ETAG, header::LAST_MODIFIED];
@@ -206,13 +209,15 @@ pub(super) fn conditions(
     Some(conditions.filter_map(condition).collect())
 }
 
-/// RFC 9111 §4.3.4.
+/// Returns the header fields of a stored response that a 304 has confirmed (RFC 9111 §4.3.4). Returns `None` if the 304 belongs
+/// to a different response.
 pub(super) fn refreshed(
     kept: &KeptAnswer,
     asked: &Asked<'_>,
     not_modified: &[(String, String)],
 ) -> Option<Vec<(String, String)>> {
-    // A server need not repeat Last-Modified (RFC 9110 §15.4.5); the crate takes such a 304 for another answer's.
+    // A 304 may omit Last-Modified (RFC 9110 §15.4.5). The crate would conclude that it belongs to a different response, so the
+    // stored validators are added.
     let is_validator = |(name, _): &&(String, String)| name == "etag" || name == "last-modified";
     let mut not_modified = not_modified.to_vec();
     if !not_modified.iter().any(|field| is_validator(&field)) {
@@ -224,7 +229,8 @@ pub(super) fn refreshed(
     if let AfterResponse::Modified(..) = after {
         return None;
     }
-    // The crate drops what the first answer did not have, but a 304 may be the first to say no-store.
+    // The crate discards fields that the stored response lacks. They are added here, because a 304 may be the first response
+    // with `no-store`.
     let is_of_body = |name: &str| TEXT.iter().any(|of_body| of_body == name);
     let is_new = |name: &String| not_modified.iter().any(|(other, _)| other == name);
     let stays = |name: &String| is_of_body(name) || (!is_new(name) && name != "age");

@@ -1,11 +1,11 @@
-//! How much a cache holds, and what is removed when that is too much.
+//! The size limit of a cache, and the eviction of entries.
 //!
-//! The file `size` has the sum, and is the lock of the processes that add to it. The sum is an estimate: what another
-//! process overwrote counts twice, and what was removed by hand still counts. When it exceeds `--cache-max`, and once a
-//! day, one process counts what is there and removes what was not used for longest. Who reads such a file has it open;
-//! later ones have a miss.
+//! The file `size` contains the total, and processes lock it while they add to it. The total is an estimate: a file that
+//! another process overwrote counts twice, and files that were deleted by hand still count. If the total exceeds `--cache-max`,
+//! and once a day, one process measures all files and evicts the least recently used ones. A process that is reading such a
+//! file still has it open and can finish; later reads are misses.
 //!
-//! The cache of one run has no bound but the disk, on which what the run writes goes first.
+//! The cache of one run has no size limit. It stops growing when the disk is nearly full, so that the output still fits.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -19,10 +19,11 @@ use super::now;
 use crate::disk::layout::{Area, CACHE_SIZE};
 use crate::disk::{names, open_folder, open_to_write};
 
-/// Files take whole blocks.
+/// Block size of the file system, in bytes: a file occupies whole blocks.
 const BLOCK: u64 = 4 << 10;
 
-/// A cache of one run leaves a twentieth of the disk free, up to this.
+/// Maximum of the space that the cache of one run leaves free, in bytes. It leaves a twentieth of the disk, but no more than
+/// this.
 const SPARE: u64 = 1 << 30;
 
 const SPARE_FILES: u64 = 10_000;
@@ -37,7 +38,8 @@ pub(super) fn on_disk(length: u64) -> u64 {
 #[derive(Default, Debug)]
 pub(super) struct Size {
     pub(super) at_most: Option<u64>,
-    /// Only the disk is the bound, and there is no sum.
+    /// Number of bytes that the cache of one run leaves free on the disk. Such a cache has no limit and no total. `None` for a
+    /// shared cache.
     pub(super) leaves: Option<u64>,
     pub(super) added: AtomicU64,
 }
@@ -53,7 +55,7 @@ impl Size {
             let spare = disk.f_blocks.saturating_mul(disk.f_frsize) / 20;
             let wanted = leaves.saturating_add(spare.min(SPARE));
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            // Some file systems make inodes as they need them, and have no number of them.
+            // Some file systems create inodes on demand and report their number as zero.
             let spare = (disk.f_files / 20).min(SPARE_FILES) + FEW_FILES;
             let has_no_files = disk.f_files > 0 && disk.f_favail < spare;
             if has_no_files || free < wanted.saturating_add(on_disk(length)) {
@@ -72,7 +74,7 @@ impl Size {
         let Ok(mut file) = open_to_write(root, CACHE_SIZE, OFlags::CREATE, mode) else {
             return;
         };
-        // The lock goes with the file.
+        // Closing the file releases the lock.
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return;
         }
@@ -86,7 +88,7 @@ impl Size {
             }
             (_, Some(most)) => (evict(root, most), now),
             (Some(sum), None) => sum,
-            // Only processes with a bound count.
+            // Without a limit, a process does not begin a total; it only adds to an existing one.
             (None, None) => return,
         };
         let text = format!("{octets} {counted}");
@@ -113,7 +115,7 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
     }
     found.sort_unstable();
     let mut sum: u64 = found.iter().map(|(_, _, octets)| octets).sum();
-    // Room for a while, so that not every file that comes makes one process count.
+    // A margin below the limit remains, so that the next file does not cause another measurement.
     if sum <= most / 20 * 19 {
         return sum;
     }
@@ -129,7 +131,7 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
     sum
 }
 
-/// Times are nanoseconds. No link is followed.
+/// Collects the files below a directory, with the time of their last use in nanoseconds. Symbolic links are not followed.
 fn collect(folder: &OwnedFd, path: &str, depth: usize, found: &mut Vec<(i128, String, u64)>) {
     for name in names(folder).unwrap_or_default() {
         if name.starts_with('.') {

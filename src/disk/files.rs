@@ -1,4 +1,4 @@
-//! Files and folders, each opened in the folder around it.
+//! Opens files and directories relative to an open directory, so that another process cannot redirect a path in between.
 
 use std::fs::File;
 use std::io;
@@ -13,7 +13,7 @@ pub const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Opens the folder that a path names, or a link that it names: what counts is where that leads.
+/// Opens a directory by its path. If the path is a symbolic link, its target is opened.
 pub fn open_root(path: &Path) -> io::Result<OwnedFd> {
     let flags = FOLDER.difference(OFlags::NOFOLLOW);
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
@@ -24,7 +24,7 @@ pub fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
 }
 
 pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
-    // Opening some devices does something.
+    // The type is checked before the file is opened, because opening some devices has side effects.
     regular(rustix::fs::statat(&at, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode as RawMode)?;
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -33,12 +33,12 @@ pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
     Ok(File::from(file))
 }
 
-/// `more` says what else is wanted: to make it, or to append. Only a regular file is opened.
+/// Opens a regular file for writing. `more` contains additional flags, for example to create the file or to append to it.
 pub fn open_to_write(at: impl AsFd, name: &str, more: OFlags, mode: Mode) -> io::Result<File> {
     let flags = OFlags::RDWR
         | OFlags::NOFOLLOW
         | OFlags::CLOEXEC
-        // Opening a pipe that was planted there would wait.
+        // Without this flag, opening a named pipe that an attacker put there would block.
         | OFlags::NONBLOCK
         | OFlags::NOCTTY;
     let file = rustix::fs::openat(at, name, flags | more, mode)?;
@@ -46,7 +46,8 @@ pub fn open_to_write(at: impl AsFd, name: &str, more: OFlags, mode: Mode) -> io:
     Ok(File::from(file))
 }
 
-/// The names in a folder, sorted. One that is no text is changed, and is none of ours either way.
+/// Returns the names in a directory, sorted. Invalid UTF-8 in a name is replaced: embody never creates such names, so they
+/// match nothing either way.
 pub fn names(folder: impl AsFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {

@@ -1,18 +1,19 @@
-//! What a store and a cache look like: the names in them, and by which a folder is known for one.
+//! The names of files in an attachment store and in a cache, and how such a directory is recognized.
 //!
 //! ```text
 //! a store                                    a cache
 //! ab/cd/SHA256   an object                   bodies/ab/cd/SHA256   content
-//! .lock          empty, locked               keys/ab/SHA256        what is known of a URL
-//! .tmp/          what is being written       hosts/ab/SHA256       what is known of a host
-//! .users/SHA256  who puts objects into it    size                  the sum, locked
-//!                                            tmp/                  what is being written
-//!                                            CACHEDIR.TAG          says that it is a cache
+//! .lock          empty, locked               keys/ab/SHA256        the response to a URL
+//! .tmp/          files being written         hosts/ab/SHA256       the pauses of a host
+//! .users/SHA256  outputs that use it         size                  the total size, locked
+//!                                            tmp/                  files being written
+//!                                            CACHEDIR.TAG          marks the directory as a cache
 //!                                            made                  of one run: files of its output
 //! ```
 //!
-//! No mail may be passed over for where it lies: a folder is a store or a cache only if it holds nothing but what those
-//! write. The first object of a store is hashed besides, since others name files by hashes of other things.
+//! Stores and caches are skipped in a search for mail. A mistake would lose mail, so a directory counts as a store or a cache
+//! only if every file in it has a name of that layout. Other programs also name files by hashes, so the first object of a store
+//! is hashed and compared with its name.
 
 use std::cell::OnceCell;
 use std::ffi::OsStr;
@@ -32,15 +33,15 @@ pub const STORE_TEMPORARIES: &str = ".tmp";
 pub const STORE_PREFIX: &str = "embody-";
 pub const STORE_USERS: &str = ".users";
 
-/// The file that says of a folder that it is a cache (<https://bford.info/cachedir/>).
+/// The file that marks a directory as a cache, so that backup programs skip it (<https://bford.info/cachedir/>).
 pub const CACHE_TAG: &str = "CACHEDIR.TAG";
-/// Its name begins so while it is written.
+/// Prefix of the temporary file that becomes the tag.
 pub const CACHE_TAGGING: &str = ".tag-";
 pub const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
 pub const RUN_WORDS: &str =
     "# This folder keeps the answers of a run of embody that is not finished.";
 pub const RUN_MADE: &str = "made";
-/// The names of files in it begin with nothing.
+/// Directory of temporary files. Their names have no prefix.
 pub const CACHE_TEMPORARIES: &str = "tmp";
 pub const CACHE_SIZE: &str = "size";
 
@@ -69,7 +70,8 @@ impl Area {
         }
     }
 
-    /// Beneath the cache of one run it is one folder, because a disk takes longer to make a folder than a file.
+    /// Returns the directories of a key. In the cache of one run, all files of an area are in one directory, because creating a
+    /// directory takes longer than creating a file.
     pub fn folders(self, key: &Key, is_of_run: bool) -> impl Iterator<Item = String> + use<> {
         let depth = if is_of_run { 0 } else { self.depth() };
         let beneath = key.folders().into_iter().take(depth);
@@ -82,7 +84,7 @@ pub fn is_of_keys(name: &[u8]) -> bool {
     name.len() == 2 && name.iter().all(is_digit)
 }
 
-/// A prefix, the process, and a number.
+/// Returns whether a name is that of a temporary file: a prefix, the process id, and a number.
 pub fn is_temporary(name: &[u8], prefix: &str) -> bool {
     let serial = name.strip_prefix(prefix.as_bytes()).unwrap_or_default();
     let mut numbers = serial.split(|&octet| octet == b'-');
@@ -112,8 +114,8 @@ pub fn is_store(folder: &Path) -> bool {
             .is_some_and(|path| matches!(is_its_name(path), Ok(true)))
 }
 
-/// Whether a folder may be a store, also one that holds other files, is new and empty, or was copied without what
-/// processes lock and write. It looks at names alone, and at no more of them than a store has folders.
+/// Returns whether a directory may be a store, even if it contains other files, is empty, or was copied without the files for
+/// locking and writing. Only names are read, and only in the directories that a store has.
 pub fn may_be_store(folder: &Path) -> io::Result<bool> {
     if is_empty_file(&folder.join(STORE_LOCK)) && is_folder(&folder.join(STORE_TEMPORARIES)) {
         return Ok(true);
@@ -153,7 +155,7 @@ pub fn may_be_store(folder: &Path) -> io::Result<bool> {
     Ok(!has_others)
 }
 
-/// Whether a name at the top of a store is one that the store gives.
+/// Returns whether a name at the top of a directory is part of the layout of a store.
 pub fn is_name_of_store(name: &[u8]) -> bool {
     let names = [STORE_LOCK, STORE_TEMPORARIES, STORE_USERS];
     is_of_keys(name) || names.iter().any(|known| name == known.as_bytes())
@@ -190,7 +192,7 @@ fn open_root(folder: &Path) -> io::Result<&Path> {
     Ok(folder)
 }
 
-/// A tagged folder can be no store: programs that make backups leave it out.
+/// Returns whether a directory is marked as a cache. It must not become a store, because backup programs skip it.
 #[cfg(unix)]
 pub fn is_tagged(folder: impl AsFd) -> bool {
     has_tag(&folder, CACHE_WORDS) || has_tag(&folder, RUN_WORDS)

@@ -1,6 +1,7 @@
-//! Folders of ours on a disk: the names and files of stores (docs/store.md) and caches (docs/cache.md).
+//! File operations for attachment stores (docs/store.md) and caches (docs/cache.md).
 //!
-//! All is opened in the folder around it, and no symbolic link is followed. A file gets its name in one step.
+//! Every file is opened relative to its open directory, and symbolic links are not followed. A new file appears under its name
+//! only when it is complete, by a rename.
 
 #[cfg(unix)]
 mod files;

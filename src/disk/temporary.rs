@@ -1,4 +1,4 @@
-//! Temporary files.
+//! Creates temporary files, renames them, and removes those that were abandoned.
 
 use std::fs::File;
 use std::io;
@@ -13,12 +13,12 @@ use super::files::{names, open_file, open_to_write};
 use super::layout::is_temporary;
 use crate::platform::name_anew;
 
-/// No run writes one file for that long.
+/// Age after which a temporary file counts as abandoned. No run writes to one file for that long.
 const ABANDONED: Duration = Duration::from_secs(60 * 60);
 
 static SERIAL: AtomicU64 = AtomicU64::new(0);
 
-/// It is removed when this is dropped; [`sweep`] removes those of killed runs.
+/// A temporary file, removed when the value is dropped. If the process is killed, [`sweep`] in a later run removes the file.
 #[derive(Debug)]
 pub struct Temporary {
     pub file: File,
@@ -42,7 +42,7 @@ impl Temporary {
                         is_temporary: true,
                     });
                 }
-                // A process of that number runs on another machine, or ran before this one.
+                // The file belongs to a process with the same id, on another machine or before a restart.
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(why) => return Err(why),
             }
@@ -75,7 +75,8 @@ impl Drop for Temporary {
     }
 }
 
-/// Only files that nobody wrote for an hour, and that `is_over` says nobody writes, are removed. Failures do no harm.
+/// Removes abandoned temporary files: those that were not written for an hour and for which `is_over` returns true. Errors are
+/// ignored, because a file that remains does no harm.
 pub fn sweep(folder: impl AsFd, prefix: &str, is_over: impl Fn(&File) -> bool) {
     let mut names = names(&folder).unwrap_or_default();
     names.retain(|name| is_temporary(name.as_bytes(), prefix));

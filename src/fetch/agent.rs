@@ -1,4 +1,4 @@
-//! The client: ureq with rustls. The resolver that it is given says to which addresses it may connect.
+//! Builds the HTTP client: ureq with rustls. The resolver that is passed in decides to which addresses the client may connect.
 
 use std::io;
 use std::sync::Arc;
@@ -17,10 +17,11 @@ use crate::report::{Reason, Refusal};
 
 pub(crate) const USER_AGENT: &str = concat!("embody/", env!("CARGO_PKG_VERSION"));
 
-/// Longest time that a connection stays open without a request: many servers close idle connections after 15 seconds.
+/// Maximum time that an unused connection is kept open. Many servers close idle connections after 15 seconds.
 const MOST_IDLE: Duration = Duration::from_secs(15);
 
-/// The server may be silent so long; without that, requests have their own limits.
+/// Builds a client. `silence` limits each step of a request: lookup, connecting, and every read and write. If it is `None`, the
+/// caller limits each request as a whole.
 pub(super) fn agent(
     policy: &Policy,
     roots: &[Certificate<'static>],
@@ -34,7 +35,7 @@ pub(super) fn agent(
     let config = |proxy| {
         Agent::config_builder()
             .tls_config(tls.clone())
-            // Its default comes from the environment.
+            // The proxy is always set: by default, ureq takes it from environment variables.
             .proxy(proxy)
             .user_agent(USER_AGENT)
             .http_status_as_error(false)
@@ -55,7 +56,7 @@ pub(super) fn agent(
         connector: DefaultConnector::default(),
         without_proxy: config(None),
     };
-    // `certificates` has checked the proxy.
+    // An invalid proxy was already reported by `certificates`.
     Agent::with_parts(config(proxy(policy).ok().flatten()), connector, resolver)
 }
 
@@ -65,7 +66,8 @@ pub(super) fn system_roots(more: &[Certificate<'static>]) -> Vec<Certificate<'st
     system.chain(more.iter().cloned()).collect()
 }
 
-/// The proxy is checked besides, so that a mistake stops the run and not only the first retrieval.
+/// Reads the certificates of `--ca-file`. This also checks the proxy, so that an invalid one stops the run at its start and not
+/// at the first retrieval.
 pub(super) fn certificates(policy: &Policy) -> Result<Vec<Certificate<'static>>, Error> {
     let mut found = Vec::new();
     if let Some(path) = &policy.ca_file {
@@ -119,7 +121,8 @@ pub(super) fn broke(why: &io::Error) -> bool {
     )
 }
 
-/// Requests to a server that the user named, and no mail: no address is judged, no redirect followed.
+/// A client for servers that the user configured. No part of a mail decides where it connects, so addresses are not checked.
+/// Redirects are not followed.
 #[derive(Debug)]
 pub(crate) struct Direct(Agent);
 
@@ -130,7 +133,7 @@ pub(crate) struct Reply {
 }
 
 impl Direct {
-    /// The policy's time-out bounds each silence of the server.
+    /// Creates the client. The time limit of the policy applies to each pause of the server, not to the whole request.
     pub(crate) fn new(policy: &Policy) -> Result<Self, Error> {
         let roots = system_roots(&certificates(policy)?);
         let (silence, resolver) = (policy.limits.timeout, DefaultResolver::default());
@@ -158,7 +161,7 @@ impl Direct {
             };
             match answer.unwrap_or_else(|why| Err(why.into())) {
                 Ok(answer) => return whole(answer, at_most),
-                // The server closed an idle connection. Sending the same request twice does no harm here.
+                // The server has closed an idle connection. Sending the request again is harmless here.
                 Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
                 Err(why) => return Err(failed(&why)),
             }
@@ -207,7 +210,7 @@ fn failed(why: &ureq::Error) -> Refusal {
         | Trouble::Protocol(_) => true,
         _ => false,
     };
-    // The error may quote a signed URL.
+    // The error text of a bad URL may contain the URL, which may be signed and therefore secret.
     let what = match why {
         Trouble::BadUri(_) | Trouble::Http(_) => "the URL cannot be used".to_owned(),
         why => why.to_string(),

@@ -1,4 +1,4 @@
-//! How long a retrieval may still take (`--timeout`, the message's deadline), and whether one that failed found nobody.
+//! Time limits of a retrieval (`--timeout`, and the deadline of the message), and the classification of failed connections.
 
 use std::time::{Duration, Instant};
 
@@ -37,7 +37,7 @@ impl Allowance {
         Self::starting_now(duration, Instant::now() + far)
     }
 
-    /// It is never zero: a zero time-out means "none" to sockets.
+    /// Returns the time that is left. The result is never zero, because a socket takes a time-out of zero as no time-out.
     pub(crate) fn remaining(self) -> Result<Duration, Refusal> {
         let remaining = self.until.saturating_duration_since(Instant::now());
         if remaining.is_zero() {
@@ -71,7 +71,7 @@ pub(super) fn late() -> Refusal {
 #[derive(Clone, Debug)]
 pub(crate) struct Failed {
     pub(crate) refusal: Refusal,
-    /// There is no answer at all, so other URLs of the host get none, either.
+    /// The host or port from which there was no response at all. Requests for other URLs there would fail, too.
     pub(crate) nobody: Option<Nobody>,
 }
 
@@ -81,8 +81,8 @@ pub(crate) enum Nobody {
     Port,
 }
 
-/// Whether a failed connection took long enough to show that the host does not respond. If the deadline of a message ended it
-/// early, it does not show this.
+/// Returns whether a failed connection took long enough to show that the host does not respond. A connection attempt that the
+/// deadline of the message ended after a short time does not show this.
 pub(crate) fn is_long(elapsed: Duration, timeout: Duration) -> bool {
     elapsed >= Duration::from_secs(10).min(timeout / 4 * 3)
 }
@@ -104,7 +104,7 @@ impl Failed {
 impl From<Refusal> for Failed {
     fn from(refusal: Refusal) -> Self {
         let nobody = match (refusal.reason, refusal.retry) {
-            // A name server that cannot answer now says nothing of the host.
+            // If the name server failed temporarily, it is not known whether the host exists.
             (Reason::NameNotFound, Retry::Never) => Some(Nobody::Host),
             _ => None,
         };

@@ -1,7 +1,8 @@
-//! Files that mail programs keep beside a mailbox. Only these are read without an option.
+//! Reads files that mail clients store next to a mailbox. These are the only files that are read without an option.
 //!
-//! A stranger wrote which files a mail means: what the mail says is compared with the names that are there, and never
-//! opened. Each step is a name out of a listing, in an open folder. A symbolic link is neither file nor folder.
+//! The sender of a mail decides which file names it contains, so these names are untrusted. A name from a mail is never opened:
+//! it is compared with the names in a directory listing, and the matching entry is opened relative to its directory. Symbolic
+//! links are refused, both as files and as directories.
 
 use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
@@ -37,7 +38,7 @@ impl Folder {
         &self.path
     }
 
-    /// A symbolic link is refused, like whatever else is no folder.
+    /// Opens a subdirectory. Returns `None` if it does not exist, and an error if it is a symbolic link or not a directory.
     pub(crate) fn folder(&self, name: &OsStr) -> Result<Option<Self>, Refusal> {
         let path = self.path.join(name);
         match self.handle.symlink_metadata(name) {
@@ -46,13 +47,13 @@ impl Folder {
             Ok(metadata) if !metadata.is_dir() => return Err(not_regular(&path)),
             Ok(_) => {}
         }
-        // If a link takes its place now, it leads no further than to another folder in this one.
+        // If a symbolic link replaces the directory at this moment, it can lead only to another directory inside this one.
         let handle = self.handle.open_dir(name);
         let handle = handle.map_err(|why| unreadable(&path, &why))?.into();
         Ok(Some(Self { path, handle }))
     }
 
-    /// Notes of Macs beside files are left out.
+    /// Returns the names of the files, sorted. Files that macOS creates itself (`.DS_Store`, `._*`) are left out.
     pub(crate) fn names(&self) -> Result<Vec<OsString>, Refusal> {
         let failed = |why| unreadable(&self.path, &why);
         let is_note = |name: &[u8]| name == b".DS_Store" || name.starts_with(b"._");
@@ -69,7 +70,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// In octets; a symbolic link is refused.
+    /// Returns the length of a file in bytes. A symbolic link is refused.
     pub(crate) fn length(&self, name: &OsStr) -> Result<u64, Refusal> {
         let path = self.path.join(name);
         let metadata = self.handle.symlink_metadata(name);
@@ -94,7 +95,8 @@ impl Folder {
 pub(crate) struct Sidecars {
     form: Follow,
     path: PathBuf,
-    /// Apple's Mail has it in the name of the message's file; for Eudora it is that of the message.
+    /// Number in the path of the attachments. Apple Mail has it in the name of the message file. In a mailbox of Eudora it is
+    /// the number of the message.
     number: String,
     own: OnceCell<Result<Option<Folder>, Refusal>>,
 }
@@ -165,7 +167,7 @@ impl Sidecars {
         Ok((folder, name))
     }
 
-    /// Reads the file, if it has at most `room` bytes.
+    /// Reads the file of a part. Returns an error if the file has more than `room` bytes.
     pub(crate) fn read(
         &self,
         part: &str,
@@ -189,7 +191,7 @@ impl Sidecars {
     }
 }
 
-/// A disk of a Mac has `:` for `/`, and takes letters with accents apart.
+/// Converts a name to the form in which macOS stores it: `/` becomes `:`, and accented letters are decomposed (NFD).
 pub(super) fn on_disk(name: &str) -> String {
     let decomposed = icu_normalizer::DecomposingNormalizer::new_nfd().normalize(name);
     decomposed.replace('/', ":")

@@ -1,10 +1,11 @@
-//! Content codings of HTTP responses (RFC 9110 §8.4), for servers and for captures in WARC files alike.
+//! Content codings of HTTP responses (RFC 9110 §8.4), both from servers and from captures in WARC files.
 //!
-//! * `gzip` and `deflate` are decoded. `deflate` means zlib; many servers send the bare deflate stream instead.
-//! * Registered codings that were not requested (`br`, `zstd`, `compress` ...) are refused: their bytes are unreadable.
-//! * Other values (`utf-8`, `none`, `aws-chunked`) are mistakes in the configuration of a server. The bytes are used as
-//!   they are (Fetch §2.2.4, "handle content codings"), but only if they prove what they are: such a value may also name
-//!   a coding that is not known here. A picture proves itself by its first bytes, text by being text of its media type.
+//! * `gzip` and `deflate` are decoded. `deflate` means the zlib format, but many servers send the bare deflate stream, which is
+//!   also accepted.
+//! * Registered codings that were not requested (`br`, `zstd`, `compress` ...) are refused, because they cannot be decoded.
+//! * Other values (`utf-8`, `none`, `aws-chunked`) are usually mistakes in the configuration of a server. The bytes are used
+//!   unchanged (Fetch §2.2.4, "handle content codings"), but only if they are recognizable, because such a value may also name
+//!   an unknown coding. A picture is recognized by its first bytes, text by being valid text of its media type.
 
 use std::io::{self, Read};
 
@@ -20,11 +21,11 @@ pub(crate) enum Coding {
     Identity,
     Gzip,
     Deflate,
-    /// The value is not a list of content codings. The bytes are as the server sent them.
+    /// The value is not a list of known content codings. The bytes are used as the server sent them.
     Unknown(String),
 }
 
-/// Content codings of the registry of IANA that browsers or other clients know and this program does not.
+/// Content codings in the IANA registry that other clients support and this program does not.
 const NOT_DECODED: [&str; 9] = [
     "aes128gcm",
     "br",
@@ -38,10 +39,10 @@ const NOT_DECODED: [&str; 9] = [
 ];
 
 impl Coding {
-    /// Reads the values of all Content-Encoding fields, which are one list. Empty members and `identity` mean nothing.
+    /// Parses the values of all Content-Encoding fields as one list. Empty members and `identity` are ignored.
     ///
     /// # Errors
-    /// Why the content cannot be decoded.
+    /// The reason why the content cannot be decoded.
     pub(crate) fn of<'v>(values: impl Iterator<Item = &'v [u8]>) -> Result<Self, String> {
         let values: Vec<_> = values.map(String::from_utf8_lossy).collect();
         let list = values.join(", ").to_ascii_lowercase();
@@ -75,17 +76,18 @@ impl Coding {
         }
     }
 
-    /// Checks content that came out of the [decoder](Self::decoder). `media_type` is the value of the Content-Type field.
+    /// Checks the output of the [decoder](Self::decoder) if the coding is unknown. `media_type` is the value of the
+    /// Content-Type field.
     ///
     /// # Errors
-    /// Why it may not be what the server meant.
+    /// The reason why the content may still be encoded.
     pub(crate) fn check(&self, content: &[u8], media_type: Option<&[u8]>) -> Result<(), String> {
         let Self::Unknown(value) = self else {
             return Ok(());
         };
         let is_text = || {
             let mut names = value.split(',').map(str::trim);
-            // A value without a type would be read as text/plain, which nothing says.
+            // The parser would treat a value without a slash as text/plain, although the server did not declare this.
             let media_type = media_type.filter(|value| value.contains(&b'/'));
             let media_type = media_type.map(MediaType::parse);
             !names.any(is_written_as_text)
@@ -100,7 +102,7 @@ impl Coding {
     }
 }
 
-/// Whether content with this encoding is text, so that it cannot be told from text without the encoding.
+/// Returns whether this encoding produces text. Text that is still encoded in it could not be distinguished from decoded text.
 fn is_written_as_text(name: &str) -> bool {
     let name = name.strip_prefix("x-").unwrap_or(name);
     matches!(
@@ -109,8 +111,9 @@ fn is_written_as_text(name: &str) -> bool {
     )
 }
 
-/// Whether all bytes are characters in the charset of the media type (UTF-8 if it has none), without the control
-/// characters that every compressed text soon has, and with the signs of mark-up or of a style sheet if the type is one.
+/// Returns whether the content is plain text of its media type. All bytes must be valid in the charset (UTF-8 if none is
+/// declared), and control characters must be absent, because compressed data contains them after a few bytes. HTML and XML must
+/// begin with `<`, and a style sheet must contain `{` or `@`.
 fn is_text_of_type(content: &[u8], media_type: &MediaType<'_>) -> bool {
     const MAGIC: [&[u8]; 8] = [
         b"\x1f\x8b",
@@ -141,7 +144,7 @@ fn is_text_of_type(content: &[u8], media_type: &MediaType<'_>) -> bool {
         && match essence {
             _ if is_markup => text.trim_start().starts_with('<'),
             "text/css" => text.contains(['{', '@']),
-            // One word may be in base64, or in another encoding.
+            // Text without a space may be in base64 or another encoding.
             _ => text.trim().contains(' '),
         }
 }
@@ -150,13 +153,13 @@ fn is_decoded(name: &&str) -> bool {
     matches!(*name, "gzip" | "x-gzip" | "deflate")
 }
 
-/// Decodes zlib (RFC 1950) or a bare deflate stream (RFC 1951). The decoders of flate2 end quietly where their input is
-/// cut off; this one returns [`io::ErrorKind::UnexpectedEof`].
+/// Decodes zlib (RFC 1950) or a bare deflate stream (RFC 1951). The decoders of flate2 accept truncated input without an error;
+/// this one returns [`io::ErrorKind::UnexpectedEof`].
 struct Inflater<R> {
     source: R,
     state: Option<Decompress>,
     input: Box<[u8]>,
-    /// Bytes of `input` that were read and not used yet.
+    /// Start of the bytes in `input` that were read and not decoded yet.
     start: usize,
     end: usize,
     is_over: bool,
@@ -174,7 +177,7 @@ impl<R: Read> Inflater<R> {
         }
     }
 
-    /// Returns false at the end of the source.
+    /// Reads more input. Returns false at the end of the source.
     fn fill(&mut self) -> io::Result<bool> {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
@@ -190,7 +193,7 @@ impl<R: Read> Read for Inflater<R> {
     fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
         while !self.is_over && !output.is_empty() {
             let has_more = match self.end - self.start {
-                // The first two bytes show whether there is a header of zlib.
+                // At least two bytes are needed to detect a zlib header.
                 0 => self.fill()?,
                 1 if self.state.is_none() => self.fill()?,
                 _ => true,
@@ -220,7 +223,7 @@ impl<R: Read> Read for Inflater<R> {
     }
 }
 
-/// RFC 1950 §2.2.
+/// Returns whether the input begins with a zlib header (RFC 1950 §2.2).
 fn has_zlib_header(input: &[u8]) -> bool {
     matches!(input, [method, flags, ..]
         if method & 0x0f == 8 && method >> 4 <= 7 && u16::from_be_bytes([*method, *flags]) % 31 == 0)
@@ -237,7 +240,7 @@ mod tests {
 
     const TEXT: &[u8] = b"of the month of May, of the month of May, of the month of May";
 
-    /// Gives one byte at a time.
+    /// A source that returns one byte per read.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {

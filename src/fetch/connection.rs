@@ -1,16 +1,16 @@
-//! Connections: those for http: lead to the proxy, if there is one, and each tells what goes over it to the recording
-//! of its thread ([`tap`]).
+//! Makes connections for ureq. With a proxy, connections for http: lead to the proxy. While an exchange is recorded, each
+//! connection passes its bytes to the recording of its thread ([`tap`]).
 //!
-//! Through a proxy, http: URLs are asked for in absolute form (RFC 9112 §3.2.2), as by curl and browsers: many proxies,
-//! Squid by default among them, let nobody CONNECT to port 80, and ureq never sends the absolute form.
+//! With a proxy, a request for an http: URL is sent in absolute form (RFC 9112 §3.2.2), as curl and browsers do. ureq would use
+//! CONNECT instead, but many proxies, for example Squid by default, reject CONNECT to port 80.
 //!
-//! * Only the proxy looks up the address of the source. For https: URLs ureq asks the proxy to CONNECT.
-//! * ureq keeps a connection for one scheme, host and port, so that all requests on it name the same.
-//! * User name and password of the proxy stand in a Proxy-Authorization that is written here, on a connection to the
-//!   proxy and nowhere else. A CONNECT has its own, from ureq. What is sent within a tunnel has none.
-//! * A recording is told of requests as the source gets them, without Proxy-Authorization. A connection on which
-//!   CONNECT is sent gives way to the later one within it.
-//! * Errors do not name the proxy: `servers` does.
+//! * Only the proxy resolves the name of the server. For https: URLs, ureq sends CONNECT to the proxy.
+//! * ureq reuses a connection only for the same scheme, host and port, so all requests on it are for the same server.
+//! * User name and password of the proxy are sent in a Proxy-Authorization field, which this module adds only on a connection
+//!   to the proxy. ureq adds the field of a CONNECT. Requests inside a tunnel do not contain it.
+//! * A recording contains requests as the server receives them, without Proxy-Authorization. A CONNECT is not part of a
+//!   recording: the connection inside the tunnel replaces that of the CONNECT.
+//! * Errors do not contain the address of the proxy: `servers` adds it.
 
 use std::fmt;
 use std::io::{self, Read as _};
@@ -34,7 +34,7 @@ pub(super) struct Connections {
     pub(super) without_proxy: Config,
 }
 
-/// A connection that was never made, which one that broke is not.
+/// A time-out while a connection was being made. An established connection that broke is a different error.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 pub(super) struct NoConnection {
@@ -99,7 +99,8 @@ impl Connections {
         })
     }
 
-    /// One address after the other, to know which it is. Each has half of the time that is left, the last one all.
+    /// Tries one address after the other, so that the recording contains the address that was used. Each attempt has half of
+    /// the remaining time, the last one has all of it.
     #[allow(clippy::type_complexity)]
     fn one_by_one(
         &self,
@@ -141,7 +142,7 @@ fn again<'d>(details: &ConnectionDetails<'d>) -> ConnectionDetails<'d> {
     }
 }
 
-/// `Basic` and the coded pair (RFC 7617).
+/// Returns the value of an Authorization field: `Basic`, and user name and password in base64 (RFC 7617).
 pub(crate) fn basic(user: &[u8], password: &[u8]) -> String {
     let pair = [user, b":", password].concat();
     format!("Basic {}", STANDARD.encode(pair))
@@ -166,12 +167,13 @@ struct Connection {
 struct AbsoluteForm {
     origin: String,
     authorization: String,
-    /// Nothing was sent yet, or an answer has been read since.
+    /// Whether the next bytes begin a request: nothing was sent yet, or a response was read since.
     is_answered: bool,
 }
 
 impl AbsoluteForm {
-    /// It is none without a request line in origin form (RFC 9112 §3.2.1).
+    /// Returns the request in absolute form. Returns `None` if the bytes do not begin with a request line in origin form (RFC
+    /// 9112 §3.2.1).
     fn of(&self, sent: &[u8]) -> Option<Vec<u8>> {
         let target = memchr::memchr(b' ', sent)? + 1;
         let fields = memchr::memmem::find(sent, b"\r\n")? + 2;
@@ -184,7 +186,8 @@ impl AbsoluteForm {
 }
 
 impl Connection {
-    /// A connection that is used again is heard from its first octets on.
+    /// Calls `act` if the exchange of this thread is recorded and uses this connection. If the exchange has no connection yet,
+    /// a reused connection becomes its connection, and bytes that are already in the buffer are recorded first.
     fn if_heard(&mut self, act: impl FnOnce(&mut Current, &mut dyn Transport)) {
         let Some((number, address)) = self.tapped else {
             return;
@@ -218,7 +221,7 @@ impl Transport for Connection {
             return self.transport.transmit_output(amount, timeout);
         };
         form.is_answered = false;
-        // ureq writes the request line whole; anything else is not sent.
+        // ureq sends the whole request line at once. If it does not, the request is not sent.
         let output: &[u8] = self.transport.buffers().output();
         let sent = output.get(..amount).and_then(|sent| form.of(sent));
         let sent = sent.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
@@ -258,7 +261,7 @@ impl Transport for Connection {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The derived one would print the password.
+        // A derived implementation would print the password of the proxy.
         formatter.debug_struct("Connection").finish_non_exhaustive()
     }
 }

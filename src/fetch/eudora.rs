@@ -1,9 +1,10 @@
-//! The files beside a mailbox of Eudora: in certain folders of the mailbox's folder, or of one around it, up to that of
-//! Eudora; and in the folders of `--attachments`.
+//! Finds the attachment files of a mailbox of Eudora, which stores them outside the mailbox. They are in certain subdirectories
+//! of the directory of the mailbox or of a parent directory, up to that of Eudora, and in the directories of `--attachments`.
 //!
-//! A mail names a file by the last component of a path of another machine. It is compared with the names that are
-//! there, whatever their case; a name that may be two files is none. All mails share the folders, and a stranger can
-//! name the attachment of another mail: so a file belongs to the first note of the mailbox that names it.
+//! A message contains a note, a line such as `Attachment Converted: "C:\EUDORA\ATTACH\a.doc"`, with the path on another
+//! machine. Only the last component is used. It is compared with the names in the directories, ignoring case. If it matches two
+//! files, it is refused as ambiguous. All messages share the directories, and a sender can write the name of another message's
+//! attachment into a message, so each file is used only for the first note in the mailbox that names it.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -22,12 +23,13 @@ use crate::external_body::{EudoraNote, decoded_name, is_file_name};
 use crate::policy::Policy;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
+/// Maximum number of parent directories that are searched.
 const MOST_AROUND: usize = 16;
 
-/// Number of the message in the mailbox, and number of the note in the message.
+/// The place of a note: the number of the message in the mailbox, and the number of the note in the message.
 type Place = (u64, usize);
 
-/// Number of the directory, and name of the file.
+/// A file that was found: the number of its directory, and its name.
 type EudoraName = (usize, OsString);
 
 pub(crate) type EudoraMailbox = Arc<Mutex<Option<(PathBuf, Arc<EudoraFiles>)>>>;
@@ -35,7 +37,7 @@ pub(crate) type EudoraMailbox = Arc<Mutex<Option<(PathBuf, Arc<EudoraFiles>)>>>;
 #[derive(Debug)]
 pub(crate) struct EudoraFiles {
     folders: Vec<Listing>,
-    /// The first note that names a file owns it.
+    /// The first note that names each file. Other notes that name the file are refused.
     claims: Mutex<HashMap<EudoraName, Place>>,
 }
 
@@ -47,11 +49,13 @@ struct Listing {
     holds_parts: Option<bool>,
     /// Names of the files in the directory. The keys are the form in which names are compared ([`key`]).
     names: HashMap<String, Vec<OsString>>,
-    /// Lengths in bytes at the start of the run, so that the engine needs no file system. A symbolic link has a refusal.
+    /// Lengths in bytes at the start of the run, so that the engine works without access to the file system. A symbolic link
+    /// has a refusal.
     lengths: HashMap<OsString, Result<u64, Refusal>>,
 }
 
-/// Names of directories, whether each contains parts of a multipart/related, and whether Eudora for the Mac uses it.
+/// Directories that Eudora creates: the name in lower case, whether it contains parts of a multipart/related, and whether
+/// Eudora for the Mac uses it.
 const FOLDERS: [(&str, bool, bool); 4] = [
     ("attach", false, false),
     ("embedded", true, false),
@@ -83,10 +87,10 @@ impl EudoraFiles {
         }
     }
 
-    /// The file that each note of a message names. A file that no earlier note names belongs to the note from now on. So the
-    /// messages of a mailbox must be shown in their order before the engine sees them.
+    /// Returns the file that each note of a message names. The first note that names a file becomes its owner, so the messages
+    /// of a mailbox must be passed in order, before the engine processes them.
     ///
-    /// `number` is the number of the message in the mailbox. The answer for a message that was shown before is the same again.
+    /// `number` is the number of the message in the mailbox. Passing a message again returns the same result.
     pub(crate) fn of_message(
         &self,
         number: u64,
@@ -202,7 +206,7 @@ impl EudoraFiles {
         Err(Refusal::lasting(Reason::FileTaken, what))
     }
 
-    /// Length in bytes at the start of the run.
+    /// Returns the length of a file in bytes at the start of the run.
     fn length(&self, named: &EudoraName) -> Result<u64, Refusal> {
         let listing = self.folders.get(named.0);
         let length = listing.and_then(|listing| listing.lengths.get(&named.1));

@@ -1,5 +1,6 @@
-//! One request to one http server, and its answer: redirects are followed above. A [`Disk`] sees all of them; it
-//! answers itself, or asks, with more header fields.
+//! The types for one request to an http server and its response. Redirects are followed by the caller (`system::http`). A cache
+//! of responses ([`Disk`]) is given each request: it returns a stored response, or has the request sent, with additional header
+//! fields if it wants to validate a stored response.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -22,7 +23,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) how: How,
     pub(crate) whose: Whose,
     pub(crate) more: &'a [(HeaderName, HeaderValue)],
-    /// A URL with a user name or password led here: the answer is not everybody's.
+    /// Whether a URL with a user name or password led to this request. A response to it may be meant for this user alone, so it
+    /// must not be shared.
     pub(crate) is_personal: bool,
     pub(crate) allowance: Allowance,
 }
@@ -45,7 +47,7 @@ pub(crate) enum How {
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
-    /// Decompressed. Only a 200 that was asked for with [`How::Whole`] has content.
+    /// Content, decompressed. Empty unless the status is 200 and the request had [`How::Whole`].
     pub(crate) body: Bytes,
     pub(crate) source: Source,
     pub(crate) recorded: Option<Recorded>,
@@ -69,26 +71,27 @@ impl Response {
     }
 }
 
-/// Seconds since 1970.
+/// Converts seconds since 1970 to a [`SystemTime`].
 pub(crate) fn time(seconds: u64) -> SystemTime {
     let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
     time.unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
-    // Not to_str(): a Location in raw UTF-8 is common, and no reason to give up.
+    // `to_str` accepts only ASCII, but many servers send a Location field in raw UTF-8.
     let value = std::str::from_utf8(headers.get(name)?.as_bytes()).ok()?;
     Some(value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Source {
-    /// All of them were judged.
+    /// Addresses of the server. The policy has allowed all of them.
     #[serde(rename = "addresses")]
     Server(Vec<IpAddr>),
     #[serde(rename = "proxy")]
     Proxy,
-    /// Seconds since 1970: when the server gave or last confirmed it, and when it gave it.
+    /// A response from the cache. `at` is when the server sent or last confirmed it, `first` is when the server sent it, both
+    /// in seconds since 1970.
     #[serde(skip)]
     Kept { at: u64, first: u64 },
 }
@@ -109,10 +112,11 @@ pub(crate) fn is_temporary(status: u16) -> bool {
     matches!(status, 408 | 429 | 500..=599)
 }
 
-/// RFC 7089 §2.1.1.
+/// Name of the field with the time of a capture in a web archive (RFC 7089 §2.1.1).
 pub(crate) const MEMENTO_DATETIME: &str = "memento-datetime";
 
-/// An archive's own answer has no such time.
+/// Returns the time of the capture that an archive responded with. Returns `None` for a response of the archive's own, such as
+/// an error page, which has no such time.
 pub(crate) fn captured(headers: &HeaderMap) -> Option<i64> {
     let value = headers.get(MEMENTO_DATETIME)?.to_str().ok()?;
     date::seconds(value.as_bytes()).filter(|seconds| *seconds > 0)
@@ -120,7 +124,7 @@ pub(crate) fn captured(headers: &HeaderMap) -> Option<i64> {
 
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// RFC 9110 §10.2.3: seconds, or a date.
+/// Returns the pause that a Retry-After field requests. Its value is a number of seconds or a date (RFC 9110 §10.2.3).
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
@@ -131,7 +135,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     until.duration_since(SystemTime::now()).ok()
 }
 
-/// Where nothing is said, it may.
+/// Returns whether a response may be of the requested media type. If either type is missing or means "any data", it may be.
 pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
     let essence = named.unwrap_or_default().split(';').next();
     let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
@@ -148,7 +152,8 @@ pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
 pub(crate) type Ask<'a> = &'a dyn Fn(&Asked<'_>) -> Result<Response, Failed>;
 
 pub(crate) trait Disk: Send + Sync + fmt::Debug {
-    /// A redirect is an answer, and is not followed.
+    /// Answers a request from the cache, or with the response that `ask` returns. A redirect is returned like any other
+    /// response: following it is the task of the caller.
     fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed>;
 
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal>;

@@ -1,4 +1,4 @@
-//! One retrieval from top to bottom.
+//! [`Fetcher`]: retrieves content through the memory of the run, the limit of parallel requests, the source and the archive.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::mime::media_type::is_page;
 use crate::policy::Policy;
 use crate::report::Refusal;
 
-/// Retrieves what a policy allows, for all messages of a run.
+/// Retrieves the content that a policy allows, for all messages of a run.
 ///
-/// By itself it has neither memory nor gate. Without the features `http` and `ftp`, their schemes are refused with
-/// [`Reason::UnsupportedScheme`](crate::report::Reason::UnsupportedScheme).
+/// By default there is no memory and no limit of parallel requests. Without the features `http` and `ftp`, URLs with these
+/// schemes are refused with [`Reason::UnsupportedScheme`](crate::report::Reason::UnsupportedScheme).
 pub struct Fetcher {
     pub(crate) archive: Option<(bool, Arc<dyn Fetch>)>,
-    /// The archive is asked by this date if the mail has none, and else not.
+    /// Date for which the archive is searched if the mail has no date. If both are missing, the archive is not used.
     pub(crate) undated: Option<SystemTime>,
     memory: Option<Memory<Content>>,
-    /// The answers of probes.
+    /// Answers of probes. They may lack the content, so they are separate from those of retrievals.
     probed: Option<Memory<Answer>>,
     gate: Gate,
     pub(crate) observer: Option<Observer>,
@@ -61,16 +61,16 @@ impl Fetch for Fetcher {
 }
 
 impl Fetcher {
-    /// Octets that [`Fetcher::memory`] is good for: 64 MiB.
+    /// Recommended size for [`Fetcher::memory`] in bytes: 64 MiB.
     pub const MEMORY: usize = 64 << 20;
 
-    /// A fetcher that asks the system's name resolver. Networks wait for the first retrieval that needs them.
+    /// Creates a fetcher that uses the name resolver of the system. The HTTP client is built at the first retrieval.
     ///
-    /// An [`Expander`](crate::Expander) makes its own; this is for a [`Fetch`] of one's own that hands requests on.
+    /// An [`Expander`](crate::Expander) creates its own fetcher. Use this one if your own [`Fetch`] passes some requests on.
     ///
     /// # Errors
-    /// [`Error::Read`] for a file root or a CA file that cannot be opened, [`Error::Usage`] for a
-    /// CA file without certificates or a proxy that cannot be used.
+    /// [`Error::Read`] if a file root or a CA file cannot be opened, [`Error::Usage`] if a CA file contains no certificates or
+    /// a proxy is not supported.
     pub fn new(policy: impl Into<Arc<Policy>>) -> Result<Self, Error> {
         let policy = policy.into();
         if Self::is_idle(&policy) {
@@ -82,10 +82,10 @@ impl Fetcher {
         System::new(policy).map(Self::around)
     }
 
-    /// A fetcher under a policy, which asks another resolver.
+    /// Creates a fetcher that resolves host names with `names`.
     ///
     /// # Errors
-    /// As [`Fetcher::new`].
+    /// The errors of [`Fetcher::new`].
     #[cfg(any(feature = "http", feature = "ftp"))]
     pub fn with_names(
         policy: impl Into<Arc<Policy>>,
@@ -118,7 +118,7 @@ impl Fetcher {
         Ok(fetcher)
     }
 
-    /// A fetcher that asks this for everything, and nothing of the system.
+    /// Creates a fetcher that sends every request to `source`, and uses neither network nor files itself.
     pub fn around(source: impl Fetch + 'static) -> Self {
         Self {
             archive: None,
@@ -131,14 +131,16 @@ impl Fetcher {
         }
     }
 
-    /// Asks at most so many at the same time, over all messages, in the order in which they come; zero counts as one.
+    /// Limits the number of requests that run at the same time, over all messages. They run in the order in which they arrive.
+    /// Zero counts as one.
     #[must_use]
     pub fn in_flight(mut self, most: usize) -> Self {
         self.gate.allow(most);
         self
     }
 
-    /// Remembers so many octets of answers and lasting refusals, up to this age: the same URL is retrieved once.
+    /// Keeps answers and lasting refusals in memory, so that each URL is retrieved once. `octets` limits their size, and `age`
+    /// the time until they are discarded.
     #[must_use]
     pub fn memory(mut self, octets: usize, age: Option<Duration>) -> Self {
         self.memory = Some(Memory::new(octets, age));
@@ -159,23 +161,24 @@ impl Fetcher {
         self
     }
 
-    /// A CA file that is named is read all the same, so that a mistake shows before it matters.
+    /// Returns whether the policy allows no retrieval at all. A policy with a CA file is not idle: the file is read anyway, so
+    /// that an error in it is reported at the start.
     pub(crate) fn is_idle(policy: &Policy) -> bool {
         policy.fetch.is_empty() && policy.ca_file.is_none() && policy.resolver.is_empty()
     }
 
-    /// The archive, and whether it is asked before the source.
+    /// Returns the archive for a request, and whether it gets the request before the source.
     fn archive_for(&self, request: &Request) -> Option<(bool, &dyn Fetch)> {
         let (archive_first, archive) = self.archive.as_ref()?;
         let is_question = matches!(request.need, Need::Question { .. });
         (!is_question).then_some((*archive_first, &**archive))
     }
 
-    /// The request with the date for which the archive is asked.
+    /// Returns the request with the date for which the archive is searched.
     fn dated(&self, request: &Request) -> Result<Request, Refusal> {
         let date = request.date.or(self.undated);
-        // Without a date, the key in [`Memory`] would equal that of the source, and the archive would return the response of
-        // the source.
+        // Without a date, the key in [`Memory`] would be the same as for the source, and the answer of the source would be
+        // returned as that of the archive.
         let date = Some(date.ok_or_else(undated)?);
         Ok(Request {
             date,
@@ -198,7 +201,7 @@ impl Fetcher {
         }
     }
 
-    /// Asks the source whether it has the content, and the archive if the source does not.
+    /// Finds out whether the source has the content, and searches the archive if the source does not have it.
     fn probe(&self, request: &Request) -> Result<Answer, Refusal> {
         let Some((_, archive)) = self.archive_for(request) else {
             return self.probe_one(&*self.source, request);
@@ -245,9 +248,9 @@ fn undated_request(request: &Request) -> Request {
     }
 }
 
-/// Whether a source names a type that a run would hardly take: a web page in place of a file, or no picture in place of
-/// one. Many servers answer with their home page for what is gone, and some name a wrong type for a picture. The content
-/// decides, so it is retrieved and judged as in a run.
+/// Returns whether the announced media type makes it doubtful that a run would use the content: a web page where another type
+/// is wanted, or another type where a picture is wanted. Many servers send their home page for a deleted file, and some declare
+/// a wrong type for a picture. In this case the content is retrieved and checked as in a run.
 fn is_doubtful(request: &Request, announced: &Announcement) -> bool {
     let essence = announced.media_type.as_deref().unwrap_or_default();
     let essence = essence.split(';').next().unwrap_or_default();

@@ -8,8 +8,9 @@ use crate::report::{Reason, Refusal};
 
 pub(crate) type IsStopped = Arc<dyn Fn() -> bool + Send + Sync>;
 
-/// Requests of all messages come in by their order, so that no message starves; none waits longer than its deadline.
-/// Once the run is to stop, none comes in any more, also of those that wait.
+/// Limits the number of requests that run at the same time, over all messages. Requests are admitted in the order in which they
+/// arrive, so that every message makes progress. A request waits no longer than the deadline of its message. After the run was
+/// stopped, no request is admitted, not even one that was already waiting.
 pub(super) struct Gate {
     queue: Mutex<Queue>,
     moved: Condvar,
@@ -41,7 +42,8 @@ impl Gate {
         unpoisoned(self.queue.lock()).free = most.max(1);
     }
 
-    /// All that wait are woken when the queue moves: a wave of threads is small beside a retrieval.
+    /// Waits for a free place. Every change wakes all waiting threads, not only the next one: this is simple, and cheap
+    /// compared with a retrieval.
     pub(super) fn turn(&self, deadline: Instant) -> Result<Turn<'_>, Refusal> {
         let mut queue = unpoisoned(self.queue.lock());
         let number = queue.next_number;

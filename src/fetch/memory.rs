@@ -1,4 +1,4 @@
-//! The same URL once per run.
+//! Keeps responses in memory, so that a run retrieves each URL only once.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
@@ -15,11 +15,12 @@ use crate::report::{Reason, Refusal, Retry};
 type Key = (Need, Option<SystemTime>);
 type Answers<T> = Cache<Key, Result<T, Refusal>, ByWeight>;
 
+/// Estimated memory for the key and the headers of one entry, in bytes.
 const ENTRY: usize = 512;
 
-/// An answer that a [`Memory`] may hold.
+/// A type of answer that a [`Memory`] can hold.
 pub(super) trait Remembered: Clone {
-    /// Number of bytes that are held for it.
+    /// Size of the content in bytes, for the limit of the memory.
     fn octets(&self) -> usize;
 }
 
@@ -38,16 +39,19 @@ impl Remembered for Answer {
     }
 }
 
-/// A request for what is being retrieved right now waits for it and shares the answer, but waits no longer than its own
-/// deadline. A refusal because *a message's* deadline passed is not shared. A temporary refusal is kept only in a run that ends
-/// ([`Memory::keep_failures`]): in a service, the same request may succeed later.
+/// Answers by URL and date. If another thread is already retrieving a URL, the request waits for that answer and shares it, but
+/// not beyond its own deadline.
 ///
-/// Beyond `octets`, answers go that were not asked for lately; one with more than half of that is not kept.
+/// A refusal caused by the deadline of *one message* is not shared with other messages. A temporary refusal is kept only in a
+/// run that ends ([`Memory::keep_failures`]): in a service, the same request may succeed later.
+///
+/// If the answers exceed `octets`, the least recently used ones are evicted. An answer larger than half of `octets` is not
+/// kept.
 pub(super) struct Memory<T: Remembered> {
     octets: usize,
-    /// Temporary refusals are kept, too: the process ends with the run.
+    /// Whether temporary refusals are kept. This suits a run that ends soon.
     keeps_failures: bool,
-    /// A process that runs for months must not give the answers of its first day.
+    /// Age at which all answers are discarded. A service runs for months, and must not return the answers of its first day.
     age: Option<Duration>,
     current: Mutex<(Instant, Arc<Answers<T>>)>,
 }
@@ -74,7 +78,7 @@ impl<T: Remembered> Memory<T> {
         let key = (without_fragment(&request.need), request.date);
         let patience = request.deadline.saturating_duration_since(Instant::now());
         let answers = self.current();
-        // A guard that is dropped, by a panic too, passes to a request that waits.
+        // If the guard is dropped without an answer, even by a panic, the next waiting request becomes responsible.
         match answers.get_value_or_guard(&key, Some(patience)) {
             GuardResult::Value(answer) => answer,
             GuardResult::Timeout => Err(late()),
@@ -101,7 +105,7 @@ impl<T: Remembered> Memory<T> {
     }
 }
 
-/// The same content, whatever part of it the fragment of the URL names.
+/// Removes the fragment from the URL of a need: URLs that differ only in the fragment have the same content.
 fn without_fragment(need: &Need) -> Need {
     match need {
         Need::Url { url, accept } => {
@@ -114,9 +118,10 @@ fn without_fragment(need: &Need) -> Need {
 fn answers<T: Remembered>(octets: usize) -> Answers<T> {
     let mut options = OptionsBuilder::new();
     options
-        // Each shard has its part of the capacity, where a large body would not fit.
+        // The capacity is divided among the shards, so a large body fits only if there is a single shard.
         .shards(1)
-        // Half is for what was asked for once, lately; with less, what comes next would hardly stay.
+        // Half of the capacity is for entries that were requested only once so far. With less, most new entries would be
+        // evicted before their second request.
         .hot_allocation(0.5)
         .estimated_items_capacity(1000)
         .weight_capacity(octets as u64);

@@ -1,8 +1,8 @@
-//! What is outside the mail, behind one trait: [`Fetch`] retrieves what a URL names.
+//! Retrieval of content that is not in the mail. [`Fetch`] is the trait for it.
 //!
-//! The planner and the expander know nothing but this trait. [`Fetcher`] asks servers and reads files; [`NoFetch`] asks
-//! nobody; [`Canned`] has answers for tests. An implementation retrieves the *whole* body or fails: it never returns a
-//! part of one, an error page, or a body above the limit.
+//! The planner and the expander depend only on this trait. [`Fetcher`] sends requests to servers and reads files, [`NoFetch`]
+//! refuses every request, and [`Canned`] returns prepared responses in tests. An implementation returns the *whole* body or an
+//! error: never a part of a body, an error page, or a body larger than the limit.
 
 #[cfg(feature = "http")]
 mod agent;

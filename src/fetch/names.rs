@@ -1,7 +1,8 @@
-//! From a host to addresses that were judged.
+//! Resolves host names to addresses, and checks the addresses against the policy.
 //!
-//! One address that may not be asked refuses the name: a name with a public and a private address is there to have the
-//! second one reached. Only judged addresses are connected to; nothing is looked up twice for one connection.
+//! If one address of a name is not allowed, the whole name is refused. A name with a public and a private address is probably
+//! an attempt to reach the private one. Connections are made only to the addresses that were checked, and a name is resolved
+//! only once per connection: a second lookup could return a different, unchecked address.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -13,12 +14,12 @@ use super::allowance::Allowance;
 use crate::policy::{Host, Policy};
 use crate::report::{Detail, Reason, Refusal};
 
-/// Finds the addresses of names; threads share it, and a lookup may block.
+/// Resolves host names. Threads share an implementation, and a lookup may block.
 pub trait Names: Debug + Send + Sync + 'static {
-    /// Every address of a name, in the order in which they should be tried.
+    /// Returns all addresses of a name, in the order in which they should be tried.
     ///
     /// # Errors
-    /// [`Reason::NameNotFound`]; temporary if trying again may help.
+    /// [`Reason::NameNotFound`], marked as temporary if a later lookup may succeed.
     fn addresses(&self, name: &str) -> Result<Vec<IpAddr>, Refusal>;
 }
 
@@ -35,20 +36,22 @@ impl Names for SystemNames {
         let found = getaddrinfo(Some(name), None, Some(hints)).map_err(|error| {
             let detail = format!("{name} does not resolve");
             match error.kind() {
-                // getaddrinfo(3): EAI_AGAIN is the name server's "try again later".
+                // getaddrinfo(3) returns EAI_AGAIN if the name server failed temporarily.
                 LookupErrorKind::Again => Refusal::temporary(Reason::NameNotFound, detail),
                 _ => Refusal::lasting(Reason::NameNotFound, detail),
             }
         })?;
-        // A stranger's name server says how many there are.
+        // A set removes the duplicates: an untrusted name server decides how many addresses there are, so searching a list for
+        // each of them could take quadratic time.
         let mut known = HashSet::new();
         let addresses = found.flatten().map(|info| info.sockaddr.ip());
         Ok(addresses.filter(|address| known.insert(*address)).collect())
     }
 }
 
-/// Without a policy no address is judged: the user named the proxy. `localhost` is not looked up (RFC 6761 §6.3): it has
-/// those of 127.0.0.1 and ::1 that `--allow-net` opens.
+/// Returns the addresses of a host. If `policy` is `None`, the host is the proxy that the user configured, and its addresses
+/// are not checked. `localhost` is not looked up (RFC 6761 §6.3): its addresses are 127.0.0.1 and ::1, as far as `--allow-net`
+/// permits them.
 pub(super) fn addresses(
     policy: Option<&Policy>,
     names: &Arc<dyn Names>,
@@ -85,7 +88,8 @@ pub(super) fn addresses(
     Ok(addresses.into_iter().map(at_port).collect())
 }
 
-/// getaddrinfo(3) has no time-out of its own, so it runs in another thread and is left behind when it is late.
+/// Resolves a name in another thread, because getaddrinfo(3) has no time limit. If the time is over, the thread is abandoned
+/// and ends by itself.
 fn looked_up(
     names: &Arc<dyn Names>,
     host: &Host,

@@ -1,4 +1,5 @@
-//! Without the feature `file` nothing lies beside a mailbox.
+//! Replaces `beside` in a build without the feature `file`: the type exists, but has no values, so no file next to a mailbox is
+//! read.
 
 use std::time::Instant;
 

@@ -1,8 +1,9 @@
-//! The source or the archive: which is asked first, and what is said if neither has it.
+//! The order of source and archive: which of them gets the first request, and which refusal is reported if both fail.
 
 use crate::report::{Reason, Refusal, Retry};
 
-/// The archive is asked if the source is gone, or before the source (`--archive-first`).
+/// Retrieves content from the source, and from the archive if the source no longer has it. With `archive_first`
+/// (`--archive-first`), the archive gets the first request.
 pub(super) fn either<T>(
     archive_first: bool,
     source: impl FnOnce() -> Result<T, Refusal>,
@@ -47,7 +48,8 @@ pub(super) fn both(source: Refusal, archive: Refusal) -> Refusal {
             ..archive
         },
         Reason::Offline if source.reason == Reason::Offline => source,
-        // A source that is not asked may still have it.
+        // If the source was not contacted (`--offline`), it may still have the content, so only the refusal of the archive is
+        // reported.
         _ if source.reason == Reason::Offline => archive,
         _ => Refusal {
             detail: source
@@ -94,7 +96,8 @@ mod tests {
         let archive = || Ok("archive".to_owned());
         use {Reason as R, Retry as T};
         let rows = [
-            // The source; the archive; with the source first, with the archive first.
+            // Columns: result of the source, result of the archive, expected result with the source first, expected result with
+            // the archive first.
             (Ok(()), Ok(()), source(), archive()),
             (Err(&gone), Ok(()), archive(), archive()),
             (Err(&refused), Ok(()), archive(), archive()),
@@ -139,7 +142,7 @@ mod tests {
                 Err((R::Timeout, T::Later)),
                 Err((R::Timeout, T::Later)),
             ),
-            // A refusal to ask the archive says nothing of the source.
+            // If the policy does not allow requests to the archive, the refusal of the source remains the reason.
             (
                 Err(&gone),
                 Err(&denied),

@@ -1,7 +1,7 @@
-//! How often an archive is asked, over all threads of a run.
+//! Limits how often requests are sent to a web archive, over all threads of a run.
 //!
-//! * A request waits for its turn as long as the message has time: `--timeout` begins with the request.
-//! * A pause that ends later than that is not waited for at all.
+//! * A request waits for its turn as long as the deadline of the message allows. `--timeout` begins when the request is sent.
+//! * If the turn would come after the deadline, the request is refused immediately.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use super::exchange::{LONGEST_PAUSE, Response, Whose, captured, retry_after};
 use crate::error::unpoisoned;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// A run that is to stop does so after this time.
+/// Longest sleep between two checks whether the run was stopped.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 
 #[derive(Clone, Copy, Debug)]
 struct Rates {
     between: Duration,
     between_questions: Duration,
-    /// Archives block clients that do not heed a 429; the pause is also made where nobody is there.
+    /// Minimum pause after a 429, or after a failed connection. Archives block clients that ignore a 429.
     pause: Duration,
     strikes: u32,
     end: Option<Duration>,
@@ -58,7 +58,8 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// A process that runs for months begins again a day after the end.
+    /// Creates the pace of a service, which runs for months. After three 429 responses it uses the archive again a day later; a
+    /// run that ends does not use it again.
     #[cfg(any(test, feature = "milter"))]
     pub(crate) fn of_service() -> Self {
         Self::with(Rates {
@@ -144,7 +145,7 @@ impl Pace {
         }
     }
 
-    /// Several 429 that were under way count once.
+    /// Begins a pause. Several 429 responses to requests that were sent at the same time count as one.
     fn pause(&self, why: &'static str, wanted: Option<Duration>) {
         let mut state = unpoisoned(self.state.lock());
         let now = Instant::now();
@@ -179,7 +180,7 @@ mod tests {
         })
     }
 
-    /// The pauses outlast every test, however slow the machine is.
+    /// Creates a pace with pauses that are longer than any test, even on a slow machine.
     fn pausing() -> Pace {
         Pace::with(Rates {
             pause: Duration::from_secs(60 * 60),
@@ -231,7 +232,7 @@ mod tests {
     fn nobody_asks_within_a_pause_and_three_are_the_end() {
         let pace = pausing();
         for _ in 0..4 {
-            // Those that were under way say the same, and are not counted.
+            // Responses to requests that were already sent are 429, too, and are not counted.
             pace.pause(TOO_MANY, None);
             let (turn, has_waited) = turn(&pace);
             assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);
@@ -284,7 +285,7 @@ mod tests {
 
     #[test]
     fn after_each_429_there_is_a_pause_and_after_three_an_end() {
-        // Requests after the pause are asked, those within it are not.
+        // The rates allow requests after a pause. During a pause, none is sent.
         let (asked, reasons) = ask(pace(), &[(429, &[])], 6);
         assert_eq!(asked.len(), 3);
         for pair in asked.windows(2) {

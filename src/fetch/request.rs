@@ -8,7 +8,7 @@ use crate::error::unpoisoned;
 use crate::link::url::masked;
 use crate::report::{Provenance, Reason, Refusal};
 
-/// One retrieval.
+/// A request for content that is not in the message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Request {
     /// The content to retrieve.
@@ -20,12 +20,12 @@ pub struct Request {
 }
 
 impl Request {
-    /// The URL of the content. Empty for content that has no URL ([`Need::url`]).
+    /// Returns the URL of the content, or an empty string if the content has no URL ([`Need::url`]).
     pub fn url(&self) -> &str {
         self.need.url().unwrap_or_default()
     }
 
-    /// Value of the Accept field. `*/*` if the reference declares no media type.
+    /// Returns the value of the Accept field: the media type that the reference declares, or `*/*` if it declares none.
     pub(crate) fn acceptable(&self) -> &str {
         self.need
             .accept()
@@ -34,7 +34,7 @@ impl Request {
     }
 }
 
-/// Content that was retrieved just now; the retrieval began at `begun`.
+/// Builds content that was retrieved now. `begun` is the time at which its retrieval began.
 pub(super) fn just_now(url: String, from: Provenance, body: Vec<u8>, begun: Instant) -> Content {
     let mut content = Content::new(url, None, body);
     content.origin.from = from;
@@ -43,39 +43,40 @@ pub(super) fn just_now(url: String, from: Provenance, body: Vec<u8>, begun: Inst
     content
 }
 
-/// The content of a file. Its URL has the scheme `file`.
+/// Builds content that was read from a file. Its URL has the scheme `file`.
 pub(super) fn of_file(path: &Path, body: Vec<u8>, begun: Instant) -> Content {
     let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);
     just_now(url, Provenance::File, body, begun)
 }
 
-/// Retrieves what is not in the message. Threads share an implementation.
+/// A source of content that is not in the message. Threads share an implementation.
 ///
-/// The expander asks only for what its policy allows ([`Policy::judge_url`]), and puts in only what the policy lets it.
-/// The implementation judges what a host's name resolves to and where a redirect leads, as [`Fetcher`](super::Fetcher)
-/// does. The text of the [crate] has an example.
+/// The expander requests only URLs that its policy allows ([`Policy::judge_url`]), and checks the size and type of the content
+/// before it uses it. The implementation itself must check the addresses of a host and the targets of redirects, as
+/// [`Fetcher`](super::Fetcher) does. The documentation of the [crate] contains an example.
 ///
 /// [`Policy::judge_url`]: crate::policy::Policy::judge_url
 pub trait Fetch: Send + Sync {
-    /// Retrieves the whole body or says why not.
+    /// Returns the whole body.
     ///
     /// # Errors
-    /// A [`Refusal`] with its reason; temporary ones are marked so.
+    /// A [`Refusal`] with the reason. It is marked as temporary if a later request may succeed.
     fn fetch(&self, request: &Request) -> Result<Content, Refusal>;
 
-    /// Answers a need as the mode allows. A run returns the content. A probe returns an announcement, with as few
-    /// transferred bytes as possible. A dry run returns what is known without a request.
+    /// Answers a need in the given mode. A run returns the content. A probe returns an announcement, and transfers as few bytes
+    /// as possible. A dry run returns only facts that need no request.
     ///
-    /// Override this method if the source can announce content without retrieving it. The default retrieves the content in
-    /// a probe, and only announces it in a dry run.
+    /// Override this method if the source can announce content without retrieving it. The default retrieves the content in a
+    /// probe, and only announces it in a dry run.
     ///
     /// # Errors
-    /// As [`Fetch::fetch`], as far as that shows without the content.
+    /// The errors of [`Fetch::fetch`], as far as they can be found without the content.
     fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
         answer_by_fetching(self, request, mode)
     }
 
-    /// Whether answers may depend on [`Request::date`]; else requests have none, and messages share answers.
+    /// Returns whether responses may depend on [`Request::date`]. If not, the date is left out of requests, so that messages
+    /// with different dates share responses.
     fn heeds_date(&self) -> bool {
         false
     }
@@ -95,7 +96,7 @@ impl<F: Fetch + ?Sized> Fetch for Arc<F> {
     }
 }
 
-/// Asks nobody and retrieves nothing.
+/// A source that sends no requests and refuses everything.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NoFetch;
 
@@ -106,7 +107,7 @@ impl Fetch for NoFetch {
     }
 }
 
-/// The answer of a source that can only retrieve the whole content.
+/// Implements [`Fetch::answer`] for a source that can only retrieve the whole content.
 pub(crate) fn answer_by_fetching(
     source: &(impl Fetch + ?Sized),
     request: &Request,
@@ -127,7 +128,7 @@ fn would_retrieve(request: &Request) -> Announcement {
     Announcement::new(format!("would retrieve {}", masked(request.url())))
 }
 
-/// Answers each URL with what it was given beforehand, and remembers what it was asked; clones remember together.
+/// A source for tests: returns a prepared answer for each URL, and records the requests. Clones share the record.
 #[derive(Clone, Debug, Default)]
 pub struct Canned {
     answers: HashMap<String, Result<Content, Refusal>>,
@@ -135,12 +136,12 @@ pub struct Canned {
 }
 
 impl Canned {
-    /// A fetcher that knows no URL.
+    /// Creates a source without answers. It refuses every URL.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a body under a URL.
+    /// Adds a body as the answer for a URL.
     #[must_use]
     pub fn with(mut self, url: &str, media_type: Option<&str>, body: impl Into<Vec<u8>>) -> Self {
         let answer = Content::new(url, media_type.map(str::to_owned), body.into());
@@ -148,14 +149,14 @@ impl Canned {
         self
     }
 
-    /// Adds a failure under a URL.
+    /// Adds a refusal as the answer for a URL.
     #[must_use]
     pub fn failing(mut self, url: &str, refusal: Refusal) -> Self {
         self.answers.insert(url.to_owned(), Err(refusal));
         self
     }
 
-    /// The requests so far, in the order in which they came.
+    /// Returns the requests so far, in the order in which they were made.
     pub fn asked(&self) -> Vec<Request> {
         unpoisoned(self.asked.lock()).clone()
     }

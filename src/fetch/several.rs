@@ -7,11 +7,12 @@ use crate::engine::{Answer, Mode, too_much};
 use crate::error::unpoisoned;
 use crate::report::Refusal;
 
-/// Asks for all, at most `in_flight` at a time; answers stand in the order of the requests.
+/// Answers all requests, at most `in_flight` at a time. The answers have the order of the requests.
 ///
-/// The bodies together have at most `octets` octets, in the order of the requests: a body beyond that is refused with
-/// [`Reason::GrowthLimit`](crate::report::Reason::GrowthLimit), and nothing behind it is asked for. No thread runs further ahead of the first missing
-/// answer than `in_flight`, which bounds the bodies that are held, or retrieved in vain.
+/// `octets` limits the size of all bodies together, counted in the order of the requests. A body that exceeds the limit and
+/// every later one are refused with [`Reason::GrowthLimit`](crate::report::Reason::GrowthLimit), and requests that are not sent
+/// yet are not sent. A request is sent only if fewer than `in_flight` requests lie between it and the first one without an
+/// answer. This limits the number of bodies in memory and of bodies retrieved in vain.
 pub fn answer_all(
     fetch: &dyn Fetch,
     requests: &[Request],
@@ -55,7 +56,7 @@ pub fn answer_all(
         }
     };
     thread::scope(|scope| {
-        // If the system has no further thread to give, this one works alone.
+        // If the system cannot start another thread, this thread answers all requests alone.
         for _ in 1..in_flight.min(requests.len()) {
             if thread::Builder::new().spawn_scoped(scope, work).is_err() {
                 break;
@@ -64,7 +65,7 @@ pub fn answer_all(
         work();
     });
     let state = unpoisoned(state.into_inner());
-    // Somebody took every turn below the number of requests.
+    // Each request was taken by one of the threads, so every answer is present.
     let answers = state.answers.into_iter();
     answers
         .map(|answer| answer.unwrap_or_else(|| Err(late())))
@@ -88,7 +89,8 @@ impl Several {
             };
             self.left = self.left.and_then(|left| left.checked_sub(size));
             if self.left.is_none() {
-                // Whether it was asked at all depends on which thread was faster: the answer must not.
+                // Whether this request was sent depends on which thread was faster. The answer must be the same each time, so a
+                // body after the limit is replaced with the refusal.
                 *answer = Err(too_much(octets));
             }
         }

@@ -1,5 +1,7 @@
-//! What goes over connections, above TLS, for a [`Recorder`]. ureq works in the thread that asks it, so the connections
-//! that a thread uses, kept ones too, know its exchange.
+//! Copies the bytes of connections, after TLS was removed, to a [`Recorder`], which writes WARC files.
+//!
+//! ureq does the whole exchange in the thread of the caller. A thread-local variable therefore leads from a connection, even a
+//! reused one, to the exchange that it is used for.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -12,7 +14,7 @@ use super::exchange::{Asked, Recorded, Response};
 use crate::engine::Content;
 use crate::report::Reason;
 
-/// Content that is read for the record alone may pause so long.
+/// Longest wait for the next bytes of a body that is read only for the record.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) trait Recorder: Send + Sync + fmt::Debug {
@@ -71,7 +73,8 @@ impl Current {
     }
 }
 
-/// Dropping it writes down an exchange that was not finished.
+/// The recording of one exchange in this thread. Dropping the value finishes the recording, so that an exchange that failed is
+/// recorded, too.
 pub(super) struct Listening;
 
 impl Listening {
@@ -84,7 +87,7 @@ impl Listening {
         Self
     }
 
-    /// Content is read for the record alone from now on: its pauses must be short.
+    /// Shortens the time limit of reads, because the rest of the body is read only for the record.
     pub(super) fn linger(&self, time: Duration) {
         with_current(|current| current.lingers = Instant::now().checked_add(time));
     }

@@ -12,13 +12,13 @@ use crate::error::unpoisoned;
 use crate::policy::Limits;
 use crate::report::{Detail, Reason, Refusal, Setting};
 
-/// Time-outs in a row after which a host is not asked again.
+/// Number of consecutive time-outs after which no further request is sent to a host.
 const MOST: u32 = 3;
 
 /// Maximum number of counted hosts. Further hosts are not counted, and requests to them are never stopped.
 const HOSTS: usize = 10_000;
 
-/// The hosts of a run. Threads share it.
+/// The time-outs of each host and port in a run. Threads share the value.
 #[derive(Debug)]
 pub(crate) struct Unresponsive {
     /// Time limit for one retrieval. A failed request counts as a time-out only if it took a large part of this time
@@ -58,7 +58,7 @@ impl Unresponsive {
         let mut timeouts = unpoisoned(self.timeouts.lock());
         let key = (host.to_owned(), port);
         match failure {
-            // If the deadline of a message ends just after the request began, the host is not the cause.
+            // A deadline of the message that ended soon after the request began does not show that the host is slow.
             Some(Reason::Timeout | Reason::Deadline) if is_long(took, self.patience) => {
                 if timeouts.len() < HOSTS || timeouts.contains_key(&key) {
                     *timeouts.entry(key).or_default() += 1;
@@ -93,7 +93,7 @@ mod tests {
         }
         let refusal = hosts.judge("a.example", 80).unwrap_err();
         assert_eq!(refusal.reason, Reason::HostUnresponsive);
-        // A late response of an earlier request does not reset a host that is stopped.
+        // A response to an earlier request that arrives late does not reset a host that is already stopped.
         hosts.heed("a.example", 80, None, LONG);
         assert!(hosts.judge("a.example", 80).is_err());
         assert_eq!(hosts.judge("a.example", 443), Ok(()));

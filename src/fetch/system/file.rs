@@ -1,7 +1,8 @@
-//! Files beneath `--file-root`, and no others (RFC 8089).
+//! Reads files in the directories of `--file-root`, and no others (RFC 8089).
 //!
-//! cap-std opens files relative to a root, on Linux by openat2 (RESOLVE_BENEATH), elsewhere component by component: what
-//! is opened was beneath the root, whatever is renamed meanwhile. Symbolic links are followed within it.
+//! cap-std opens files relative to a root: on Linux with openat2 (RESOLVE_BENEATH), on other systems one path component after
+//! the other. An opened file is therefore always inside the root, even if another process renames directories at the same time.
+//! Symbolic links are followed only as long as they stay inside the root.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +54,7 @@ impl Roots {
         if beneath.as_os_str().is_empty() {
             return Err(not_regular(path));
         }
-        // Opening some devices does something.
+        // The type is checked before the file is opened, because opening some devices has side effects.
         let metadata = root.metadata(beneath);
         regular(path, &metadata.map_err(|why| unreadable(path, &why))?)?;
         read_regular(root, beneath, path, policy, allowance)
@@ -76,7 +77,7 @@ pub(in crate::fetch) fn read_regular(
         let detail = format!("{} changed while it was read", path.display());
         Refusal::lasting(Reason::IncompleteBody, detail)
     };
-    // A file may be on a server that answers slowly.
+    // The file may be on a slow network file system, so the time limit is checked after each piece.
     let judge = |octets| match octets > size {
         true => Err(changed()),
         false => allowance.remaining().map(|_| ()),
@@ -88,7 +89,8 @@ pub(in crate::fetch) fn read_regular(
     }
 }
 
-/// The other end of a pipe that took the file's place is not waited for.
+/// Opens a file without blocking. Otherwise, if a named pipe replaced the file after the check, opening it would block until
+/// another process opens the other end.
 fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     #[cfg(unix)]
@@ -118,7 +120,8 @@ fn outside(what: String) -> Refusal {
 }
 
 pub(in crate::fetch) fn unreadable(path: &Path, why: &std::io::Error) -> Refusal {
-    // RESOLVE_BENEATH (EXDEV) and cap-std's own walk say so when a link leads out.
+    // A symbolic link that leads out of the root causes EXDEV on Linux (RESOLVE_BENEATH). On other systems, cap-std itself
+    // returns an error without a number.
     #[cfg(unix)]
     let crosses = why.raw_os_error() == Some(rustix::io::Errno::XDEV.raw_os_error());
     #[cfg(not(unix))]

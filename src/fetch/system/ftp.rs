@@ -1,16 +1,17 @@
-//! ftp (RFC 959, RFC 1738 §3.2, RFC 2428) by suppaftp: anonymous, passive, whole files only.
+//! Retrieves files over ftp (RFC 959, RFC 1738 §3.2, RFC 2428) with suppaftp: passive mode, whole files only, anonymous unless
+//! the URL contains a user name.
 //!
-//! * Path: each segment but the last is one CWD, the last is RETR (RFC 1738 §3.2.2); segments are percent-decoded once,
-//!   after splitting, so `/%2Fetc/motd` is CWD `/etc` and RETR `motd`. Empty segments, which would be a CWD without an
-//!   argument, are skipped.
-//! * `;type=a` is TYPE A, with the line ends of the wire (CRLF); `;type=i` and none are TYPE I; `;type=d` names a
-//!   directory and is refused.
-//! * The data connection goes to the address of the control connection, whatever PASV says: only its port is used.
-//!   EPSV, which names nothing but a port, is tried first.
-//! * Whole means: the server closed the data connection *and* said 226 or 250.
-//! * A watchdog shuts both connections when the time is over, so no dripping server can hold us longer. To a reader
-//!   that looks like the end, so what is whole is no body once the time is over.
-//! * No TLS: `ftps:` is not a scheme embody has, and AUTH TLS is not asked for.
+//! * Path: each segment except the last becomes a CWD command, the last one RETR (RFC 1738 §3.2.2). The path is split first,
+//!   and then each segment is percent-decoded once, so `/%2Fetc/motd` is CWD `/etc` and RETR `motd`. Empty segments are
+//!   skipped, because CWD needs an argument.
+//! * `;type=a` selects TYPE A, and the content keeps the CRLF line endings of the transfer. `;type=i` and no type select TYPE
+//!   I. `;type=d` is refused, because it means a directory.
+//! * The data connection uses the address of the control connection, and only the port from the response to PASV: a server
+//!   could otherwise direct it to another host. EPSV, whose response contains only a port, is tried first.
+//! * A file is complete if the server closed the data connection *and* then sent 226 or 250.
+//! * When the time limit ends, a watchdog thread closes both connections, so that even a server that sends single bytes cannot
+//!   hold up the run. To the reader this looks like the end of the file, so a body that ends after the time limit is refused.
+//! * No TLS: `ftps:` is not supported, and AUTH TLS is never sent.
 
 use std::io::{self, Error, ErrorKind};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -25,7 +26,7 @@ use crate::fetch::allowance::{Allowance, Failed, Nobody};
 use crate::policy::{Policy, Target};
 use crate::report::{Reason, Refusal};
 
-/// RFC 1635 §3.
+/// User name and password of an anonymous login (RFC 1635 §3).
 const ANONYMOUS: (&str, &str) = ("anonymous", "embody@");
 
 pub(super) fn retrieve(
@@ -38,7 +39,7 @@ pub(super) fn retrieve(
     let watchdog = Watchdog::over(&socket, allowance)?;
     let outcome = converse(policy, target, &place, socket, &watchdog, allowance);
     outcome.map_err(|refusal| match refusal.reason {
-        // Whatever broke after the watchdog bit, broke because of it.
+        // After the time limit, the watchdog has closed the connections, so that is the cause of any error.
         reason if allowance.is_over() && reason != Reason::TooLarge => allowance.overrun(),
         _ => refusal,
     })
@@ -86,7 +87,7 @@ pub(super) fn connect(
     RemotePath::of(target)?;
     let mut last = None;
     for (tried, address) in addresses.iter().enumerate() {
-        // An address that never answers leaves the others their share.
+        // The time is divided among the addresses that are left, so that one that does not respond leaves time for the others.
         let left = u32::try_from(addresses.len() - tried)
             .unwrap_or(u32::MAX)
             .max(1);
@@ -128,7 +129,7 @@ fn converse(
     for folder in &place.folders {
         ftp.cwd(ByteChars.decode(folder))?;
     }
-    // suppaftp's own transfer_type says "A N", which pyftpdlib for one does not know.
+    // suppaftp's own `transfer_type` sends "A N", which some servers, such as pyftpdlib, reject.
     ftp.custom_command(place.transfer, &[Status::CommandOk])?;
     ftp.set_mode(Mode::ExtendedPassive);
     let file = ByteChars.decode(&place.file);
@@ -146,7 +147,7 @@ fn converse(
     };
     let whole = read_whole(&mut transfer, 0, |octets| policy.judge_size(octets), broke);
     let ended = match whole {
-        // The body ends where the time was over.
+        // The watchdog closed the connection, so the body may be incomplete.
         Ok(_) if allowance.is_over() => Err(allowance.overrun()),
         Ok(body) => transfer.finish().map(|_| body).map_err(|error| {
             let detail = match error {
@@ -159,12 +160,12 @@ fn converse(
         }),
         refused => refused,
     };
-    // Dropping a transfer would wait for the server's last word.
+    // Dropping the transfer would wait for the final response of the server, so the connections are closed first.
     shut(&watchdog.sockets);
     ended
 }
 
-/// RFC 959 §4.2.1, RFC 2428 §4.
+/// Returns whether the status means that the server does not support a command (RFC 959 §4.2.1, RFC 2428 §4).
 fn does_not_know(status: Status) -> bool {
     matches!(status.code(), 500..=504 | 522 | 202)
 }
@@ -182,7 +183,7 @@ fn data_connection(
     if let Ok(mut sockets) = sockets.lock() {
         sockets.push(twin);
     }
-    // The watchdog may have bitten between the two lines above.
+    // If the time limit ended before the socket was in the list, the watchdog did not close it.
     allowance.remaining().map_err(late)?;
     Ok(socket)
 }
@@ -194,7 +195,7 @@ impl From<FtpError> for Refusal {
             FtpError::UnexpectedResponse(response) => {
                 let detail = format!("the server said {response}");
                 let refusal = match response.status.code() {
-                    // RFC 959 §4.2.1: 4yz are transient.
+                    // RFC 959 §4.2.1: codes from 400 to 499 are temporary failures.
                     400..500 => Self::temporary(Reason::FtpStatus, detail),
                     _ => Self::lasting(Reason::FtpStatus, detail),
                 };
@@ -217,7 +218,7 @@ fn broken(why: &Error) -> Refusal {
 
 struct Watchdog {
     sockets: Arc<Mutex<Vec<TcpStream>>>,
-    /// Dropping it calls the dog off.
+    /// Sender whose drop ends the watchdog thread before the time limit.
     _leash: mpsc::Sender<()>,
 }
 
@@ -249,7 +250,7 @@ fn shut(sockets: &Mutex<Vec<TcpStream>>) {
     }
 }
 
-/// The server gets what the URL holds.
+/// Maps each byte to the character with the same number and back, so that the server receives exactly the bytes of the URL.
 #[derive(Clone, Copy, Debug)]
 struct ByteChars;
 

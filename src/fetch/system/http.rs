@@ -1,8 +1,10 @@
-//! The requests of one retrieval by http or https (RFC 9110, 9112). `servers` sends them, `http_body` says what is whole.
+//! The sequence of requests of one retrieval over http or https (RFC 9110, 9112). `servers` sends each request, and `http_body`
+//! decides whether a body is complete.
 //!
-//! * Redirects are followed here, one judged request each, through [`Servers`]: a cache in front sees each.
-//! * `Authorization` never goes to where a redirect leads.
-//! * One time-out runs from before the lookup to the last octet.
+//! * Redirects are followed here. The policy checks each URL, and each request goes through [`Servers`], so that a cache
+//!   handles each of them.
+//! * The `Authorization` field is not sent to the target of a redirect.
+//! * One time limit covers everything from the first name lookup to the last byte.
 
 use ureq::http::header;
 
@@ -18,7 +20,8 @@ use crate::policy::{Policy, Scheme, Target};
 use crate::report::{Detail, Reason, Refusal, Setting};
 
 impl Servers {
-    /// The content of a GET is not read, and its connection is closed.
+    /// Finds the type and the length of the content with a HEAD request. If the response to HEAD is an error, a GET request is
+    /// sent, and its connection is closed before the body is read.
     pub(super) fn probe(
         &self,
         request: &Request,
@@ -101,7 +104,7 @@ impl Servers {
 
 fn not_200(status: u16, policy: &Policy, target: &Target) -> Refusal {
     let mut detail = format!("the server answered {status}");
-    // A proxy's own answer looks like one of the server's (RFC 9110 §7.7).
+    // A response that the proxy itself generated looks like one of the server (RFC 9110 §7.7), so the message names the proxy.
     if let (Some(proxy), Scheme::Http) = (&policy.proxy, target.scheme()) {
         detail.push_str(&format!(", through the proxy {}", proxy.place()));
     }

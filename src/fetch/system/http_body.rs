@@ -1,4 +1,5 @@
-//! Reads the content of a response to its end (RFC 9112 §6.3), which the server marks, or the content itself.
+//! Reads the body of a response and decides whether it is complete (RFC 9112 §6.3): the response marks its end, or the content
+//! itself does, as pictures do.
 
 use std::io::{self, Read};
 
@@ -20,7 +21,7 @@ pub(super) fn whole_body(
     let chunked = is_chunked(&response)?;
     let coding = coding(response.headers())?;
     let media_type = response.headers().get(header::CONTENT_TYPE).cloned();
-    // ureq itself does not tell the length of an empty body.
+    // ureq reports no length for an empty body, so the presence of the field is tested here.
     let measured = response.headers().contains_key(header::CONTENT_LENGTH);
     let length = response.body().content_length().unwrap_or(0);
     let wire = response.into_body().into_with_config().reader();
@@ -39,7 +40,7 @@ pub(super) fn whole_body(
         let most = picture_end::FIRST_BYTES as u64;
         let read = content.by_ref().take(most).read_to_end(&mut first);
         read.map_err(failed)?;
-        // Without reading the rest: it may be long.
+        // The first bytes show whether the format marks its own end. If not, the rest, which may be long, is not read.
         if !picture_end::may_end_itself(&first) {
             return Err(unmarked());
         }
@@ -60,8 +61,9 @@ fn unmarked() -> Refusal {
     Refusal::lasting(Reason::IncompleteBody, detail)
 }
 
-/// Content that ends with its connection. TLS reports an error if the server closes the connection without saying so,
-/// which many do; the content itself must show that it is whole.
+/// A body that ends when the connection is closed. Over TLS, many servers close the connection without the close_notify alert,
+/// which rustls reports as an error. Here it counts as the end of the body: the caller accepts only content that marks its own
+/// end.
 struct UntilClosed<R>(R);
 
 impl<R: Read> Read for UntilClosed<R> {

@@ -116,7 +116,7 @@ impl System {
         Ok(self.recorded(retrieved, peer))
     }
 
-    /// Counts the result of a retrieval over ftp for its host.
+    /// Records the result of a retrieval over ftp, so that a host with too many time-outs gets no further requests.
     #[cfg(feature = "ftp")]
     #[cfg_attr(not(feature = "http"), allow(unused))]
     fn heed_host(&self, host: &Host, port: u16, refusal: Option<&Refusal>, begun: Instant) {

@@ -1,7 +1,8 @@
-//! `--resolver`: a program of the user's that gets what needs a sign-in.
+//! Runs the program of `--resolver`, with which a user retrieves files that need a sign-in.
 //!
-//! It is started without a shell, and gets a JSON object on one line: `url`, `name` and `provider` of the mail. What it
-//! writes is the file, if it ends with status 0. Its folder is removed; it and what it started end with its time.
+//! The program is started without a shell. It reads one line of JSON from its standard input: `url`, and `name` and `provider`
+//! as the mail gives them. If it exits with status 0, its standard output is the file. It has a temporary working directory,
+//! which is removed afterwards. When the time limit ends, the program and all processes that it started are killed.
 
 use std::io::{Read, Write as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -15,13 +16,14 @@ use crate::engine::Content;
 use crate::policy::Policy;
 use crate::report::{Provenance, Reason, Refusal};
 
+/// Maximum number of bytes read from standard error.
 const LONGEST_WORDS: u64 = 16 << 10;
 const SHOWN: usize = 200;
 
-/// It may go on after it has closed its output.
+/// Interval between checks whether the program has exited. It may continue to run after it closed its output.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// As in sysexits.h.
+/// Exit status for a temporary failure (EX_TEMPFAIL in sysexits.h).
 const TEMPORARY: i32 = 75;
 
 pub(super) fn ask(
@@ -59,7 +61,7 @@ pub(super) fn ask(
     let asked = serde_json::json!({"url": url, "name": name, "provider": provider});
     let asked = format!("{asked}\n");
     if let Some(mut input) = running.child.stdin.take() {
-        // A program that does not read may have closed it.
+        // Writing fails if the program closed its input without reading it, which is not an error.
         thread::spawn(move || input.write_all(asked.as_bytes()));
     }
     let most = policy.limits.body;
@@ -93,7 +95,7 @@ fn failed(why: &str) -> Refusal {
     Refusal::lasting(Reason::ResolverFailed, format!("the resolver: {why}"))
 }
 
-/// A thread reads the pipe, because nothing ends reading but the other side.
+/// Reads a pipe in a thread of its own, because a read blocks until the program closes the pipe and has no time limit.
 fn read(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -107,7 +109,7 @@ fn read(pipe: Option<impl Read + Send + 'static>, most: u64) -> Receiver<Vec<u8>
     receiver
 }
 
-/// Programs end with why they end.
+/// Returns the last line that is not blank, which usually contains the error message of a program.
 fn last_line(text: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(text);
     let line = text.lines().rev().find(|line| !line.trim().is_empty())?;
@@ -121,7 +123,7 @@ struct Running {
 }
 
 impl Running {
-    /// Processes that it started end then, too.
+    /// Waits for the program to exit, then kills the processes that it started and that still run.
     fn ended(&mut self, allowance: Allowance) -> Result<ExitStatus, Refusal> {
         let lost = |error: std::io::Error| {
             failed(&format!("cannot wait for the resolver program: {error}"))
@@ -132,7 +134,8 @@ impl Running {
         self.end().map_err(lost)
     }
 
-    /// Its number stays taken until its group has ended, so the group cannot be another's.
+    /// Returns whether the program has exited, without collecting its status. Until the status is collected, the system does
+    /// not reuse the process id, so [`Running::end`] cannot kill the process group of an unrelated program.
     #[cfg(unix)]
     fn is_over(&mut self) -> std::io::Result<bool> {
         use rustix::process::{WaitId, WaitIdOptions, waitid};
@@ -157,10 +160,10 @@ impl Running {
         if !std::mem::replace(&mut self.is_waited_for, true) {
             #[cfg(unix)]
             if let Some(group) = self.group() {
-                // The group has nothing else in it.
+                // The program was started in a process group of its own, so only its own processes are killed.
                 let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
             }
-            // It may have ended by itself: that is its status then.
+            // If the program has already exited, killing it has no effect, and `wait` returns its own status.
             let _ = self.child.kill();
         }
         self.child.wait()

@@ -1,18 +1,18 @@
-//! One step of a retrieval over http: the disk, the pace of archives, and one request by ureq and rustls, which only this
-//! file, `agent` and `http_body` know.
+//! One step of a retrieval over http: the cache, the request rate of archives, and one request with ureq and rustls.
 //!
-//! * ureq finds the addresses of every connection through [`JudgedAddresses`], which judges them; a pooled connection
-//!   was judged when it was made.
-//! * No cookies, Referer, environment proxies, `.netrc`. `Authorization` only where `--allow-userinfo` let it through.
-//! * Whole means: 200, and the end is *marked*, by Content-Length or by the last chunk. A body that ends only because
-//!   the connection does may have been cut anywhere: it is refused, unless it is a picture that marks its own end
-//!   (`mime::picture_end`). Any Transfer-Encoding but one `chunked` under HTTP/1.1 is refused, which RFC 9112 §6.1
-//!   allows and ureq does not undo.
-//! * gzip is the only content coding that is requested; `fetch::coding` says what becomes of others. `--max-body` counts
-//!   what comes out of them, while it comes.
-//! * With a proxy, https goes through CONNECT, and http is asked for in absolute form (`fetch::connection`). The proxy
-//!   resolves names, so only addresses in the URL itself are judged.
-//! * If a connection breaks before the response, the request is sent once more, on a new connection: servers close idle
+//! * ureq gets the addresses of every new connection from [`JudgedAddresses`], which checks them against the policy. Those of a
+//!   reused connection were checked when it was made.
+//! * Cookies, Referer, proxies from environment variables and `.netrc` are never used. `Authorization` is sent only for a URL
+//!   that `--allow-userinfo` permits.
+//! * A body is complete if the status is 200 and its end is *marked*, by Content-Length or by the last chunk. A body that ends
+//!   only because the connection was closed may be truncated. It is refused, unless it is a picture that marks its own end
+//!   (`mime::picture_end`). A Transfer-Encoding other than a single `chunked` with HTTP/1.1 is refused: RFC 9112 §6.1 allows
+//!   others, but ureq does not decode them.
+//! * Only gzip is requested as content coding. `fetch::coding` describes how others are handled. `--max-body` limits the
+//!   decoded content, while it is being read.
+//! * With a proxy, https uses CONNECT, and http requests are sent in absolute form (`fetch::connection`). The proxy resolves
+//!   names, so only addresses in the URL itself can be checked.
+//! * If a connection breaks before the response, the request is sent once more on a new connection, because servers close idle
 //!   connections at any time.
 
 use std::collections::HashMap;
@@ -42,12 +42,13 @@ use crate::fetch::unresponsive::Unresponsive;
 use crate::policy::{Host, Policy, Scheme, Target};
 use crate::report::{Reason, Refusal};
 
+/// Maximum number of hosts whose addresses are remembered.
 const MOST_HOSTS: usize = 10_000;
 
-/// One more than a cache writes down, so that it sees that there are more.
+/// Maximum number of addresses remembered for a host: one more than a cache stores, so that the cache can detect an excess.
 const MOST_ADDRESSES: usize = 65;
 
-/// Octets of a redirect or an error that are read for the record alone, and for how long.
+/// Limits for the body of a redirect or an error, which is read only for the record: bytes, and time.
 const LINGERING: (u64, Duration) = (1 << 20, Duration::from_secs(5));
 
 type Resolved = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
@@ -56,13 +57,15 @@ pub(crate) struct Servers {
     pub(crate) disk: Option<Box<dyn Disk>>,
     pub(crate) pace: Pace,
     pub(crate) is_stopped: IsStopped,
-    /// For a run that ends: a host that does not respond is not asked again.
+    /// Counts time-outs of hosts, in a run that ends: a host that does not respond gets no further requests. `None` in a
+    /// service.
     pub(crate) unresponsive: Option<Unresponsive>,
     pub(super) policy: Arc<Policy>,
     pub(super) recorder: Option<Arc<dyn Recorder>>,
     resolver: JudgedAddresses,
     extra_roots: Vec<Certificate<'static>>,
-    /// Both are made when first needed: reading the system's certificates costs milliseconds.
+    /// Clients without and with TLS certificates. Each is built at its first use, because reading the system's certificates
+    /// takes milliseconds.
     plain: OnceLock<Agent>,
     secure: OnceLock<Agent>,
 }
@@ -106,7 +109,7 @@ impl Servers {
         if asked.whose != Whose::Source {
             self.pace
                 .turn(asked.whose, asked.allowance, &*self.is_stopped)?;
-            // The time-out begins with the turn.
+            // The time limit begins when the request is sent, after it waited for its turn.
             let timeout = self.policy.limits.timeout;
             let given = self.over_wire(&Asked {
                 allowance: asked.allowance.at_most(timeout),
@@ -131,7 +134,8 @@ impl Servers {
         let (response, listening) = self.request(asked)?;
         let status = response.status().as_u16();
         if let (407, Some(proxy)) = (status, &self.policy.proxy) {
-            // The proxy speaks of itself (RFC 9110 §15.5.8). A CONNECT that is answered so is a failed connection, too.
+            // The response comes from the proxy itself and not from the server (RFC 9110 §15.5.8). A CONNECT that gets a 407
+            // fails in the same way.
             listening.forget();
             let place = proxy.place();
             let what = "it returned 407; check the user name and password of the proxy";
@@ -149,7 +153,7 @@ impl Servers {
                     }
                 }
             }
-            // The content of a redirect or an error is evidence, too.
+            // The recording of a redirect or an error contains its body, too, because it is evidence.
             How::Whole if tap::is_recorded() => {
                 let (longest, time) = LINGERING;
                 listening.linger(time);
@@ -243,7 +247,7 @@ impl Resolver for JudgedAddresses {
         let refused = |refusal: Refusal| ureq::Error::Other(Box::new(refusal));
         let (host, port) = host_and_port(uri).ok_or(ureq::Error::HostNotFound)?;
         let allowance = Allowance::of(*timeout.after);
-        // ureq asks for the proxy's own addresses here, and never for what lies behind it.
+        // If a proxy is configured, ureq resolves only the name of the proxy here, never that of the server.
         let policy = config.proxy().is_none().then_some(&*self.policy);
         let addresses = names::addresses(policy, &self.names, &host, port, allowance);
         let addresses = addresses.map_err(refused)?;
@@ -251,7 +255,7 @@ impl Resolver for JudgedAddresses {
         if found.len() >= MOST_HOSTS {
             found.clear();
         }
-        // A connection to where the name led before may be in use.
+        // Addresses from earlier lookups are kept, because a connection to one of them may still be in use.
         let those = found.entry((host.to_string(), port)).or_default();
         for address in addresses.iter().map(SocketAddr::ip) {
             if those.len() < MOST_ADDRESSES && !those.contains(&address) {
@@ -260,7 +264,7 @@ impl Resolver for JudgedAddresses {
         }
         drop(found);
         let mut resolved = self.empty();
-        // ureq keeps sixteen; its array panics at the seventeenth.
+        // ureq's array has 16 places and panics if more addresses are added.
         for address in addresses.into_iter().take(16) {
             resolved.push(address);
         }
@@ -275,7 +279,7 @@ fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
 }
 
 fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
-    // Trouble on the way to a proxy says nothing of the host.
+    // A failure on the way to the proxy does not show that the server is unreachable.
     let is_direct = policy.proxy.is_none();
     if let ureq::Error::Other(inner) = &error
         && let Some(NoConnection { elapsed, .. }) = inner.downcast_ref()
@@ -294,7 +298,7 @@ fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
     }
     if let Some(proxy) = &policy.proxy {
         failed.nobody = None;
-        // Only the proxy's name is looked up, and only the proxy is connected to.
+        // With a proxy, only its name is resolved, and only it is connected to. So the proxy caused the failure.
         let reason = failed.refusal.reason;
         if matches!(reason, Reason::ConnectionFailed | Reason::NameNotFound) {
             let detail = format!("the proxy {}: {}", proxy.place(), failed.refusal.detail);
@@ -310,7 +314,7 @@ fn refusal_of(error: ureq::Error, allowance: Allowance) -> Refusal {
     match error {
         Trouble::Other(inner) => match inner.downcast::<Refusal>() {
             Ok(refusal) => match refusal.reason {
-                // The resolver knows how long it had, not which limit that was.
+                // The resolver has only the remaining time and cannot tell which of the two limits has ended.
                 Reason::Timeout | Reason::Deadline => allowance.overrun(),
                 _ => *refusal,
             },

@@ -1,4 +1,4 @@
-//! Reading content to its end, a piece at a time.
+//! Reads content to its end in pieces, so that a size limit stops a body while it is being read.
 
 use std::io::{self, Read};
 
@@ -19,7 +19,7 @@ pub(super) fn read_whole(
             Err(why) => return Err(failed(why)),
         };
         if read == 0 {
-            // A cache counts the octets of a body, not what was allocated to read it.
+            // The capacity may be much larger than the body, and a cache that holds the body counts only the bytes of the body.
             body.shrink_to_fit();
             return Ok(body);
         }
