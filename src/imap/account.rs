@@ -1,7 +1,8 @@
-//! What a URL (RFC 5092) and the options say: which server, which folders and messages, and how to log in.
+//! Account of a run, as the URL (RFC 5092) and the options describe it: the server, the folders and messages, and the login.
 //!
-//! `imaps://USER;AUTH=MECHANISM@HOST:PORT/FOLDER;UIDVALIDITY=N/;UID=N`. The scheme `imaps` is nobody's document and everybody's
-//! habit (RFC 8314). A password in a URL is refused: it would be read in the list of processes, and in the shell's history.
+//! `imaps://USER;AUTH=MECHANISM@HOST:PORT/FOLDER;UIDVALIDITY=N/;UID=N`. No RFC defines the scheme `imaps` for URLs, but it is
+//! in common use for TLS from the start (RFC 8314). A password in a URL is rejected, because other users could read it in the
+//! list of processes and in the shell history.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,33 +13,33 @@ use super::names;
 use super::secret::Secret;
 use crate::error::Error;
 
-/// How the connection is made safe.
+/// Encryption of the connection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Security {
     /// TLS from the start.
     Tls,
-    /// STARTTLS, without which nothing is said.
+    /// STARTTLS before the login. If the server refuses it, the connection is closed.
     StartTls,
-    /// None: to this machine alone.
+    /// No encryption. Allowed only for a server on the same computer.
     Plaintext,
 }
 
-/// How to show who one is.
+/// Login mechanism.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mechanism {
-    /// Whatever takes a password: PLAIN, or else LOGIN.
+    /// Any mechanism for a password: PLAIN if the server supports it, otherwise LOGIN.
     Password,
-    /// PLAIN alone, because the URL says so.
+    /// Only PLAIN, because the URL contains `AUTH=PLAIN`.
     Plain,
-    /// LOGIN alone, because the URL says so: the mechanism or the command.
+    /// Only LOGIN, the mechanism or the command, because the URL contains `AUTH=LOGIN`.
     Login,
-    /// A token, as Google and Microsoft take it.
+    /// XOAUTH2: an OAuth access token in the form that Google and Microsoft accept.
     XOauth2,
-    /// The same by RFC 7628.
+    /// OAUTHBEARER: an OAuth access token in the form of RFC 7628.
     OauthBearer,
 }
 
-/// A server, a user, and which messages of theirs are meant.
+/// A server, a user, and the messages of the user to work on.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) host: String,
@@ -49,28 +50,29 @@ pub(crate) struct Account {
     pub(crate) secret: Secret,
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) choice: Choice,
-    /// How long a server may say nothing: a search takes its time.
+    /// Time without any data from the server after which the connection is given up. Long, because a search can take minutes.
     pub(crate) silence: Duration,
-    /// Connections at a time.
+    /// Number of parallel connections.
     pub(crate) connections: usize,
 }
 
-/// Which folders and messages are meant.
+/// Selection of folders and messages.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Choice {
-    /// The folder of the URL, which may be a pattern; none: all.
+    /// Folder in the URL, which may be a pattern. `None` selects all folders.
     pub(crate) folder: Option<String>,
     pub(crate) uidvalidity: Option<u32>,
     pub(crate) uid: Option<u32>,
-    /// Patterns: one of them has to fit, if there are any, and none of the others.
+    /// Patterns for names of folders. If `folders` is not empty, a name must match one of its patterns. A name must not match a
+    /// pattern of `not_folders`.
     pub(crate) folders: Vec<String>,
     pub(crate) not_folders: Vec<String>,
-    /// Days, as SEARCH has them: `3-Jan-2020`.
+    /// Limits for the date of a message, in the format of SEARCH: `3-Jan-2020`.
     pub(crate) since: Option<String>,
     pub(crate) before: Option<String>,
 }
 
-/// What a URL says.
+/// Components of a URL.
 #[derive(Debug)]
 pub(crate) struct Location {
     pub(crate) host: String,
@@ -81,14 +83,14 @@ pub(crate) struct Location {
     pub(crate) choice: Choice,
 }
 
-/// The folder in a URL that [`Account::url`] made; none of other names.
+/// Returns the folder in a URL that [`Account::url`] built. Returns `None` if `url` is not such a URL.
 pub(crate) fn folder_of_url(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://").filter(|_| is_url(url))?;
     let (_, folder) = rest.split_once('/')?;
     decoded(folder.split(';').next().unwrap_or_default())
 }
 
-/// Whether a source is a URL of IMAP.
+/// Returns whether a source is an IMAP URL.
 pub(crate) fn is_url(source: &str) -> bool {
     let has = |scheme: &str| {
         source
@@ -99,10 +101,10 @@ pub(crate) fn is_url(source: &str) -> bool {
 }
 
 impl Location {
-    /// Reads a URL; `allow_plaintext` is for this machine.
+    /// Parses a URL. `allow_plaintext` allows a connection without encryption to a server on the same computer.
     ///
     /// # Errors
-    /// [`Error::Usage`]; it quotes no password.
+    /// [`Error::Usage`]. The message never quotes a password.
     pub(crate) fn of(source: &str, allow_plaintext: bool) -> Result<Self, Error> {
         let wrong = |why: &str| Error::Usage(format!("{}: {why}", masked(source)).into());
         let (scheme, rest) = source
@@ -151,7 +153,7 @@ impl Location {
         })
     }
 
-    /// With what the options say.
+    /// Adds the values of the options.
     pub(crate) fn with(self, secret: Secret, ca_file: Option<PathBuf>) -> Account {
         Account {
             host: self.host,
@@ -169,12 +171,12 @@ impl Location {
 }
 
 impl Account {
-    /// The user and the server, for people and reports.
+    /// Returns the user and the server for messages and reports.
     pub(crate) fn whose(&self) -> String {
         format!("{} at {}", self.user, self.host)
     }
 
-    /// The URL of a folder of it, without any password; `name` is as the server spells it.
+    /// Returns the URL of a folder of this account, without a password. `name` is the name as the server spells it.
     pub(crate) fn url(&self, name: &str) -> String {
         let (scheme, port) = match self.security {
             Security::Tls => ("imaps", 993),
@@ -195,7 +197,7 @@ impl Account {
     }
 }
 
-/// What stays as it is in a URL, besides letters and digits; letters of other scripts are written as such nowhere.
+/// Characters that are not escaped in a URL, in addition to ASCII letters and digits.
 const PLAIN_IN_URL: &percent_encoding::AsciiSet = &percent_encoding::NON_ALPHANUMERIC
     .remove(b'-')
     .remove(b'.')
@@ -217,7 +219,7 @@ fn mechanism_of(word: &str) -> Option<Mechanism> {
     found.map(|(_, mechanism)| *mechanism)
 }
 
-/// A text and what stands behind a parameter's name in it, whatever the letters' case.
+/// Splits a text at the name of a parameter, ignoring case. Returns the text before the name and the text after it.
 fn split_parameter<'t>(text: &'t str, name: &str) -> (&'t str, Option<&'t str>) {
     match text.to_ascii_uppercase().find(name) {
         Some(at) => (&text[..at], Some(&text[at + name.len()..])),
@@ -257,7 +259,7 @@ fn decoded(text: &str) -> Option<String> {
     Some(text.into_owned())
 }
 
-/// A host, without the brackets of an address of IPv6, and a port.
+/// Parses a host and an optional port. Removes the brackets around an IPv6 address.
 fn host_and_port(place: &str) -> Option<(String, Option<u16>)> {
     let (host, port) = match place.strip_prefix('[') {
         Some(rest) => {
@@ -290,18 +292,18 @@ fn host_and_port(place: &str) -> Option<(String, Option<u16>)> {
     }
 }
 
-/// Whether a name means this machine: `localhost` means nothing else (RFC 6761 §6.3).
+/// Returns whether the name is that of the local computer. `localhost` always is (RFC 6761 §6.3).
 fn is_loopback(host: &str) -> bool {
     let address: Option<std::net::IpAddr> = host.parse().ok();
     host.eq_ignore_ascii_case("localhost") || address.is_some_and(|address| address.is_loopback())
 }
 
-/// A URL without what may be a password.
+/// Returns the source with a possible password replaced by `***`.
 pub(crate) fn masked(source: &str) -> String {
     let Some((scheme, rest)) = source.split_once("://") else {
         return source.to_owned();
     };
-    // A password may have an @ or a / in it.
+    // Splits at the last `@`, because a password may contain `@` and `/`.
     match rest.rsplit_once('@') {
         Some((login, place)) if login.contains(':') => {
             let user = login.split(':').next().unwrap_or_default();
@@ -311,7 +313,7 @@ pub(crate) fn masked(source: &str) -> String {
     }
 }
 
-/// A day as SEARCH has it: `2020-01-03` is `3-Jan-2020`.
+/// Converts a date to the format of SEARCH: `2020-01-03` becomes `3-Jan-2020`. Returns `None` if the date does not exist.
 pub(crate) fn day(text: &str) -> Option<String> {
     const MONTHS: [&str; 12] = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",

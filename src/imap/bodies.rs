@@ -1,9 +1,9 @@
-//! FETCH of whole messages, in pieces; several commands are under way at a time.
+//! Reads whole messages in pieces with pipelined FETCH commands.
 //!
-//! A body is always asked for in pieces (`BODY.PEEK[]<0.1048576>`), also a small one: RFC822.SIZE is no promise, and so a
-//! literal is not longer than was asked for. Some servers give the whole message nevertheless (Exchange): it is taken, within the
-//! size that the server told, and then one piece is asked for at a time. A piece that is shorter than it and ends before RFC822.SIZE is no end: what is
-//! behind it is asked for, until nothing comes.
+//! Every message is requested in pieces (`BODY.PEEK[]<0.1048576>`), even a small one: RFC822.SIZE may be wrong, and a piece
+//! limits the length of the literal. Some servers (Exchange) return the whole message nevertheless. The message is accepted
+//! within the announced size, and later pieces are requested one at a time. A short piece that ends before RFC822.SIZE is not
+//! the end of the message: the next pieces are requested until one is empty.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
@@ -14,32 +14,35 @@ use super::failure::ImapFailure;
 use super::fetch::{AHEAD, given, is_unavailable, tolerated, uid};
 use super::response::{Response, Value, number, unclosed_fetch_items};
 
-/// Octets that are asked for at a time.
+/// Size of a piece, in bytes.
 const PIECE: usize = 1 << 20;
-/// Octets and messages that one command asks for.
+/// Maximum size and number of the messages in one command, which keeps the responses small. The size is in bytes.
 const BATCH_OCTETS: u64 = 512 << 10;
 const BATCH_MESSAGES: usize = 100;
-/// Octets that a response has besides a whole message, and that RFC822.SIZE may lack of it.
+/// Maximum number of bytes by which a response may exceed RFC822.SIZE, for its other items and for an RFC822.SIZE that is too
+/// small.
 const MORE: usize = 1 << 20;
-/// Octets of a response with a whole message in it: larger ones must come in pieces.
+/// Maximum size of a response that contains a whole message, in bytes. A server must return larger messages in pieces.
 const MOST_WHOLE: usize = 256 << 20;
 
-/// What comes of a message's content.
+/// Part of the content of a message, in the order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyPiece<'p> {
     Octets(&'p [u8]),
-    /// All was given.
+    /// The end of the message: all pieces before it form its complete content.
     Whole,
-    /// The server does not give it, or not to its end: what was given is nothing. It is there no more, or damaged.
+    /// The server does not return the message, or not all of it. The pieces so far must be discarded. The message was deleted
+    /// or is damaged.
     Gone,
 }
 
-/// Takes what comes of messages' content.
+/// Callback that receives the pieces. The number is the UID of the message.
 pub(crate) type BodySink<'s> = dyn FnMut(u32, BodyPiece<'_>) -> Result<(), ImapFailure> + 's;
 
-/// The whole of each message.
+/// Requests the complete content of each message, given as a UID and a size.
 ///
-/// A server may give what a later command asks for while it does an earlier one, as Dovecot does.
+/// A server may return messages of a later command during an earlier one, as Dovecot does. So a response is accepted for any
+/// message that is still missing.
 pub(super) fn bodies(
     exchange: &mut Exchange,
     messages: &[(u32, u64)],
@@ -100,7 +103,7 @@ pub(super) fn bodies(
     }
     for (uid, size) in alone {
         let whole = match size {
-            // The server does not tell it.
+            // The server did not return RFC822.SIZE.
             0 => MOST_WHOLE,
             size => usize::try_from(size).unwrap_or(usize::MAX),
         };
@@ -112,7 +115,7 @@ pub(super) fn bodies(
     Ok(())
 }
 
-/// How many of the messages are asked for at a time.
+/// Returns the number of messages at the start of `messages` that are requested with one command.
 fn batch(messages: &[(u32, u64)]) -> usize {
     let mut octets = 0;
     let fits = |(_, size): &&(u32, u64)| {
@@ -127,20 +130,21 @@ fn batch(messages: &[(u32, u64)]) -> usize {
         .count()
 }
 
-/// A body, or a piece of it, in a response.
+/// The content in a FETCH response: a whole message or a piece of it.
 struct ToldBody<'r> {
     uid: u32,
-    /// Where it begins.
+    /// Position of the first byte in the message.
     from: u64,
-    /// None: NIL.
+    /// `None` if the server returned NIL.
     octets: Option<Cow<'r, [u8]>>,
-    /// The server takes no notice of how much was asked for.
+    /// Whether the server ignored the range in the request and returned the whole message.
     is_whole: bool,
-    /// False: the response ends before its list does, so the length may be wrong. It counts if it is RFC822.SIZE.
+    /// Whether the list in the response is closed. If not, the content may be cut off, so it is accepted only if its length is
+    /// RFC822.SIZE.
     is_closed: bool,
 }
 
-/// The body in a response; None for another response.
+/// Returns the content in a response, or `None` if the response contains no content.
 fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
     let Response::Numbered(_, word, rest) = read else {
         return Ok(None);
@@ -167,7 +171,7 @@ fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
             .strip_prefix(b"<")
             .and_then(|it| it.strip_suffix(b">"));
         let from = match inner {
-            // A server that takes no notice of how much was asked for gives the whole.
+            // Without a position, the server ignored the range in the request, and the content is the whole message.
             None if origin.is_empty() => 0,
             inner => inner.and_then(number).ok_or(ImapFailure::Unreadable(
                 "part of a message was sent without its position in the message",
@@ -189,12 +193,12 @@ fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
     Ok(None)
 }
 
-/// What came of a message that is read alone.
+/// State of a message that is requested with commands of its own.
 struct Alone {
     size: u64,
-    /// Octets that were given.
+    /// Number of bytes passed to the sink.
     given: u64,
-    /// Pieces that came before their turn: no more than were asked for.
+    /// Pieces that arrived before an earlier piece, by their position. At most [`AHEAD`] pieces are kept.
     early: BTreeMap<u64, Vec<u8>>,
     end: Option<BodyPiece<'static>>,
 }
@@ -211,7 +215,7 @@ impl Alone {
         }
         self.given += octets.len() as u64;
         if octets.is_empty() || octets.len() != PIECE && self.given >= self.size {
-            // A message of which nothing comes, and that has a size, is not there.
+            // If nothing arrives although the message has a size, the message does not exist any more.
             let is_nothing = self.given == 0 && self.size > 0;
             self.end = Some(match is_nothing {
                 true => BodyPiece::Gone,
@@ -222,7 +226,7 @@ impl Alone {
     }
 }
 
-/// One message, piece by piece.
+/// Requests one message piece by piece.
 fn body_alone(
     exchange: &mut Exchange,
     uid: u32,
@@ -235,7 +239,7 @@ fn body_alone(
         early: BTreeMap::new(),
         end: None,
     };
-    // What is asked for next.
+    // Position of the next piece to request.
     let mut next = 0;
     let mut under_way: VecDeque<(PendingCommand, u64)> = VecDeque::new();
     let mut is_again = false;
@@ -248,7 +252,8 @@ fn body_alone(
             && under_way.len() < ahead
             && (under_way.is_empty() || next < size)
         {
-            // What was asked for behind a short piece is not what comes next.
+            // A piece was shorter than requested. The positions of the later requests are wrong, so the next request starts
+            // after the bytes received so far.
             if under_way.is_empty() {
                 next = alone.given;
                 alone.early.clear();
@@ -271,7 +276,8 @@ fn body_alone(
             }
             gives_all |= told.is_whole;
             match told.octets {
-                // It begins at the beginning, whatever the server says: it would be there twice.
+                // This content starts at the beginning of the message whatever position the server announces. It is skipped,
+                // because the beginning would be stored twice.
                 Some(_) if gives_all && told.from > 0 => {}
                 Some(octets) if !told.is_closed && octets.len() as u64 != size => {}
                 None => alone.end = Some(BodyPiece::Gone),
@@ -292,7 +298,8 @@ fn body_alone(
         });
         exchange.habits.gives_all |= gives_all;
         if alone.end.is_none() && done.as_ref().is_err_and(is_unavailable) {
-            // The others that are under way are refused as this one was.
+            // The results of the other pending commands for this message are read and discarded: the server refuses them for
+            // the same reason.
             for (pending, _) in under_way.drain(..) {
                 match exchange.finish(&pending, &mut |read| Ok(body(read)?.is_some())) {
                     Ok(_) | Err(ImapFailure::Refused { .. } | ImapFailure::Unreadable(_)) => {}
@@ -308,7 +315,7 @@ fn body_alone(
         if !tolerated(exchange, done)? {
             exchange.habits.refused_in_a_row = 0;
         }
-        // It was all there was to say of this piece.
+        // The command for this piece ended without content, so the rest of the message is not available.
         if alone.end.is_none() && alone.given == from {
             alone.end = Some(BodyPiece::Gone);
         }

@@ -1,6 +1,7 @@
-//! A whole session with a server whose words are given: what fuzzing, and no one else, talks to.
+//! Runs a whole session with a scripted server, for fuzzing.
 //!
-//! Each command is answered with the next of the answers, in which `TAG` is its tag, and with OK behind it.
+//! Each command is answered with the next of the given answers, followed by an OK. `TAG` in an answer is replaced by the tag of
+//! the command.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
@@ -12,18 +13,18 @@ use super::session::{BodyPiece, FlagChange, ImapSession, InternalDate, Structure
 use super::wire::Wire;
 use crate::mailbox::Stop;
 
-/// What the run came to.
+/// Result of a conversation.
 #[derive(Debug, Default)]
 pub struct Told {
-    /// Folders, UIDs and messages that were taken from what it said.
+    /// Number of folders, UIDs and messages that were read from the answers.
     pub folders: usize,
     pub uids: usize,
     pub messages: usize,
-    /// Octets of messages that were whole.
+    /// Total size of the complete messages, in bytes.
     pub octets: usize,
 }
 
-/// Reads what it is given, and answers commands with it.
+/// Byte stream that returns the scripted answers.
 struct Canned {
     answers: VecDeque<Vec<u8>>,
     waiting: Vec<u8>,
@@ -53,7 +54,7 @@ impl Write for Canned {
                 .split(|octet| *octet == b' ')
                 .next()
                 .unwrap_or_default();
-            // Lines of literals have none.
+            // Lines without a tag belong to a literal, so they are not commands.
             if tag.first() != Some(&b'e') || !tag[1..].iter().all(u8::is_ascii_digit) {
                 continue;
             }
@@ -78,10 +79,10 @@ impl Write for Canned {
     }
 }
 
-/// Says all commands to a server that gives these answers, the first of which is its greeting.
+/// Sends each kind of command to a server with these answers. The first answer is the greeting.
 ///
 /// # Panics
-/// If a message is given twice, or an end without a beginning: that is what is looked for.
+/// If the client passes on a message twice, or without its end. Fuzzing looks for such bugs.
 pub fn conversation(answers: &[&[u8]]) -> Told {
     let mut told = Told::default();
     let mut answers = answers.iter().map(|answer| answer.to_vec());
@@ -92,7 +93,7 @@ pub fn conversation(answers: &[&[u8]]) -> Told {
         line: Vec::new(),
     };
     let exchange = Exchange::over(Wire::over(channel, &Stop::default()));
-    // Whatever ends it, it may end.
+    // An error is a normal result: most scripted servers break the protocol.
     let _ = talk(exchange, &mut told);
     told
 }

@@ -1,4 +1,4 @@
-//! Commands as they go over the wire: words, strings and literals.
+//! Builds IMAP commands from words, strings and literals.
 
 use std::borrow::Cow;
 
@@ -7,12 +7,12 @@ use super::names::to_wire;
 /// A command without its tag.
 #[derive(Debug)]
 pub(crate) struct ImapCommand<'c> {
-    /// For people, and for nothing else: it holds no password.
+    /// Name of the command, for error messages. It never contains a password.
     pub(crate) name: &'static str,
     pub(crate) segments: Vec<Segment<'c>>,
 }
 
-/// What goes over the wire as it stands, or as a literal.
+/// Part of a command: text that is sent unchanged, or a literal.
 pub(crate) enum Segment<'c> {
     Text(String),
     Literal(Cow<'c, [u8]>),
@@ -20,7 +20,7 @@ pub(crate) enum Segment<'c> {
 
 impl std::fmt::Debug for Segment<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // One of them may be a password.
+        // The contents are not printed, because a segment may contain a password.
         f.write_str("Segment(...)")
     }
 }
@@ -33,7 +33,7 @@ impl<'c> ImapCommand<'c> {
         }
     }
 
-    /// Words that are IMAP, and hold nobody else's text.
+    /// Appends words of the IMAP syntax. They must not contain untrusted text, because they are sent without quoting.
     #[must_use]
     pub(crate) fn text(mut self, text: &str) -> Self {
         match self.segments.last_mut() {
@@ -43,7 +43,7 @@ impl<'c> ImapCommand<'c> {
         self
     }
 
-    /// A string: in quotation marks if it can stand there, else a literal.
+    /// Appends a string: in quotation marks if IMAP allows that for this text, otherwise as a literal.
     #[must_use]
     pub(crate) fn string(self, text: &str) -> Self {
         let is_plain = text
@@ -55,7 +55,7 @@ impl<'c> ImapCommand<'c> {
         self.literal(text.as_bytes().to_vec())
     }
 
-    /// The name of a folder, as LIST gave it.
+    /// Appends the name of a folder, in the form that LIST returned.
     #[must_use]
     pub(crate) fn folder(self, name: &str) -> Self {
         let bytes = to_wire(name);
@@ -72,12 +72,12 @@ impl<'c> ImapCommand<'c> {
     }
 }
 
-/// UIDs in ascending order, as ranges: `1:3,7`.
+/// Formats UIDs in ascending order as ranges: `1:3,7`.
 pub(crate) fn sequence_set(uids: &[u32]) -> String {
     let mut set = String::new();
     let mut rest = uids;
     while let Some(&first) = rest.first() {
-        // The last UID that there can be has no next one.
+        // `u64`, because adding 1 to the largest UID overflows `u32`.
         let run = (u64::from(first)..)
             .zip(rest)
             .take_while(|(wanted, uid)| *wanted == u64::from(**uid))
@@ -96,9 +96,11 @@ pub(crate) fn sequence_set(uids: &[u32]) -> String {
     set
 }
 
-/// Batches of UIDs whose sets stay within a line that servers take, with so many messages at most.
+/// Splits UIDs into batches of at most `most` messages. The ranges of one batch are short enough for the line length that
+/// servers accept.
 pub(crate) fn batches(uids: &[u32], most: usize) -> Vec<&[u32]> {
-    /// RFC 2683 §3.2.1.5 has a client keep to 1,000 octets; servers take at least 8,000.
+    /// Maximum number of ranges in one command. RFC 2683 §3.2.1.5 recommends lines of at most 1000 bytes, but servers accept at
+    /// least 8000, and longer lines need fewer commands.
     const RANGES: usize = 300;
     let mut found = Vec::new();
     let mut rest = uids;

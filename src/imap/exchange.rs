@@ -1,4 +1,4 @@
-//! Commands and what a server answers to them, several of which may be under way, and what it says unasked.
+//! Sends commands, several of which may be pending at a time, and reads their responses and the unsolicited ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,83 +11,83 @@ use super::failure::ImapFailure;
 use super::response::{Condition, Response, Status, fetch_items, response, tag, values};
 use super::wire::Wire;
 
-/// Literals that are sent before the server says that it takes them, where it can bear that: refusing larger ones costs too
-/// much.
+/// Maximum size of a literal that is sent without waiting for the server's permission, in bytes, if the server supports
+/// LITERAL+. A larger literal waits, because the server may refuse it, and sending it in vain costs too much.
 const AT_ONCE: usize = 64 << 10;
-/// The same with LITERAL- (RFC 7888).
+/// Maximum size of a literal that is sent without waiting if the server supports only LITERAL- (RFC 7888), in bytes.
 const AT_ONCE_MINUS: usize = 4096;
-/// Capabilities that are kept; servers have about fifty.
+/// Maximum number of capabilities that are kept. Servers have about fifty.
 const MOST_CAPABILITIES: usize = 1000;
 
 /// Data about one message in a response of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The flags that a message has now.
+    /// The current flags of a message.
     Flags {
         uid: Option<u32>,
         flags: Vec<String>,
     },
 }
 
-/// A command that is under way.
+/// A command that was sent and whose result was not read yet.
 #[derive(Clone, Debug)]
 pub(crate) struct PendingCommand {
     tag: String,
 }
 
-/// How a command ended well.
+/// Result of a command that succeeded.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Done {
-    /// Of the response code, in upper case; empty: none.
+    /// Name of the response code in upper case. Empty if the result has no code.
     pub(crate) code: String,
-    /// What stands behind it.
+    /// Text after the name of the response code, within the brackets.
     pub(crate) argument: String,
 }
 
-/// A connection with commands on it.
+/// A connection with its pending commands.
 pub(crate) struct Exchange {
     wire: Wire,
     last: u64,
-    /// What goes out with the next command.
+    /// Commands that are sent together with the next command.
     held: Vec<u8>,
-    /// Commands that are not at their end.
+    /// Names of the pending commands by tag.
     open: BTreeMap<String, &'static str>,
-    /// Commands that ended before their turn.
+    /// Results of commands that ended before the caller asked for them.
     ended: BTreeMap<String, Result<Done, ImapFailure>>,
     noted: Noted,
-    /// Responses that could not be read, on this connection so far. Where it grows, what a command asked for may have been in
-    /// one of them.
+    /// Number of unreadable responses on this connection so far. If the number grows during a command, one of these responses
+    /// may have contained its result.
     odd: u64,
-    /// Behaviour of this server on the connection so far.
     pub(super) habits: Habits,
 }
 
-/// Behaviour of a server on this connection, and the reaction to it.
+/// Behaviour of the server on this connection, which determines what later commands do.
 #[derive(Default)]
 pub(super) struct Habits {
-    /// It gives whole messages where a piece was asked for.
+    /// Whether the server returns a whole message when a piece of it was requested.
     pub(super) gives_all: bool,
-    /// It refuses CONDSTORE, which it claims to have.
+    /// Whether the server refuses CONDSTORE, although it announces the capability.
     pub(super) refuses_condstore: bool,
-    /// Messages one after the other that it refused to give for the moment.
+    /// Number of consecutive messages that the server refused temporarily.
     pub(super) refused_in_a_row: u32,
-    /// Whether such messages are given up, however many they are: waiting did not help.
+    /// Whether all messages that the server refuses temporarily are given up without another attempt, because waiting did not
+    /// help.
     pub(super) is_resigned: bool,
 }
 
-/// How long a message waits that the server did not give for the moment, before it is asked for once more.
+/// Waiting time before a message is requested again that the server refused temporarily.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What the server said besides answers.
+/// Information from the server that is not the result of a command.
 #[derive(Default)]
 struct Noted {
     capabilities: BTreeSet<String>,
-    /// Whether the capabilities are those of now.
+    /// Whether the capabilities are up to date.
     is_current: bool,
     bye: Option<String>,
     /// The name in the response to ID (RFC 2971).
     server_name: Option<String>,
-    /// Number of commands that were refused, and what the server said to the last of them.
+    /// Number of commands that the server refused, and the text of the last refusal.
     refusals: (u64, String),
 }
 
@@ -105,22 +105,22 @@ impl Exchange {
         }
     }
 
-    /// Responses that could not be read so far.
+    /// Returns the number of unreadable responses so far.
     pub(super) fn odd(&self) -> u64 {
         self.odd
     }
 
-    /// Waits a moment before something is asked for again.
+    /// Waits for a moment before a request is repeated.
     pub(super) fn wait_a_moment(&self) -> Result<(), ImapFailure> {
         self.wire.wait(RETRY)
     }
 
-    /// Allows responses of so many octets, or of as many as any response may have.
+    /// Sets the maximum size of a response, in bytes. The limit is never lower than the normal one.
     pub(super) fn allow(&mut self, octets: usize) {
         self.wire.allow(octets);
     }
 
-    /// What a server says first.
+    /// Reads the greeting, the first response of the server.
     pub(crate) fn greeting(&mut self) -> Result<(Condition, String), ImapFailure> {
         let octets = self.wire.response()?;
         match response(octets).map_err(ImapFailure::Protocol)? {
@@ -132,7 +132,8 @@ impl Exchange {
         }
     }
 
-    /// TLS from here on. Nothing that was said before counts.
+    /// Starts TLS. All information that the server sent before is discarded, because it was not encrypted and an attacker could
+    /// have changed it.
     pub(crate) fn start_tls(
         &mut self,
         host: &str,
@@ -143,7 +144,7 @@ impl Exchange {
         self.ask_capabilities()
     }
 
-    /// Asks for them, unless the server just said them.
+    /// Sends CAPABILITY, unless the list of capabilities is up to date.
     pub(crate) fn ask_capabilities(&mut self) -> Result<(), ImapFailure> {
         if !self.noted.is_current {
             let command = ImapCommand::new("CAPABILITY", "CAPABILITY");
@@ -156,24 +157,24 @@ impl Exchange {
         self.noted.is_current = false;
     }
 
-    /// Whether the server has it; in upper case.
+    /// Returns whether the server has a capability. The name must be in upper case.
     pub(crate) fn has(&self, capability: &str) -> bool {
         self.noted.capabilities.contains(capability)
     }
 
-    /// The name that the server's program gives itself, if it answered ID with one.
+    /// Returns the name of the server software, if the server sent it in its response to ID.
     pub(super) fn server_name(&self) -> Option<&str> {
         self.noted.server_name.as_deref()
     }
 
-    /// Number of commands that were refused so far, and what the server said to the last of them. A FETCH that was refused
-    /// and gave nothing does not say that there is nothing.
+    /// Returns the number of commands that the server refused so far, and the text of the last refusal. After a refused FETCH
+    /// without results, a missing message may still exist, so callers compare this number.
     pub(super) fn refusals(&self) -> (u64, &str) {
         (self.noted.refusals.0, &self.noted.refusals.1)
     }
 
-    /// A command without literals that goes out together with the one that is sent next. Nobody waits for the end of one
-    /// without a name.
+    /// Adds a command without literals to the data that is sent with the next command. If `name` is empty, the result of the
+    /// command is discarded.
     pub(crate) fn hold(&mut self, name: &'static str, text: &str) -> PendingCommand {
         let pending = self.pending(name);
         let line = format!("{} {text}\r\n", pending.tag);
@@ -188,7 +189,7 @@ impl Exchange {
         PendingCommand { tag }
     }
 
-    /// Sends a command, and waits for what takes its literals, not for its end.
+    /// Sends a command. Waits until the server accepts each literal, but not for the result of the command.
     pub(crate) fn send(&mut self, command: ImapCommand<'_>) -> Result<PendingCommand, ImapFailure> {
         let pending = self.pending(command.name);
         let mut line = std::mem::take(&mut self.held);
@@ -219,7 +220,8 @@ impl Exchange {
                     "the result of a command that was not completely sent yet",
                 ));
             }
-            // An end of line of its own may wait for the other side's acknowledgement.
+            // A short literal is sent together with the line ending after it. A separate packet for the line ending might be
+            // delayed until the server acknowledges the literal.
             if length <= AT_ONCE {
                 line.extend_from_slice(octets);
                 continue;
@@ -235,12 +237,12 @@ impl Exchange {
         Ok(pending)
     }
 
-    /// A line without a tag, which answers a continuation.
+    /// Sends a line without a tag, in response to a continuation request.
     pub(crate) fn send_line(&mut self, text: &str) -> Result<(), ImapFailure> {
         self.wire.send(format!("{text}\r\n").as_bytes())
     }
 
-    /// Reads up to the end of a command, or none if the server wants more of it.
+    /// Reads until the end of a command. Returns `None` if the server sends a continuation request.
     pub(crate) fn next_of(
         &mut self,
         pending: &PendingCommand,
@@ -248,12 +250,12 @@ impl Exchange {
         self.read(pending, &mut |_| Ok(false))
     }
 
-    /// Reads up to the end of a command. `each` sees what comes before it, and says whether that was an answer to it; what
-    /// was none is noted.
+    /// Reads until the end of a command. `each` is called for every response before it, and returns whether the response
+    /// belongs to the command. From the other responses, capabilities and similar information are kept.
     ///
     /// # Errors
-    /// [`ImapFailure::Refused`] for NO and BAD; [`ImapFailure::Unreadable`] of `each`, once the command ended; others of `each`,
-    /// behind which the session is not to be used.
+    /// [`ImapFailure::Refused`] for NO and BAD. [`ImapFailure::Unreadable`] from `each` is returned after the end of the
+    /// command. Any other error from `each` is returned immediately, and the session must not be used any more.
     pub(crate) fn finish(
         &mut self,
         pending: &PendingCommand,
@@ -267,7 +269,7 @@ impl Exchange {
         }
     }
 
-    /// Sends a command and reads up to its end.
+    /// Sends a command and reads until its end.
     pub(crate) fn run(
         &mut self,
         command: ImapCommand<'_>,
@@ -295,7 +297,8 @@ impl Exchange {
             let length = octets.len();
             let read = match response(octets) {
                 Ok(read) => read,
-                // The end of a command must be known; what stands between the responses can be passed over.
+                // An unreadable end of a pending command is an error, because the result of the command is unknown. Other
+                // unreadable responses are skipped.
                 Err(why)
                     if self
                         .open
@@ -355,13 +358,13 @@ impl Exchange {
         }
     }
 
-    /// LOGOUT. Whatever comes of it does not matter any more.
+    /// Sends LOGOUT. Errors are ignored, because the session ends anyway.
     pub(crate) fn logout(mut self) {
         let _ = self.run(ImapCommand::new("LOGOUT", "LOGOUT"), &mut |_| Ok(true));
     }
 }
 
-/// How a command ended.
+/// Converts the tagged response into the result of the command.
 fn ended(status: &Status<'_>, command: &'static str) -> Result<Done, ImapFailure> {
     match status.condition {
         Condition::Ok => Ok(Done {
@@ -378,7 +381,7 @@ fn ended(status: &Status<'_>, command: &'static str) -> Result<Done, ImapFailure
 }
 
 impl Noted {
-    /// A connection that broke behind BYE was ended by the server.
+    /// Returns [`ImapFailure::Bye`] instead of an interrupted connection if the server announced the end with BYE.
     fn instead(&mut self, why: ImapFailure) -> ImapFailure {
         match (why, self.bye.take()) {
             (ImapFailure::Cut(_), Some(said)) => ImapFailure::Bye(said),
@@ -402,7 +405,8 @@ impl Noted {
         self.is_current = true;
     }
 
-    /// A response that no command awaits is dropped: a server can send any amount of these.
+    /// Keeps the information of an unsolicited response that is needed later, and drops the rest, because a server can send any
+    /// amount of it.
     fn note(&mut self, read: &Response<'_>) {
         match read {
             Response::Status(status) => self.status(status),
@@ -415,7 +419,7 @@ impl Noted {
     }
 }
 
-/// Whether a response is of no kind that is known: it may be a garbled answer.
+/// Returns whether the type of a response is unknown. Such a response may be the garbled result of a command.
 fn is_odd(read: &Response<'_>) -> bool {
     const WORDS: [&str; 21] = [
         "FLAGS",
@@ -449,7 +453,7 @@ fn is_odd(read: &Response<'_>) -> bool {
     }
 }
 
-/// The value of `name` in the response to ID.
+/// Returns the value of `name` in the response to ID.
 fn server_name(pairs: &[u8]) -> Option<String> {
     let pairs = values(pairs).ok()?;
     let (pairs, _) = pairs.first()?.list()?.as_chunks::<2>();
@@ -461,7 +465,7 @@ fn server_name(pairs: &[u8]) -> Option<String> {
     Some(name.text()?.chars().take(200).collect())
 }
 
-/// What a FETCH that nobody asked for says of flags.
+/// Parses the flags in an unsolicited FETCH response. Returns `None` if the response contains no flags.
 pub(super) fn told(items: &[u8]) -> Option<Event> {
     let items = fetch_items(items).ok()?;
     let item = |name: &str| {

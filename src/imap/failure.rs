@@ -1,58 +1,60 @@
-//! What goes wrong with a server, and whether a new connection may do better.
+//! Errors of IMAP, and whether a new connection can help.
 
 use std::io;
 
 use crate::error::Error;
 
-/// Why a command, or a session, came to nothing.
+/// Reason why a command or a session failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ImapFailure {
-    /// There is no connection to be had.
+    /// The connection could not be opened.
     #[error("cannot connect to {host}: {source}")]
     Connect { host: String, source: io::Error },
-    /// The certificate is not one that is trusted, or TLS is not to be had.
+    /// The certificate is not trusted, or the TLS handshake failed.
     #[error("{host}: cannot establish a secure connection: {why}")]
     Tls { host: String, why: String },
-    /// The server does not go over to TLS, and without it nothing is said.
+    /// The server refused STARTTLS. Nothing else is sent, because it would cross the network unencrypted.
     #[error("{host}: the server refused to encrypt the connection (STARTTLS): {text}")]
     NoStartTls { host: String, text: String },
-    /// The server takes neither the user nor the password, or nothing that embody can say.
+    /// The server rejected the user name or the password, or it supports no login mechanism that embody supports.
     #[error("{host}: cannot log in: {why}")]
     Login { host: String, why: String },
-    /// NO or BAD to a command.
+    /// The server answered a command with NO or BAD.
     #[error("the server refused {command}: {text}")]
     Refused {
         command: &'static str,
-        /// The word of the response code in upper case: `OVERQUOTA`.
+        /// Response code in upper case, such as `OVERQUOTA`.
         code: Option<String>,
         text: String,
-        /// BAD: the server does not understand the command.
+        /// Whether the answer was BAD, which means that the server does not understand the command.
         is_bad: bool,
     },
-    /// BYE in place of a greeting.
+    /// The greeting of the server was BYE.
     #[error("the server refused the connection: {0}")]
     TurnedAway(String),
-    /// The server said BYE.
+    /// The server ended the session with BYE.
     #[error("the server ended the session: {0}")]
     Bye(String),
-    /// The connection broke.
+    /// The connection was interrupted.
     #[error("the connection to the server was interrupted: {0}")]
     Cut(io::Error),
-    /// Nothing came for long.
+    /// The server sent nothing for the time limit, in seconds.
     #[error("the server did not answer for {0} seconds")]
     Silent(u64),
-    /// Lines came, and none of them was what a command waits for.
+    /// The server kept sending lines, but none of them completed the command.
     #[error(
         "the server keeps sending data that does not complete the command; embody stopped reading after {0}"
     )]
     Endless(String),
-    /// An answer to a command cannot be read, and what follows it can. It costs what was asked for, and not the session.
+    /// The response to a command cannot be parsed, but the end of the response is known. Only the result of this command is
+    /// lost; the session continues.
     #[error("cannot read a response of the server: {0}")]
     Unreadable(&'static str),
-    /// What the server sent is not what RFC 3501 allows, or more than embody takes. Where the next response begins is not known.
+    /// A response violates RFC 3501 or exceeds a limit of embody. The start of the next response is unknown, so the session
+    /// ends.
     #[error("the server violated the IMAP protocol: {0}")]
     Protocol(&'static str),
-    /// UIDs are others than before: nothing that was noted of the folder holds any more.
+    /// UIDVALIDITY of the folder changed. All UIDs recorded for the folder are invalid.
     #[error(
         "the folder {folder} was deleted and created again during the run (UIDVALIDITY {before}, now {now}); run the same command again"
     )]
@@ -61,21 +63,22 @@ pub(crate) enum ImapFailure {
         before: u32,
         now: u32,
     },
-    /// A message has more bytes than are taken into memory.
+    /// The message is larger than the limit for a message in memory, in bytes.
     #[error("the message has more than {0} bytes")]
     TooLarge(usize),
-    /// The server did not say what became of a message that is being replaced. The journal keeps how far that came.
+    /// The connection failed before the server confirmed a step of a replacement. The journal records the unfinished
+    /// replacement.
     #[error(
         "{0}; the journal lists the unfinished changes: run the same command again later to complete them"
     )]
     Unknown(String),
-    /// Whatever ends the run: a stop, a full disk.
+    /// An error that ends the whole run, such as an interrupt or a full disk.
     #[error(transparent)]
     Run(#[from] Error),
 }
 
 impl ImapFailure {
-    /// Whether a new session may do better.
+    /// Returns whether a new session may succeed.
     pub(crate) fn is_passing(&self) -> bool {
         match self {
             Self::Cut(_)
@@ -92,12 +95,12 @@ impl ImapFailure {
         }
     }
 
-    /// Whether the server refused something for the moment only.
+    /// Returns whether the server refused the command only temporarily.
     pub(super) fn is_refusal_for_now(&self) -> bool {
         matches!(self, Self::Refused { .. }) && self.is_passing()
     }
 
-    /// Whether the session can go on with another command.
+    /// Returns whether the session can continue with another command.
     pub(crate) fn leaves_session(&self) -> bool {
         matches!(
             self,
@@ -105,7 +108,8 @@ impl ImapFailure {
         )
     }
 
-    /// Whether other folders of the account may be read nevertheless, if need be over a new connection.
+    /// Returns whether only one folder is affected: the other folders of the account can still be read, over a new connection
+    /// if necessary.
     pub(crate) fn costs_one_folder(&self) -> bool {
         matches!(
             self,
@@ -118,7 +122,8 @@ impl ImapFailure {
         )
     }
 
-    /// As what ends the run; `what` is the URL, without a password, and `remedy` what the user may do.
+    /// Converts the failure into the error that ends the run. `what` is the URL without a password, and `remedy` tells the user
+    /// what to do.
     pub(crate) fn into_error(self, what: &str, remedy: &str) -> Error {
         match self {
             Self::Run(error) => error,

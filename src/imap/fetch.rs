@@ -1,4 +1,4 @@
-//! FETCH: what messages are like; several commands are under way at a time.
+//! Reads metadata of messages with pipelined FETCH commands.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::num::NonZeroU32;
@@ -9,44 +9,46 @@ use super::failure::ImapFailure;
 use super::response::{Response, Value, fetch_items, is_flag};
 use super::structure::BodyPart;
 
-/// Messages whose metadata one command asks for.
+/// Number of messages in one command for metadata.
 const MANY: usize = 1000;
-/// The same after the server refused such a command, before each message is asked for alone.
+/// Number of messages in one command after the server refused a command with [`MANY`] messages. If the server refuses this
+/// command too, the messages are requested one by one.
 const FEW: usize = 30;
-/// Messages one after the other that a server does not give for the moment, before it is taken for the server's trouble, and not
-/// for that of the messages.
+/// Number of consecutive temporary refusals after which the server is assumed to have a problem. Fewer refusals are attributed
+/// to the messages, which are then skipped.
 const REFUSED_IN_A_ROW: u32 = 3;
-/// Commands that are under way.
+/// Maximum number of pending commands.
 pub(super) const AHEAD: usize = 3;
 
-/// When a message came, as the server says it.
+/// INTERNALDATE: the time at which the server received the message.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct InternalDate {
-    /// The server's own text without quotation marks, which APPEND takes back: ` 1-Jan-2020 10:00:00 +0100`. Empty if the server
-    /// does not tell it.
+    /// Text of the date as the server wrote it, without quotation marks, because APPEND accepts it unchanged: ` 1-Jan-2020
+    /// 10:00:00 +0100`. Empty if the server does not return a date.
     pub(crate) text: String,
-    /// Seconds since 1970 began; 0 if the text is no date.
+    /// Seconds since 1970-01-01 00:00 UTC. 0 if the text is not a date.
     pub(crate) seconds: i64,
 }
 
-/// What FETCH says of a message besides its content.
+/// Metadata of a message from FETCH: everything except its content.
 #[derive(Clone, Debug)]
 pub(crate) struct Metadata {
     pub(crate) uid: u32,
-    /// As the server spells them, in its order; `\Recent` is not among them.
+    /// Flags in the spelling and the order of the server, without `\Recent`.
     pub(crate) flags: Vec<String>,
-    /// Keywords that are no words of IMAP, in ASCII: the server would not take them back.
+    /// Keywords that are not valid in IMAP, escaped as ASCII. The server would reject them in STORE or APPEND.
     pub(crate) odd_flags: Vec<String>,
     pub(crate) internal_date: InternalDate,
-    /// RFC822.SIZE: no promise. 0 if the server does not tell it.
+    /// RFC822.SIZE in bytes, which may be wrong. 0 if the server does not return it.
     pub(crate) size: u64,
     pub(crate) modseq: Option<u64>,
-    /// None if it was not asked for, or cannot be read: such a message may have anything in it.
+    /// `None` if BODYSTRUCTURE was not requested or cannot be parsed. The message can then contain anything, so only reading it
+    /// shows whether it must be changed.
     pub(crate) structure: Option<BodyPart>,
 }
 
 impl Metadata {
-    /// A message of which the server tells nothing.
+    /// Returns the metadata of a message for which the server returns nothing.
     pub(crate) fn unknown(uid: u32) -> Self {
         Self {
             uid,
@@ -60,23 +62,23 @@ impl Metadata {
     }
 }
 
-/// Whether BODYSTRUCTURE is asked for, too.
+/// Whether BODYSTRUCTURE is requested as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Structure {
     Wanted,
     NotWanted,
 }
 
-/// What only Gmail has.
+/// Metadata that only Gmail has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GmailMetadata {
     pub(crate) uid: u32,
     pub(crate) message_id: u64,
-    /// As the server spells them, without quotation marks.
+    /// Labels in the spelling of the server, without quotation marks.
     pub(crate) labels: Vec<String>,
 }
 
-/// What came of a message's metadata so far: servers may tell it bit by bit.
+/// Metadata of a message that was received so far. A server may send it in several responses.
 #[derive(Default)]
 struct Heard {
     flags: Option<Flags>,
@@ -86,7 +88,7 @@ struct Heard {
     structure: Option<Option<BodyPart>>,
 }
 
-/// The items of a FETCH response, each with its value; None for another response.
+/// Returns the items of a FETCH response as pairs of a name and a value. Returns `None` for any other response.
 pub(super) fn items<'r>(read: &Response<'r>) -> Result<Option<Vec<[Value<'r>; 2]>>, ImapFailure> {
     let Response::Numbered(_, name, rest) = read else {
         return Ok(None);
@@ -107,21 +109,22 @@ pub(super) fn uid(items: &[[Value<'_>; 2]]) -> Option<u32> {
     u32::try_from(number).ok().filter(|uid| *uid > 0)
 }
 
-/// Flags of a message, or of a folder.
+/// Flags of a message or of a folder.
 #[derive(Default)]
 pub(super) struct Flags {
     pub(super) words: Vec<String>,
-    /// Keywords that are not atoms: sent back to the server, they would not be the same keywords.
+    /// Keywords that are not atoms. They are kept apart, because a STORE with them would be rejected or would set other
+    /// keywords.
     pub(super) odd: Vec<String>,
 }
 
 impl Flags {
-    /// None if it is no list.
+    /// Parses a list of flags. Returns `None` if the value is not a list.
     pub(super) fn of(value: &Value<'_>) -> Option<Self> {
         let mut flags = Self::default();
         for flag in value.list()? {
             let word = match flag {
-                // `\*` says that a folder takes new keywords.
+                // `\*` is valid in PERMANENTFLAGS: new keywords can be created in the folder.
                 Value::Atom(flag) => std::str::from_utf8(flag)
                     .ok()
                     .filter(|flag| is_flag(flag) || *flag == "\\*"),
@@ -139,7 +142,8 @@ impl Flags {
     }
 }
 
-/// What the messages are like; each is handed on as soon as all of it came. What the server does not tell is left out.
+/// Requests the metadata of messages, and passes each message to `each` when its metadata is complete. Items that the server
+/// does not return are left empty. A message is skipped if the server does not return its flags.
 pub(super) fn metadata(
     exchange: &mut Exchange,
     uids: &[u32],
@@ -179,7 +183,8 @@ pub(super) fn metadata(
 }
 
 struct MetadataListener<'e> {
-    /// A server may tell of what a later command asks for while it does an earlier one, as Dovecot does.
+    /// Messages with incomplete metadata. All messages of all commands are in one map, because a server may return the items of
+    /// a later command during an earlier one, as Dovecot does.
     missing: HashMap<u32, Heard>,
     with: Structure,
     has_modseq: bool,
@@ -212,9 +217,10 @@ impl Listener for MetadataListener<'_> {
     }
 }
 
-/// Takes what FETCH tells of messages.
+/// Receiver of the items in FETCH responses.
 trait Listener {
-    /// Whether that was asked for, and not told before. `is_simple`: less was asked for than at first.
+    /// Stores the items. Returns whether they were requested and are new. `is_simple` is true if the current command requests
+    /// fewer items than the first one.
     fn hear(
         &mut self,
         uid: u32,
@@ -222,13 +228,13 @@ trait Listener {
         is_simple: bool,
     ) -> Result<bool, ImapFailure>;
 
-    /// Whether not all was told of a message.
+    /// Returns whether items of a message are still missing.
     fn lacks(&self, uid: u32) -> bool;
 }
 
-/// Asks what messages are like, many at a time. Where the server refuses that, or says what cannot be read, those of which not
-/// all was told are asked for again, some at a time and then alone, and at last for less: one message may have something that
-/// the server cannot tell, and this is to cost no other one.
+/// Requests the metadata of messages, many at a time. If the server refuses a command or sends an unreadable response, the
+/// incomplete messages are requested again: in small batches, then one by one, and finally with fewer items. The reason is that
+/// one damaged message can make the whole command fail, and must not affect the others.
 fn ask(
     exchange: &mut Exchange,
     uids: &[u32],
@@ -257,7 +263,8 @@ fn ask(
         }
     }
     rest.retain(|uid| listener.lacks(*uid));
-    // Messages that the server refuses temporarily: no simpler FETCH is tried for them.
+    // Messages that the server refuses temporarily. Requesting fewer items would not help, so no simpler FETCH is tried for
+    // them.
     let mut refused = HashSet::new();
     for uid in &rest {
         let done = alone(exchange, *uid, wanted, &mut |read| {
@@ -297,14 +304,14 @@ fn listen(
 pub(super) enum Alone {
     Told,
     Refused,
-    /// The server says that it cannot give the message for the moment, twice.
+    /// The server refused the message twice with UNAVAILABLE, which means that the error is temporary.
     NotNow,
 }
 
-/// Asks for one message. A server that cannot give it for the moment is asked once more, a moment later.
+/// Requests one message. If the server refuses it temporarily, waits for a moment and requests it again.
 ///
 /// # Errors
-/// [`ImapFailure::Refused`] if this happens with one message after the other, for which waiting longer may be a remedy.
+/// [`ImapFailure::Refused`] if the server refuses several messages in a row temporarily. The caller can wait longer and repeat.
 pub(super) fn alone(
     exchange: &mut Exchange,
     uid: u32,
@@ -322,7 +329,8 @@ pub(super) fn alone(
     }
 }
 
-/// Result of a FETCH of one message. `None` if the FETCH must be repeated.
+/// Converts the result of a FETCH of one message. Returns `None` if the FETCH must be repeated. `is_again` is true if it was
+/// repeated already.
 pub(super) fn given<D>(
     exchange: &mut Exchange,
     done: Result<D, ImapFailure>,
@@ -352,13 +360,13 @@ pub(super) fn given<D>(
     }
 }
 
-/// Whether the server says that it cannot give something for the moment.
+/// Returns whether the server refused a command with UNAVAILABLE, a temporary error.
 pub(super) fn is_unavailable(why: &ImapFailure) -> bool {
     matches!(why, ImapFailure::Refused { code, .. } if code.as_deref() == Some("UNAVAILABLE"))
 }
 
 impl Heard {
-    /// Whether some of it was not told before.
+    /// Stores the items. Returns whether an item is new.
     fn hear(&mut self, items: &[[Value<'_>; 2]]) -> bool {
         let mut is_new = false;
         if let Some(flags) = item(items, "FLAGS").and_then(Flags::of) {
@@ -417,8 +425,8 @@ pub(super) struct Glimpse {
 /// Metadata of messages by UID, and the refusal if the server refused the command.
 pub(super) type Glimpses = (BTreeMap<u32, Glimpse>, Result<(), ImapFailure>);
 
-/// Flags and dates of few messages, with whatever the server leaves out, and whether it refused the command. What
-/// [`metadata`] leaves out may be there all the same; here that can be told.
+/// Requests flags and dates of a few messages. Returns also incomplete metadata, and whether the server refused the command. So
+/// the caller can distinguish a message that does not exist from one with missing items, which [`metadata`] skips.
 pub(super) fn look(
     exchange: &mut Exchange,
     uids: &[u32],
@@ -441,7 +449,8 @@ pub(super) fn look(
         let mut heard = Heard::default();
         heard.hear(&items);
         let glimpse = found.entry(uid).or_default();
-        // Flags that are no words could not be carried over, so flags with one of them count as not told.
+        // Flags that are not atoms cannot be set on another message. A list with such a flag counts as missing, so that no flag
+        // is lost silently.
         let flags = heard.flags.filter(|flags| flags.odd.is_empty());
         let flags = flags.map(|flags| flags.words);
         glimpse.flags = flags.or(glimpse.flags.take());
@@ -455,21 +464,21 @@ pub(super) fn look(
     }
 }
 
-/// UIDs and RFC822.SIZE alone.
+/// Requests the RFC822.SIZE of messages, as pairs of a UID and a size in bytes.
 pub(super) fn sizes(exchange: &mut Exchange, uids: &[u32]) -> Result<Vec<(u32, u64)>, ImapFailure> {
     let mut found = Found::of(uids, |items| item(items, "RFC822.SIZE")?.number());
     ask(exchange, uids, "(UID RFC822.SIZE)", &[], &mut found)?;
     Ok(found.told.into_iter().collect())
 }
 
-/// X-GM-LABELS among the items of a FETCH response.
+/// Returns the labels (X-GM-LABELS) in the items of a FETCH response.
 pub(super) fn labels(items: &[[Value<'_>; 2]]) -> Option<Vec<String>> {
     let labels = item(items, "X-GM-LABELS").and_then(Value::list)?;
     let labels = labels.iter().filter_map(Value::text);
     Some(labels.map(|label| label.into_owned()).collect())
 }
 
-/// X-GM-MSGID and X-GM-LABELS.
+/// Requests X-GM-MSGID and X-GM-LABELS of messages.
 pub(super) fn gmail(
     exchange: &mut Exchange,
     uids: &[u32],
@@ -492,7 +501,8 @@ pub(super) fn gmail(
         .collect())
 }
 
-/// Metadata of the messages that were asked for. Other messages are dropped, because they could fill the memory.
+/// Metadata of the messages that were requested. Responses about other messages are dropped, because a server could fill the
+/// memory with them.
 struct Found<'u, T, R> {
     uids: &'u [u32],
     told: BTreeMap<u32, T>,
@@ -528,8 +538,8 @@ impl<T, R: Fn(&[[Value<'_>; 2]]) -> Option<T>> Listener for Found<'_, T, R> {
     }
 }
 
-/// Whether the server refused a FETCH. NO to it means that some messages are gone (RFC 2180 §4.1), or damaged, and that others
-/// may not have been told.
+/// Returns whether the server refused a FETCH. A NO to a FETCH means that some messages no longer exist (RFC 2180 §4.1) or are
+/// damaged. Responses about other messages may be missing too.
 ///
 /// # Errors
 /// Errors that end the session, and refusals with a request to try again later.
@@ -549,10 +559,11 @@ pub(super) fn tolerated<D>(
     }
 }
 
-/// Reads up to the end of a command.
+/// A function that reads the responses of one batch until the end of its command.
 type BatchEnd<'f> = dyn FnMut(&mut Exchange, &PendingCommand) -> Result<(), ImapFailure> + 'f;
 
-/// UID FETCH of so many messages at a time, the next ones asked for before the first ones came.
+/// Sends UID FETCH for [`MANY`] messages at a time. Up to [`AHEAD`] commands are pending, so the server never waits for the
+/// next one.
 fn pipelined(
     exchange: &mut Exchange,
     uids: &[u32],
@@ -575,7 +586,8 @@ fn pipelined(
     }
 }
 
-/// UIDs of a set in a response code: `3:5,9`; at most so many.
+/// Parses a set of UIDs in a response code, such as `3:5,9`. Returns `None` if the set is malformed or has more than `most`
+/// UIDs.
 pub(super) fn uids_of(set: &str, most: usize) -> Option<Vec<u32>> {
     let mut uids = Vec::new();
     for range in set.split(',') {
@@ -591,7 +603,7 @@ pub(super) fn uids_of(set: &str, most: usize) -> Option<Vec<u32>> {
 }
 
 impl InternalDate {
-    /// Reads a server's text (RFC 3501, `date-time`); days of one digit may have no blank before them.
+    /// Parses the date of a server (RFC 3501, `date-time`). The space before a one-digit day may be missing.
     pub(crate) fn of(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -599,13 +611,13 @@ impl InternalDate {
         }
     }
 
-    /// Whether the text is a date.
+    /// Returns whether the text is a valid date.
     pub(crate) fn is_date(&self) -> bool {
         seconds(&self.text).is_some()
     }
 
-    /// Whether both are the same moment. Texts that are no dates are compared as they are: two of them are not equal because
-    /// neither can be read.
+    /// Returns whether both dates are the same moment. Two dates that cannot be parsed are the same only if their texts are
+    /// equal.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         match (seconds(&self.text), seconds(&other.text)) {
             (Some(one), Some(other)) => one == other,
@@ -645,7 +657,7 @@ fn seconds(text: &str) -> Option<i64> {
     };
     let zone = number(digits).filter(|_| digits.len() == 4)?;
     let zone = sign * (zone / 100 * 3600 + zone % 100 * 60);
-    // Days since 1970-01-01 of a day in the calendar; March begins the year, so that the leap day ends it.
+    // Number of days since 1970-01-01. The year starts in March, so that the leap day is its last day.
     let (year, month) = if month <= 2 {
         (year - 1, month + 9)
     } else {

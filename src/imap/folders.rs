@@ -1,8 +1,8 @@
-//! Which folders there are, and which of them are meant (RFC 3501 §6.3.8, RFC 2342, RFC 6154).
+//! Lists the folders of an account and selects those to read (RFC 3501 §6.3.8, RFC 2342, RFC 6154).
 //!
-//! LIST is read by a parser of its own. Servers send names that the grammar of RFC 3501 does not allow: unquoted with a blank or a
-//! TAB, quoted with a quotation mark inside, in Latin-1. The name is the last thing on its line, so such a name can still be
-//! read. A name that cannot be read is kept for the report: its folder would otherwise be missing silently.
+//! LIST has a parser of its own, because servers send names that violate the grammar of RFC 3501: unquoted names with a space
+//! or a TAB, quoted names with a quotation mark inside, names in Latin-1. Such names can still be read, because the name is the
+//! last item on its line. A name that cannot be read is reported. Otherwise its folder would be missing silently.
 
 use std::collections::BTreeMap;
 
@@ -14,41 +14,41 @@ use super::response::{Response, Value, announced, values};
 use super::session::{ImapSession, RemoteFolder};
 use crate::error::Error;
 
-/// Folders that a server may have; hostile ones could name folders without end.
+/// Maximum number of folders of an account. Without a limit, a hostile server could fill the memory.
 const MOST_FOLDERS: usize = 100_000;
-/// Bytes of a name of a folder.
+/// Maximum length of the name of a folder, in bytes.
 const LONGEST_NAME: usize = 4096;
-/// Unreadable names that are reported one by one.
+/// Maximum number of unreadable names that are reported individually.
 const MOST_UNREADABLE: usize = 100;
-/// Characters of an unreadable response that a report quotes.
+/// Maximum number of characters of an unreadable response in a report.
 const MOST_QUOTED: usize = 120;
 
-/// What LIST told.
+/// Result of LIST.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FolderList {
-    /// In the order of their names, each once.
+    /// Folders sorted by name, without duplicates.
     pub(crate) folders: Vec<RemoteFolder>,
-    /// Responses in which no usable name could be read, as text for people.
+    /// Unreadable LIST responses, as messages for the user.
     pub(crate) unreadable: Vec<String>,
 }
 
-/// The folders that a run reads, and what it has to know about the others.
+/// Folders to read, and the other folders of the account as far as a run needs them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChosenFolders {
-    /// In the order of their names.
+    /// Folders to read, sorted by name.
     pub(crate) folders: Vec<RemoteFolder>,
-    /// All folders of the account that can be selected, in the order of their names.
+    /// All folders of the account that can be selected, sorted by name.
     pub(crate) all: Vec<RemoteFolder>,
-    /// What has to be reported: folders that may have been meant, and that cannot be read.
+    /// Messages for the report about unreadable LIST responses. Each of these folders may be one that the user selected.
     pub(crate) unreadable: Vec<String>,
 }
 
 impl ImapSession {
-    /// All folders that a choice means, in the order of their names: those that can be selected, that of all mail and shared
-    /// ones only if they are named.
+    /// Returns the selected folders, sorted by name. Folders that cannot be opened are skipped. Shared folders and the folder
+    /// with all mail (`\All`) are included only if the user named them.
     ///
     /// # Errors
-    /// [`Error::Usage`] within [`ImapFailure::Run`] if there is none.
+    /// [`Error::Usage`] within [`ImapFailure::Run`] if no folder is selected.
     pub(crate) fn folders(&mut self, choice: &Choice) -> Result<ChosenFolders, ImapFailure> {
         let is_named = |pattern: &String, folder: &RemoteFolder| {
             names::means(pattern, &folder.name, folder.delimiter)
@@ -57,7 +57,7 @@ impl ImapSession {
         if let Some(name) = &choice.folder
             && !list.folders.iter().any(|folder| is_named(name, folder))
         {
-            // Shared folders are often not listed before they are named.
+            // Servers often list a shared folder only if LIST contains its name.
             let named = self.list(&names::encoded(name))?;
             list.folders.extend(named.folders);
             list.unreadable.extend(named.unreadable);
@@ -73,7 +73,7 @@ impl ImapSession {
         let is_chosen = |folder: &RemoteFolder| {
             let named = choice.folder.iter().any(|name| is_named(name, folder));
             let chosen = choice.folders.iter().any(|name| is_named(name, folder));
-            // A pattern in a URL means what LIST gives for it; a name means that one.
+            // A pattern in the URL selects folders like LIST does. An exact name also selects a shared folder or `\All`.
             let exactly = named && is_exact || chosen;
             (choice.folder.is_none() || named)
                 && (choice.folders.is_empty() || chosen)
@@ -82,7 +82,7 @@ impl ImapSession {
                 && (exactly || !has_others || !is_all(folder))
         };
         let folders: Vec<RemoteFolder> = all.iter().filter(|it| is_chosen(it)).cloned().collect();
-        // The folder that was named is there, so it is not among those that cannot be read.
+        // The named folder exists, so an unreadable response is about another folder.
         let is_found = is_exact && !folders.is_empty();
         let unreadable = match is_found {
             true => Vec::new(),
@@ -103,7 +103,7 @@ impl ImapSession {
         })
     }
 
-    /// All folders that LIST gives for a pattern, which is in modified UTF-7.
+    /// Returns all folders that match a pattern. The pattern is in modified UTF-7.
     pub(crate) fn list(&mut self, pattern: &str) -> Result<FolderList, ImapFailure> {
         let shared = self.shared_namespaces()?;
         let plain = || ImapCommand::new("LIST", "LIST \"\" ").string(pattern);
@@ -113,15 +113,15 @@ impl ImapSession {
         };
         let odd = self.exchange.odd();
         let listed = match self.listed(first, &shared) {
-            // Some servers announce options of LIST and refuse them. Without LIST the account cannot be read at all, so a
-            // plain one is also sent again.
+            // Some servers announce LIST options and refuse them. A plain LIST is repeated even after a refusal, because
+            // without it the account cannot be read.
             Err(ImapFailure::Refused { .. }) => self.listed(plain(), &shared)?,
             other => other?,
         };
         if self.exchange.odd() == odd {
             return Ok(listed);
         }
-        // A line that cannot be read can be a garbled line about a folder.
+        // An unreadable response may be a garbled LIST response, so the command is repeated.
         let again = self.listed(plain(), &shared)?;
         let both = listed.folders.into_iter().chain(again.folders);
         let both: BTreeMap<String, RemoteFolder> =
@@ -177,8 +177,8 @@ impl ImapSession {
         })
     }
 
-    /// What the names of folders of other users, and of shared ones, start with. A server that refuses to tell it has none as
-    /// far as this run is concerned: more folders are read then, not fewer.
+    /// Returns the prefixes of the names of other users' folders and of shared folders. If the server refuses NAMESPACE, no
+    /// prefix is returned. Shared folders are then read as well, so no mail is missed.
     fn shared_namespaces(&mut self) -> Result<Vec<String>, ImapFailure> {
         let mut prefixes = Vec::new();
         if !self.has("NAMESPACE") {
@@ -214,8 +214,8 @@ impl RemoteFolder {
     }
 }
 
-/// Reads what follows `* LIST`: attributes, delimiter, name. Returns `None` if there are no attributes in parentheses, or the name
-/// is a literal or a quoted string without its end.
+/// Parses a LIST response after the word `LIST`: attributes, delimiter and name. Returns `None` if the attributes are not in
+/// parentheses, or if the name is an incomplete literal or quoted string.
 fn listed_folder(line: &[u8]) -> Option<RemoteFolder> {
     let rest = line.trim_ascii_start().strip_prefix(b"(")?;
     let end = memchr::memchr2(b')', b'\r', rest).filter(|at| rest[*at] == b')')?;
@@ -234,7 +234,8 @@ fn listed_folder(line: &[u8]) -> Option<RemoteFolder> {
     })
 }
 
-/// The delimiter between the levels of a name, and what stands after it. `"\"`, a backslash that is not escaped, is one, too.
+/// Parses the delimiter between the levels of a name. Returns it with the rest of the line. Also accepts `"\"`, a backslash
+/// that the server did not escape.
 fn listed_delimiter(line: &[u8]) -> Option<(Option<char>, &[u8])> {
     if let Some(rest) = line.strip_prefix(b"\"") {
         for (spelt, delimiter) in [(&b"\\\\\" "[..], '\\'), (b"\\\"\" ", '"'), (b"\\\" ", '\\')] {
@@ -259,17 +260,17 @@ fn listed_delimiter(line: &[u8]) -> Option<(Option<char>, &[u8])> {
     Some((delimiter, &line[end..]))
 }
 
-/// The bytes of a name, which is the last thing on its line, apart from the parentheses of RFC 5258.
+/// Parses the name, which is the last item on the line except for the extended data of RFC 5258.
 fn listed_name(line: &[u8]) -> Option<Vec<u8>> {
     if let Some((text, _)) = literal(line) {
         return Some(text.to_vec());
     }
-    // A literal that is cut short.
+    // An incomplete literal.
     if line.starts_with(b"{") && line.contains(&b'\n') {
         return None;
     }
     let line = line.trim_ascii_end();
-    // ("CHILDINFO" ("SUBSCRIBED")) after the name.
+    // Extended data such as `("CHILDINFO" ("SUBSCRIBED"))` can follow the name.
     let extended = memchr::memmem::find(line, b" (\"").filter(|_| line.ends_with(b")"));
     let Some(quoted) = line.strip_prefix(b"\"") else {
         let atom = &line[..extended.unwrap_or(line.len())];
@@ -296,12 +297,13 @@ fn listed_name(line: &[u8]) -> Option<Vec<u8>> {
             }
         }
     }
-    // A quotation mark, or a backslash, that should have been escaped: all up to the last mark is the name.
+    // The server did not escape a quotation mark or a backslash in the name. The name ends at the last quotation mark of the
+    // line.
     let last = memchr::memrchr(b'"', quoted)?;
     Some(quoted[..last].to_vec())
 }
 
-/// A literal at the start, and its length with what announces it.
+/// Parses a literal at the start. Returns its contents, and its length including the `{N}` before it.
 fn literal(line: &[u8]) -> Option<(&[u8], usize)> {
     let end = memchr::memchr(b'\n', line)?;
     let length = announced(line[..end].trim_ascii_end()).filter(|_| line.starts_with(b"{"))?;
@@ -309,7 +311,7 @@ fn literal(line: &[u8]) -> Option<(&[u8], usize)> {
     Some((text, end + 1 + text.len()))
 }
 
-/// What a response said, cut, as text for people.
+/// Formats an unreadable response as a message for the user. A long response is cut.
 fn quoted_response(rest: &[u8]) -> String {
     let text = String::from_utf8_lossy(rest);
     let text = text.trim();

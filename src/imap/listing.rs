@@ -1,13 +1,13 @@
-//! Which messages a folder has, by SEARCH (RFC 3501 §6.4.4), compared with what the server counts.
+//! Lists the messages of a folder with SEARCH (RFC 3501 §6.4.4), and compares their number with EXISTS.
 //!
-//! Some servers leave messages out of what SEARCH finds and say so (MESSAGELIMIT, RFC 9738), or do not say so; some answer
-//! with ESEARCH alone (RFC 4731, RFC 9051), some refuse. EXISTS has the number of messages. Where SEARCH finds fewer, they are
-//! asked for by their numbers, and those that are not found in this way, either, are counted: they would otherwise be missing
-//! silently. A search for some of the messages cannot be compared with EXISTS, so one for all of them shows whether the server
-//! finds what it has.
+//! Some servers omit messages from the result of SEARCH, with notice (MESSAGELIMIT, RFC 9738) or without. Some answer only with
+//! ESEARCH (RFC 4731, RFC 9051), and some refuse SEARCH. EXISTS is the number of messages in the folder. If SEARCH finds fewer,
+//! the messages are requested by sequence number. Messages that are not found in this way either are counted for the report.
+//! Otherwise they would be missing silently. The result of a search with criteria cannot be compared with EXISTS, so a second
+//! search for all messages shows whether the server finds them all.
 //!
-//! Other programs may delete messages at any time. The server tells that by EXPUNGE, which is counted as well. It may not send
-//! EXPUNGE during FETCH by number (RFC 3501 §7.4.1), so numbers keep their meaning until the last one was asked for.
+//! Other programs can delete messages at any time. The server reports that with EXPUNGE, which is counted as well. It must not
+//! send EXPUNGE during a FETCH by sequence number (RFC 3501 §7.4.1), so the sequence numbers stay valid until the last request.
 
 use std::collections::BTreeSet;
 
@@ -19,32 +19,32 @@ use super::response::{Response, Value};
 use super::search::found_uids;
 use super::session::{ImapSession, Selected};
 
-/// Messages that one FETCH by number asks for.
+/// Number of messages in one FETCH by sequence number.
 const RANGE: u32 = 1000;
-/// Commands that ask again for numbers of which the server told nothing.
+/// Maximum number of FETCH commands that are repeated for sequence numbers without a response.
 const MOST_REPEATS: u32 = 300;
-/// Ranges one after the other of which the server told nothing, before the rest is taken to be missing, too.
+/// Number of consecutive ranges without any response after which all further messages count as missing.
 const MOST_SILENT_RANGES: u32 = 5;
-/// Deletions by other programs during one listing, after which numbers are not corrected any more.
+/// Maximum number of deletions by other programs for which the sequence numbers are corrected during one listing.
 const MOST_EXPUNGED: u32 = 10_000;
 
-/// Which messages are meant. The default is all of them.
+/// Criteria that select messages. The default selects all messages.
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Criteria {
     uid: Option<u32>,
-    /// Days as SEARCH has them.
+    /// Limits for the date of a message, in the format of SEARCH.
     since: Option<String>,
     before: Option<String>,
-    /// Messages with `\Deleted` are not meant.
+    /// Whether messages with `\Deleted` are excluded.
     is_undeleted: bool,
-    /// Bytes that a message must exceed.
+    /// Size that a message must exceed, in bytes.
     larger: Option<u32>,
-    /// Search keys on header fields, which only the server can judge.
+    /// Search keys for header fields. Only the server can evaluate them.
     headers: String,
 }
 
 impl Criteria {
-    /// What a URL and options say.
+    /// Returns the criteria of a URL and the options.
     pub(crate) fn of(choice: &Choice) -> Self {
         Self {
             uid: choice.uid,
@@ -82,7 +82,7 @@ impl Criteria {
         }
     }
 
-    /// The search keys.
+    /// Returns the criteria as search keys of IMAP.
     pub(crate) fn search(&self) -> String {
         let mut keys = Vec::new();
         if self.is_undeleted {
@@ -101,7 +101,8 @@ impl Criteria {
         }
     }
 
-    /// Whether a message is meant, apart from header fields. One of which the server does not tell enough is.
+    /// Returns whether a message matches the criteria, without the header fields. A message also matches if the server did not
+    /// return enough metadata to decide.
     fn fits(&self, message: &Numbered) -> bool {
         let is_at = |wanted: &Option<String>, is_meant: fn(u32, u32) -> bool| {
             let wanted = wanted.as_deref().and_then(day);
@@ -120,7 +121,7 @@ impl Criteria {
     }
 }
 
-/// A day in the calendar as a number that grows with it; `None` if the text begins with none.
+/// Converts a date to a number that increases with the date. Returns `None` if the text does not start with a date.
 fn day(text: &str) -> Option<u32> {
     let mut parts = text.split_ascii_whitespace().next()?.split('-');
     let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
@@ -137,16 +138,17 @@ fn day(text: &str) -> Option<u32> {
 /// Result of listing a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Listing {
-    /// UIDs of the messages that are meant, in ascending order.
+    /// UIDs of the messages that match the criteria, in ascending order.
     pub(crate) uids: Vec<u32>,
-    /// UIDs of all messages, in ascending order; empty if the listing did not need them.
+    /// UIDs of all messages, in ascending order. Empty if the listing did not need them.
     pub(crate) all: Vec<u32>,
-    /// Number of messages that the server counts, and of which it tells no UID. They may be meant.
+    /// Number of messages for which the server returns no UID, although EXISTS counts them. Some of them may match the
+    /// criteria.
     pub(crate) missing: u32,
 }
 
 impl Listing {
-    /// What a report says of [`missing`](Self::missing) messages.
+    /// Returns the report about [`missing`](Self::missing) messages, or `None` if none is missing.
     pub(crate) fn about_missing(&self) -> Option<String> {
         let what = match self.missing {
             0 => return None,
@@ -164,12 +166,12 @@ impl Listing {
 #[derive(Default)]
 struct SearchResult {
     uids: Vec<u32>,
-    /// Whether the server refused the search, says that it ended early, or gave an answer that cannot be read.
+    /// Whether the result may be incomplete: the server refused the search, ended it early, or sent an unreadable result.
     is_cut: bool,
     is_refused: bool,
 }
 
-/// A message as FETCH by number tells of it.
+/// Metadata of a message from a FETCH by sequence number.
 struct Numbered {
     uid: u32,
     is_deleted: bool,
@@ -177,23 +179,23 @@ struct Numbered {
     day: Option<u32>,
 }
 
-/// Messages by number, as far as the server told of them.
+/// Messages by sequence number, as far as the server returned them.
 #[derive(Default)]
 struct NumberedMessages {
-    /// As the server counts them now.
+    /// Current number of messages in the folder.
     count: u32,
-    /// The message with number 1 is the first.
+    /// Messages in order. The first one has the sequence number 1.
     told: Vec<Option<Numbered>>,
-    /// Numbers above this one were not asked for.
+    /// Highest sequence number that was requested.
     asked: u32,
-    /// Messages that were told of.
+    /// Number of messages for which a response was received.
     known: u32,
-    /// Messages that were deleted meanwhile.
+    /// Number of messages that other programs deleted during the listing.
     expunged: u32,
 }
 
 impl NumberedMessages {
-    /// Takes what a response says of the folder's messages; whether it answers a FETCH.
+    /// Processes a response about the folder. Returns whether the response belongs to a FETCH.
     fn hear(&mut self, read: &Response<'_>) -> bool {
         let Response::Numbered(number, word, _) = read else {
             return false;
@@ -206,7 +208,8 @@ impl NumberedMessages {
             "EXPUNGE" => {
                 self.count = self.count.saturating_sub(1);
                 self.expunged = self.expunged.saturating_add(1);
-                // Moving all others costs too much for a server that does nothing else.
+                // Removing an element moves all elements after it. The limit prevents quadratic time if a server sends a huge
+                // number of EXPUNGE responses.
                 if at < self.told.len() && self.expunged <= MOST_EXPUNGED {
                     self.known -= u32::from(self.told.remove(at).is_some());
                     self.asked = self.asked.saturating_sub(1);
@@ -234,7 +237,7 @@ impl NumberedMessages {
         self.told.get(at).is_some_and(Option::is_some)
     }
 
-    /// Ranges of numbers, first and last, of which nothing was told.
+    /// Returns the ranges of sequence numbers, first and last, for which no response was received.
     fn untold(&self, first: u32, last: u32) -> Vec<(u32, u32)> {
         let mut ranges: Vec<(u32, u32)> = Vec::new();
         for number in (first..=last).filter(|number| !self.is_told(*number)) {
@@ -264,8 +267,8 @@ fn numbered(items: &[[Value<'_>; 2]]) -> Option<Numbered> {
 }
 
 impl ImapSession {
-    /// The messages of the selected folder that are meant. Nothing but the search is sent if the server finds as many messages
-    /// as it counts.
+    /// Lists the messages of the selected folder that match the criteria. If SEARCH finds as many messages as EXISTS counts, no
+    /// other commands are sent.
     pub(crate) fn list_messages(
         &mut self,
         selected: &Selected,
@@ -281,7 +284,8 @@ impl ImapSession {
         }
         let mut found = self.counted_search(&criteria.search(), &mut messages)?;
         if found.is_refused && !criteria.headers.is_empty() {
-            // Not every server searches every field. What is found then is a superset.
+            // Some servers cannot search every header field. Without these keys, the result contains more messages than
+            // necessary.
             found = self.counted_search(&criteria.without_headers().search(), &mut messages)?;
         }
         let is_all = *criteria == Criteria::default();
@@ -325,7 +329,7 @@ impl ImapSession {
         Ok(listing)
     }
 
-    /// Asks for messages by number. `is_all`: only their UIDs are needed.
+    /// Requests messages by sequence number. If `is_all` is true, only the UIDs are requested.
     fn number(&mut self, messages: &mut NumberedMessages, is_all: bool) -> Result<(), ImapFailure> {
         let wanted = match is_all {
             true => "(UID)",
@@ -359,7 +363,7 @@ impl ImapSession {
                 }
                 repeats += 1;
                 match is_new {
-                    // A server that gives some messages at a time.
+                    // The server returns only some of the messages per command, so the others are requested again.
                     true => open.extend(rest),
                     false if from < to => {
                         let middle = from + (to - from) / 2;
@@ -371,7 +375,7 @@ impl ImapSession {
             silent = if is_any { 0 } else { silent + 1 };
             first = last + 1;
         }
-        // The server tells now what was deleted.
+        // NOOP lets the server report messages that were deleted during the FETCH commands.
         if messages.known < messages.count {
             let noop = ImapCommand::new("NOOP", "NOOP");
             let done = self.exchange.run(noop, &mut |read| {
@@ -386,7 +390,7 @@ impl ImapSession {
         Ok(())
     }
 
-    /// UID SEARCH, with what the server says of the number of messages meanwhile.
+    /// Sends UID SEARCH, and processes the changes of the number of messages that the server reports during the search.
     fn counted_search(
         &mut self,
         criteria: &str,
@@ -473,7 +477,7 @@ mod tests {
         ] {
             messages.hear(&response(line).unwrap());
         }
-        // Number 2 was not told, and went; number 3 is number 2 now.
+        // Number 2 was deleted before it was returned. Number 3 became number 2.
         assert_eq!(messages.count, 3);
         assert_eq!(messages.untold(1, 3), [(3, 3)]);
         messages.hear(&response(b"* 5 EXISTS\r\n").unwrap());

@@ -1,7 +1,8 @@
-//! From a connection to one that is logged in (RFC 3501 §6.2, RFC 4616, RFC 7628).
+//! Opens a connection and logs in (RFC 3501 §6.2, RFC 4616, RFC 7628).
 //!
-//! A password goes over nothing but TLS, unless the server is on this machine and that was asked for. A server that says
-//! it knows us already before STARTTLS is refused: it could be anybody between.
+//! A password is sent only over TLS, except to a server on the same computer if the user allowed that. A greeting with PREAUTH
+//! before STARTTLS is rejected: the client could not start TLS any more, so an attacker could use this greeting to prevent
+//! encryption.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use crate::mailbox::Stop;
 /// Connects and logs in.
 ///
 /// # Errors
-/// [`ImapFailure::Connect`], [`ImapFailure::Tls`], [`ImapFailure::Login`], and whatever ends a connection.
+/// [`ImapFailure::Connect`], [`ImapFailure::Tls`], [`ImapFailure::Login`], and any failure of the connection.
 pub(super) fn logged_in(
     account: &Account,
     traffic: &Arc<Traffic>,
@@ -36,7 +37,7 @@ pub(super) fn logged_in(
     }
     if !is_known {
         exchange.ask_capabilities()?;
-        // What a server can do may be more for those it knows.
+        // The capabilities may change with the login, so they are requested again after it.
         exchange.doubt_capabilities();
         authenticate(&mut exchange, account)?;
     }
@@ -46,7 +47,7 @@ pub(super) fn logged_in(
             "ID (\"name\" \"embody\" \"version\" \"{}\")",
             env!("CARGO_PKG_VERSION")
         );
-        // Nothing may depend on it (RFC 2971): some servers offer it and refuse it.
+        // The response to ID must not affect the session (RFC 2971). Some servers announce ID and refuse it.
         match exchange.run(ImapCommand::new("ID", &name), &mut |_| Ok(false)) {
             Ok(_) | Err(ImapFailure::Refused { .. }) => {}
             Err(why) => return Err(why),
@@ -55,7 +56,7 @@ pub(super) fn logged_in(
     Ok(exchange)
 }
 
-/// Whether the server knows us already.
+/// Reads the greeting. Returns whether the connection is already authenticated (PREAUTH).
 fn greeting(exchange: &mut Exchange, account: &Account) -> Result<bool, ImapFailure> {
     let (condition, said) = exchange.greeting()?;
     match condition {
@@ -104,7 +105,7 @@ fn authenticate(exchange: &mut Exchange, account: &Account) -> Result<(), ImapFa
         Mechanism::XOauth2 | Mechanism::OauthBearer
     );
     match first {
-        // It expired, perhaps: a command gives another one.
+        // The token may have expired. If the user configured a command, it may print a new token.
         Err(ImapFailure::Login { .. }) if is_token && account.secret.renew(&secret, &whose)? => {
             attempt(exchange, account, &account.secret.reveal(&whose)?)
         }
@@ -127,7 +128,8 @@ fn attempt(exchange: &mut Exchange, account: &Account, secret: &str) -> Result<(
             }
             let plain = format!("\0{user}\0{secret}");
             match sasl(exchange, "PLAIN", &[&plain]) {
-                // Another try with a password that the server knows to be wrong could lock the account.
+                // LOGIN is tried only if the server does not support PLAIN. After a wrong password, a second attempt could lock
+                // the account.
                 Err(why)
                     if account.mechanism == Mechanism::Password
                         && takes_login
@@ -187,7 +189,7 @@ fn attempt(exchange: &mut Exchange, account: &Account, secret: &str) -> Result<(
     }
 }
 
-/// Whether a refusal of PLAIN is about PLAIN, and not about the password.
+/// Returns whether the server refused PLAIN because it does not support it. Any other refusal is about the password.
 fn is_unsupported(why: &ImapFailure) -> bool {
     let ImapFailure::Refused {
         code, text, is_bad, ..
@@ -199,7 +201,8 @@ fn is_unsupported(why: &ImapFailure) -> bool {
     *is_bad || code.is_none() && (text.contains("support") || text.contains("mechanism"))
 }
 
-/// By user and password in the clear, within TLS: AUTHENTICATE LOGIN where the server has it, or else the command LOGIN.
+/// Logs in with a user name and a password in clear text, over TLS. Uses the command LOGIN, or AUTHENTICATE LOGIN if the server
+/// disabled that command.
 fn login(exchange: &mut Exchange, user: &str, secret: &str) -> Result<(), ImapFailure> {
     if exchange.has("AUTH=LOGIN") && exchange.has("LOGINDISABLED") {
         return sasl(exchange, "LOGIN", &[user, secret]);
@@ -211,11 +214,11 @@ fn login(exchange: &mut Exchange, user: &str, secret: &str) -> Result<(), ImapFa
     exchange.run(command, &mut |_| Ok(false)).map(|_| ())
 }
 
-/// Messages to the server, of which the first goes with the command where it takes it so (SASL-IR, RFC 4959); LOGIN has no first
-/// message.
+/// Sends the messages of a SASL mechanism. The first message is part of the command if the server supports that (SASL-IR, RFC
+/// 4959). The mechanism LOGIN has no initial message.
 fn sasl(exchange: &mut Exchange, mechanism: &str, messages: &[&str]) -> Result<(), ImapFailure> {
-    /// Continuations that a server may ask for besides those that have an answer: with the first one it tells why it refuses
-    /// a token, and wants an empty line.
+    /// Maximum number of continuation requests after the last message, each of which is answered with an empty line. A server
+    /// sends one to explain why it rejects a token.
     const MORE: usize = 2;
     let mut messages = messages.iter().map(|message| STANDARD.encode(message));
     let initial = match exchange.has("SASL-IR") && mechanism != "LOGIN" {

@@ -1,21 +1,24 @@
 //! IMAP: mail on a server (RFC 3501, RFC 9051).
 //!
-//! A room beside `mailbox`, and below `cli`: nothing else knows the protocol.
+//! All knowledge of the protocol is in this module. `cli` calls it, and it uses the same types for messages as `mailbox`, which
+//! reads local mail.
 //!
-//! * `account` is what a URL (RFC 5092) and the options say: which server, which folders, how to log in; `names` are the names
-//!   of folders, `secret` is where a password comes from.
-//! * `wire` reads and writes octets, in clear or by TLS, within limits; `response` reads what a server says into values.
-//! * `command` is what is sent, `exchange` commands and their answers, several of which may be under way; `login` is how a
-//!   connection gets to know us.
-//! * `search` reads what SEARCH finds, `fetch` metadata, `structure` BODYSTRUCTURE, and `bodies` whole messages, in pieces; all pipelined.
-//! * `session` is a connection that is logged in, with the commands as methods, those of
-//!   `folders`, `listing` and `changes` among them; `reading` reads with several of them.
-//! * `download` brings what an account has into Maildirs, which `backup` writes, and `directories` says where; `overview` tells
-//!   what it has.
-//! * `in_place` is a verb over an account that changes it, `batch` its work in one folder. `candidates` says which messages are
-//!   read, `machine` decides how one takes the place of another, also after a kill, `replace` carries that out, `journal` keeps
-//!   how far it came, and `model` tests it.
-//! * `place` is where a message is, for rows; `failure` is what goes wrong, and `retry` what is tried again then; `canned` is a server for fuzzing.
+//! * `account` parses the URL of an account (RFC 5092): the server, the folders and the login. `names` encodes the names of
+//!   folders, and `secret` obtains the password.
+//! * `wire` reads and writes bytes, in clear text or over TLS, within limits. `response` parses the responses of the server.
+//! * `command` builds commands. `exchange` sends them and matches the responses; several commands can be pending at a time.
+//!   `login` authenticates a connection.
+//! * `search` parses the results of SEARCH. `fetch` reads metadata, `structure` BODYSTRUCTURE, and `bodies` whole messages in
+//!   pieces. All three pipeline their commands.
+//! * `session` is an authenticated connection with one method for each command. The methods for folders, changes and the
+//!   listing of mailboxes are in `folders`, `changes` and `listing`. `reading` reads with several sessions in parallel.
+//! * `download` copies the mail of an account into Maildirs, which `backup` writes. `directories` chooses the names of their
+//!   directories. `overview` lists the contents of an account.
+//! * `in_place` runs a command that changes the messages of an account, and `batch` does its work in one folder. `candidates`
+//!   selects the messages to read. `machine` decides, step by step, how a new message replaces an old one, also after a crash.
+//!   `replace` executes these steps, `journal` records them on disk, and `model` tests them.
+//! * `place` is the position of a message on the server, for reports. `failure` lists the errors, and `retry` repeats what
+//!   failed temporarily. `canned` is a scripted server for fuzzing.
 
 pub(crate) mod account;
 mod backup;

@@ -1,4 +1,4 @@
-//! Names of folders: modified UTF-7 (RFC 3501 §5.1.3), and the wildcards of LIST.
+//! Names of folders: modified UTF-7 (RFC 3501 §5.1.3), and matching with the wildcards of LIST.
 
 use base64::Engine as _;
 use base64::alphabet::IMAP_MUTF7;
@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(&IMAP_MUTF7, NO_PAD);
 
-/// A name as a server wants it.
+/// Encodes a name in modified UTF-7.
 pub(crate) fn encoded(name: &str) -> String {
     let mut coded = String::with_capacity(name.len());
     let mut units: Vec<u8> = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn encoded(name: &str) -> String {
     coded
 }
 
-/// A server's name as people read it; None if it is not modified UTF-7.
+/// Decodes a name from modified UTF-7. Returns `None` if the name is malformed.
 pub(crate) fn decoded(name: &str) -> Option<String> {
     let mut plain = String::with_capacity(name.len());
     let mut rest = name;
@@ -60,8 +60,8 @@ pub(crate) fn decoded(name: &str) -> Option<String> {
     Some(plain)
 }
 
-/// A server's name as people read it, or as it stands. Bytes that are not UTF-8 are read as windows-1252, which is what servers
-/// with such names mean by them.
+/// Returns the name of a folder for display. A name that is not modified UTF-7 is returned unchanged. Bytes that are not UTF-8
+/// are decoded as windows-1252, the encoding that servers with such names most likely use.
 pub(crate) fn shown(name: &str) -> String {
     let name = decoded(name).unwrap_or_else(|| name.to_owned());
     if !name.contains(is_raw) {
@@ -82,15 +82,16 @@ pub(crate) fn shown(name: &str) -> String {
     plain
 }
 
-/// Added to a byte that is not UTF-8, this gives the symbol in the private use area that stands for the byte in a name.
+/// Base of the private use characters that represent raw bytes. A byte that is not valid UTF-8 becomes the character `RAW` +
+/// byte.
 const RAW: u32 = 0xf700;
 
 fn is_raw(symbol: char) -> bool {
     matches!(symbol, '\u{f780}'..='\u{f7ff}')
 }
 
-/// A name of a folder as text, from the bytes that the server sent. Bytes that are not UTF-8 become symbols of the private use
-/// area, so that [`to_wire`] returns the same bytes: a server finds a folder by its exact name only.
+/// Converts the name of a folder from the bytes that the server sent. Bytes that are not UTF-8 become private use characters,
+/// so that [`to_wire`] returns the same bytes. This is necessary because a server finds a folder only by its exact name.
 pub(crate) fn from_wire(bytes: &[u8]) -> String {
     let mut name = String::with_capacity(bytes.len());
     let push_raw = |name: &mut String, bytes: &[u8]| {
@@ -103,7 +104,8 @@ pub(crate) fn from_wire(bytes: &[u8]) -> String {
     for chunk in bytes.utf8_chunks() {
         for symbol in chunk.valid().chars() {
             match is_raw(symbol) {
-                // Such a symbol would come back as one byte.
+                // A private use character in the name itself is split into its bytes. Otherwise [`to_wire`] would turn it into
+                // a single byte.
                 true => push_raw(&mut name, symbol.encode_utf8(&mut [0; 4]).as_bytes()),
                 false => name.push(symbol),
             }
@@ -113,7 +115,7 @@ pub(crate) fn from_wire(bytes: &[u8]) -> String {
     name
 }
 
-/// The bytes of a name that [`from_wire`] read, or of any other text.
+/// Converts a name back to the bytes that [`from_wire`] read. Any other text becomes UTF-8.
 pub(crate) fn to_wire(name: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(name.len());
     for symbol in name.chars() {
@@ -125,8 +127,8 @@ pub(crate) fn to_wire(name: &str) -> Vec<u8> {
     bytes
 }
 
-/// Whether a name fits a pattern of LIST: `*` stands for anything, `%` for anything without a delimiter. `INBOX` is the same in
-/// small letters.
+/// Returns whether a name matches a pattern of LIST: `*` matches any characters, and `%` matches any characters except the
+/// delimiter. `INBOX` is matched without regard to case.
 pub(crate) fn fits(pattern: &str, name: &str, delimiter: Option<char>) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let mut reached = vec![false; pattern.len() + 1];
@@ -134,7 +136,7 @@ pub(crate) fn fits(pattern: &str, name: &str, delimiter: Option<char>) -> bool {
     spread(&mut reached, &pattern);
     let is_inbox = name.eq_ignore_ascii_case("INBOX");
     for symbol in name.chars() {
-        // Which places of the pattern the name has come to with this symbol.
+        // Positions of the pattern that are reachable after this character.
         let mut next = vec![false; pattern.len() + 1];
         for (at, wanted) in pattern.iter().enumerate() {
             if !reached[at] {
@@ -156,7 +158,7 @@ pub(crate) fn fits(pattern: &str, name: &str, delimiter: Option<char>) -> bool {
     reached.last().copied().unwrap_or_default()
 }
 
-/// A wildcard stands for nothing, too.
+/// Marks the position after a wildcard as reachable, because a wildcard also matches the empty text.
 fn spread(reached: &mut [bool], pattern: &[char]) {
     for (at, symbol) in pattern.iter().enumerate() {
         if reached[at] && matches!(symbol, '*' | '%') {
@@ -165,8 +167,8 @@ fn spread(reached: &mut [bool], pattern: &[char]) {
     }
 }
 
-/// Whether what people type means a folder: by its name in UTF-8 or as the server spells it, with the server's delimiter or
-/// with slashes.
+/// Returns whether a pattern typed by the user matches a folder. The pattern can be in UTF-8 or in the spelling of the server,
+/// and can use the delimiter of the server or slashes.
 pub(crate) fn means(typed: &str, name: &str, delimiter: Option<char>) -> bool {
     let plain = shown(name);
     let with_slashes = |name: &str| match delimiter {

@@ -1,8 +1,9 @@
-//! What an account holds, and what could be detached, told by sizes and structure alone.
+//! Summarises the contents of an account, and estimates how much `detach` could move out of it.
 //!
-//! No message is downloaded, and nothing changes: EXAMINE, RFC822.SIZE of all messages, BODYSTRUCTURE of those that are large
-//! enough. What is signed or encrypted is not counted, nor text that the mail shows; what HTML refers to is, which `detach` leaves
-//! unless it is asked, because only the content tells.
+//! Only sizes and structures are read: EXAMINE, RFC822.SIZE of all messages, and BODYSTRUCTURE of the large ones. No message is
+//! downloaded or changed. Signed and encrypted parts, and text that is part of the message, are not counted, because `detach`
+//! keeps them. Attachments to which the HTML refers are counted, although `detach` keeps them by default: only the content
+//! would show them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ use super::session::{ImapSession, Structure};
 use super::structure::BodyPart;
 use crate::mailbox::Stop;
 
-/// An account that is looked at.
+/// Settings of the summary of an account.
 pub(crate) struct Overview<'o> {
     pub(crate) account: &'o Account,
     /// Encoded size above which detach would move an attachment, in bytes.
@@ -57,10 +58,10 @@ pub(crate) struct AccountOverview {
 }
 
 impl Overview<'_> {
-    /// Looks at all folders; `each` hears of them, one after the other.
+    /// Summarises all folders. `each` is called for each folder, in the order of their names.
     ///
     /// # Errors
-    /// What keeps the account from being read, and those of `each`.
+    /// Failures that affect the whole account, and errors of `each`.
     pub(crate) fn run(
         &self,
         each: &mut dyn FnMut(&FolderOverview) -> Result<(), ImapFailure>,
@@ -96,7 +97,7 @@ impl Overview<'_> {
                 });
             }
             drop(sender);
-            // In the order of the folders.
+            // Results arrive in any order, but are passed on in the order of the folders.
             let mut told = 0;
             for (at, found) in found {
                 waiting[at] = Some(found);
@@ -130,7 +131,7 @@ impl Overview<'_> {
         })?;
         if let Some(folder) = folders.first() {
             let quota = sessions.again(|session| session.quota(&folder.name));
-            // What was found is told nevertheless.
+            // A failure of this command must not discard the results so far.
             whole.quota = quota.or_else(|why| match why.costs_one_folder() {
                 true => Ok(None),
                 false => Err(why),
@@ -140,7 +141,7 @@ impl Overview<'_> {
         Ok(whole)
     }
 
-    /// What a folder holds, and what has to be reported of it.
+    /// Summarises a folder. Also returns messages for the report.
     fn folder(
         &self,
         session: &mut ImapSession,
@@ -158,11 +159,12 @@ impl Overview<'_> {
         let sizes = session.fetch_sizes(&listing.uids)?;
         let sizes: BTreeMap<u32, u64> = sizes.into_iter().collect();
         let mut looked_at = Vec::new();
-        // Messages of which nothing was told yet.
+        // Messages whose metadata was requested but not received yet.
         let mut untold: BTreeSet<u32> = BTreeSet::new();
         for uid in &listing.uids {
             let size = sizes.get(uid).copied().unwrap_or(0);
-            // What is in a message is smaller than it. A size of 0 is none.
+            // An attachment is smaller than its message, so a small message needs no closer look. A size of 0 means that the
+            // size is unknown.
             if size == 0 || size > self.larger_than {
                 looked_at.push(*uid);
                 untold.insert(*uid);
@@ -182,7 +184,7 @@ impl Overview<'_> {
                 return Ok(());
             };
             if size == 0 {
-                // The parts are most of it.
+                // The server did not return the size of the message. The sum of its parts is nearly as large.
                 let parts = structure.all().into_iter();
                 let leaves = parts.filter(|part| part.children.is_empty());
                 let size = leaves.fold(0_u64, |sum, part| sum.saturating_add(part.size));
@@ -205,7 +207,7 @@ impl Overview<'_> {
         let mut remarks = Vec::new();
         let listing = match untold.is_empty() && listing.missing == 0 {
             true => listing,
-            // Messages may have been deleted meanwhile.
+            // A message without metadata may have been deleted during the run, so the folder is listed again.
             false => {
                 let selected = session.examine(name)?;
                 session.list_messages(&selected, &Criteria::default())?
@@ -241,7 +243,7 @@ impl FolderOverview {
     }
 }
 
-/// The parts that detach would take. The depth of a structure has a bound.
+/// Calls `each` for the parts that `detach` would move. The recursion is safe, because the depth of a structure is limited.
 fn detachable(part: &BodyPart, least: u64, each: &mut dyn FnMut(&BodyPart)) {
     let media_type = part.media_type.as_str();
     let is_protected = matches!(

@@ -1,14 +1,14 @@
-//! Where a message is on a server, as rows have it.
+//! Position of a message on a server, as reports contain it.
 
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
 
 use super::account::is_url;
 
-/// Where a message is, and where the one is that took its place.
+/// Position of a message on a server. If the message was replaced, `new_uid` is the UID of the new message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub(crate) struct MessagePlace {
-    /// As people read it.
+    /// Name of the folder, decoded for display.
     pub(crate) folder: String,
     pub(crate) uidvalidity: u32,
     pub(crate) uid: u32,
@@ -17,7 +17,7 @@ pub(crate) struct MessagePlace {
 }
 
 impl MessagePlace {
-    /// What a URL of a message says (RFC 5092), which `download` made; none of other names.
+    /// Parses the URL of a message (RFC 5092) that `download` built. Returns `None` if `url` is not the URL of a message.
     pub(crate) fn of_url(url: &str) -> Option<Self> {
         let (_, rest) = url.split_once("://").filter(|_| is_url(url))?;
         let (_, path) = rest.split_once('/')?;

@@ -1,4 +1,4 @@
-//! Reading with several connections, which are made again when they break.
+//! Reads messages with several connections in parallel, and opens a new connection when one is interrupted.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -14,38 +14,38 @@ use super::session::{BodyPiece, ImapSession, Selected};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::Stop;
 
-/// Messages, and octets, that a connection takes on at a time.
+/// Maximum number and total size, in bytes, of the messages that a connection takes from the queue at a time.
 const SHARE_MESSAGES: usize = 500;
 const SHARE_OCTETS: u64 = 8 << 20;
-/// Messages that wait to be worked on.
+/// Maximum number of downloaded messages that wait to be processed.
 const WAITING: usize = 16;
-/// How often a stop is looked for.
+/// Interval at which a wait checks whether the run was interrupted.
 const TICK: Duration = Duration::from_millis(100);
 
-/// An account's connections.
+/// The connections of an account.
 pub(crate) struct Sessions<'s> {
     pub(crate) account: &'s Account,
     pub(crate) stop: &'s Stop,
     idle: Mutex<Vec<ImapSession>>,
-    /// Whether there was ever a session.
+    /// Whether a session was ever opened. If not, a failure to connect is final.
     was_open: AtomicBool,
-    /// Whether messages that the server does not give for the moment are given up: waiting did not help.
+    /// Whether messages that the server refuses temporarily are given up without another attempt, because waiting did not help.
     is_resigned: AtomicBool,
 }
 
-/// What comes of a message.
+/// Result of reading one message.
 pub(crate) enum Fetched {
     Whole {
         uid: u32,
         content: Vec<u8>,
     },
-    /// It is gone, or the server does not give it.
+    /// The message no longer exists, or the server does not return it.
     Gone(u32),
-    /// It has more bytes than are taken.
+    /// The message is larger than the limit.
     TooLarge(u32),
 }
 
-/// Messages that are to be read, and what became of the connections.
+/// Queue of the messages to read, and the first final failure of a connection.
 struct ReadingState {
     rest: VecDeque<(u32, u64)>,
     failure: Option<ImapFailure>,
@@ -62,10 +62,10 @@ impl<'s> Sessions<'s> {
         }
     }
 
-    /// Does something in one session, and again in a new one if that breaks: so it must be something that only reads.
+    /// Runs `work` with a session. If the session fails, runs it again with a new session, so `work` must only read.
     ///
     /// # Errors
-    /// What `work` gives, and whatever stays wrong with the connection.
+    /// Errors of `work`, and failures of the connection after the last attempt.
     pub(crate) fn again<T>(
         &self,
         mut work: impl FnMut(&mut ImapSession) -> Result<T, ImapFailure>,
@@ -103,7 +103,7 @@ impl<'s> Sessions<'s> {
         }
     }
 
-    /// Makes a connection more; false if the server does not take it.
+    /// Opens one more connection for later use. Returns false if the server refuses it.
     pub(crate) fn is_another(&self) -> bool {
         let opened = ImapSession::open(self.account, self.stop);
         let is_open = opened.is_ok();
@@ -116,8 +116,8 @@ impl<'s> Sessions<'s> {
         idle.extend(session);
     }
 
-    /// Waits before the next try; without one, the failure is what ends it. A server that refuses a few messages again and again
-    /// is asked for the others at last, once in a run.
+    /// Waits before the next attempt. Returns the failure if no attempt is left. If the server keeps refusing some messages
+    /// temporarily, one last attempt is made per run, which skips such messages and reads the others.
     fn pause(&self, tries: &mut Tries, why: ImapFailure) -> Result<(), ImapFailure> {
         let was_open = self.was_open.load(Ordering::Relaxed);
         let seconds = match tries.pause(&why, was_open) {
@@ -135,11 +135,11 @@ impl<'s> Sessions<'s> {
         Ok(self.stop.check()?)
     }
 
-    /// Reads messages, given by UID and RFC822.SIZE, and hands them to `work` through a channel, in no order. Those of more
-    /// than `most` octets are not taken.
+    /// Reads messages, given as a UID and an RFC822.SIZE, and passes them to `work` through a channel, in any order. Messages
+    /// of more than `most` bytes are not read.
     ///
     /// # Errors
-    /// What `work` gives, which is told first; else what ended a connection for good.
+    /// The error of `work`, if any. Otherwise the failure that finally ended a connection.
     pub(crate) fn read<T>(
         &self,
         folder: &Selected,
@@ -148,7 +148,7 @@ impl<'s> Sessions<'s> {
         work: impl FnOnce(Arrivals<'_>) -> Result<T, Error>,
     ) -> Result<T, ImapFailure> {
         let octets: u64 = messages.iter().map(|(_, size)| *size).sum();
-        // Logging in takes as long as some messages do.
+        // Few messages are read over one connection, because another login would take longer than reading them.
         let is_short = messages.len() < 50 && octets < SHARE_OCTETS;
         let count = if is_short {
             1
@@ -181,7 +181,7 @@ impl<'s> Sessions<'s> {
         }
     }
 
-    /// One connection, until there is nothing left to read, or nobody who wants it.
+    /// Reads messages over one connection until the queue is empty or the receiver is gone.
     fn serve(
         &self,
         folder: &Selected,
@@ -228,7 +228,7 @@ impl<'s> Sessions<'s> {
         self.give_back(session);
     }
 
-    /// False: nobody wants more. What was handed on leaves `share`.
+    /// Reads the messages in `share` and removes those that were passed to the channel. Returns false if the receiver is gone.
     fn serve_share(
         &self,
         session: &mut Option<ImapSession>,
@@ -264,7 +264,7 @@ impl<'s> Sessions<'s> {
         let done = session.fetch_bodies(&wanted, &mut |uid, piece| {
             let fetched = match piece {
                 BodyPiece::Octets(octets) => {
-                    // A size that was a lie: the rest comes, and is let go.
+                    // The message is larger than announced. The rest is received but discarded.
                     is_too_large |= content.len() + octets.len() > most;
                     match is_too_large {
                         true => content = Vec::new(),
@@ -282,7 +282,7 @@ impl<'s> Sessions<'s> {
             content.clear();
             is_too_large = false;
             share.remove(&uid);
-            // Who does not want more has its own reason.
+            // A closed channel means that `work` has ended, with its own result or error.
             sender.send(fetched).map_err(|_| Error::Interrupted.into())
         });
         match done {
@@ -295,7 +295,7 @@ impl<'s> Sessions<'s> {
         }
     }
 
-    /// Logs out.
+    /// Logs out of all sessions.
     pub(crate) fn end(self) {
         let idle = unpoisoned(self.idle.into_inner());
         for session in idle {
@@ -304,14 +304,14 @@ impl<'s> Sessions<'s> {
     }
 }
 
-/// Messages as they come.
+/// Messages in the order of their arrival.
 pub(crate) struct Arrivals<'a> {
     receiver: Receiver<Fetched>,
     stop: &'a Stop,
 }
 
 impl Arrivals<'_> {
-    /// The next one; none if there are no more.
+    /// Returns the next message, or `None` after the last one.
     ///
     /// # Errors
     /// [`Error::Interrupted`].

@@ -1,32 +1,33 @@
-//! What a server says, read into values that borrow its octets.
+//! Parses the responses of a server into values that borrow the bytes of the response.
 //!
-//! It takes more than RFC 3501 allows, because servers say more: octets above 127 and NUL in text, `]` in keywords, days of one
-//! digit, extensions of Gmail, MYRIGHTS, parts within parts to any depth. The crate imap-codec 2.0.0-alpha.10 was tried: it refuses
-//! each of these, parts from the seventh level on, and does not keep an INTERNALDATE as the server wrote it.
+//! The parser accepts more than RFC 3501 allows, because servers send more: bytes above 127 and NUL in text, `]` in keywords,
+//! dates with a one-digit day, extensions of Gmail, MYRIGHTS, and deeply nested MIME parts. The crate imap-codec 2.0.0-alpha.10
+//! is not used: it rejects each of these, rejects MIME parts from the seventh level on, and does not keep an INTERNALDATE as
+//! the server wrote it.
 //!
-//! Reading is linear, and what one response may cost has a bound: [`MOST_VALUES`], [`DEEPEST`].
+//! Parsing takes linear time. [`MOST_VALUES`] and [`DEEPEST`] limit the memory that one response can use.
 
 use std::borrow::Cow;
 
-/// Values in one response; a BODYSTRUCTURE with more is none that is read.
+/// Maximum number of values in one response. A longer response, for example a huge BODYSTRUCTURE, is an error.
 const MOST_VALUES: usize = 200_000;
-/// Lists within lists that are kept; deeper ones are passed over.
+/// Maximum nesting depth of lists. Deeper lists are skipped.
 const DEEPEST: usize = 120;
 
-/// A piece of what a server says.
+/// One value in a response of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
-    /// A word or a number; `NIL` is one.
+    /// A word or a number, including `NIL`.
     Atom(&'a [u8]),
-    /// A quoted string, or a literal.
+    /// A quoted string or a literal.
     Text(Cow<'a, [u8]>),
     List(Vec<Value<'a>>),
-    /// A list that lies too deep.
+    /// A list that is nested deeper than [`DEEPEST`]. Its contents were skipped.
     Deep,
 }
 
 impl<'a> Value<'a> {
-    /// The octets of a word or a string; none of NIL.
+    /// Returns the bytes of a word or a string, or `None` for `NIL` and lists.
     pub(crate) fn octets(&self) -> Option<&[u8]> {
         match self {
             Self::Atom(atom) if atom.eq_ignore_ascii_case(b"NIL") => None,
@@ -36,7 +37,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same as text.
+    /// Returns the same bytes as text.
     pub(crate) fn text(&self) -> Option<Cow<'_, str>> {
         self.octets().map(String::from_utf8_lossy)
     }
@@ -56,7 +57,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// A number without sign, of digits alone.
+/// Parses an unsigned number that consists of digits only.
 pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     if !is_number {
@@ -65,18 +66,18 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// The octets of a literal that a line announces at its end: `{310}`, or `{310+}`, in brackets.
+/// Returns the length of the literal that a line announces at its end, such as `{310}` or `{310+}`.
 pub(crate) fn announced(line: &[u8]) -> Option<u64> {
     let inner = line.strip_suffix(b"}")?;
     let open = memchr::memrchr(b'{', inner)?;
     let digits = &inner[open + 1..];
     let digits = digits.strip_suffix(b"+").unwrap_or(digits);
     let are_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    // A number that is too large for us is a literal that is too large.
+    // A length that does not fit into `u64` becomes the maximum, so that the caller rejects it as too long.
     are_digits.then(|| number(digits).unwrap_or(u64::MAX))
 }
 
-/// How a command ended, or what a server says of itself.
+/// Condition of a status response. OK, NO and BAD also tell how a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     Ok,
@@ -86,19 +87,20 @@ pub(crate) enum Condition {
     PreAuth,
 }
 
-/// The text behind a condition, and the code in brackets before it.
+/// A status response: its condition, the response code in brackets, and the text after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Status<'a> {
     pub(crate) condition: Condition,
-    /// In upper case; empty if there is none.
+    /// Name of the response code in upper case. Empty if the response has no code.
     pub(crate) code: String,
-    /// What stands behind the code's name within the brackets.
+    /// Rest of the brackets after the name of the code.
     pub(crate) argument: &'a [u8],
     pub(crate) text: &'a [u8],
 }
 
 impl Status<'_> {
-    /// What it says to people, cut, on one line.
+    /// Returns the text of the response for display: on one line, and cut to 200 characters. Returns the response code if the
+    /// text is empty.
     pub(crate) fn said(&self) -> String {
         let text: String = String::from_utf8_lossy(self.text)
             .chars()
@@ -113,23 +115,23 @@ impl Status<'_> {
     }
 }
 
-/// One response.
+/// One response of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Response<'a> {
-    /// `+`, and what stands behind it.
+    /// A continuation request, with the text after `+`.
     Continue(&'a [u8]),
     Tagged(&'a [u8], Status<'a>),
     Status(Status<'a>),
-    /// `* 23 EXISTS`: the number, the word in upper case, and what stands behind it.
+    /// An untagged response with a number, such as `* 23 EXISTS`: the number, the word in upper case, and the rest of the line.
     Numbered(u32, String, &'a [u8]),
-    /// `* SEARCH 1 2`: the word in upper case, and what stands behind it.
+    /// An untagged response without a number, such as `* SEARCH 1 2`: the word in upper case, and the rest of the line.
     Data(String, &'a [u8]),
 }
 
-/// Reads one response, which ends in CR LF and has its literals in it.
+/// Parses one response, which ends in CR LF and contains its literals.
 ///
 /// # Errors
-/// What is wrong with it.
+/// A description of the error in the response.
 pub(crate) fn response(octets: &[u8]) -> Result<Response<'_>, &'static str> {
     let line = octets.strip_suffix(b"\n").unwrap_or(octets);
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -163,7 +165,7 @@ fn upper(word: &[u8]) -> String {
     String::from_utf8_lossy(word).to_ascii_uppercase()
 }
 
-/// The word that a line starts with, and what stands behind the space.
+/// Splits a line after its first word. Returns the word, and the text after the space.
 fn word(line: &[u8]) -> (&[u8], &[u8]) {
     match memchr::memchr(b' ', line) {
         Some(at) => (&line[..at], &line[at + 1..]),
@@ -190,7 +192,8 @@ fn status<'a>(word: &[u8], rest: &'a [u8]) -> Option<Status<'a>> {
     })
 }
 
-/// `[CODE argument] text` in its parts. Flags in parentheses may have a `]` in them.
+/// Splits `[CODE argument] text` into its three parts. Flags in parentheses may contain a `]`, so the search for the closing
+/// bracket starts after the list.
 fn code(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let inner = text.strip_prefix(b"[")?;
     let behind_list = match memchr::memchr3(b'(', b']', b'\r', inner) {
@@ -202,10 +205,10 @@ fn code(text: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     Some((code, argument, inner[end + 1..].trim_ascii_start()))
 }
 
-/// All values of a line, which may have literals in it.
+/// Parses all values of a line, which may contain literals.
 ///
 /// # Errors
-/// What is wrong with them.
+/// A description of the first malformed value.
 pub(crate) fn values(octets: &[u8]) -> Result<Vec<Value<'_>>, &'static str> {
     let mut reader = Reader::of(octets);
     let mut values = Vec::new();
@@ -218,15 +221,15 @@ pub(crate) fn values(octets: &[u8]) -> Result<Vec<Value<'_>>, &'static str> {
     }
 }
 
-/// The items of a FETCH response, `(UID 5 FLAGS (\Seen))`, each with its value.
+/// Parses the items of a FETCH response, such as `(UID 5 FLAGS (\Seen))`, into pairs of a name and a value.
 ///
-/// Keywords come from other programs, and servers send them as they were stored: with parentheses, quotation marks and bytes
-/// above 127 in them. So the list of FLAGS is divided at its blanks alone, and ends where another item follows or the response
-/// ends. A server's mistake anywhere else makes the whole response unreadable: an item behind it could be a piece of a name
-/// that the sender of the mail chose.
+/// Other programs choose the keywords of a message, and servers send them unchanged, with parentheses, quotation marks and
+/// bytes above 127 in them. So the list of FLAGS is split only at spaces. It ends where another item or the end of the response
+/// follows. A syntax error anywhere else makes the whole response unreadable: the text after it could come from a file name
+/// that the sender of the mail chose, and must not be parsed as an item.
 ///
 /// # Errors
-/// What is wrong with them.
+/// A description of the syntax error.
 pub(crate) fn fetch_items(octets: &[u8]) -> Result<Vec<[Value<'_>; 2]>, &'static str> {
     match unclosed_fetch_items(octets)? {
         (items, true) => Ok(items),
@@ -234,11 +237,11 @@ pub(crate) fn fetch_items(octets: &[u8]) -> Result<Vec<[Value<'_>; 2]>, &'static
     }
 }
 
-/// The same, and whether the list is closed. Some servers send an end of line before the parenthesis that closes it: each item
-/// is whole then.
+/// Parses the items like [`fetch_items`], and also returns whether the list is closed. Some servers send a line ending before
+/// the closing parenthesis of the list. The items are complete in that case.
 ///
 /// # Errors
-/// What else is wrong with them.
+/// A description of any other syntax error.
 #[allow(clippy::type_complexity)] // items, and whether these are all
 pub(crate) fn unclosed_fetch_items(
     octets: &[u8],
@@ -273,7 +276,7 @@ pub(crate) fn unclosed_fetch_items(
     }
 }
 
-/// The flags of PERMANENTFLAGS, as those of [`fetch_items`]; none if it is no list.
+/// Parses the flags of PERMANENTFLAGS by the rules of [`fetch_items`]. Returns `None` if the argument is not a list.
 pub(crate) fn permanent_flags(argument: &[u8]) -> Option<Value<'_>> {
     let mut reader = Reader::of(argument);
     match reader.flags().ok()? {
@@ -285,17 +288,17 @@ pub(crate) fn permanent_flags(argument: &[u8]) -> Option<Value<'_>> {
 const CLOSES_NOTHING: &str = "a closing parenthesis without an opening one";
 const NOT_CLOSED: &str = "an opening parenthesis without a closing one";
 
-/// Reads one value after the other.
+/// Parses the values of a response one after the other.
 struct Reader<'a> {
     octets: &'a [u8],
     at: usize,
-    /// Values so far.
+    /// Number of values that were parsed, to enforce [`MOST_VALUES`].
     count: usize,
 }
 
 enum Next<'a> {
     Value(Value<'a>),
-    /// A parenthesis that closes what the reader did not open.
+    /// A closing parenthesis without an opening one in this call.
     Close,
     End,
 }
@@ -319,7 +322,7 @@ impl<'a> Reader<'a> {
 
     fn next(&mut self) -> Result<Next<'a>, &'static str> {
         let mut open: Vec<Vec<Value<'a>>> = Vec::new();
-        // Lists that lie too deep, and are open.
+        // Number of open lists that are nested too deep to be kept.
         let mut deep = 0_usize;
         loop {
             let rest = self.octets.get(self.at..).unwrap_or_default();
@@ -385,7 +388,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A list of flags, whose words may be anything; another value if there is no list.
+    /// Parses a list of flags, which may contain any characters. If the next value is not a list, parses it like any other
+    /// value.
     fn flags(&mut self) -> Result<Next<'a>, &'static str> {
         let rest = self.octets.get(self.at..).unwrap_or_default();
         let blanks = rest.len() - rest.trim_ascii_start().len();
@@ -434,7 +438,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A quoted string that is a flag of its own, and its length: not a keyword with quotation marks in it.
+/// Parses a quoted string that is a complete flag, and returns it with its length. Returns `None` for a keyword that only
+/// contains quotation marks.
 fn quoted_flag(octets: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
     if octets.first() != Some(&b'"') {
         return None;
@@ -443,7 +448,8 @@ fn quoted_flag(octets: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
     matches!(octets.get(length), Some(b' ' | b')')).then_some((text, length))
 }
 
-/// Whether what stands behind a parenthesis is what follows a list of flags: another item, or the end.
+/// Returns whether the text after a closing parenthesis shows that the list of flags ended there: another FETCH item or the end
+/// of the response follows.
 fn is_end_of_flags(behind: &[u8]) -> bool {
     const ITEMS: [&str; 13] = [
         "UID",
@@ -476,7 +482,7 @@ fn is_end_of_flags(behind: &[u8]) -> bool {
     }
 }
 
-/// Whether a flag is a word that a server takes back as it gave it.
+/// Returns whether a flag is a plain word. A server accepts such a flag in the form in which it returned the flag.
 pub(crate) fn is_flag(flag: &str) -> bool {
     let word = flag.strip_prefix('\\').unwrap_or(flag);
     let is_plain =
@@ -484,7 +490,8 @@ pub(crate) fn is_flag(flag: &str) -> bool {
     !word.is_empty() && word.bytes().all(is_plain)
 }
 
-/// Whether a line is a status response: what stands at its end is for people, and announces no literal.
+/// Returns whether a line is a status response. The text at the end of a status response is for people, so it never announces a
+/// literal.
 pub(crate) fn is_status(line: &[u8]) -> bool {
     let (_, rest) = word(line);
     let (condition, _) = word(rest);
@@ -493,13 +500,13 @@ pub(crate) fn is_status(line: &[u8]) -> bool {
         .any(|name| condition.eq_ignore_ascii_case(name.as_bytes()))
 }
 
-/// The word that a line begins with, without its end.
+/// Returns the first word of a line, without the line ending. In a response, this word is the tag.
 pub(crate) fn tag(line: &[u8]) -> &[u8] {
     let line = line.trim_ascii_end();
     word(line).0
 }
 
-/// A quoted string at the start, without its marks, and its length with them.
+/// Parses the quoted string at the start. Returns its text without the quotation marks, and its length with them.
 fn quoted(octets: &[u8]) -> Result<(Cow<'_, [u8]>, usize), &'static str> {
     const OPEN: &str = "a quoted string without a closing quote";
     let mut text = Cow::Borrowed(&[][..]);
@@ -523,7 +530,8 @@ fn quoted(octets: &[u8]) -> Result<(Cow<'_, [u8]>, usize), &'static str> {
     }
 }
 
-/// A literal at the start, and its length with what announces it; none if there is something else.
+/// Parses the literal at the start. Returns its contents, and its length including the `{N}` before it. Returns `None` if
+/// another value is there.
 #[allow(clippy::type_complexity)] // a literal, perhaps, or none, or a broken one
 fn literal(octets: &[u8]) -> Result<Option<(&[u8], usize)>, &'static str> {
     let start = octets.strip_prefix(b"~").unwrap_or(octets);
@@ -549,7 +557,7 @@ fn literal(octets: &[u8]) -> Result<Option<(&[u8], usize)>, &'static str> {
     Ok(Some((text, before + length)))
 }
 
-/// How long the word at the start is: `BODY[HEADER.FIELDS (DATE)]<0>` is one.
+/// Returns the length of the word at the start. `BODY[HEADER.FIELDS (DATE)]<0>` is one word.
 fn atom(octets: &[u8]) -> usize {
     let is_end = |octet: &u8| matches!(octet, b' ' | b'(' | b')' | b'"' | b'\r' | b'\n');
     let end = |from: usize| {
@@ -567,7 +575,7 @@ fn atom(octets: &[u8]) -> usize {
         });
     match section.and_then(|at| memchr::memchr2(b']', b'\n', &octets[at..]).map(|end| at + end)) {
         Some(close) if octets[close] == b']' => end(close + 1),
-        // Never of no length, whatever stands there.
+        // The length is at least 1, so that the parser always advances.
         _ => end(0).max(1),
     }
 }

@@ -1,23 +1,25 @@
-//! What is tried again after a failure, how often, and after which pauses.
+//! Decides whether a failed operation is repeated, how often, and after which pauses.
 
 use super::failure::ImapFailure;
 
-/// Pauses before a connection is made again, in seconds: 53 in all.
+/// Pauses before the next attempts to connect, in seconds: 53 seconds in total.
 const PAUSES: [u64; 6] = [0, 1, 2, 5, 15, 30];
 
-/// Tries of one thing.
+/// Number of failed attempts of one operation.
 #[derive(Default)]
 pub(super) struct Tries {
     failed: usize,
 }
 
 impl Tries {
-    /// Seconds until the next try; none if the failure is final. `was_open`: the run had a session before.
+    /// Returns the number of seconds until the next attempt, or `None` if the failure is final. `was_open` is true if the run
+    /// had a session before.
     ///
-    /// * A server that breaks off may be back soon: all pauses.
-    /// * One that was never there is most likely a wrong name, and one that greets with BYE most likely does not take this
-    ///   client: it says so at once, and is asked twice more.
-    /// * What cannot be read may have been garbled once: one more try. So does a server that never stops sending get none.
+    /// * An interrupted connection may work again soon: the operation is repeated after each of the pauses.
+    /// * If the first connection cannot be opened, the name of the server is probably wrong: no further attempt. If the first
+    ///   greeting is BYE, the server probably rejects this client: two more attempts.
+    /// * An unreadable response may have been garbled by accident: one more attempt. A server that keeps sending unrelated data
+    ///   gets no further attempt.
     pub(super) fn pause(&mut self, why: &ImapFailure, was_open: bool) -> Option<u64> {
         let most = match why {
             ImapFailure::Connect { .. } if !was_open => 0,

@@ -1,13 +1,13 @@
-//! What SEARCH finds, also where a server answers it with ESEARCH (RFC 4731, RFC 9051).
+//! Parses the results of SEARCH, including the ESEARCH responses that some servers send instead (RFC 4731, RFC 9051).
 
 use super::fetch::uids_of;
 use super::response::{Response, Value, number, values};
 use super::wire::LONGEST;
 
-/// Adds what SEARCH or ESEARCH found; whether the response is one of these.
+/// Appends the UIDs in a SEARCH or ESEARCH response to `found`. Returns whether the response is one of these.
 ///
 /// # Errors
-/// What is wrong with it. What could be read before is added.
+/// A description of the malformed response. UIDs before the error are appended.
 pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bool, &'static str> {
     const TOO_MUCH: &str = "SEARCH that finds too much";
     let Response::Data(word, rest) = read else {
@@ -16,7 +16,7 @@ pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bo
     match word.as_str() {
         "SEARCH" => {
             for digits in rest.split(|byte| *byte == b' ').filter(|it| !it.is_empty()) {
-                // (MODSEQ 917162500) stands after the last one.
+                // The list of UIDs can end with `(MODSEQ 917162500)`.
                 if digits.starts_with(b"(") {
                     break;
                 }

@@ -1,4 +1,4 @@
-//! Where a password or a token comes from. It is kept in memory for new connections, and shown nowhere.
+//! Obtains a password or a token. The secret is kept in memory for further connections, and is never displayed.
 
 use std::fmt;
 use std::io;
@@ -8,23 +8,23 @@ use std::sync::Mutex;
 
 use crate::error::{Error, unpoisoned};
 
-/// Octets of a password or a token; a command that says more was not meant.
+/// Maximum length of a password or a token, in bytes. A longer output of a command is not a password.
 const LONGEST: usize = 64 << 10;
 
-/// Asks a person; the text says for what.
+/// Callback that asks the user for a password. The text is the prompt.
 pub(crate) type Prompt = Box<dyn Fn(&str) -> io::Result<String> + Send + Sync>;
 
-/// What a password comes from.
+/// Source of a password or a token.
 pub(crate) enum SecretFrom {
-    /// What a command of the shell prints: one line.
+    /// The first line that a shell command prints.
     Command(String),
     /// The first line of a file.
     File(PathBuf),
-    /// A person.
+    /// A prompt on the terminal.
     Prompt(Prompt),
 }
 
-/// A password or a token, once it was asked for.
+/// A password or a token. It is obtained on first use.
 pub(crate) struct Secret {
     from: SecretFrom,
     known: Mutex<Option<String>>,
@@ -44,10 +44,10 @@ impl Secret {
         }
     }
 
-    /// The secret, asked for once in a run; `whose` is `user at host`.
+    /// Returns the secret. It is obtained only once in a run. `whose` is `user at host`, for the prompt and for errors.
     ///
     /// # Errors
-    /// [`Error::Usage`], [`Error::Read`]; the secret is in none of them, nor what the command printed.
+    /// [`Error::Usage`], [`Error::Read`]. The messages contain neither the secret nor the output of the command.
     pub(crate) fn reveal(&self, whose: &str) -> Result<String, Error> {
         let mut known = unpoisoned(self.known.lock());
         if let Some(known) = known.as_ref() {
@@ -58,15 +58,15 @@ impl Secret {
         Ok(asked)
     }
 
-    /// Forgets `refused`, so that it is asked for again; false if that gives nothing else: a person was asked, or a file read.
-    /// Tokens expire, and the command gives new ones.
+    /// Replaces the secret after the server refused `refused`. Returns whether the secret is a different one now. Only a
+    /// command can return another secret, for example a new token after the old one expired.
     pub(crate) fn renew(&self, refused: &str, whose: &str) -> Result<bool, Error> {
         if !matches!(self.from, SecretFrom::Command(_)) {
             return Ok(false);
         }
         let mut known = unpoisoned(self.known.lock());
         if known.as_deref().is_some_and(|known| known != refused) {
-            // Another connection did that.
+            // Another connection already replaced the secret.
             return Ok(true);
         }
         let asked = self.ask(whose)?;

@@ -1,7 +1,8 @@
-//! A connection that is logged in: the commands as methods, one after the other.
+//! An authenticated connection, with one method for each command.
 //!
-//! What a server says unasked is dropped. Behind a failure for which [`ImapFailure::leaves_session`] holds
-//! it can go on; behind others it cannot, and where [`ImapFailure::is_passing`] holds a new one may do better.
+//! Unsolicited responses are discarded. After a failure for which [`ImapFailure::leaves_session`] returns true, the session can
+//! continue. After any other failure it must not be used any more. A new session may succeed if [`ImapFailure::is_passing`]
+//! returns true.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -42,9 +43,9 @@ pub(crate) struct RemoteFolder {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Selected {
     pub(crate) folder: String,
-    /// Never 0, because a folder without UIDVALIDITY is refused.
+    /// UIDVALIDITY of the folder. It is never 0, because a folder without UIDVALIDITY is rejected.
     pub(crate) uidvalidity: u32,
-    /// 0 if the server does not return it.
+    /// UID that the next message will get. 0 if the server does not return it.
     pub(crate) uidnext: u32,
     pub(crate) exists: u32,
     /// `None` if the server lacks CONDSTORE or the folder answered NOMODSEQ.
@@ -56,7 +57,7 @@ pub(crate) struct Selected {
     pub(crate) is_read_only: bool,
 }
 
-/// What STORE does to the flags that a message has.
+/// Effect of STORE on the flags of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum FlagChange {
     Add,
@@ -64,19 +65,18 @@ pub(crate) enum FlagChange {
     Replace,
 }
 
-/// A connection that is logged in.
 pub(crate) struct ImapSession {
     pub(super) exchange: Exchange,
     traffic: Arc<Traffic>,
-    /// Whether the selected folder has modification sequences.
+    /// Whether the selected folder supports modification sequences (CONDSTORE).
     has_modseq: bool,
 }
 
 impl ImapSession {
-    /// Connects, by TLS unless the account says otherwise, and logs in.
+    /// Connects and logs in. The connection uses TLS unless the account allows plain text.
     ///
     /// # Errors
-    /// [`ImapFailure::Connect`], [`ImapFailure::Tls`], [`ImapFailure::Login`], and whatever ends a connection.
+    /// [`ImapFailure::Connect`], [`ImapFailure::Tls`], [`ImapFailure::Login`], and any failure of the connection.
     pub(crate) fn open(account: &Account, stop: &Stop) -> Result<Self, ImapFailure> {
         let traffic = Arc::default();
         Ok(Self {
@@ -86,12 +86,12 @@ impl ImapSession {
         })
     }
 
-    /// Messages that the server does not give for the moment are given up from here on: waiting did not help.
+    /// From now on, messages that the server refuses temporarily are given up immediately, because waiting did not help.
     pub(super) fn resign(&mut self) {
         self.exchange.habits.is_resigned = true;
     }
 
-    /// Over a connection that is logged in.
+    /// Returns a session over a connection that is already authenticated.
     #[cfg(any(test, feature = "internals"))]
     pub(super) fn of(exchange: Exchange, traffic: Arc<Traffic>) -> Self {
         Self {
@@ -101,17 +101,17 @@ impl ImapSession {
         }
     }
 
-    /// Whether the server has `name`, which is in upper case: `UIDPLUS`, `X-GM-EXT-1`.
+    /// Returns whether the server has a capability, such as `UIDPLUS` or `X-GM-EXT-1`. `name` must be in upper case.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.exchange.has(name)
     }
 
-    /// EXAMINE: nothing changes, no flag either.
+    /// Opens a folder with EXAMINE, which changes nothing, not even `\Seen` or `\Recent`.
     pub(crate) fn examine(&mut self, folder: &str) -> Result<Selected, ImapFailure> {
         self.open_folder("EXAMINE", folder)
     }
 
-    /// SELECT, with CONDSTORE where there is one, and MYRIGHTS where there is ACL.
+    /// Opens a folder with SELECT. Uses CONDSTORE and reads the rights (MYRIGHTS) if the server supports these extensions.
     pub(crate) fn select(&mut self, folder: &str) -> Result<Selected, ImapFailure> {
         self.open_folder("SELECT", folder)
     }
@@ -127,7 +127,7 @@ impl ImapSession {
             false => self.try_open(verb, folder, false),
         };
         let mut selected = match opened {
-            // Some servers have it in their list of capabilities alone.
+            // Some servers announce CONDSTORE but reject it, so the command is repeated without it.
             Err(ImapFailure::Refused { is_bad: true, .. })
                 if has_condstore && !self.exchange.habits.refuses_condstore =>
             {
@@ -147,7 +147,7 @@ impl ImapSession {
         }
     }
 
-    /// SELECT or EXAMINE. UIDVALIDITY may be missing.
+    /// Sends SELECT or EXAMINE. UIDVALIDITY in the result is 0 if the server does not return it.
     fn try_open(
         &mut self,
         verb: &'static str,
@@ -163,7 +163,7 @@ impl ImapSession {
             command = command.text(" (CONDSTORE)");
         }
         self.has_modseq = false;
-        // A code without its number is none.
+        // A response code without a number counts as missing.
         let number = |argument: &[u8]| number(argument.trim_ascii()).unwrap_or(0);
         let small = |argument: &[u8]| u32::try_from(number(argument)).unwrap_or(0);
         let mut is_counted = false;
@@ -198,14 +198,16 @@ impl ImapSession {
         selected.is_read_only = done.code == "READ-ONLY";
         match is_counted {
             true => Ok(selected),
-            // An empty folder is not to be told from it.
+            // Without EXISTS, the folder could not be distinguished from an empty one, and its messages would be skipped
+            // silently.
             false => Err(ImapFailure::Unreadable(
                 "the number of messages in the folder (EXISTS) is missing",
             )),
         }
     }
 
-    /// UIDVALIDITY by STATUS, for servers that do not say it when a folder is opened; 0 if they do not say it then, either.
+    /// Requests UIDVALIDITY with STATUS, for servers that do not return it when a folder is opened. Returns 0 if the server
+    /// does not return it here either.
     fn uidvalidity(&mut self, folder: &str) -> Result<u32, ImapFailure> {
         let mut found = 0;
         let command = ImapCommand::new("STATUS", "STATUS ")
@@ -262,7 +264,7 @@ impl ImapSession {
         }
     }
 
-    /// UID SEARCH with criteria as they go over the wire: `LARGER 1000 UNDELETED`. In ascending order.
+    /// Sends UID SEARCH with criteria in IMAP syntax, such as `LARGER 1000 UNDELETED`. Returns the UIDs in ascending order.
     pub(crate) fn search(&mut self, criteria: &str) -> Result<Vec<u32>, ImapFailure> {
         self.search_for(ImapCommand::new(
             "SEARCH",
@@ -270,7 +272,7 @@ impl ImapSession {
         ))
     }
 
-    /// UID SEARCH of messages with `text` in a header field; `more` stands before: `UNDELETED`.
+    /// Sends UID SEARCH for messages with `text` in a header field. `more` contains further criteria, such as `UNDELETED`.
     pub(crate) fn search_header(
         &mut self,
         more: &str,
@@ -290,7 +292,8 @@ impl ImapSession {
             is_answered |= is_found;
             Ok(is_found)
         })?;
-        // An empty result cannot be told apart from a garbled one.
+        // If an unreadable response arrived, it could have been the result of the search. Then no result does not mean that no
+        // message was found.
         if !is_answered && self.exchange.odd() > odd {
             return Err(ImapFailure::Unreadable("no answer to SEARCH"));
         }
@@ -355,8 +358,9 @@ impl ImapSession {
         Ok(sizes.into_iter().collect())
     }
 
-    /// The whole of each message, given by UID and RFC822.SIZE, in pieces, pipelined, small ones first. The pieces of a
-    /// message are not mixed with others. Each ends with [`BodyPiece::Whole`] or [`BodyPiece::Gone`].
+    /// Requests the complete content of each message, given as a UID and its RFC822.SIZE. `sink` receives the content in
+    /// pieces, small messages first. Pieces of different messages are not interleaved. The last piece of a message is
+    /// [`BodyPiece::Whole`] or [`BodyPiece::Gone`].
     pub(crate) fn fetch_bodies(
         &mut self,
         messages: &[(u32, u64)],
@@ -365,10 +369,11 @@ impl ImapSession {
         bodies::bodies(&mut self.exchange, messages, sink)
     }
 
-    /// The whole of one message; none if it is gone.
+    /// Returns the complete content of one message, or `None` if the message no longer exists.
     ///
     /// # Errors
-    /// [`ImapFailure::TooLarge`] for more than `most` octets; the session can go on if the server had told its size.
+    /// [`ImapFailure::TooLarge`] if `size` is larger than `most` bytes; the session can continue. [`ImapFailure::Protocol`] if
+    /// the server sends more than `most` bytes nevertheless; the session cannot continue.
     pub(crate) fn fetch_body(
         &mut self,
         uid: u32,
@@ -389,7 +394,7 @@ impl ImapSession {
                 BodyPiece::Gone => {}
             }
             match is_too_large {
-                // Whatever the server goes on to send.
+                // The server might send any amount of data, so the session is given up here.
                 true => Err(ImapFailure::Protocol(
                     "a message that is longer than the server announced",
                 )),
@@ -399,12 +404,12 @@ impl ImapSession {
         Ok(is_whole.then_some(content))
     }
 
-    /// X-GM-MSGID and X-GM-LABELS; the UIDs are in ascending order.
+    /// Requests X-GM-MSGID and X-GM-LABELS. `uids` must be in ascending order.
     pub(crate) fn fetch_gmail(&mut self, uids: &[u32]) -> Result<Vec<GmailMetadata>, ImapFailure> {
         fetch::gmail(&mut self.exchange, uids)
     }
 
-    /// Used and allowed bytes of the quota of a folder (RFC 9208); none where there is none.
+    /// Returns the used and the allowed bytes in the quota of a folder (RFC 9208), or `None` if the folder has no quota.
     pub(crate) fn quota(&mut self, folder: &str) -> Result<Option<(u64, u64)>, ImapFailure> {
         if !self.has("QUOTA") {
             return Ok(None);
@@ -440,24 +445,24 @@ impl ImapSession {
         }
     }
 
-    /// NOOP: lets the server say what happened.
+    /// Sends NOOP, so that the server can send unsolicited responses about changes.
     pub(crate) fn noop(&mut self) -> Result<(), ImapFailure> {
         self.exchange
             .run(ImapCommand::new("NOOP", "NOOP"), &mut |_| Ok(false))
             .map(|_| ())
     }
 
-    /// NOOP together with the command that is sent next.
+    /// Sends NOOP together with the next command, which saves a round trip.
     pub(super) fn noop_with_next(&mut self) {
         self.exchange.hold("", "NOOP");
     }
 
-    /// Octets that were read and written so far; with TLS those of its records.
+    /// Returns the number of bytes read and written so far. With TLS, this includes the overhead of its records.
     pub(crate) fn traffic(&self) -> (u64, u64) {
         self.traffic.so_far()
     }
 
-    /// LOGOUT; what the server says to it does not matter.
+    /// Sends LOGOUT. The response is ignored, because the session ends anyway.
     pub(crate) fn logout(self) {
         self.exchange.logout();
     }

@@ -1,31 +1,31 @@
-//! BODYSTRUCTURE (RFC 3501 §7.4.2): what parts a message has, without its content.
+//! Parses BODYSTRUCTURE (RFC 3501 §7.4.2): the MIME parts of a message, without their content.
 //!
-//! Servers make it of mail that strangers wrote, and each a little differently: what cannot be read is none, and then the
-//! message may have anything in it.
+//! Servers derive it from mail of untrusted senders, and each server does this differently. A structure that cannot be parsed
+//! counts as unknown. The message can then contain anything.
 
 use super::response::Value;
 
-/// A part of a message.
+/// One MIME part of a message.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct BodyPart {
-    /// In small letters: `image/png`, `multipart/mixed`.
+    /// Media type in lower case, such as `image/png` or `multipart/mixed`.
     pub(crate) media_type: String,
-    /// The Content-Transfer-Encoding in small letters; empty for multiparts.
+    /// Content-Transfer-Encoding in lower case. Empty for a multipart.
     pub(crate) encoding: String,
-    /// Octets as they are encoded; those of a multipart are not known, and 0.
+    /// Encoded size in bytes. 0 for a multipart, because BODYSTRUCTURE does not contain its size.
     pub(crate) size: u64,
-    /// In small letters.
+    /// Content-Disposition in lower case, such as `attachment`.
     pub(crate) disposition: Option<String>,
-    /// Of Content-Disposition, or else of Content-Type, as it stands there.
+    /// File name from Content-Disposition, otherwise from Content-Type, as the server sent it.
     pub(crate) filename: Option<String>,
-    /// Of Content-Type: names in small letters.
+    /// Parameters of Content-Type, with their names in lower case.
     pub(crate) parameters: Vec<(String, String)>,
-    /// What is in it: parts of a multipart, or the message within a message/rfc822.
+    /// Parts of a multipart, or the message in a message/rfc822.
     pub(crate) children: Vec<BodyPart>,
 }
 
 impl BodyPart {
-    /// A part and all that is in it.
+    /// Returns the part and all parts inside it.
     pub(crate) fn all(&self) -> Vec<&BodyPart> {
         let mut found = vec![self];
         let mut at = 0;
@@ -36,7 +36,7 @@ impl BodyPart {
         found
     }
 
-    /// Reads one; values are not nested deeper than the stack bears.
+    /// Parses a structure. The recursion is safe, because the nesting depth of a [`Value`] is limited.
     pub(crate) fn read(value: &Value<'_>) -> Option<Self> {
         let values = value.list()?;
         match values.first()? {
@@ -80,7 +80,8 @@ fn single(values: &[Value<'_>]) -> Option<BodyPart> {
     else {
         return None;
     };
-    // A string that is empty, or a number in place of an encoding: quotation marks were not escaped, and divide it elsewhere.
+    // An empty type, or a number instead of an encoding, shows that the server did not escape quotation marks. The fields are
+    // then split at the wrong places.
     let is_shifted = [kind, subtype]
         .iter()
         .any(|word| word.octets() == Some(b""))
@@ -89,13 +90,13 @@ fn single(values: &[Value<'_>]) -> Option<BodyPart> {
         return None;
     }
     let media_type = format!("{}/{}", lower(kind)?, lower(subtype)?);
-    // Behind the fields of all parts stand those of its kind: a message's envelope, structure and lines, or a text's lines.
+    // After the common fields, a message has an envelope, a structure and a number of lines, and a text has a number of lines.
     let (child, rest) = match (media_type.as_str(), rest) {
         (
             "message/rfc822" | "message/global",
             [_envelope, inner @ Value::List(_), _lines, rest @ ..],
         ) => (Some(BodyPart::read(inner)?), rest),
-        // Some servers do not look into it, and some write NIL.
+        // Servers may omit the structure of an enclosed message, or send NIL instead.
         (text, [lines, rest @ ..]) if text.starts_with("text/") && lines.number().is_some() => {
             (None, rest)
         }
@@ -193,7 +194,7 @@ mod tests {
         }
         let deep = format!("{}{}", "(".repeat(500), ")".repeat(500));
         assert_eq!(read(&deep), None);
-        // Without the lines of a text, and a message nobody looked into.
+        // A text without its number of lines, and a message whose structure is NIL.
         assert!(read(r#"("TEXT" "PLAIN" NIL NIL NIL "7BIT" 3)"#).is_some());
         assert!(read(r#"("MESSAGE" "RFC822" NIL NIL NIL "7BIT" 3 NIL NIL NIL)"#).is_some());
     }

@@ -1,7 +1,8 @@
-//! Octets to and from a server, in clear or by TLS, and where one response ends.
+//! Reads and writes the bytes of a connection, in clear text or over TLS, and finds the end of each response.
 //!
-//! Whatever a server sends: one response takes [`LONGEST`] octets at most, one without an end is a failure, and so is a server
-//! that says nothing for long. What was read and is not taken yet lies in one buffer, which becomes no larger than a response.
+//! The server is untrusted, so its output has limits. A response has at most [`LONGEST`] bytes. A response that does not end,
+//! and a server that sends nothing for a long time, are errors. Unread input is kept in one buffer, which grows at most to the
+//! size of one response.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -25,26 +26,29 @@ use super::response::{announced, is_status};
 use crate::error::Error;
 use crate::mailbox::Stop;
 
-/// Octets of one response with its literals: SEARCH that names a million messages has 8 MB, a piece of a body 1 MB.
+/// Maximum size of one response with its literals, in bytes. A SEARCH that lists a million messages needs 8 MB, and one piece
+/// of a body needs 1 MB.
 pub(crate) const LONGEST: usize = 16 << 20;
-/// Octets that are read at a time.
+/// Number of bytes to read at a time.
 const READ: usize = 128 << 10;
-/// How often a stop is looked for while nothing comes.
+/// Interval at which a waiting read checks whether the run was interrupted.
 const TICK: Duration = Duration::from_millis(200);
-/// How many times the silence that is allowed a command may wait in all, besides the time that its answer takes.
+/// Maximum total waiting time for one command, as a multiple of the allowed silence. The time that the bytes of the answer take
+/// is added to it.
 const PATIENCE: u32 = 4;
-/// Octets of an answer in a second, below which a server is given up.
+/// Minimum speed of an answer, in bytes per second. The connection to a slower server is given up.
 const SLOWEST: u64 = 500;
-/// Octets of responses that are no answer, while a command waits for its own.
+/// Maximum size of unrelated responses that a server may send while a command waits for its answer, in bytes.
 const MOST_UNAWAITED: usize = 1 << 30;
-/// Octets of room that are made at a time for a literal: a server may announce what it never sends.
+/// Maximum number of bytes that the buffer grows at a time for a literal. The full size is not allocated at once, because a
+/// server may announce a large literal and never send it.
 const STEP: usize = 1 << 20;
-/// How long a connection may take.
+/// Time limit for opening a connection.
 const CONNECT: Duration = Duration::from_secs(30);
-/// Octets of a literal that are written at a time.
+/// Number of bytes of a literal to write at a time.
 const WRITE: usize = 256 << 10;
 
-/// Octets that crossed the network, whatever they were: TLS counts with its records.
+/// Number of bytes read from and written to the network. With TLS, this includes the overhead of its records.
 #[derive(Default, Debug)]
 pub(crate) struct Traffic {
     read: AtomicU64,
@@ -52,14 +56,14 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    /// Octets that were read, and that were written.
+    /// Returns the number of bytes read and the number of bytes written.
     pub(crate) fn so_far(&self) -> (u64, u64) {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         (of(&self.read), of(&self.written))
     }
 }
 
-/// A socket that counts.
+/// A socket that counts the bytes in `traffic`.
 struct Socket {
     stream: TcpStream,
     traffic: Arc<Traffic>,
@@ -67,7 +71,8 @@ struct Socket {
 
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        // Servers hold back the end of an answer for 40 ms if its beginning is not acknowledged (RFC 896): Courier does.
+        // Acknowledges the data at once: some servers, for example Courier, hold back the end of a response for 40 ms until its
+        // beginning is acknowledged (RFC 896).
         #[cfg(target_os = "linux")]
         let _ = rustix::net::sockopt::set_tcp_quickack(&self.stream, true);
         let read = self.stream.read(into)?;
@@ -90,33 +95,34 @@ impl Write for Socket {
     }
 }
 
-/// What octets go through. Fuzzing puts other things here.
+/// Byte stream of a connection: a socket, TLS over a socket, or a fuzzing stub.
 trait Channel: Read + Write + Send {}
 
 impl<C: Read + Write + Send> Channel for C {}
 
-/// A connection, and what was read of it.
+/// A connection and its input buffer.
 pub(crate) struct Wire {
     channel: Box<dyn Channel>,
-    /// To start TLS on; none once it was.
+    /// Clone of the socket on which TLS can be started. `None` after TLS was started.
     socket: Option<TcpStream>,
     traffic: Arc<Traffic>,
     buffer: Vec<u8>,
-    /// What of the buffer was taken, and where it ends.
+    /// Number of bytes of the buffer that were consumed, and number of bytes that are valid.
     taken: usize,
     filled: usize,
     silence: Duration,
     stop: Stop,
-    /// Octets that a response may have.
+    /// Maximum size of a response, in bytes.
     longest: usize,
-    /// Since a command waits: the time in which nothing was there to be read, and octets that were an answer, and that were not.
+    /// Counters for the pending command: the time spent in reads, the bytes that belong to its answer, and the bytes that do
+    /// not.
     waited: Duration,
     answered: usize,
     unawaited: usize,
 }
 
 impl Wire {
-    /// A connection in clear; nothing was said on it.
+    /// Opens a connection in clear text. Sends and reads nothing.
     ///
     /// # Errors
     /// [`ImapFailure::Connect`].
@@ -161,7 +167,7 @@ impl Wire {
         Err(failed(last))
     }
 
-    /// A connection over anything.
+    /// Returns a connection over any byte stream.
     pub(crate) fn over(channel: impl Read + Write + Send + 'static, stop: &Stop) -> Self {
         Self {
             channel: Box::new(channel),
@@ -179,12 +185,13 @@ impl Wire {
         }
     }
 
-    /// A command begins to wait for its answer.
+    /// Resets the counters before a command waits for its answer.
     pub(crate) fn begin(&mut self) {
         (self.waited, self.answered, self.unawaited) = (Duration::ZERO, 0, 0);
     }
 
-    /// Counts the response that was read last. A server may send any number of lines while it works, but not for ever.
+    /// Counts the bytes of a response that was read. A server may send any number of lines while it works on a command, but
+    /// their total size is limited.
     ///
     /// # Errors
     /// [`ImapFailure::Endless`].
@@ -199,12 +206,12 @@ impl Wire {
         }
     }
 
-    /// Allows responses of so many octets; at least as many as any response may have.
+    /// Sets the maximum size of a response, in bytes. The limit is never lower than [`LONGEST`].
     pub(crate) fn allow(&mut self, octets: usize) {
         self.longest = octets.max(LONGEST);
     }
 
-    /// Waits, unless the run is to stop.
+    /// Sleeps for `time`. Returns early with an error if the run is interrupted.
     pub(crate) fn wait(&self, time: Duration) -> Result<(), ImapFailure> {
         let begun = Instant::now();
         while begun.elapsed() < time {
@@ -214,7 +221,8 @@ impl Wire {
         Ok(())
     }
 
-    /// Goes on by TLS. What the server sent before, in clear, would be taken for what it says within TLS: then it is refused.
+    /// Starts TLS on the connection. Returns an error if unread input exists: the server sent it unencrypted, so an attacker
+    /// could have inserted it, and it would be parsed as if it had been sent over TLS.
     ///
     /// # Errors
     /// [`ImapFailure::Tls`], [`ImapFailure::Protocol`].
@@ -247,7 +255,7 @@ impl Wire {
         while stream.conn.is_handshaking() {
             self.stop.check()?;
             match stream.conn.complete_io(&mut stream.sock) {
-                // One that sends its part octet by octet has no end, either.
+                // This limit applies also to a server that sends the handshake byte by byte.
                 Ok(_) if start.elapsed() < self.silence * PATIENCE => {}
                 Ok(_) => return Err(ImapFailure::Silent(start.elapsed().as_secs())),
                 Err(why) if is_tick(&why) && start.elapsed() < self.silence => {}
@@ -268,12 +276,12 @@ impl Wire {
         Ok(())
     }
 
-    /// One response, with the literals in it and its end of line. It stays until the next one is asked for.
+    /// Reads one response with its literals and its line ending. The returned slice is valid until the next call.
     ///
     /// # Errors
     /// [`ImapFailure::Protocol`] if it is too long, [`ImapFailure::Cut`], [`ImapFailure::Silent`].
     pub(crate) fn response(&mut self) -> Result<&[u8], ImapFailure> {
-        // Where the line begins that is looked at, and up to where it was.
+        // Start of the current line, and end of the part that was already searched for a line ending.
         let (mut line, mut seen) = (0, 0);
         let length = loop {
             let here = &self.buffer[self.taken..self.filled];
@@ -292,7 +300,8 @@ impl Wire {
                 .strip_suffix(b"\r")
                 .unwrap_or(&here[line..end]);
             let literal = match here.first() {
-                // What stands behind + and in a text is for people.
+                // The text after `+` and the text of a status response may end like a literal, but they are plain text for
+                // people.
                 Some(b'+') => None,
                 _ if line == 0 && is_status(text) => None,
                 _ => announced(text),
@@ -316,11 +325,12 @@ impl Wire {
         Ok(&self.buffer[from..from + length])
     }
 
-    /// Reads what comes, at least so much.
+    /// Reads from the channel until the buffer contains at least `wanted` more bytes.
     fn fill(&mut self, wanted: usize) -> Result<(), ImapFailure> {
         if self.taken == self.filled {
             (self.taken, self.filled) = (0, 0);
-            // It does not keep the room of the largest response of all times.
+            // Releases the memory of an unusually large response. Otherwise the buffer would keep its size until the connection
+            // ends.
             if self.buffer.len() > LONGEST / 2 {
                 self.buffer.truncate(READ);
                 self.buffer.shrink_to_fit();
@@ -368,7 +378,7 @@ impl Wire {
         Ok(())
     }
 
-    /// Sends octets.
+    /// Sends bytes.
     ///
     /// # Errors
     /// [`ImapFailure::Cut`]; [`ImapFailure::Run`] if the run is to stop.
@@ -381,7 +391,7 @@ impl Wire {
     }
 }
 
-/// Whether nothing came in the time of a tick.
+/// Returns whether a read ended only because its timeout, one tick, elapsed.
 fn is_tick(why: &io::Error) -> bool {
     matches!(
         why.kind(),
@@ -389,8 +399,8 @@ fn is_tick(why: &io::Error) -> bool {
     )
 }
 
-/// Trusts what the system trusts, and the certificates in `file`: as those of authorities, and of a server that has one of them
-/// itself.
+/// Builds a TLS configuration that trusts the certificates of the system and those in `file`. A certificate in `file` may be
+/// that of a certificate authority or that of the server itself.
 ///
 /// # Errors
 /// [`Error::Read`], [`Error::Usage`].
@@ -431,8 +441,9 @@ pub(crate) fn trust(file: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
     Ok(Arc::new(config.with_no_client_auth()))
 }
 
-/// Takes what webpki takes, and a server's own certificate if the user named this very certificate: `openssl req -x509` and
-/// Proton Mail Bridge make certificates that sign themselves, and webpki takes none of an authority as that of a server.
+/// Certificate verifier for the certificates that the user named. It accepts a server that webpki accepts, and also a server
+/// whose own certificate is one of the named certificates. `openssl req -x509` and Proton Mail Bridge create self-signed
+/// certificates, which webpki rejects as server certificates.
 #[derive(Debug)]
 struct NamedCertificates {
     authorities: Arc<WebPkiServerVerifier>,
@@ -455,7 +466,8 @@ impl ServerCertVerifier for NamedCertificates {
             ocsp_response,
             now,
         );
-        // webpki looks at the dates of a server's certificate before all else, so with one of these it has not expired.
+        // webpki checks the dates of a server certificate first, so a certificate that fails with one of these errors has not
+        // expired.
         let lacks_authority = match &verified {
             Err(rustls::Error::InvalidCertificate(why)) => match why {
                 CertificateError::UnknownIssuer => true,
