@@ -1,8 +1,9 @@
-//! What became of each reference, and why: one [`Row`] per reference and per rewritten document, in the order of the message.
+//! Report of a run: the outcome of each reference and of each rewritten document, as one [`Row`] each, in the order
+//! of the message.
 //!
-//! A row that says `left` always carries a [`Reason`]; a test compares their list with docs/reasons.md. Rows hold the
-//! text of the mail: code that prints one to a terminal removes control characters there (`cli/say.rs`). Passwords are
-//! masked before a row is made.
+//! A row with the outcome `left` always has a [`Reason`]. A test compares the list of reasons with docs/reasons.md.
+//! Rows contain text of the mail, so code that prints a row to a terminal removes control characters (`cli/say.rs`).
+//! Passwords are masked before a row is created.
 
 mod reason;
 
@@ -17,7 +18,7 @@ use crate::detail::words;
 pub use crate::detail::{Detail, Setting};
 
 words! {
-    /// What kind of reference a row is about.
+    /// Kind of the reference in a row.
     #[derive(Serialize)]
     #[serde(rename_all = "kebab-case")]
     pub enum Kind {
@@ -38,48 +39,48 @@ words! {
     }
 }
 
-/// Where content came from.
+/// Source of the content that replaced a reference.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Provenance {
     /// A server.
     Network,
-    /// A cache on a disk, which had it from a server.
+    /// The response cache on disk, which stored the response of a server.
     Cache,
     /// A web archive.
     Archive,
-    /// A file of this machine.
+    /// A file on this computer.
     File,
-    /// The program that gets what needs a sign-in.
+    /// The resolver program, which retrieves files that require a login.
     Resolver,
-    /// The store that it was detached into.
+    /// The store into which the content was detached.
     Store,
     /// The message itself.
     Message,
-    /// No content came.
+    /// No content was retrieved.
     #[default]
     None,
 }
 
-/// What a mail says of a file that a cloud keeps. All of it is the writer's claim.
+/// Data that a mail contains about a file in cloud storage. All of it was written by the sender and can be wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct HostedFile {
-    /// Who keeps it: `google-drive`, `onedrive`, `sharepoint`, `mail-drop`, `dropbox`, `box`, `nextcloud`, `filelink` for another cloud
-    /// of Thunderbird's, `sympa`.
+    /// Cloud storage provider: `google-drive`, `onedrive`, `sharepoint`, `mail-drop`, `dropbox`, `box`, `nextcloud`,
+    /// `sympa`, or `filelink` for another provider that Thunderbird supports.
     pub provider: &'static str,
-    /// Its name.
+    /// Name of the file.
     pub name: Option<String>,
-    /// The URL that the mail shows, the password masked.
+    /// URL that the mail displays, with the password masked.
     pub link: String,
-    /// Until when it is there: as in RFC 3339, or as the mail says it.
+    /// Time at which the file expires, as in RFC 3339, or in the words of the mail if they cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }
 
 words! {
-    /// What became of a reference, or, in a forecast and a dry run, what would.
+    /// Outcome for a reference. In a forecast and a dry run, the outcome that a real run would have.
     #[derive(Serialize)]
     #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
@@ -100,7 +101,7 @@ words! {
 }
 
 impl Outcome {
-    /// The same of a run that writes nothing.
+    /// Returns the corresponding outcome of a run that writes nothing.
     pub fn would(self) -> Self {
         match self {
             Self::Expanded => Self::WouldExpand,
@@ -113,60 +114,61 @@ impl Outcome {
     }
 }
 
-/// One reference, or one rewritten document: what became of it, or would.
+/// Outcome for one reference or for one rewritten document.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Row {
-    /// Which message: its number in a mailbox, counted from 1, or a file's name.
+    /// The message: its number in the mailbox, counted from 1, or the name of its file.
     pub message: String,
-    /// Which part, as IMAP numbers them: `1.2.1`; empty for the message itself.
+    /// Number of the part as in IMAP, such as `1.2.1`. It is empty for the message itself.
     pub part: String,
-    /// What kind of reference.
+    /// Kind of the reference.
     pub kind: Kind,
-    /// The absolute URL where one is known, the password masked; `data:` URLs are shortened.
+    /// Absolute URL if it is known, with the password masked. `data:` URLs are shortened.
     pub url: Option<String>,
-    /// What became of it.
+    /// Outcome for the reference.
     pub outcome: Outcome,
-    /// Why it was left; always there when `outcome` says so.
+    /// Reason why the reference was left. It is always present if `outcome` is [`Outcome::Left`].
     pub reason: Option<Reason>,
-    /// A sentence for a person.
+    /// Explanation for the user.
     pub detail: Detail,
-    /// The media type that was put in or found, `type/subtype`.
+    /// Media type of the content that was inserted or found, as `type/subtype`.
     pub media_type: Option<String>,
-    /// Octets of the content, decoded.
+    /// Size of the decoded content, in bytes.
     pub bytes: Option<u64>,
-    /// Milliseconds the retrieval took.
+    /// Duration of the retrieval, in milliseconds.
     pub ms: Option<u64>,
-    /// For a document: how many links changed.
+    /// Number of changed links, in the row of a document.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub links: Option<u64>,
-    /// For what an archive gave: when it captured that, as in RFC 3339.
+    /// Time at which the web archive captured the content, as in RFC 3339. It is set if the content was taken from an archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<String>,
-    /// Where the content came from.
+    /// Source of the content.
     pub from: Provenance,
-    /// The status of the answer, or the reply of an FTP server; also of one that gave no content.
+    /// HTTP status code or FTP reply code of the server, also if it sent no content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The URL that gave the content, after redirects, the password masked.
+    /// URL that returned the content, after redirects, with the password masked.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub final_url: Option<Arc<str>>,
-    /// SHA-256 of the content that was retrieved or detached, decoded, in hexadecimal digits.
+    /// SHA-256 of the decoded content that was retrieved or detached, in hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sha256: Option<String>,
-    /// When the source gave the content, as in RFC 3339; of a cache, when its source gave or last confirmed it.
+    /// Time at which the source returned the content, as in RFC 3339. If the content was in the cache, the time at
+    /// which the source returned it or last confirmed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retrieved_at: Option<String>,
-    /// When an archive captured the content, as in RFC 3339.
+    /// Time at which a web archive captured the content, as in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub captured_at: Option<String>,
-    /// The record of the answer, `urn:uuid:...`, where all that is retrieved is recorded.
+    /// Identifier of the WARC record of the response, `urn:uuid:...`, if the run records responses.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub record: Option<Arc<str>>,
-    /// Of a file in a cloud, what the mail says of it.
+    /// Data in the mail about a file in cloud storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosted: Option<Box<HostedFile>>,
-    /// Whether figures that the mail notes of the content hold: of Apple's Mail, the length of the encoded body;
-    /// of Eudora, the hash of what the HTML refers to.
+    /// Whether the content matches a value in the mail, which proves that it is the original content: in Apple Mail
+    /// the length of the encoded body, in Eudora the hash of the URLs in the HTML.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub proved: bool,
 }
@@ -202,7 +204,7 @@ impl Row {
         }
     }
 
-    /// Memory that the row needs, in bytes. Text that several rows share is not counted.
+    /// Returns the memory that the row needs, in bytes. Text that several rows share is not counted.
     #[cfg(feature = "cli")]
     pub(crate) fn weight(&self) -> usize {
         let texts = [
@@ -254,7 +256,7 @@ impl Row {
         }
     }
 
-    /// Adds a remark to the detail: something worth knowing that changed nothing.
+    /// Appends a remark to the detail, about an observation that changed nothing.
     pub fn remark(&mut self, note: &str) {
         self.detail.push("; ");
         self.detail.push(note);
@@ -267,33 +269,36 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
     DateTime::from_timestamp(i64::try_from(seconds).unwrap_or(0)).to_rfc3339()
 }
 
-/// Why one reference could not be followed; becomes a [`Row`] that says `left`.
+/// The reason why one reference could not be processed. It is reported as a [`Row`] with the outcome `left`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error("{detail}")]
 pub struct Refusal {
-    /// The reason.
+    /// Reason as a stable word.
     pub reason: Reason,
-    /// A sentence for a person, without a full stop; may quote the mail. It knows which settings refused it.
+    /// Explanation for the user, without a full stop. It can quote the mail, and it records the settings that caused
+    /// the refusal.
     pub detail: Detail,
-    /// Whether trying later may help (time-outs, refused connections, 408, 429, 5xx).
+    /// Whether a later retry may succeed (timeouts, refused connections, HTTP 408, 429 and 5xx).
     pub retry: Retry,
-    /// The status with which a server refused, if it did: of HTTP, or the reply of FTP.
+    /// HTTP status code or FTP reply code with which the server refused.
     pub status: Option<u16>,
-    /// As far as an archive is concerned: 404, 410, no such host, nobody at the port.
+    /// Whether the source is gone, so that a web archive may be used: HTTP 404 or 410, an unknown host, or a host
+    /// where no connection is possible.
     pub(crate) is_gone: bool,
 }
 
-/// Whether trying again may help.
+/// Whether a retry may succeed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Retry {
-    /// The same answer is expected the next time.
+    /// A retry would have the same result.
     Never,
-    /// A later try may succeed; [`OnFailure::Defer`](crate::policy::OnFailure::Defer) asks for one.
+    /// A later retry may succeed. With [`OnFailure::Defer`](crate::policy::OnFailure::Defer), the mail is processed
+    /// again later.
     Later,
 }
 
 impl Refusal {
-    /// A refusal that will be the same the next time.
+    /// Returns a refusal that a retry would not change.
     pub fn lasting(reason: Reason, detail: impl Into<Detail>) -> Self {
         Self {
             reason,
@@ -304,7 +309,7 @@ impl Refusal {
         }
     }
 
-    /// A failure that may be over the next time.
+    /// Returns a refusal that may not occur in a later retry.
     pub fn temporary(reason: Reason, detail: impl Into<Detail>) -> Self {
         Self {
             retry: Retry::Later,
@@ -321,26 +326,26 @@ impl Refusal {
     }
 }
 
-/// Everything a run has to say about one message, or would have.
+/// Report on one message.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Report {
     /// One row per reference and per document, in the order of the message.
     pub rows: Vec<Row>,
-    /// Things worth knowing that changed nothing: a size that disagrees, a DKIM signature that
-    /// will not verify any more. Each names its part; the details of rows say the same.
+    /// Remarks about observations that changed nothing, such as a wrong size or a DKIM signature that is no longer
+    /// valid. Each remark names its part. The details of the rows contain the same remarks.
     pub notes: Vec<String>,
-    /// Octets that the message gained. In a forecast, those that it would gain at most by what is in it; what would
-    /// be retrieved comes on top.
+    /// Number of bytes by which the message grew. In a forecast, the maximum growth through content that is in the
+    /// message already. Content that would be retrieved is not included.
     pub gained: i64,
 }
 
 impl Report {
-    /// Links that changed, over all documents.
+    /// Returns the number of changed links in all documents.
     pub fn links(&self) -> u64 {
         self.rows.iter().filter_map(|row| row.links).sum()
     }
 
-    /// What was left only because nothing is retrieved would be retrieved.
+    /// Replaces each outcome with the corresponding outcome of a dry run.
     #[cfg(any(unix, windows))]
     pub(crate) fn would(mut self) -> Self {
         for row in &mut self.rows {
@@ -349,22 +354,22 @@ impl Report {
         self
     }
 
-    /// References whose content was put in, and trackers that were blanked.
+    /// Returns the number of references that were replaced with their content, and of blanked trackers.
     pub fn expanded(&self) -> usize {
         self.count(Outcome::Expanded) + self.count(Outcome::Blanked)
     }
 
-    /// Attachments that were moved into a store.
+    /// Returns the number of attachments that were moved into a store.
     pub fn detached(&self) -> usize {
         self.count(Outcome::Detached)
     }
 
-    /// Attachments that came back from a store.
+    /// Returns the number of attachments that were restored from a store.
     pub fn restored(&self) -> usize {
         self.count(Outcome::Restored)
     }
 
-    /// References that were left, documents not counted.
+    /// Returns the number of references that were left. Documents whose links were left are not counted.
     pub fn left(&self) -> usize {
         let is_left = |row: &&Row| row.outcome == Outcome::Left && row.kind != Kind::Link;
         self.rows.iter().filter(is_left).count()

@@ -1,16 +1,19 @@
-//! Which addresses are globally reachable, and networks of addresses (docs/design.md, "Retrieval").
+//! IP addresses that are not globally reachable (docs/design.md, "Retrieval").
 //!
-//! The source is IANA's two special-purpose address registries (RFC 6890 and what was added since); what they leave
-//! open counts as not globally reachable. Stricter than they are: all of 192.0.0.0/24, 192.88.99.0/24, 2001::/23 and
-//! 2002::/16 is refused, exceptions for relays and anycast services included.
+//! The source is IANA's two special-purpose address registries (RFC 6890 and later additions). An address for which a
+//! registry does not state whether it is reachable counts as not reachable. This module is stricter than the
+//! registries: it refuses all of 192.0.0.0/24, 192.88.99.0/24, 2001::/23 and 2002::/16, including the exceptions for
+//! relays and anycast services.
 //!
-//! A NAT64 prefix of one's own (RFC 6052 §2.2) looks like any network: behind one, allow named hosts (`--allow-host`).
+//! A network can have its own NAT64 prefix (RFC 6052 §2.2), and such addresses cannot be distinguished from public
+//! ones. In such a network, restrict requests to named hosts (`--allow-host`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use ipnet::{Ipv4Net, Ipv6Net};
 
-/// The text ends a sentence that starts with "it is".
+/// Returns why the address is not globally reachable, as the end of a sentence that starts with "it is". Returns
+/// `None` if the address is globally reachable.
 pub(super) fn why_not_global(address: IpAddr) -> Option<String> {
     match address {
         IpAddr::V4(address) => why_not_global_v4(address).map(str::to_owned),
@@ -61,7 +64,7 @@ fn why_not_global_v6(address: Ipv6Addr) -> Option<String> {
     }
     let within = |segments, prefix| v6(segments, prefix).contains(&address);
     if within([0, 0, 0, 0, 0, 0xffff, 0, 0], 96) {
-        // The system connects to the IPv4 address itself.
+        // For an IPv4-mapped address, the operating system connects to the IPv4 address, so only that address matters.
         return why_not_global_v4(low).map(|_| embedded("the IPv4-mapped form", low));
     }
     if within([0; 8], 96) {
@@ -71,7 +74,7 @@ fn why_not_global_v6(address: Ipv6Addr) -> Option<String> {
         return Some(embedded("the IPv4-translated form", low));
     }
     if within([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96) {
-        // On a network with IPv6 only, every public IPv4 host has such an address.
+        // On a network without IPv4, each public IPv4 host has a NAT64 address, so these are allowed if the IPv4 address is.
         return why_not_global_v4(low).map(|_| embedded("the NAT64 form", low));
     }
     if within([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48) {
@@ -110,7 +113,7 @@ fn why_not_global_v6(address: Ipv6Addr) -> Option<String> {
     ];
     let is_in = |(network, _): &&(Ipv6Net, &str)| network.contains(&address);
     let special = SPECIAL.iter().find(is_in).map(|(_, why)| *why);
-    // Nothing outside 2000::/3 was ever given out as global unicast.
+    // IANA has allocated global unicast addresses only in 2000::/3. All other addresses are reserved.
     let is_reserved = !within([0x2000, 0, 0, 0, 0, 0, 0, 0], 3);
     let why = special.or(is_reserved.then_some("reserved"));
     why.map(str::to_owned)

@@ -1,4 +1,4 @@
-//! The choices of a user, each one a value that has no third meaning.
+//! Types for the values of options.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::mime::ScanLimits;
 
-/// A media type or a range of them: `image/png`, `image/*`, `*/*`.
+/// A media type or a range of media types: `image/png`, `image/*`, `*/*`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TypePattern {
     main: String,
@@ -14,7 +14,7 @@ pub struct TypePattern {
 }
 
 impl TypePattern {
-    /// Whether `type/subtype` (any case, no parameters) falls under the pattern.
+    /// Returns whether the pattern includes a media type `type/subtype` (in any case, without parameters).
     pub fn matches(&self, essence: &str) -> bool {
         let (main, sub) = essence.split_once('/').unwrap_or((essence, ""));
         (self.main == "*" || self.main.eq_ignore_ascii_case(main))
@@ -25,10 +25,10 @@ impl TypePattern {
 impl FromStr for TypePattern {
     type Err = Error;
 
-    /// `type/subtype`, `type/*`, `*/*` or `*`, in any case.
+    /// Parses `type/subtype`, `type/*`, `*/*` or `*`, in any case.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the text is none of these.
+    /// [`Error::Usage`] if the text has another form.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
             let what = format!("'{text}' is not a media type such as image/png or image/*");
@@ -51,49 +51,50 @@ impl FromStr for TypePattern {
     }
 }
 
-/// What to do inside signed and encrypted parts (P6 of docs/design.md).
+/// Treatment of signed and encrypted parts (P6 of docs/design.md).
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Protected {
-    /// Leave them, byte for byte.
+    /// They are left unchanged, byte for byte.
     #[default]
     Leave,
-    /// Rewrite them like any other part. Their signatures will not verify any more.
+    /// They are rewritten like other parts. Afterwards, their signatures are invalid.
     Rewrite,
 }
 
-/// What to do with relative links.
+/// Treatment of relative links.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Links {
-    /// Make them absolute, or point them at the sibling part they mean.
+    /// They become absolute URLs, or links to the part of the same message to which they refer.
     #[default]
     Resolve,
-    /// Leave them.
+    /// They are left unchanged.
     Keep,
 }
 
-/// What HTML shows and is to become a part of the mail: `--embed`, `--embed-kinds`, `--trackers`.
+/// Content of HTML that is embedded as parts of the mail: `--embed`, `--embed-kinds` and `--trackers`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Embed {
-    /// What stands in `data:` URLs.
+    /// Whether content of `data:` URLs is embedded.
     pub data: bool,
-    /// What is on the web; [`super::Policy::fetch`] must allow the scheme besides.
+    /// Whether content on the web is embedded. [`super::Policy::fetch`] must also allow the scheme.
     pub remote: bool,
-    /// Pictures.
+    /// Whether pictures are embedded.
     pub pictures: bool,
-    /// Fonts of style sheets.
+    /// Whether fonts of style sheets are embedded.
     pub fonts: bool,
-    /// Sound and video.
+    /// Whether audio and video are embedded.
     pub media: bool,
-    /// Style sheets of `<link>` and `@import`, and of what is wanted what they show.
+    /// Whether style sheets of `<link>` and `@import` are embedded, together with the content that they display, as
+    /// far as its kind is embedded.
     pub styles: bool,
-    /// Remote pictures that nobody sees.
+    /// Treatment of tracking pictures.
     pub trackers: Trackers,
 }
 
 impl Default for Embed {
-    /// Nothing is embedded; if something is, it is pictures.
+    /// By default nothing is embedded. If `data` or `remote` is set, only pictures are embedded.
     fn default() -> Self {
         Self {
             data: false,
@@ -108,38 +109,39 @@ impl Default for Embed {
 }
 
 impl Embed {
-    /// Whether anything is to be embedded.
+    /// Returns whether any content is embedded.
     pub fn is_on(self) -> bool {
         self.data || self.remote
     }
 
-    /// Whether only documents matter that show something from a `data:` URL.
+    /// Returns whether only `data:` URLs matter, so that documents without them can be skipped.
     pub(crate) fn is_only_data(self) -> bool {
         self.data && !self.remote && self.trackers == Trackers::Leave
     }
 }
 
-/// What to do with remote pictures that are at most 3 by 3 or hidden: they are there to be asked for.
+/// Treatment of tracking pictures: remote pictures that are hidden or at most 3 by 3 pixels large. Retrieving them
+/// shows the sender that the mail was read.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Trackers {
-    /// Nobody is asked, nothing is touched.
+    /// The links are left unchanged, and no requests are sent.
     #[default]
     Leave,
-    /// One transparent picture stands for all of them; nobody is asked.
+    /// Each is replaced with the same transparent picture, and no requests are sent.
     Blank,
-    /// They are retrieved like others, which tells the sender that the mail was read.
+    /// They are retrieved like other pictures, which tells the sender that the mail was read.
     Fetch,
 }
 
-/// What a temporary failure does to a `filter` run.
+/// Treatment of mail if a retrieval fails temporarily.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum OnFailure {
-    /// The part is left and the mail goes on.
+    /// The reference is left unchanged, and the mail is delivered.
     #[default]
     Leave,
-    /// No output and exit status 75: the mail system tries again later.
+    /// The command ends without output and with exit status 75, so that the mail system tries the mail again later.
     Defer,
 }
 
@@ -162,8 +164,9 @@ pub struct Limits {
     /// `--deadline`: time limit for all retrievals of one message. The work on the message may take a quarter longer, but at
     /// most 5 s.
     pub deadline: Duration,
-    /// `--max-in-flight`: maximum number of retrievals at the same time, for all messages of a run together
-    /// ([`in_flight`](crate::fetch::Fetcher::in_flight)). One message makes at most as many with any [`Fetch`](crate::fetch::Fetch).
+    /// `--max-in-flight`: maximum number of parallel retrievals for all messages of a run together
+    /// ([`in_flight`](crate::fetch::Fetcher::in_flight)). It is also the maximum for one message, with any
+    /// [`Fetch`](crate::fetch::Fetch).
     pub in_flight: usize,
     /// `--max-depth`: maximum depth of nested parts. Deeper parts are left unchanged.
     pub depth: usize,
@@ -171,8 +174,8 @@ pub struct Limits {
     pub parts: usize,
     /// `--max-header`: maximum size of one header section, in bytes. Headers can contain data: URLs.
     pub header: usize,
-    /// `--max-work`: maximum number of times that the message and its retrieved content are read. The growth that is allowed
-    /// is added once.
+    /// `--max-work`: limit on processing, as a multiple of the size of the message and its retrieved content. The
+    /// allowed growth is added to it once.
     pub work: u64,
 }
 

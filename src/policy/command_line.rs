@@ -1,9 +1,9 @@
-//! The command line of `--resolver`.
+//! Parsing of the command line in `--resolver`.
 
 use crate::error::Error;
 
-/// Divides a command line into words. A word with blanks is in quotes, `'` or `"`. There are no escapes, because no shell
-/// reads the line.
+/// Splits a command line into words. A word that contains spaces must be quoted with `'` or `"`. Backslashes have no
+/// special meaning, because no shell reads the line.
 ///
 /// # Errors
 /// [`Error::Usage`] if a quote is not closed, or if there is no program.
@@ -30,7 +30,7 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
     }
     let program = words.first_mut().filter(|program| !program.is_empty());
     let program = program.ok_or_else(|| wrong("it names no program"))?;
-    // It is started in a folder of its own.
+    // The program is started in a temporary working directory, so a relative path would not find it.
     if program.contains('/')
         && let Ok(absolute) = std::path::absolute(&*program)
         && let Some(absolute) = absolute.to_str()

@@ -1,4 +1,4 @@
-//! Hosts, and patterns of hosts for `--allow-host` and `--deny-host`.
+//! Hosts, and the host patterns of `--allow-host` and `--deny-host`.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::error::Error;
 
-/// RFC 6761 §6.3.
+/// Addresses of the name `localhost`, which is not looked up in the DNS (RFC 6761 §6.3).
 pub(super) const LOOPBACK: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::LOCALHOST),
     IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -22,15 +22,15 @@ pub(super) fn is_localhost(name: &str) -> bool {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Host {
     Name(String),
-    /// Spellings do not matter: `127.1`, `0x7f.1` and `2130706433` are one.
+    /// An IP address. Different notations, such as `127.1`, `0x7f.1` and `2130706433`, are the same address.
     Address(IpAddr),
 }
 
-/// Domains of one's own network (RFC 6761, RFC 6762, RFC 8375, and ICANN's `internal`).
+/// Domains of local networks (RFC 6761, RFC 6762, RFC 8375, and `internal`, which ICANN reserved).
 const OWN: [&str; 3] = [".local", ".home.arpa", ".internal"];
 
 impl Host {
-    /// It means something in one's own network only.
+    /// Returns whether the name is valid only in a local network: it has no dot, or it is in a domain of local networks.
     pub(crate) fn is_own_name(&self) -> bool {
         let Self::Name(name) = self else { return false };
         let name = name.trim_end_matches('.');
@@ -60,7 +60,8 @@ impl Host {
     }
 }
 
-/// A text that can be no host of the web has no name: nothing, blanks, other symbols, or a name without a dot.
+/// Returns the host if it can be counted in statistics. Returns `None` if the text cannot be a host on the web: it is
+/// empty, has spaces or other symbols, or is a name without a dot.
 #[cfg(feature = "cli")]
 pub(crate) fn countable(text: &str) -> Option<String> {
     let host = Host::parse(text)?;
@@ -84,7 +85,8 @@ impl fmt::Display for Host {
     }
 }
 
-/// These addresses lead to the IPv4 address inside: mapped (RFC 4291 §2.5.5.2) and NAT64 (RFC 6052 §2.1).
+/// Returns the IPv4 address to which an IPv6 address leads, if it is IPv4-mapped (RFC 4291 §2.5.5.2) or uses NAT64
+/// (RFC 6052 §2.1). Returns other addresses unchanged.
 fn reached(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(six) => match six.segments() {
@@ -97,9 +99,11 @@ fn reached(address: IpAddr) -> IpAddr {
     }
 }
 
-/// An exact host, or `*.example.org` (or `.example.org`): every name beneath example.org, itself not included.
+/// A pattern for hosts: an exact host, or `*.example.org` (also `.example.org`) for all names below example.org, but
+/// not example.org itself.
 ///
-/// Case and trailing dots are ignored; IPv6 that leads to an IPv4 address is that address. Names may be in Unicode.
+/// Case and trailing dots are ignored. An IPv6 address that leads to an IPv4 address equals that address. Names may
+/// contain Unicode.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HostPattern {
     host: Host,
@@ -121,7 +125,7 @@ impl FromStr for HostPattern {
     type Err = Error;
 
     /// # Errors
-    /// [`Error::Usage`] when the text is no host and no `*.` with a name behind it.
+    /// [`Error::Usage`] if the text is neither a host nor `*.` followed by a name.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
             let what = format!("'{text}' is not a host such as www.example.org or *.example.org");
@@ -147,7 +151,8 @@ impl FromStr for HostPattern {
     }
 }
 
-/// Lists of hosts never to ask have a hundred thousand lines, and a mail may name as many hosts. Copies share them.
+/// A set of patterns that is fast for large lists: a list of denied hosts can have a hundred thousand lines, and a
+/// mail can link to as many hosts. Copies share the patterns.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub(crate) struct HostPatterns {
     patterns: Arc<HashSet<HostPattern>>,
@@ -167,7 +172,8 @@ impl HostPatterns {
             return false;
         };
         let name = name.trim_end_matches('.');
-        // A stranger's name may have any number of labels; a name longer than all patterns is none of them.
+        // A name in untrusted mail can have any number of labels. Only suffixes that are not longer than the longest
+        // pattern are looked up, because no longer suffix can match.
         let from = name.len().saturating_sub(self.longest + 1);
         let dots = name.bytes().enumerate().skip(from.max(1));
         dots.filter(|(_, byte)| *byte == b'.').any(|(dot, _)| {

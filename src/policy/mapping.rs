@@ -1,15 +1,16 @@
-//! `--map FROM=TO`: another place for what a URL names.
+//! `--map FROM=TO`: replacement of a URL prefix.
 
 use std::str::FromStr;
 
 use super::target::split_scheme;
 use crate::error::Error;
 
-/// One prefix rewrite.
+/// Replacement of one URL prefix.
 ///
-/// FROM is a prefix of the reference's text: scheme and host case-blind, the rest byte for byte. If it ends inside the
-/// host (`http://example.org`), it does not match `http://example.org.evil/`. A TO ends behind the host, or where FROM
-/// ends: what follows must not become part of a host name (`https://new.example` and `.evil/x`).
+/// FROM must be a prefix of the URL. The scheme and the host are compared without regard to case, the rest byte for
+/// byte. If FROM ends within a host (`http://example.org`), it does not match a longer host such as
+/// `http://example.org.evil/`. TO must not end within a host unless FROM does, because the rest of the URL would
+/// become part of the host name (`https://new.example` and `.evil/x`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Mapping {
     from: String,
@@ -21,7 +22,7 @@ impl Mapping {
         self.from.len()
     }
 
-    /// The rewritten URL, if FROM is a prefix of it.
+    /// Returns the rewritten URL, or `None` if FROM is not a prefix of the URL.
     pub fn apply(&self, url: &str) -> Option<String> {
         let head = url.get(..self.from.len())?;
         let rest = url.get(self.from.len()..)?;
@@ -39,7 +40,8 @@ impl Mapping {
     }
 }
 
-/// The slashes of a prefix behind its scheme, and whether it ends in the host; none: no host can go on behind it.
+/// Returns the number of slashes after the scheme, and whether the prefix ends within a host name. Returns `None` if
+/// text after the prefix cannot become part of the host name.
 fn open_end(prefix: &str) -> Option<(usize, bool)> {
     let behind = prefix.split_once(':').map_or(prefix, |(_, behind)| behind);
     let slashes = behind.len() - behind.trim_start_matches('/').len();
@@ -60,13 +62,13 @@ fn authority_end(url: &str) -> usize {
 impl FromStr for Mapping {
     type Err = Error;
 
-    /// Reads `FROM=TO`, both beginning with a scheme.
+    /// Parses `FROM=TO`. Both must begin with a scheme.
     ///
-    /// URLs hold `=` themselves, so the first `=` *that a scheme and a colon follow* is the one
-    /// that divides. A FROM that itself holds `=http:` cannot be written.
+    /// URLs can contain `=`. The separator is therefore the first `=` that is followed by a scheme and a colon. FROM
+    /// cannot contain such a text, for example `=http:`.
     ///
     /// # Errors
-    /// [`Error::Usage`].
+    /// [`Error::Usage`] if the text has another form.
     fn from_str(text: &str) -> Result<Self, Error> {
         let because = |why: &str| Error::Usage(format!("'{text}' {why}").into());
         let wrong = || {

@@ -1,16 +1,21 @@
-//! May we? One value answers every such question, without I/O (docs/design.md, "Retrieval").
+//! The policy: one value that decides whether an operation is allowed, without any I/O (docs/design.md, "Retrieval").
 //!
-//! [`Policy::default`] allows what is in the mail (`data:`, `cid:`), what some mailboxes keep in files beside the
-//! message, and nothing else: no network, no file system (P3 of docs/design.md).
+//! [`Policy::default`] allows content that is in the mail (`data:` and `cid:` URLs), and files that some mailboxes
+//! store next to the message. It allows no network requests and no other files (P3 of docs/design.md).
 //!
-//! A URL is judged in this order, and the first "no" is the reason that is reported:
-//! 1. it can be understood at all, and holds nothing that may not stand in it;
-//! 2. its scheme; 3. user name and password; 4. the host against `--deny-host` and
-//!    `--allow-host`; 5. the host as an address, whatever its spelling; 6. the port;
-//!    for files instead of 3 to 6: the roots.
+//! A URL is checked in this order, and the first failed check is the reason that is reported:
+//! 1. the syntax of the URL, including characters that are not allowed;
+//! 2. the scheme;
+//! 3. the user name and password;
+//! 4. the host, against `--deny-host` and `--allow-host`;
+//! 5. the host if it is an IP address, in any notation;
+//! 6. the port.
 //!
-//! The host that is judged is the host that is asked: `fetch` sends what the `url` crate (the WHATWG parser) understood,
-//! never the text of the mail, and judges addresses when it connects ([`Policy::judge_address`]).
+//! For `file:` URLs, the allowed directories are checked instead of 3 to 6.
+//!
+//! The host that was checked is always the host that receives the request: `fetch` sends the URL as the `url` crate
+//! (the WHATWG parser) understood it, not the text of the mail, and it checks each address again before it connects
+//! ([`Policy::judge_address`]).
 
 mod address;
 mod choice;
@@ -38,7 +43,7 @@ pub use ipnet::IpNet;
 pub use mapping::Mapping;
 pub use target::{Proxy, Target};
 
-/// Everything the user decided about what may be done. Pure data and pure answers.
+/// Settings of the user that determine which operations are allowed. A policy is plain data, and its methods perform no I/O.
 ///
 /// ```
 /// use std::time::Duration;
@@ -57,61 +62,64 @@ pub use target::{Proxy, Target};
 #[non_exhaustive]
 #[derive(Clone, Default, Debug)]
 pub struct Policy {
-    /// `--fetch`: schemes that may be retrieved besides `data:` and `cid:`.
+    /// `--fetch`: URL schemes that may be retrieved, in addition to `data:` and `cid:`.
     pub fetch: BTreeSet<Scheme>,
-    /// `--allow-host`: if not empty, only these hosts are asked. It opens no private address.
+    /// `--allow-host`: if not empty, requests are sent only to these hosts. Private addresses remain forbidden.
     pub(crate) allow_hosts: HostPatterns,
-    /// `--deny-host`: these win over `allow_hosts`.
+    /// `--deny-host`: hosts to which no requests are sent, even if `allow_hosts` contains them.
     pub(crate) deny_hosts: HostPatterns,
-    /// `--deny-host-file`: these win, too.
+    /// `--deny-host-file`: more hosts to which no requests are sent, even if `allow_hosts` contains them.
     pub(crate) listed_hosts: HostPatterns,
-    /// `--allow-net`: networks that are asked although they are not globally reachable.
+    /// `--allow-net`: networks to which requests are allowed although they are not globally reachable.
     pub allow_nets: Vec<IpNet>,
-    /// `--allow-port`: ports besides the scheme's own.
+    /// `--allow-port`: allowed ports in addition to the default port of the scheme.
     pub allow_ports: BTreeSet<u16>,
-    /// `--allow-userinfo`: whether URLs with a user name or a password are retrieved. They may be bait
-    /// (`http://good@evil/`) or a secret; no host that a redirect leads to gets them.
+    /// `--allow-userinfo`: whether URLs with a user name or a password are retrieved. A user name can disguise the
+    /// real host (`http://good@evil/`), and a password is a secret. After a redirect, neither is sent to the new URL.
     pub allow_userinfo: bool,
-    /// `--file-root`: absolute folders beneath which files are read.
+    /// `--file-root`: absolute paths of the directories below which files may be read.
     pub file_roots: Vec<PathBuf>,
-    /// `--attachments`: absolute folders for files that a mail names by a URL of elsewhere (feature `file`).
+    /// `--attachments`: absolute paths of directories with files that a mail links to by a path on another computer
+    /// (feature `file`).
     pub attachments: Vec<PathBuf>,
-    /// `--resolver`: a program and its arguments, for files of clouds that nobody else gave.
+    /// `--resolver`: a program and its arguments. It retrieves files in cloud storage that embody cannot retrieve itself.
     pub(crate) resolver: Vec<String>,
-    /// `--map`: rewritten before anything is judged.
+    /// `--map`: replacements of URL prefixes, which are applied before a URL is checked.
     pub maps: Vec<Mapping>,
-    /// `--proxy`: where http and https go. Its own address is not judged. It resolves names, so their addresses are not
-    /// judged either; names of one's own network are refused, unless `allow_hosts` names them.
+    /// `--proxy`: proxy for http and https. The address of the proxy is not checked. The proxy resolves host names,
+    /// so the addresses of the hosts cannot be checked either. Therefore names of hosts in a local network are
+    /// refused, unless `allow_hosts` contains them.
     pub proxy: Option<Proxy>,
-    /// `--ca-file`: PEM certificates trusted besides the system's.
+    /// `--ca-file`: PEM file with certificates that are trusted in addition to those of the system.
     pub ca_file: Option<PathBuf>,
-    /// If not empty, only these media types may be put in.
+    /// `--allow-type`: if not empty, only content with these media types may be inserted.
     pub allow_types: Vec<TypePattern>,
-    /// These may not; they win over `allow_types`.
+    /// `--deny-type`: media types that may not be inserted, even if `allow_types` contains them.
     pub deny_types: Vec<TypePattern>,
-    /// `--accept-mismatch`: whether content of another type than declared is taken, under the declared type (RFC 2017
-    /// §3.1, last paragraph).
+    /// `--accept-mismatch`: whether content is inserted if its media type differs from the declared one. It is then
+    /// labelled with the declared type (RFC 2017 §3.1, last paragraph).
     pub accept_mismatch: bool,
-    /// Signed and encrypted parts.
+    /// `--protected`: treatment of signed and encrypted parts.
     pub protected: Protected,
-    /// Relative links.
+    /// `--links`: treatment of relative links.
     pub links: Links,
-    /// What HTML shows that is to become part of the mail.
+    /// `--embed` and related options: content of HTML that is embedded into the mail.
     pub embed: Embed,
-    /// `--follow`: forms of references besides `message/external-body`.
+    /// `--follow`: kinds of references that are followed, in addition to `message/external-body`.
     pub follow: Followed,
-    /// Whether forms that are not followed are told of.
+    /// Whether the report lists references of kinds that are not followed.
     pub(crate) tells_unfollowed: bool,
-    /// `--provenance`: whether parts that come in bear a field that says from where and when.
+    /// `--provenance`: whether an inserted part has a header field with the source and the time of the retrieval.
     pub provenance: bool,
-    /// Temporary failures.
+    /// `--on-failure`: treatment of temporary failures.
     pub on_failure: OnFailure,
-    /// Bounds.
+    /// Limits on size, time and work.
     pub limits: Limits,
 }
 
 impl Policy {
-    /// The reference after `--map`: the longest FROM that is a prefix becomes its TO, once.
+    /// Applies `--map` to a URL: of the mappings whose FROM is a prefix of the URL, the one with the longest FROM is
+    /// applied once.
     pub fn map<'a>(&self, url: &'a str) -> Cow<'a, str> {
         self.maps
             .iter()
@@ -120,14 +128,14 @@ impl Policy {
             .map_or(Cow::Borrowed(url), |(_, mapped)| Cow::Owned(mapped))
     }
 
-    /// Whether an absolute URL may be retrieved, as far as that is known without asking anybody: a name may resolve to
-    /// an address that is refused, and a file may be missing.
+    /// Checks whether an absolute URL may be retrieved, as far as this is possible without I/O. A retrieval can still
+    /// be refused because of the address of the host, and a file can be missing.
     ///
     /// # Errors
-    /// [`Reason::BadUrl`], [`Reason::SchemeNotAllowed`], [`Reason::UserinfoNotAllowed`],
-    /// [`Reason::HostNotAllowed`], [`Reason::PrivateAddress`], [`Reason::PortNotAllowed`], and for
-    /// files [`Reason::UnsupportedScheme`] (another machine's) and [`Reason::OutsideFileRoot`], in
-    /// the order that the module's text gives. The detail never holds a password.
+    /// [`Reason::BadUrl`], [`Reason::SchemeNotAllowed`], [`Reason::UserinfoNotAllowed`], [`Reason::HostNotAllowed`],
+    /// [`Reason::PrivateAddress`] and [`Reason::PortNotAllowed`]. For files [`Reason::UnsupportedScheme`] (a file on
+    /// another computer) and [`Reason::OutsideFileRoot`]. The checks are made in the order in the documentation of
+    /// the module. The detail never contains a password.
     pub fn judge_url(&self, url: &str) -> Result<Target, Refusal> {
         let (scheme, _) = target::split_scheme(url)?;
         let Some(scheme) = Scheme::from_name(scheme.as_bytes()) else {
@@ -138,7 +146,7 @@ impl Policy {
         };
         if !self.fetch.contains(&scheme) {
             let detail = not_among(&format!("{}:", scheme.as_str()), Setting::Fetch);
-            // A text that is no URL under any policy should not send the user to the schemes.
+            // A malformed URL is reported as malformed, because no change of the allowed schemes would help.
             if !target::is_plain(scheme, url)
                 && let Err(broken) = Target::parse(scheme, url)
                 && broken.reason == Reason::BadUrl
@@ -189,12 +197,12 @@ impl Policy {
         })
     }
 
-    /// Whether a connection may be made to this address: it is globally reachable, also as the IPv4 address that is
-    /// embedded in it, or `--allow-net` names it.
+    /// Checks whether a connection to this address is allowed. The address must be globally reachable, and so must an
+    /// IPv4 address that is embedded in it, or `--allow-net` must contain it.
     ///
-    /// An IPv4-mapped address (`::ffff:127.0.0.1`) is the IPv4 address to the system, so a network of IPv4 addresses
-    /// opens it; only networks of IPv6 addresses open other embeddings. An address that `--deny-host` names is refused
-    /// whatever name led to it.
+    /// The operating system treats an IPv4-mapped address (`::ffff:127.0.0.1`) as the IPv4 address, so it is also
+    /// allowed by a network of IPv4 addresses. Other addresses with an embedded IPv4 address are allowed only by a
+    /// network of IPv6 addresses. An address in `--deny-host` is refused even if the URL contains a host name.
     ///
     /// # Errors
     /// [`Reason::HostNotAllowed`], [`Reason::PrivateAddress`].
@@ -258,12 +266,13 @@ impl Policy {
         match host {
             Host::Address(address) => self.judge_address(*address),
             Host::Name(name) if host::is_localhost(name) => {
-                // One is enough: only opened ones are asked.
+                // It is sufficient if one of the two addresses is allowed, because each address is checked again
+                // before a connection to it is made.
                 let [four, six] = host::LOOPBACK.map(|address| self.judge_address(address));
                 let (Err(four), Err(six)) = (four, six) else {
                     return Ok(());
                 };
-                // A denied address stays denied whatever network is opened.
+                // A denied address is reported as denied, because `--allow-net` would not allow it.
                 let denied = |refusal: &Refusal| refusal.reason == Reason::HostNotAllowed;
                 let is_this = format!("{host} is this machine");
                 let Some(refusal) = [four, six].into_iter().find(denied) else {
@@ -287,7 +296,8 @@ impl Policy {
         Err(Refusal::lasting(Reason::OutsideFileRoot, detail))
     }
 
-    /// Whether content of this media type (any case) may be put in, also from `data:` URLs (RFC 2397 §6).
+    /// Checks whether content of this media type (in any case) may be inserted. This includes content of `data:` URLs
+    /// (RFC 2397 §6).
     ///
     /// # Errors
     /// [`Reason::TypeNotAllowed`].
@@ -312,7 +322,7 @@ impl Policy {
         }
     }
 
-    /// A report also tells of forms that are not followed.
+    /// Returns the settings for reading references, including kinds that are not followed if the report should list them.
     pub(crate) fn reading_to_tell(&self) -> Reading {
         let mut reading = self.reading();
         if self.tells_unfollowed {
@@ -329,7 +339,7 @@ impl Policy {
         Err(Refusal::lasting(Reason::NotFollowed, detail))
     }
 
-    /// Whether this many octets may be one body.
+    /// Checks whether one retrieved file may have this size, in bytes.
     ///
     /// # Errors
     /// [`Reason::TooLarge`].

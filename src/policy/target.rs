@@ -1,8 +1,11 @@
-//! The target of a URL, which is parsed once: the server that is judged is the one that is asked.
+//! The target of a URL. A URL is parsed only once, so that the server that the policy checks is the server that
+//! receives the request.
 //!
-//! Deviations from the WHATWG parser, all of them refusals ([`Reason::BadUrl`]): white space and control characters
-//! anywhere (it drops some of them), anything but `//` and a host after `http:`, `https:` and `ftp:` (it would find a
-//! host in `http:127.0.0.1`), in ftp URLs `%00`, `%0a`, `%0d` (the draft §7), and files with a query.
+//! Deviations from the WHATWG parser. In all these cases the URL is refused ([`Reason::BadUrl`]):
+//! * white space and control characters at any position (the parser removes some of them);
+//! * any text other than `//` and a host after `http:`, `https:` and `ftp:` (the parser finds a host in `http:127.0.0.1`);
+//! * `%00`, `%0a` and `%0d` in ftp URLs (the draft, §7), because they could inject commands;
+//! * a query in a file URL.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -15,7 +18,7 @@ use crate::error::Error;
 use crate::link::url::{scheme_and_rest, without_fragment};
 use crate::report::{Reason, Refusal};
 
-/// A URL that was understood. Only [`super::Policy`] makes one, so it may be retrieved.
+/// A valid URL. Only [`super::Policy`] creates targets, so a target may be retrieved.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
     scheme: Scheme,
@@ -29,7 +32,7 @@ enum Location {
 }
 
 impl Target {
-    /// The scheme.
+    /// Returns the scheme of the URL.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
@@ -38,12 +41,12 @@ impl Target {
         self.server()?.host().map(Host::from_url)
     }
 
-    /// The server's port, the scheme's own included; none for files.
+    /// Returns the port of the server, which is the default port of the scheme if the URL has none. Returns `None` for files.
     pub fn port(&self) -> Option<u16> {
         self.server()?.port().or(self.scheme.default_port())
     }
 
-    /// The file, absolute, percent-decoded once; none for servers.
+    /// Returns the absolute path of the file, percent-decoded once. Returns `None` for URLs with a server.
     pub fn path(&self) -> Option<&Path> {
         match &self.location {
             Location::File { path, .. } => Some(path),
@@ -51,18 +54,18 @@ impl Target {
         }
     }
 
-    /// The URL's path as it is sent, percent-escapes untouched; empty for files.
+    /// Returns the path of the URL as it is sent to the server, with its percent-escapes. The path is empty for files.
     pub fn server_path(&self) -> &str {
         self.server().map_or("", Url::path)
     }
 
-    /// Whether there is a user name or a password.
+    /// Returns whether the URL contains a user name or a password.
     pub fn has_userinfo(&self) -> bool {
         self.server()
             .is_some_and(|url| !url.username().is_empty() || url.password().is_some())
     }
 
-    /// User name and password, percent-decoded once.
+    /// Returns the user name and the password, percent-decoded once.
     pub fn userinfo(&self) -> Option<(Vec<u8>, Vec<u8>)> {
         let url = self.server().filter(|_| self.has_userinfo())?;
         let decoded = |text| percent_decode_str(text).collect();
@@ -70,19 +73,19 @@ impl Target {
         Some((decoded(user), decoded(password)))
     }
 
-    /// What goes to the server: no fragment, no user name, no password.
+    /// Returns the URL for the request: without fragment, user name and password.
     pub fn request_url(&self) -> String {
         let Some(mut url) = self.server().cloned() else {
             return self.public_url();
         };
         url.set_fragment(None);
-        // Both setters refuse only URLs without a host.
+        // Both setters fail only for URLs without a host, which do not occur here.
         let _ = url.set_password(None);
         let _ = url.set_username("");
         url.into()
     }
 
-    /// What may be written down: no fragment, no password.
+    /// Returns the URL for reports and files: without fragment and password.
     pub fn public_url(&self) -> String {
         let mut url = match &self.location {
             Location::File { url, .. } => return url.clone(),
@@ -93,7 +96,7 @@ impl Target {
         url.into()
     }
 
-    /// Unlike in browsers, a relative one does not inherit our user name and password.
+    /// Resolves the URL of a redirect. In contrast to browsers, a relative URL does not inherit the user name and the password.
     pub(super) fn join(&self, reference: &str) -> Option<String> {
         let base = Url::parse(&self.request_url()).ok()?;
         Some(base.join(reference).ok()?.into())
@@ -143,7 +146,7 @@ fn parse_server(url: &str, rest: &str) -> Result<Location, Refusal> {
     Ok(Location::Server(parsed))
 }
 
-/// RFC 8089 §2: `file:/path`, `file:///path`, `file://localhost/path`.
+/// Parses the rest of a file URL in one of the forms of RFC 8089 §2: `file:/path`, `file:///path`, `file://localhost/path`.
 fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
     let rest = without_fragment(rest);
     let path = match rest.strip_prefix("//") {
@@ -152,7 +155,7 @@ fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
             let slash = authority.find('/').ok_or_else(|| bad("it names no file"))?;
             let (host, path) = authority.split_at(slash);
             if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
-                // The text in front of an @ may be a password.
+                // Text before an `@` can be a password and must not be reported.
                 let machine = host.rsplit('@').next().unwrap_or_default();
                 let detail = format!("the file is on another computer, '{machine}'");
                 return Err(Refusal::lasting(Reason::UnsupportedScheme, detail));
@@ -185,7 +188,7 @@ fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
 #[cfg(not(unix))]
 fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
     let path = String::from_utf8(octets).map_err(|_| bad("its path is not UTF-8"))?;
-    // RFC 8089, appendix E.2: a drive stands behind the first slash.
+    // RFC 8089, appendix E.2: the drive letter follows the first slash, which is not part of the path.
     let beneath = path.strip_prefix('/').unwrap_or_default();
     Ok(match beneath.as_bytes() {
         [drive, b':', b'/', ..] if drive.is_ascii_alphabetic() => beneath.into(),
@@ -197,7 +200,8 @@ pub(super) fn split_scheme(url: &str) -> Result<(&str, &str), Refusal> {
     scheme_and_rest(url).ok_or_else(|| bad("it has no scheme"))
 }
 
-/// Nearly all URLs are of letters, digits and what stands between them: these need no parser.
+/// Returns whether the URL consists only of letters, digits and common separators, so that it is certainly valid and
+/// need not be parsed. Most URLs in mail are of this kind.
 pub(super) fn is_plain(scheme: Scheme, url: &str) -> bool {
     let rest = scheme_and_rest(url).and_then(|(_, rest)| rest.strip_prefix("//"));
     let Some((host, path)) = rest.and_then(|rest| rest.split_once('/')) else {
@@ -205,7 +209,8 @@ pub(super) fn is_plain(scheme: Scheme, url: &str) -> bool {
     };
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
     let is_path = |byte: u8| is_name(byte) || matches!(byte, b'/' | b'_');
-    // An address ends in a number, and behind two hyphens a name may be encoded.
+    // The last label of a name must have only letters, because an IP address ends in a number. A label with `--` may
+    // be encoded in Punycode (`xn--`).
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_named = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_alphabetic());
     scheme.is_http()
@@ -219,12 +224,12 @@ fn bad(why: &str) -> Refusal {
     Refusal::lasting(Reason::BadUrl, format!("not a usable URL: {why}"))
 }
 
-/// `--proxy URL`: an HTTP proxy, which is asked for http: URLs, and to CONNECT for https: URLs.
+/// `--proxy URL`: an HTTP proxy. Requests for http URLs are sent to it, and connections for https URLs are opened with CONNECT.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy(Url);
 
 impl Proxy {
-    /// The URL, user name and password included.
+    /// Returns the URL, including user name and password.
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
@@ -247,7 +252,7 @@ impl Proxy {
 
 impl std::fmt::Debug for Proxy {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The derived one would print the password.
+        // A derived implementation would print the password.
         write!(formatter, "Proxy({:?})", self.0.host_str().unwrap_or(""))
     }
 }
@@ -255,10 +260,10 @@ impl std::fmt::Debug for Proxy {
 impl FromStr for Proxy {
     type Err = Error;
 
-    /// Reads `http://[user:password@]host[:port]`, or https.
+    /// Parses `http://[user:password@]host[:port]`, or the same with https.
     ///
     /// # Errors
-    /// [`Error::Usage`], which does not repeat the text, as it may hold a password.
+    /// [`Error::Usage`]. The message does not repeat the text, because it can contain a password.
     fn from_str(text: &str) -> Result<Self, Error> {
         let is_proxy = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
         let url = Url::parse(text.trim()).ok().filter(is_proxy);

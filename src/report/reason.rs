@@ -1,10 +1,10 @@
-//! Why a part was left: the one list of words, which a test compares with docs/reasons.md.
+//! Reasons why a part was left unchanged. A test compares this list with docs/reasons.md.
 
 use serde::Serialize;
 
 use crate::detail::Setting;
 
-/// A setting by its name, or `none`.
+/// Converts the column of the table with the name of a setting, or `none`, into an `Option`.
 macro_rules! remedy {
     (none) => {
         None
@@ -16,7 +16,7 @@ macro_rules! remedy {
 
 macro_rules! reasons {
     ($($variant:ident $word:literal $remedy:ident $meaning:literal;)*) => {
-        /// Why a part was left unchanged: the one list. Words are stable.
+        /// Reason why a part was left unchanged. The words are stable: later versions do not rename them.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
         #[serde(rename_all = "kebab-case")]
         #[non_exhaustive]
@@ -28,17 +28,17 @@ macro_rules! reasons {
             /// Every reason, in the order of the table in docs/reasons.md.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The stable kebab-case word.
+            /// Returns the stable word in kebab case.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// What it means, as a sentence without a full stop.
+            /// Returns an explanation of the reason, as a sentence without a full stop.
             pub fn meaning(self) -> &'static str {
                 match self { $(Self::$variant => $meaning,)* }
             }
 
-            /// The setting that would have allowed it; none where none would.
+            /// Returns the setting that can allow the operation, or `None` if there is no such setting.
             pub fn remedy(self) -> Option<Setting> {
                 match self { $(Self::$variant => remedy!($remedy),)* }
             }
@@ -141,7 +141,7 @@ reasons! {
 }
 
 impl Reason {
-    /// Whether a limit of the message was reached: a later run may do what was left.
+    /// Returns whether a limit for one message was reached. If so, a later run may process the references that were left.
     pub fn is_bound(self) -> bool {
         matches!(
             self,
