@@ -1,7 +1,7 @@
-//! The wanted members of an archive, one behind the other.
+//! Reads the mboxes of an archive one after the other, as one stream.
 //!
-//! A damaged member ends with a [`Damage`]: the last message before it is cut, and nothing may be joined to that.
-//! Reading on gives what is behind the member.
+//! If a member is damaged, reading stops with a [`Damage`] error at this position. The message before the damage is
+//! incomplete, and the next member must not be appended to it. The next read returns the members after the damaged one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,16 +13,16 @@ use crate::error::unpoisoned;
 use crate::mailbox::compressed::Damage;
 
 const LOOKED_AT: usize = 64 << 10;
-/// Skipped members beyond these are counted only.
+/// Maximum number of skipped members that are reported by name. Further ones are only counted.
 const NAMED: usize = 10_000;
 const NAME: usize = 200;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judged {
     Taken,
-    /// A mailbox of Outlook, which is copied.
+    /// Outlook mailbox, which is copied to a temporary file.
     Spooled,
-    /// Mail that is not read, or what may be: its name.
+    /// Mail, or possible mail, that is not read. Contains its description for the report.
     Left(&'static str),
     Skipped(&'static str),
 }
@@ -50,9 +50,10 @@ pub(super) struct Member {
     pub(super) closed: Option<&'static str>,
 }
 
-/// Errors are the system's, or hold a [`Damage`], [of a member](Damage::of_member) if there is more.
+/// The members of an archive, in order. An error is an I/O error of the system or contains a [`Damage`]. If more
+/// members can be read after the error, it is a [`Damage::of_member`].
 pub(super) trait Members: Read {
-    /// Passes over what was not read of the file before.
+    /// Skips the unread rest of the current member and returns the next one.
     fn next(&mut self) -> io::Result<Option<Member>>;
 }
 
@@ -62,10 +63,10 @@ pub(crate) struct Joined<M> {
     skipped: Arc<Mutex<Skipped>>,
     ready: io::Cursor<Vec<u8>>,
     within: Option<String>,
-    /// What comes behind `ready` instead of the rest of the member.
+    /// Error that is returned after the bytes in `ready`, in place of the rest of the member.
     failed: Option<io::Error>,
     has_taken: bool,
-    /// How many, and the first one.
+    /// Number of members that are mail but were not read, and the name of the first one.
     left: Option<(u64, String)>,
     last: [u8; 3],
     end: Option<Result<(), Damage>>,
@@ -103,7 +104,7 @@ impl<M: Members> Joined<M> {
             self.end = Some(why.map_or(Ok(()), |why| Err(Damage::of_archive(why, true))));
             return Ok(());
         };
-        // For people: it is no path.
+        // The name is only shown in messages. It is never used as a path.
         let name = member.name.get(..NAME).unwrap_or(&member.name);
         let name = String::from_utf8_lossy(name).into_owned();
         if let Some(why) = member.closed {
@@ -112,7 +113,7 @@ impl<M: Members> Joined<M> {
         }
         let mut ready = self.between().to_vec();
         let between = ready.len();
-        // What a reader gave before it failed tells what was there.
+        // If the reader fails, the bytes before the error still show the format of the member.
         let mut failed = start_of(&mut self.members, &mut ready).err();
         let judged = match ready.get(between..).unwrap_or_default() {
             [] => None,
@@ -182,7 +183,7 @@ impl<M: Members> Joined<M> {
             let why = format!("{damage}; the complete messages before the damage were read");
             damage = Damage::of_member(format!("{name} ({damage})"));
             self.leave(&name, why);
-            // A damaged member is not joined: the next one needs no empty line.
+            // The next member is not appended to the damaged one, so no empty line is needed between them.
             self.last = *b"\n\n\n";
         }
         damage.into()
@@ -206,7 +207,8 @@ impl<M: Members> Joined<M> {
     }
 }
 
-/// In large steps: a step that fails gives nothing of a damaged member.
+/// Reads the start of a member, up to `LOOKED_AT` bytes. It reads in large steps, because a step that fails returns no
+/// bytes of a damaged member.
 fn start_of(members: &mut impl Read, ready: &mut Vec<u8>) -> io::Result<()> {
     let mut filled = ready.len();
     ready.resize(filled + LOOKED_AT, 0);
@@ -232,7 +234,7 @@ impl<M: Members> Read for Joined<M> {
             match &self.end {
                 None => self.begin().map_err(|error| self.failure(error))?,
                 Some(Ok(())) => break,
-                // A reader that ended says so again.
+                // After the end, the reader returns the same error for every further read.
                 Some(Err(damage)) => return Err(damage.clone().into()),
             }
         }

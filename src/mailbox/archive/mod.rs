@@ -1,8 +1,8 @@
-//! Archives as sources: zip, and tar, compressed or not (docs/mailbox-internals.md, "Archives"). Their mboxes come out
-//! one behind the other, as one.
+//! Reads archives as sources: zip and tar, compressed or not (docs/mailbox-internals.md, "Archives"). The mboxes in an
+//! archive are read as one mbox, in the order of the archive.
 //!
-//! Nothing is unpacked: a member's name never becomes a path, and no more of a member is in memory than is read at a
-//! time. What could not be read is [`Damage`] once all else was read.
+//! No files are unpacked: the name of a member is never used as a path, and only a small part of a member is in memory
+//! at a time. Members that could not be read are reported as [`Damage`] after all other members were read.
 
 mod joined;
 mod spooled;
@@ -50,7 +50,8 @@ impl Passing for PackedReader {
     }
 }
 
-/// None: neither compressed nor an archive. `most` octets may come of compressed data.
+/// Returns a reader for the mail in an archive or a compressed file. Returns `None` if the file is neither. `most`
+/// limits the decompressed size, in bytes.
 pub(crate) fn unpacked(
     packed: &Arc<PackedFile>,
     most: u64,
@@ -71,8 +72,8 @@ pub(crate) fn unpacked(
     })
 }
 
-/// Whether the name of a member ends in `.pst`. The members of a compressed archive are not listed, because that would take as
-/// long as reading it.
+/// Returns whether an archive has a member whose name ends in `.pst`. The members of a compressed archive are not
+/// listed, because that would take as long as reading the whole archive.
 #[cfg(feature = "cli")]
 pub(crate) fn names_psts(file: File, most: u64, stop: &Stop) -> io::Result<bool> {
     fn any(mut members: impl Members) -> io::Result<bool> {
@@ -103,7 +104,7 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
     let mut reader = decompressed(reader, most)?;
     let mut start = Vec::with_capacity(LOOKED_AT);
     let read = (&mut reader).take(LOOKED_AT as u64).read_to_end(&mut start);
-    // Damaged data give what came before the damage, and tell it again.
+    // Damaged data return the bytes before the damage here. The next read returns the error again, so it is not lost.
     if let Err(error) = read {
         error.downcast::<Damage>()?;
     }

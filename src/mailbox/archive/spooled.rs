@@ -1,5 +1,5 @@
-//! Mailboxes of Outlook in an archive or a stream. Their index can be anywhere in the file, so each one is copied to a
-//! temporary file without a name, which the system removes when the run ends.
+//! Copies Outlook mailboxes in an archive or a stream to temporary files, because the index of such a mailbox can be at
+//! any position. The files have no names, so the system removes them when the run ends.
 
 use std::fs::File;
 use std::io::{self, Read, Write as _};
@@ -8,19 +8,19 @@ use std::sync::Mutex;
 
 use crate::error::{Error, unpoisoned};
 
-/// A copied file.
+/// A file that was copied out of an archive or a stream.
 #[derive(Debug)]
 pub(crate) struct Spooled {
-    /// Name in the archive; empty if the whole source was copied.
+    /// Name in the archive. Empty if the source itself was copied.
     pub(crate) name: String,
     pub(crate) file: File,
 }
 
 impl Spooled {
-    /// Copies `start` and what follows in `reader`. An error of the reader ends the copy, and is returned with it.
-    ///
+    /// Copies `start` and the remaining bytes of `reader` to a temporary file. If the reader fails, returns the
+    /// incomplete copy together with the error.
     /// # Errors
-    /// An [`Error::Write`] if the temporary file cannot be written.
+    /// Returns [`Error::Write`], wrapped in an I/O error, if the temporary file cannot be written.
     pub(crate) fn copy(
         name: String,
         start: &[u8],
@@ -47,11 +47,11 @@ impl Spooled {
     }
 }
 
-/// The mailboxes of Outlook that were found while a source was read.
+/// The Outlook mailboxes that were found while a source was read.
 #[derive(Default)]
 pub(crate) struct Inner {
     pub(crate) found: Mutex<Vec<Spooled>>,
-    /// The name of the mailbox that the mboxes of the source become if there are other mailboxes.
+    /// Name of the mailbox for the mboxes of the source, if the result also contains the folders of Outlook mailboxes.
     pub(crate) nested: Option<PathBuf>,
 }
 

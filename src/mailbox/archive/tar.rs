@@ -1,7 +1,8 @@
-//! tar archives (POSIX.1-2024 pax, ustar, and GNU's), read from start to end.
+//! Reads tar archives (POSIX.1-2024 pax, ustar and GNU tar) from start to end.
 //!
-//! The crate reads the headers; it would read extensions of any length into memory, so they are read here. Sparse files
-//! are not put together. A member of an unknown type is a file (POSIX).
+//! The tar crate parses the headers. Extension headers are read here, because the crate would read extensions of any
+//! length into memory. Sparse files are not supported. A member of an unknown type is read as a file (as POSIX
+//! requires).
 
 use std::io::{self, Read};
 
@@ -14,7 +15,8 @@ use crate::mailbox::read::file::{filled_by, uninterrupted};
 pub(super) const BLOCK: usize = 512;
 const EXTENSION: u64 = 1 << 20;
 
-/// The checksum tells: the first formats have no mark.
+/// Returns whether a file starts with the header of a tar archive. The checksum decides, because the oldest tar formats
+/// have no magic bytes.
 pub(super) fn is_header(start: &[u8]) -> bool {
     start.first().is_some_and(|&octet| octet != 0)
         && start.first_chunk::<BLOCK>().is_some_and(is_right)
@@ -22,7 +24,7 @@ pub(super) fn is_header(start: &[u8]) -> bool {
 
 fn is_right(block: &[u8; BLOCK]) -> bool {
     let sum = |octets: &[u8]| octets.iter().map(|&octet| u32::from(octet)).sum::<u32>();
-    // The checksum counts as blanks.
+    // By definition, the bytes of the checksum field itself count as blanks.
     let (before, behind) = (&block[..148], &block[156..]);
     let right = sum(before) + sum(behind) + 8 * 32;
     Header::from_byte_slice(block).cksum().ok() == Some(right)
@@ -103,7 +105,7 @@ impl<R: Passing> Tar<R> {
         Ok(extension)
     }
 
-    /// The map of a sparse file may need more blocks behind the header of GNU's old format.
+    /// Skips the map of a sparse file. In the old format of GNU tar, it may need more blocks after the header.
     fn pass_map(&mut self, header: &[u8; BLOCK]) -> io::Result<()> {
         let mut goes_on = header[482] != 0;
         while goes_on {
@@ -112,7 +114,7 @@ impl<R: Passing> Tar<R> {
         Ok(())
     }
 
-    /// Zeros fill the data behind the last member.
+    /// Checks that only zero bytes follow the end mark of the archive, as padding.
     fn finish(&mut self) -> io::Result<()> {
         self.is_over = true;
         while let Some(block) = self.block()? {
@@ -140,7 +142,8 @@ impl Extended {
     }
 }
 
-/// Links, devices, folders, pipes, GNU's lists of names and labels. A hard link may come with the content.
+/// Returns whether a member is a link, device, directory, pipe, or a list or label of GNU tar, which have no content. A
+/// hard link may have content.
 fn holds_no_content(kind: u8, size: u64) -> bool {
     matches!(kind, b'2'..=b'6' | b'D' | b'V') || kind == b'1' && size == 0
 }
@@ -175,7 +178,8 @@ impl<R: Passing> Members for Tar<R> {
             } else if kind.is_pax_local_extensions() || kind.as_byte() == b'X' {
                 extended.add_pax(&self.extension()?);
             } else if kind.is_pax_global_extensions() && size <= EXTENSION {
-                // A global extension tells no member's name or size.
+                // A global extension header applies to all members, so it cannot contain the name or size of one
+                // member.
                 let mut global = Extended::default();
                 global.add_pax(&self.extension()?);
                 extended.is_continued |= global.is_continued;

@@ -1,7 +1,8 @@
-//! zip archives (APPNOTE.TXT, PKWARE 6.3), zip64 too: stored or deflated members, in the order of the directory at the
-//! archive's end. A damaged member says nothing about the others. A symbolic link is a file with a path in it.
+//! Reads zip archives (APPNOTE.TXT, PKWARE 6.3) and zip64: stored or deflated members, in the order of the directory at
+//! the end of the archive. If a member is damaged, the other members are still read. A symbolic link is read as a file
+//! that contains a path.
 //!
-//! Members that overlap are refused: a small archive could hold the same data without end.
+//! Overlapping members are refused, because a small archive could otherwise contain the same data any number of times.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -19,9 +20,9 @@ use crate::mailbox::compressed::{Damage, exceeded};
 use crate::mailbox::read::file::{PackedFile, PackedReader, uninterrupted};
 use crate::platform::FileExt as _;
 
-/// Each is kept in memory, without its name.
+/// Maximum number of members. The position of each member is kept in memory, but not its name.
 const MEMBERS: usize = 1 << 18;
-/// An archive that might have been split starts with a mark.
+/// Bytes that may precede the first member: none, or one of the marks of archives that are, or could have been, split.
 pub(super) const MARKS: [&[u8]; 3] = [b"", b"PK\x07\x08", b"PK00"];
 const NAME: usize = 4096;
 
@@ -36,7 +37,7 @@ pub(super) struct Zip {
 struct Directory {
     archive: ZipArchive<PackedReader>,
     members: VecDeque<ZipEntry>,
-    /// Sorted; the last one is the directory's.
+    /// Offsets of all members and of the directory, sorted. The directory is the last.
     starts: Vec<u64>,
     length: u64,
     around: Option<&'static str>,
@@ -75,7 +76,7 @@ impl Directory {
         let file = &packed.file;
         let length = file.metadata()?.len();
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-        // The directory does not count as progress.
+        // A separate counter, because reading the directory is not progress in reading mail.
         let uncounted = PackedReader::new(&PackedFile::new(file, &packed.stop));
         let archive = ZipLocator::new()
             .locate_in_reader(uncounted, &mut buffer, length)
@@ -88,7 +89,8 @@ impl Directory {
                 return Err(Damage::of_archive(why, false).into());
             }
             starts.push(entry.local_header_offset());
-            // A name is no proof: a folder has no content.
+            // A directory entry is skipped only if it has no content. Its name alone is not enough, because a file can
+            // have it.
             if entry.is_dir()
                 && (entry.compressed_size_hint(), entry.uncompressed_size_hint()) == (0, 0)
             {
@@ -109,7 +111,7 @@ impl Directory {
                 is_stored,
             });
         }
-        // Some writers count only 16 bits.
+        // Some programs store only the lower 16 bits of the number of members.
         if ((starts.len() as u64 - 1) ^ archive.entries_hint()) & 0xffff != 0 {
             return Err(damaged(
                 "the number of files in its directory differs from the number that it states",
@@ -141,7 +143,7 @@ fn name_at(file: &File, at: u64) -> io::Result<Vec<u8>> {
     let mut header = [0; 46];
     file.read_exact_at(&mut header, at)?;
     let length = usize::from(u16::from_le_bytes([header[28], header[29]]));
-    // A name's end tells its kind.
+    // If a name is too long, its end is kept, because the suffix shows the type of the file.
     let from = length.saturating_sub(NAME);
     let mut name = vec![0; length - from];
     file.read_exact_at(&mut name, at + (header.len() + from) as u64)?;
@@ -201,7 +203,7 @@ impl Read for Zip {
         };
         let read = uninterrupted(|| body.read(into));
         let read = read.map_err(|error| match error.raw_os_error() {
-            // The system's own errors have numbers.
+            // Errors of the system have a number. Errors without one come from damaged data.
             Some(_) => error,
             None => Damage::of_member(format!("damaged: {error}")).into(),
         })?;

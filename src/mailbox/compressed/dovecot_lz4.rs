@@ -1,17 +1,18 @@
-//! lz4 as Dovecot's zlib plugin writes it (its iostream-lz4.h): a magic, the size of the largest chunk when it is
-//! decompressed, then chunks, each with its compressed length in front; numbers are big-endian, of 32 bits.
+//! Reads and writes lz4 data as Dovecot's zlib plugin writes it (its iostream-lz4.h). The format has magic bytes, the
+//! maximum decompressed size of a chunk, and then chunks that each start with their compressed length. Numbers are
+//! 32-bit and big-endian.
 //!
-//! Nothing marks the end, and there are no checksums: data that was cut between two chunks looks whole.
+//! The format has no end mark and no checksums. Data that were truncated between two chunks look complete.
 
 use std::io::{self, BufRead as _, Read, Write};
 
 use super::method::DOVECOT_LZ4;
 use super::octets::Member;
 
-/// Dovecot refuses larger chunks, compressed or not.
+/// Maximum size of a chunk, compressed or not, in bytes. Dovecot refuses larger ones.
 const MOST: usize = 1 << 20;
 const GROWTH: usize = 256;
-/// What Dovecot puts into a chunk.
+/// Size of the chunks that Dovecot writes, in bytes of mail.
 const CHUNK: usize = 64 << 10;
 
 fn size(octets: &[u8]) -> io::Result<usize> {
@@ -48,7 +49,8 @@ pub(super) fn chunks<R: Read>() -> Member<R> {
             octets.consume(4);
             compressed.resize(length, 0);
             octets.read_exact(&mut compressed)?;
-            // Each of many headers may say that a mebibyte follows.
+            // The buffer grows with the compressed length: untrusted data could state in each of many headers that 1
+            // MiB follows.
             let room = most.min(length.saturating_mul(GROWTH));
             plain.resize(room.max(plain.len()), 0);
             let decompressed = lz4_flex::block::decompress_into(&compressed, &mut plain);

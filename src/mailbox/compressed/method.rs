@@ -9,11 +9,11 @@ pub(crate) enum Method {
     Zstd,
     Bzip2,
     Xz,
-    /// Chunks with a header of Dovecot's own; lz4(1) does not read them.
+    /// The lz4 format of Dovecot: chunks with a header of their own, which lz4(1) does not read.
     DovecotLz4,
 }
 
-/// An empty bzip2 stream has this behind its level; then the checksum of nothing.
+/// Bytes after the level in an empty bzip2 stream. The checksum of no data follows them.
 pub(super) const EMPTY_BZIP2: &[u8; 6] = b"\x17\x72\x45\x38\x50\x90";
 
 pub(super) const DOVECOT_LZ4: &[u8] = b"Dovecot-LZ4\x0d\x2a\x9b\xc5";
@@ -27,7 +27,9 @@ impl Method {
         Self::DovecotLz4,
     ];
 
-    /// A `start` shorter than [`MAGIC`] is all there is: a magic's start is enough, or cut data would pass for others.
+    /// Recognises the compression by the first bytes. If `start` is shorter than [`MAGIC`], it is the complete file. A
+    /// part of the magic bytes is then enough, because otherwise truncated data would be read as a file that is not
+    /// compressed.
     pub(crate) fn of_start(start: &[u8]) -> Option<Self> {
         let is = |method: &Self| {
             let magic = method.magic();
@@ -43,7 +45,7 @@ impl Method {
         if method != Self::Bzip2 {
             return Some(method);
         }
-        // "BZh" alone could be text.
+        // A text can start with "BZh", so the level and the next magic bytes are checked too.
         let level = start.get(3);
         let level = level.is_none_or(|level| (b'1'..=b'9').contains(level));
         let behind = start.get(4..10.min(start.len())).unwrap_or_default();
@@ -52,7 +54,7 @@ impl Method {
         (level && block).then_some(method)
     }
 
-    /// Name, first octets, and the suffix that asks for it.
+    /// Returns the name, the first bytes, and the file name suffix that selects this method for output.
     fn row(self) -> (&'static str, &'static [u8], Option<&'static str>) {
         match self {
             Self::Gzip => ("gzip", b"\x1f\x8b", Some("gz")),
@@ -71,7 +73,7 @@ impl Method {
         self.row().1
     }
 
-    /// `.gz` alone is a hidden file.
+    /// Returns the method for the suffix of a file name. The name `.gz` has no suffix: it is a hidden file.
     pub(crate) fn of_name(path: &Path) -> Option<Self> {
         let suffix = path.extension().and_then(OsStr::to_str)?;
         let asks = |method: &Self| {
@@ -81,7 +83,8 @@ impl Method {
         Self::ALL.into_iter().find(asks)
     }
 
-    /// Dovecot's lz4 has no suffix of its own: under `.lz4` it stays what it is.
+    /// Returns the compression of the result. Dovecot's lz4 has no suffix of its own, so a source in this format keeps
+    /// it if the result is named `.lz4`.
     pub(crate) fn of_result(path: &Path, source: Option<Self>) -> Option<Self> {
         let is_lz4 = path.extension().is_some_and(|suffix| suffix == "lz4");
         Self::of_name(path).or(source.filter(|&method| method == Self::DovecotLz4 && is_lz4))
@@ -96,7 +99,7 @@ pub(crate) fn plain_suffix(path: &Path) -> Option<&OsStr> {
     name.extension()
 }
 
-/// A frame of zstd that holds no data; pzstd starts with one.
+/// Returns whether a skippable zstd frame starts here, which contains no data. Files of pzstd start with one.
 pub(super) fn is_skippable(start: &[u8]) -> bool {
     matches!(start, [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50)
 }

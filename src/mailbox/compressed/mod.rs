@@ -1,7 +1,8 @@
-//! Compressed mail, known by magic and not by name (docs/mailbox-internals.md, "Compressed mail").
+//! Reads and writes compressed mail, recognised by its first bytes and not by its name (docs/mailbox-internals.md,
+//! "Compressed mail").
 //!
-//! `read` takes members apart until the data ends, and keeps the limits; `write` makes one member. `streams` (gzip,
-//! bzip2, xz, zstd) and `dovecot_lz4` read a member each.
+//! `read` decompresses the members of a file one after the other and enforces the limits. `write` compresses to a
+//! single member. `streams` (gzip, bzip2, xz, zstd) and `dovecot_lz4` decompress one member.
 
 mod dovecot_lz4;
 mod method;
@@ -28,7 +29,7 @@ pub(crate) enum Content {
     Damaged(Damage),
 }
 
-/// Errors are the system's.
+/// Reads a complete message file and decompresses it. All errors that it returns are I/O errors of the system.
 pub(crate) fn content_of(
     file: &Arc<File>,
     length: u64,

@@ -4,7 +4,7 @@ use crate::mailbox::read::file::uninterrupted;
 
 const BUFFER: usize = 64 << 10;
 
-/// Reads a stream or a frame; its end is no octets.
+/// A function that decompresses one stream or frame. It returns 0 at the end of the stream.
 pub(super) type Member<R> = Box<dyn FnMut(&mut Octets<R>, &mut [u8]) -> io::Result<usize> + Send>;
 
 pub(crate) struct Octets<R> {
@@ -13,7 +13,7 @@ pub(crate) struct Octets<R> {
     start: usize,
     end: usize,
     pub(super) taken: u64,
-    /// Then the decoder's error is the reader's, not one of its data.
+    /// Set if the underlying reader failed. An error of the decoder is then an I/O error, not damaged data.
     pub(super) failed: bool,
 }
 

@@ -1,7 +1,8 @@
-//! Reading what is compressed, to its very end.
+//! Decompresses data up to the end of the file.
 //!
-//! Data may be several members (streams, frames) one behind the other, and then padded with zeros. Anything else behind
-//! them, an early end, and data beyond the limits are [`Damage`], behind what was read before.
+//! Compressed data may consist of several members (streams, frames) one after the other, and zeros as padding. All
+//! decompressed bytes are returned first. Then a [`Damage`] error follows if the data end too early, expand beyond the
+//! limits, or are followed by other bytes.
 
 use std::io::{self, BufRead as _, Read};
 
@@ -26,7 +27,8 @@ pub(crate) fn exceeded(most: u64, expanded: u64, compressed: u64) -> Option<Deta
 }
 
 const RATIO: u64 = 1000;
-/// One mail of blanks or zeros is no bomb.
+/// Size in bytes up to which the ratio of expansion is not checked. A single mail of blanks or zeros has a high ratio
+/// but is harmless.
 const UNJUDGED: u64 = 64 << 20;
 
 fn empty_bzip2(start: &[u8]) -> Option<usize> {
@@ -39,12 +41,12 @@ fn empty_bzip2(start: &[u8]) -> Option<usize> {
 #[error("{}", self.detail())]
 pub(crate) struct Damage {
     why: Detail,
-    /// In the compressed data; of archives this tells nothing.
+    /// Position in the compressed data, in bytes. `None` for archives, where it would not help.
     at: Option<u64>,
-    /// What was read is whole in itself: what is wrong stands behind it.
+    /// The mail that was read is complete: the damage is after it.
     pub(crate) whole: bool,
     is_cut: bool,
-    /// Reading on gives what stands behind the damage and does not depend on it.
+    /// More data can be read after the damage, because they do not depend on the damaged data.
     pub(crate) goes_on: bool,
 }
 
@@ -143,7 +145,8 @@ impl<R: Read> Decoder<R> {
         while self.method == Method::Bzip2
             && let Some(length) = empty_bzip2(self.octets.peek(MAGIC)?)
         {
-            // A decoder for each would zero megabytes of memory to see that it is empty.
+            // Empty streams are skipped here, because a decoder for each of them would have to zero megabytes of
+            // memory.
             self.octets.consume(length);
             is_behind = true;
         }
@@ -157,7 +160,7 @@ impl<R: Read> Decoder<R> {
         if start.is_empty() && is_aligned {
             return Ok(Decoding::Ended);
         }
-        // Only xz has padding between streams; gzip(1) and the others take what follows zeros for something else.
+        // Only xz allows padding between streams. gzip(1) and the other programs treat data after zeros as garbage.
         let may_follow = zeros == 0 || self.method == Method::Xz && is_aligned;
         if may_follow && Method::of_start(start) == Some(self.method) {
             let member = match self.method {
@@ -220,7 +223,7 @@ impl<R: Read> Decoder<R> {
     }
 }
 
-/// Errors are the reader's, or hold a [`Damage`].
+/// Reads the decompressed data. An error is an I/O error of the underlying reader or contains a [`Damage`].
 impl<R: Read> Read for Decoder<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while !into.is_empty() {
@@ -232,7 +235,8 @@ impl<R: Read> Read for Decoder<R> {
                 }
                 Decoding::Between(is_behind) => self.state = self.next(is_behind)?,
                 Decoding::Within(mut member, before) => match member(&mut self.octets, into) {
-                    // Without this, a magic that is cut would be members without end.
+                    // A member that consumes no bytes is an error: truncated magic bytes would otherwise give empty
+                    // members without end.
                     Ok(0) if self.octets.taken == before => {
                         let error = io::ErrorKind::UnexpectedEof.into();
                         self.state = Decoding::Damaged(self.broken(&error));

@@ -1,7 +1,7 @@
-//! The streams of gzip, bzip2, xz and zstd, decompressed step by step.
+//! Decompresses streams of gzip, bzip2, xz and zstd step by step.
 //!
-//! The readers of the crates forget what a call gave when it ended with an error, or take the end of cut data for the
-//! end of the stream. Here what was there comes before the error.
+//! The readers of the crates are not used: if a call ends with an error, they drop the bytes that it decompressed, or
+//! they accept truncated data as complete. Here, the decompressed bytes are returned before the error.
 
 use std::io::{self, BufRead as _, Read};
 
@@ -12,10 +12,10 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer
 use super::method::{Method, is_skippable};
 use super::octets::Member;
 
-/// A dictionary of 128 MiB, and what is around it.
+/// Memory limit for xz, in bytes: a dictionary of 128 MiB and the memory around it.
 const MEMORY: u64 = (128 << 20) + (16 << 20);
 
-/// The largest window of deflate, which a member of gzip (RFC 1952) does not name.
+/// The largest window of deflate, as a power of two. The header of a gzip member (RFC 1952) does not contain the size.
 const WINDOW_BITS: u8 = 15;
 
 pub(super) fn gzip<R: Read>() -> Member<R> {
@@ -52,7 +52,8 @@ pub(super) fn xz<R: Read>() -> io::Result<Member<R>> {
     }))
 }
 
-/// `step` takes input (empty at the end) and output; it gives octets taken and written so far, and whether it ended.
+/// Makes a [`Member`] of `step`, which decompresses a part of the input (empty at the end of the file) to the output.
+/// `step` returns the total bytes read and written so far, and whether the stream has ended.
 fn stepwise<R: Read>(
     mut step: impl FnMut(&[u8], &mut [u8]) -> (u64, u64, io::Result<bool>) + Send + 'static,
 ) -> Member<R> {
@@ -78,10 +79,11 @@ fn stepwise<R: Read>(
     })
 }
 
-/// 128 MiB: zstd(1) takes that without being asked.
+/// The largest window of zstd: 128 MiB, as a power of two. zstd(1) accepts this size without a special option.
 const WINDOW_LOG: u32 = 27;
 
-/// Frames (RFC 8878). The crate's own reader expects that only a frame can follow a frame.
+/// Decompresses zstd frames (RFC 8878). The reader of the crate is not used, because it expects that only another frame
+/// can follow a frame.
 pub(super) fn zstd<R: Read>() -> io::Result<Member<R>> {
     let mut decoder = Decoder::new()?;
     decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG))?;
@@ -98,7 +100,7 @@ pub(super) fn zstd<R: Read>() -> io::Result<Member<R>> {
             }
             let input = octets.fill_buf()?;
             let is_end = input.is_empty();
-            // One block at a time: what a call gives is lost if it fails.
+            // One block per call, because a call that fails loses the bytes that it has decompressed.
             let block = input.get(..left).unwrap_or(input);
             let mut input = InBuffer::around(block);
             let mut output = OutBuffer::around(&mut *into);

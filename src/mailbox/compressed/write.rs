@@ -1,4 +1,4 @@
-//! One member, the same octets for the same mail.
+//! Compresses mail to a single member. The same mail always gives the same bytes.
 
 use std::io::{self, Write};
 
@@ -9,7 +9,7 @@ use liblzma::write::XzEncoder;
 use super::dovecot_lz4;
 use super::method::Method;
 
-// The programs' own defaults; the first is that of gzip and xz.
+// The default levels of the compression programs. `LEVEL` is the default of gzip and xz.
 const LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 const BZIP2_LEVEL: u32 = 9;

@@ -1,8 +1,8 @@
-//! Messages of an mbox whose lines end with a bare CR, as Entourage and old programs of the Mac wrote them. A mailbox may
-//! hold such messages among others. Pure.
+//! Messages of an mbox whose lines end with a bare CR, as Entourage and old Mac programs wrote them. A mailbox may
+//! contain such messages next to others. Pure.
 //!
-//! A message is read with LF in place of each bare CR, so that offsets stay those of the file. A changed one goes back into its mbox
-//! with CR again; an LF that it had stays an LF.
+//! A message is read with an LF in place of each bare CR, so that offsets are the same as in the file. A changed
+//! message is written with CRs again, and an LF that was in the message is kept as an LF.
 
 use crate::edit::Edits;
 use crate::lengths::Lengths;
@@ -12,15 +12,16 @@ use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::rewrite::{self, Refused, Rewritten};
 use crate::mailbox::forms::separator::{field, line_end};
 
-/// With an LF in the message, a header of so many lines that end with CR tells that the others end so as well. A single
-/// one may be a field of an ordinary message that holds a bare CR.
+/// Number of header lines with CR that show that all lines end with CR, if the message also contains an LF. A single
+/// such line may be a field of an ordinary message that contains a bare CR.
 const TELLING: usize = 2;
 
-/// Whether the lines of a message, which may start with a `From ` line, end with CR: its header does, up to the empty line.
+/// Returns whether the lines of a message, which may start with a `From ` line, end with CR. The lines of the header,
+/// up to the empty line, decide.
 pub(crate) fn ends_lines_with_cr(message: &[u8]) -> bool {
     let start = content_start(message);
     let (from_line, content) = message.split_at(start);
-    // The usual case costs one look at one line.
+    // Most messages have other line endings: for them, reading one line is enough.
     if !ends_with_cr(content, line_end(content)) {
         return false;
     }
@@ -30,7 +31,7 @@ pub(crate) fn ends_lines_with_cr(message: &[u8]) -> bool {
         let rest = &content[at..];
         let (end, next) = line_end(rest);
         if next == end {
-            // No empty line and no LF: the message has a header only.
+            // The message ends without an empty line and without an LF: it consists of a header only.
             return is_told || lines > 0;
         }
         if !ends_with_cr(rest, (end, next)) {
@@ -61,8 +62,8 @@ pub(crate) fn in_line_feeds(message: &[u8]) -> Vec<u8> {
     read
 }
 
-/// A changed message as its mbox holds it. `raw` is the message of the mailbox, `read` is the same in LF, with its
-/// `frame`.
+/// Returns a changed message with its original line endings. `raw` is the message in the mailbox, and `read` the same
+/// message with LFs. `frame` is the position of the message in `read`.
 pub(crate) fn rewritten(
     raw: &[u8],
     read: &[u8],
@@ -80,7 +81,8 @@ pub(crate) fn rewritten(
     if own.is_empty() {
         return Ok(Some(in_returns(raw, start, &new, None)));
     }
-    // The message's own LFs are hidden while it is changed.
+    // LFs that were in the original message are replaced by an unused byte during the change, so that they can be
+    // restored as LFs.
     let mut used = [false; 256];
     for &byte in read.iter().chain(&new) {
         used[usize::from(byte)] = true;
@@ -97,14 +99,15 @@ pub(crate) fn rewritten(
     Ok(new.map(|new| in_returns(raw, start, &new, Some(mark))))
 }
 
-/// `new` with CR for LF behind its `From ` line, which is the first `start` bytes of `raw`, and with LF for `mark`.
+/// Returns `new` with CR in place of LF, and LF in place of `mark`. The `From ` line, which is the first `start` bytes
+/// of `raw`, is not converted.
 fn in_returns(raw: &[u8], start: usize, new: &[u8], mark: Option<u8>) -> Vec<u8> {
     let mut out = Vec::with_capacity(new.len());
     out.extend_from_slice(&raw[..start]);
     let mut content = new[start..].iter().copied().peekable();
     while let Some(byte) = content.next() {
         out.push(match byte {
-            // New text may have CR LF.
+            // New text may contain CR LF.
             b'\r' if content.peek() == Some(&b'\n') => continue,
             b'\n' => b'\r',
             byte if Some(byte) == mark => b'\n',
@@ -130,7 +133,7 @@ mod tests {
             ("\rA: b\rC: d\r\rtext\r", true),
             ("\r\nA: b\rC: d\r\rtext\r", true),
             ("\nA: b\rC: d\r\rtext\r", true),
-            // Text of another program in a message of a Mac.
+            // Text of another program, with LFs, inside a message of an old Mac program.
             ("\rA: b\r\rtext\nmore\r", true),
             ("\nA: b\rC: d\r folded\r\rtext\nmore\r", true),
             ("\rA: b\r", true),
@@ -201,7 +204,7 @@ mod tests {
                 let (front, behind) = (&raw[..place], &raw[place + 1..]);
                 let mut expected = format!("{front}new\r{behind}");
                 let mut new = String::from_utf8(new).unwrap();
-                // A line end may be added before the next separator.
+                // A line ending may be added before the next separator.
                 while new.len() > expected.len() { prop_assert_eq!(new.pop(), Some('\r')); }
                 expected.truncate(new.len());
                 prop_assert_eq!(new, expected);

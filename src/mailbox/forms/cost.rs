@@ -1,5 +1,5 @@
-//! Number of bytes that the search for the ends of messages looks at, for tests: a measured time depends on the machine.
-//! The program counts nothing.
+//! Counts the bytes that are read to find the ends of messages, so that tests can check that the cost is linear. A
+//! measured time would depend on the machine. Outside of tests, nothing is counted.
 
 #[cfg(not(test))]
 pub(crate) fn count(_bytes: usize) {}
@@ -19,7 +19,7 @@ mod counted {
         LOOKED_AT.set(LOOKED_AT.get() + bytes as u64);
     }
 
-    /// The number of bytes since the last call in this thread.
+    /// Returns the number of bytes that were counted in this thread since the last call.
     pub(crate) fn taken() -> u64 {
         LOOKED_AT.take()
     }

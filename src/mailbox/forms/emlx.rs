@@ -1,10 +1,10 @@
-//! Messages as Apple's Mail keeps them, `.emlx`: a line with the number of the message's octets, the message, a
-//! property list with its flags. Pure.
+//! The `.emlx` format of Apple Mail: a line with the size of the message in bytes, the message, and a property list
+//! with its flags. Pure, except for functions that look for files next to the message.
 //!
-//! A change keeps the property list, and the length of the first line where the new number fits: Mail pads it with
-//! blanks. A number that cannot be right, because the message would be cut short or take in what is behind it, is that
-//! of an older state of the file: then the message ends at the last line that starts with `<?xml`, if all from there on
-//! is a list as Mail writes it.
+//! A change keeps the property list, and the length of the first line if the new number fits, because Apple Mail pads
+//! the line with blanks. If the number is wrong (the message would be truncated, or would include data after it), the
+//! file was changed after the number was written. The message then ends before the last line that starts with `<?xml`,
+//! if all bytes from there on are a property list as Apple Mail writes it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -48,7 +48,8 @@ pub(crate) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(count(bytes)?.start..)
 }
 
-/// The error says why the number is not right; None is a file of another form.
+/// Returns the range of the message in the file. Returns `None` if the file is not an `.emlx` file. The error is the
+/// reason why the size in the first line is wrong.
 pub(crate) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
     let Count { octets, start, .. } = count(file)?;
     Some(counted(file, start, octets).or_else(|why| {
@@ -63,7 +64,7 @@ fn list(text: &[u8]) -> Option<usize> {
     let mut ends = memmem::find_iter(list, b"</plist>");
     let end = ends.next()? + b"</plist>".len();
     let is_all = ends.next().is_none() && list.get(end..)?.trim_ascii().is_empty();
-    // Other lists may be attached to a mail.
+    // Only a list with flags is the one of Apple Mail. Another property list may be an attachment of the mail.
     let is_of_mail = value(list, b"flags").is_some();
     (is_all && is_of_mail).then_some(at)
 }
@@ -79,7 +80,7 @@ fn value<'l>(list: &'l [u8], key: &[u8]) -> Option<&'l str> {
     std::str::from_utf8(number.get(..end)?.trim_ascii()).ok()
 }
 
-/// Flags, and when it came. A list that is not XML tells nothing.
+/// Returns the flags of the message and the time when it arrived. Reads only property lists in XML.
 pub(crate) fn noted(file: &[u8]) -> (Option<Flags>, Option<SystemTime>) {
     let Some(Ok(range)) = message(file) else {
         return (None, None);
@@ -119,7 +120,7 @@ pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<
     let width = count(file).map_or(0, |count| count.width);
     let line_end = file.get(width..range.start).unwrap_or_default();
     let behind = file.get(range.end..).unwrap_or_default();
-    // The property list starts a line of its own.
+    // The property list must start on a new line.
     let was_line = file.get(range).is_some_and(|old| old.ends_with(b"\n"));
     let ending: &[u8] = match was_line && !new.ends_with(b"\n") {
         true => b"\n",
@@ -146,7 +147,8 @@ pub(crate) fn is_named(result: &Path) -> bool {
     plain_suffix(result).is_some_and(|suffix| suffix.eq_ignore_ascii_case("emlx"))
 }
 
-/// Mail keeps a message in a folder `Messages`, under its number.
+/// Returns [`Program::AppleMail`] if the path is that of a message in Apple Mail: a number as its name, in a directory
+/// named `Messages`. Apple Mail then keeps attachments in files next to it.
 pub(crate) fn beside(path: &Path) -> Option<Program> {
     let name = path.file_name()?.to_str()?;
     let stem = name.strip_suffix(".emlx")?;
@@ -155,7 +157,7 @@ pub(crate) fn beside(path: &Path) -> Option<Program> {
     let folder = path.parent().filter(|_| is_number)?;
     let is_messages = match folder.file_name() {
         Some(name) => name == "Messages",
-        // `.` has no name to look at.
+        // The path `.` has no file name, so the path is resolved first.
         None => folder_of(path).canonicalize().ok()?.ends_with("Messages"),
     };
     is_messages.then_some(Program::AppleMail)
@@ -165,8 +167,8 @@ fn is_mbox(folder: &Path) -> bool {
     folder.extension().is_some_and(|suffix| suffix == "mbox")
 }
 
-/// Seen from the source: the folder `NAME.mbox` around it, or the one with `Messages`. Mail divides many messages into
-/// folders of one digit.
+/// Returns the directory of the mailbox that contains a message, relative to the source: the directory `NAME.mbox`, or
+/// the directory that contains `Messages`. Apple Mail distributes many messages over directories named by one digit.
 pub(crate) fn mailbox_of<'r>(path: &Path, relative: &'r Path) -> Option<&'r Path> {
     beside(path)?;
     let above = || relative.ancestors().skip(1).zip(path.ancestors().skip(1));
@@ -188,11 +190,11 @@ pub(crate) fn mailbox_of<'r>(path: &Path, relative: &'r Path) -> Option<&'r Path
 }
 
 pub(crate) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
-    // `.` has no name to look at.
+    // The path `.` has no file name, so the path is resolved first.
     let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
     let messages = folder.join("Messages");
     let is_message = |entry: &fs::DirEntry| beside(&entry.path()).is_some();
-    // A mailbox may have been copied out of its `.mbox`.
+    // The directory may have been copied out of its `.mbox` directory.
     let holds_some = || {
         fs::read_dir(&messages).is_ok_and(|mut it| it.any(|it| it.is_ok_and(|it| is_message(&it))))
     };

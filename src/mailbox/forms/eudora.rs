@@ -1,10 +1,10 @@
-//! Eudora's mailboxes, of Windows (`In.mbx`, CRLF) and of the Mac (`In`, CR only), and what lies beside them. No
-//! document describes them; this is what the programs write.
-//! * A line `From ???@??? ` with the date of asctime(3) opens each message, whatever stands in front of it. Any other
-//!   line that starts with `From ` is text, and nothing is quoted or counted.
-//! * On the Mac a bare CR ends a line. It is read as LF, so that offsets are those of the file.
-//! * `In.toc` is the index of `In.mbx`: 104 octets, then 218 for each message, in any order; numbers are little-endian.
-//!   It counts only if each of its messages begins and ends where one does in the mailbox.
+//! Mailboxes of Eudora on Windows (`In.mbx`, CR LF) and on the Mac (`In`, bare CR), and the files next to them. The
+//! format is not documented, so these rules follow the files that Eudora writes.
+//! * A line `From ???@??? ` with the date of asctime(3) starts each message, whatever line precedes it. All other lines
+//!   that start with `From ` are text. No lines are quoted, and Content-Length has no meaning.
+//! * On the Mac, a bare CR ends a line. It is read as an LF, so that offsets are the same as in the file.
+//! * `In.toc` is the index of `In.mbx`: 104 bytes, then 218 bytes for each message in any order. Numbers are
+//!   little-endian. The index is used only if each of its messages starts and ends where a message does in the mailbox.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -35,7 +35,7 @@ pub(crate) fn ends_lines_with_cr(start: &[u8]) -> bool {
     end.is_some_and(|end| end.starts_with(b"\r") && !end.starts_with(b"\r\n"))
 }
 
-/// `next` is the octet behind: a CR before its LF is not bare.
+/// Replaces each bare CR by an LF. `next` is the byte after `bytes`: if it is an LF, a CR before it is not bare.
 pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\r', &bytes[at..]) {
@@ -47,8 +47,8 @@ pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
     }
 }
 
-/// The next message whose preceding LF or CR is at `from` or later. Unless nothing follows (`whole`), one may also start in
-/// the last bytes.
+/// Returns the next message whose preceding LF or CR is at `from` or later. A message that starts in the last bytes is
+/// returned only if no more bytes follow (`whole`).
 pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Option<usize> {
     let searched = bytes.get(from..).unwrap_or_default();
     let hits = SEPARATOR.find_iter(searched).filter(|&hit| hit > 0);
@@ -64,16 +64,17 @@ pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Option<usi
 
 pub(crate) type Index = HashMap<u64, Flags>;
 
-/// A million messages.
+/// Maximum size of an index, in bytes. This is enough for a million messages.
 const LONGEST: u64 = 256 << 20;
 const HEAD: usize = 104;
 const ENTRY: usize = 218;
 
-/// Empty if no index could be read; the error names one that does not fit.
+/// Reads the index next to a mailbox. Returns an empty index if there is none or it cannot be read. Returns its path as
+/// the error if it does not match the mailbox.
 pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Index, PathBuf> {
     let names = ["toc", "TOC", "Toc"].map(|suffix| mailbox.with_extension(suffix));
     let is_index = |path: &PathBuf| {
-        // Neither a link nor a pipe.
+        // Only a regular file is read, not a link or a pipe.
         let metadata = fs::symlink_metadata(path);
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST)
     };
@@ -108,7 +109,7 @@ fn index(octets: &[u8], file: &File, length: u64) -> Option<Index> {
     entries.collect()
 }
 
-/// Attachments in these folders look like mailboxes.
+/// Directories of Eudora without mailboxes. Attachments in them may look like mailboxes, so they are skipped.
 const FOLDERS: [&str; 16] = [
     "attach",
     "attachments folder",
@@ -157,7 +158,8 @@ impl EudoraFolder {
         })
     }
 
-    /// What lies in it that may look like a mailbox and is none.
+    /// Returns the description of a file or directory of Eudora that may look like a mailbox but contains no mail.
+    /// Returns `None` for all others.
     pub(crate) fn aside(
         self,
         name: &OsStr,

@@ -1,8 +1,9 @@
-//! What mail programs note about a message: in an mbox in fields of its header, in a Maildir in letters of its name.
-//! Pure, and one pass over the header.
+//! Flags of messages, as mail programs store them: in header fields of an mbox message, or in letters of a Maildir file
+//! name. Pure, and one pass over the header.
 //!
-//! Mutt and Dovecot unite what several Status fields say, and so do we. What Thunderbird noted counts more; it writes
-//! its fields in front of those of the mail: further down a stranger may have written them.
+//! If several Status fields exist, their flags are combined, as in mutt and Dovecot. Fields of Thunderbird take
+//! precedence, but only at the start of the header, where Thunderbird writes them: further down, the sender may have
+//! written them.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use crate::mailbox::forms::quoting::replaced;
 use crate::mailbox::state::MailState;
 use crate::span::{Lines, Newline, Span, is_from_line};
 
-/// A message with any flag is not new.
+/// The flags of a message. A message with any flag is not new.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Flags(u8);
 
@@ -23,10 +24,10 @@ const REPLIED: u8 = 1 << 3;
 const SEEN: u8 = 1 << 4;
 const TRASHED: u8 = 1 << 5;
 const OLD: u8 = 1 << 6;
-/// A keyword, not a letter: [`IMPORTANT_KEYWORD`].
+/// The flag for important mail, which is stored as a keyword ([`IMPORTANT_KEYWORD`]), not as a letter.
 const IMPORTANT: u8 = 1 << 7;
 
-/// The keyword of RFC 8457.
+/// The keyword for important mail (RFC 8457).
 pub(crate) const IMPORTANT_KEYWORD: &str = "$Important";
 
 const LETTERS: [(u8, u8); 6] = [
@@ -66,9 +67,10 @@ const APPLE: [(u32, u8); 6] = [
 ];
 
 const OF_THUNDERBIRD: [&[u8]; 3] = [b"x-mozilla-status", b"x-mozilla-status2", b"x-mozilla-keys"];
-/// Thunderbird's tag for important mail.
+/// The tag that Thunderbird shows as "Important".
 const IMPORTANT_TAG: &str = "$label1";
-/// Characters of X-Mozilla-Keys. Thunderbird writes tags into this room later.
+/// Length of the X-Mozilla-Keys field, in characters. Thunderbird later writes tags into this space without moving the
+/// mail.
 const TAGS: usize = 80;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -93,35 +95,35 @@ impl Flags {
         Self(if bits == 0 { 0 } else { bits | OLD })
     }
 
-    /// Other letters mean nothing here.
+    /// Returns the flags for the letters in a Maildir file name. Unknown letters are ignored.
     pub(crate) fn of_letters(letters: &[u8], is_in_cur: bool) -> Self {
         let old = if is_in_cur { OLD } else { 0 };
         Self::of_bits(old | bits(&LETTERS, |letter| letters.contains(&letter)))
     }
 
-    /// A message that Apple's Mail keeps is not new.
+    /// Returns the flags that Apple Mail stores. A message in Apple Mail is never new.
     pub(crate) fn of_apple_mail(noted: u64) -> Self {
-        // All of them are among the lower ones.
+        // All known flags are in the lower 32 bits.
         Self(OLD | bits(&APPLE, |mask| noted as u32 & mask != 0))
     }
 
-    /// From an index of Eudora for Windows; priorities 1 and 2 are high.
+    /// Returns the flags in an index of Eudora for Windows. Priorities 1 and 2 are high, and become the flag "flagged".
     pub(crate) fn of_eudora(state: u8, priority: u8) -> Self {
         let bits = match state {
             1 | 8 => SEEN,
             2 => SEEN | REPLIED,
-            // Forwarded, and redirected.
+            // Forwarded or redirected.
             3 | 4 => SEEN | PASSED,
-            // Not sent yet: to be sent, queued, kept back, queued for a time.
+            // Not sent yet: to be sent, queued, held back, or queued for a certain time.
             6 | 7 | 9 | 10 => SEEN | DRAFT,
-            // Unread; or the index was made anew.
+            // Unread, or unknown because Eudora rebuilt the index.
             _ => 0,
         };
         let is_high = (1..=2).contains(&priority);
         Self::of_bits(bits | if is_high { FLAGGED } else { 0 })
     }
 
-    /// A message that Outlook keeps is not new.
+    /// Returns the flags that Outlook stores. A message in Outlook is never new.
     #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) fn of_outlook(state: &ItemState) -> Self {
         let bits = [
@@ -147,17 +149,17 @@ impl Flags {
         Self::of_bits(states.iter().map(bit).fold(0, |bits, bit| bits | bit))
     }
 
-    /// Whether the mail has the keyword [`IMPORTANT_KEYWORD`].
+    /// Returns whether the mail has the keyword [`IMPORTANT_KEYWORD`].
     pub(crate) fn is_important(self) -> bool {
         self.0 & IMPORTANT != 0
     }
 
-    /// The flags of both.
+    /// Returns the flags that are set in `self` or in `other`.
     pub(crate) fn with(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// The flags of two copies of a message. A message counts as deleted only if all copies are.
+    /// Combines the flags of two copies of a message. The result is marked as deleted only if both copies are.
     #[cfg(feature = "cli")]
     pub(crate) fn united(self, other: Self) -> Self {
         let deleted = self.0 & other.0 & TRASHED;
@@ -174,7 +176,7 @@ impl Flags {
         Self(byte)
     }
 
-    /// The letters of the flags that `other` lacks. Whether a message is new is no flag.
+    /// Returns the letters of the flags that are missing in `other`. Whether a message is new is ignored.
     #[cfg(feature = "cli")]
     pub(crate) fn without(self, other: Self) -> String {
         text(&LETTERS, self.0 & !other.0)
@@ -188,7 +190,7 @@ impl Flags {
         text(&LETTERS, self.0)
     }
 
-    /// Whether a field says anything about flags. Keywords are none.
+    /// Returns whether the header contains a field with flags. X-Keywords does not count.
     pub(crate) fn has_fields(content: &[u8]) -> bool {
         fields(content).any(|(noted, ..)| noted != Noted::Keywords)
     }
@@ -211,7 +213,7 @@ impl Flags {
         }
         if let Some(mozilla) = mozilla {
             let more = more_mozilla.unwrap_or(0);
-            // Thunderbird notes nothing of drafts.
+            // Thunderbird has no flag for drafts, so the flag from other fields is kept.
             flags = flags & DRAFT | bits(&MOZILLA, |mask| mozilla & mask != 0);
             if more & MOZILLA_DELETED != 0 {
                 flags |= TRASHED;
@@ -226,9 +228,11 @@ impl Flags {
         Self::of_bits(flags)
     }
 
-    /// Where the fields do not say so yet, the first Status and X-Status get the value, or are put after the other
-    /// fields; further ones are removed, because readers unite them. After a line that is no field, some readers see no
-    /// fields, so both are put before it. A keyword is added to X-Keywords, and none is removed: flags hold one only.
+    /// Writes the flags to the header, if the fields do not already contain them. The first Status and X-Status fields
+    /// get the new values, and missing ones are added after the other fields. Further Status fields are removed,
+    /// because programs combine them. If a line is not a header field, some programs do not see the fields after it, so
+    /// both fields are added before this line. A keyword is added to X-Keywords, but none is removed, because other
+    /// keywords are unknown here.
     pub(crate) fn put_into(self, content: &[u8]) -> Cow<'_, [u8]> {
         let noted = Self::of_fields(content);
         let keeps_status = (noted.0 | IMPORTANT) == (self.0 | IMPORTANT);
@@ -311,10 +315,12 @@ impl Flags {
         Cow::Owned(out)
     }
 
-    /// The message as Thunderbird keeps it: its fields are in front of those of the mail, with room for tags.
+    /// Returns the message as Thunderbird stores it: with its own fields before those of the mail, and with space for
+    /// tags.
     ///
-    /// Thunderbird shows no message that it noted as expunged, and removes it for good. So a message that is to be
-    /// deleted gets the flag that IMAP's have. A draft is noted in X-Status, because Thunderbird knows them by their folder.
+    /// Thunderbird hides a message that is marked as expunged, and later removes it permanently. For this reason, a
+    /// deleted message gets the flag that Thunderbird uses for deleted messages in IMAP folders. A draft is marked in
+    /// X-Status, because Thunderbird recognises drafts only by their folder.
     pub(crate) fn put_for_thunderbird(self, content: &[u8]) -> Vec<u8> {
         let content = match (Self::of_fields(content).0 ^ self.0) & DRAFT {
             0 => Cow::Borrowed(content),
@@ -407,7 +413,7 @@ impl Flags {
     }
 }
 
-/// The flags of the letters, or masks, that are noted.
+/// Returns the flags whose letters or masks are set, according to `is_noted`.
 fn bits<T: Copy>(table: &[(T, u8)], is_noted: impl Fn(T) -> bool) -> u8 {
     let noted = table.iter().filter(|(sign, _)| is_noted(*sign));
     noted.fold(0, |bits, (_, bit)| bits | bit)
@@ -439,8 +445,8 @@ fn header_end(content: &[u8]) -> usize {
     }
 }
 
-/// The end of the fields that every reader sees: before the first line that is no field, or at the end of the header. A
-/// `From ` line may precede them.
+/// Returns the end of the header fields that every program sees: the first line that is not a field, or the end of the
+/// header. A `From ` line may precede the fields.
 fn agreed_end(content: &[u8]) -> usize {
     let end = header_end(content);
     let mut lines = Lines::new(content, Span::new(0, end));
@@ -453,7 +459,7 @@ fn agreed_end(content: &[u8]) -> usize {
     stray.map_or(end, |line| line.whole.start)
 }
 
-/// What is noted, on which line, and its value.
+/// Returns the fields that store flags: the kind of field, its line, and the span of its value.
 fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
     let mut is_in_front = true;
     Lines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {
@@ -462,7 +468,8 @@ fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
             return None;
         }
         let start = text.get(..2).unwrap_or_default();
-        // Programs that copied a mailbox into another one left such lines in the middle of what Thunderbird wrote.
+        // Fields of Thunderbird count only at the start of the header. A program that copied mailboxes may have left a
+        // `From ` line between these fields.
         is_in_front &= start.eq_ignore_ascii_case(b"x-") || is_from_line(text);
         let (name, value) = mbox::field(text)?;
         let (_, noted) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;

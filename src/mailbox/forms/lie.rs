@@ -1,15 +1,16 @@
-//! A form that is wrong about where a message is, for tests of the check that no byte is lost (`read::accounts`).
+//! A mailbox format that finds wrong ends of messages on purpose. It tests the check that no byte is lost
+//! (`read::accounts`).
 
 use crate::mailbox::forms::mbox::Frame;
 
-/// How a form is wrong.
+/// The kind of error that the format makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lie {
-    /// The first bytes of a message are in none.
+    /// The first bytes of a message belong to no message.
     Gap,
-    /// The last bytes of a message are not of its content.
+    /// The last bytes of a message are not a part of its content.
     Tail,
-    /// The last bytes of a message are a message without a separator.
+    /// The last bytes of a message are a message of their own, without a separator.
     End,
 }
 

@@ -1,17 +1,20 @@
-//! The mbox format: what separates messages, how body text is quoted, where one message ends.
+//! The mbox format: finds the ends of messages, by separators and by Content-Length. Pure: any bytes are divided into
+//! messages without gaps.
 //!
-//! RFC 4155 and its appendix A describe the family; mboxo, mboxrd, mboxcl and mboxcl2 are the names of qmail's mbox(5).
-//! Pure: bytes in, spans out; any bytes give a division that tiles them.
+//! RFC 4155 and its appendix A describe the format. The names of its variants mboxo, mboxrd, mboxcl and mboxcl2 are
+//! from qmail's mbox(5).
 //!
-//! **Content-Length** is a stranger's word. It is *right* if the end of the file or a separator stands at its end, with
-//! at most two line ends between. A right one is *believed* in two cases:
-//! * no plausible separator stands in what it covers: the next one says the same, and only a true count depends on it;
-//! * the mailbox is mboxcl2 as far as it was read: each message before has a right one, and so has the one that
-//!   follows; the last message needs at least one before it. Then `From ` lines inside are text.
+//! **Content-Length** is untrusted input. It is *right* if the body of this length ends at a separator or at the end of
+//! the file, with at most two line endings between them. A right Content-Length is *believed* (used to find the end of
+//! the message) in two cases:
+//! * The body of this length contains no plausible separator. The separators then give the same end of the message.
+//! * The mailbox is mboxcl2 as far as it was read: all earlier messages and the next message have a right
+//!   Content-Length. The last message needs at least one earlier message. `From ` lines inside such a message are text.
 //!
-//! Everywhere else it is ignored: a stranger who guesses a later separator could take in the mails of others.
+//! In all other cases it is ignored. Otherwise, a sender who guesses the position of a later separator could include
+//! the messages of other people in the sender's message.
 //!
-//! Mboxo and mboxrd differ only in `>From ` lines, and a file seldom tells which it is
+//! The variants mboxo and mboxrd differ only in `>From ` lines, and a file rarely shows which one it is
 //! ([`Quoting::of_sample`](crate::mailbox::forms::quoting::Quoting::of_sample)).
 
 use std::borrow::Cow;
@@ -26,15 +29,16 @@ use crate::span::Span;
 
 const MAX_TRAILING_LINE_ENDS: usize = 2;
 
-/// Bytes that are searched for the following message's Content-Length.
+/// Number of bytes that are searched for the Content-Length of the next message.
 const FOLLOWING_HEADER: usize = 64 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Counted {
     any: bool,
-    /// One had no right Content-Length: separators alone tell messages from here on.
+    /// Set after a message without a right Content-Length: the mailbox is not mboxcl2, so only separators end messages.
     pub(crate) is_settled: bool,
-    /// What was found of the message that starts at the number, so that no header is read twice. Offsets are into the window.
+    /// The right Content-Length of the message that starts at this offset, so that its header is not read twice.
+    /// Offsets are relative to the window.
     following: Option<(u64, Right)>,
 }
 
@@ -52,21 +56,23 @@ impl Counted {
     }
 }
 
-/// `start..end` tiles the mailbox.
+/// The position of one message. The ranges `start..end` of all messages cover the mailbox without gaps.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Frame {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// False once the mailbox cannot be mboxcl2: the header is not read then before [`looked_at`](Self::looked_at).
+    /// Whether the header was read. False in mailboxes that are not mboxcl2, where [`looked_at`](Self::looked_at) reads
+    /// the header only if the message changes.
     pub(crate) is_looked_at: bool,
-    /// Where a believed Content-Length ends the body; or the closing line of MMDF.
+    /// End of the body if a Content-Length is believed. In MMDF, the start of the closing line.
     pub(crate) content_end: Option<usize>,
-    /// Nothing in the body is quoted then.
+    /// Whether the message is in an mboxcl2 mailbox, so that lines of its body are not quoted.
     pub(crate) is_mboxcl2: bool,
 }
 
 impl Frame {
-    /// Nothing in the message divides or is quoted: something else than its text says where it ends.
+    /// Creates the frame of a message whose end is known from something other than its text. Lines in the message are
+    /// neither separators nor quoted.
     pub(crate) fn counted(start: usize, content_end: usize, end: usize) -> Self {
         Self {
             start,
@@ -77,8 +83,8 @@ impl Frame {
         }
     }
 
-    /// Reads the header, if that was not done. `bytes` are those of the window up to the frame's end or further. A
-    /// Content-Length that ends there, but for line ends, is right.
+    /// Reads the header if it was not read before. `bytes` are the bytes of the window, at least up to the end of the
+    /// frame. A Content-Length that ends at the end of the frame, apart from line endings, is right.
     pub(crate) fn looked_at(self, bytes: &[u8]) -> Self {
         if self.is_looked_at {
             return self;
@@ -106,7 +112,7 @@ impl Frame {
         }
     }
 
-    /// `From ` line, content, and the line ends behind.
+    /// Divides the message into its `From ` line, its content, and the empty line after it.
     pub(crate) fn parts<'a>(&self, bytes: &'a [u8]) -> (&'a [u8], &'a [u8], &'a [u8]) {
         let raw = &bytes[self.start..self.end];
         let content_start = content_start(raw);
@@ -128,27 +134,30 @@ pub(crate) fn content_start(raw: &[u8]) -> usize {
     from_line.unwrap_or_else(|| mmdf::content_start(raw).unwrap_or(0))
 }
 
-/// The error asks for more bytes: up to an offset, if a Content-Length is believed.
+/// The end of a message, or an error if more bytes are needed to find it. If a Content-Length is believed, the error
+/// contains the offset up to which bytes are needed.
 pub(crate) type End = Result<Frame, Option<u64>>;
 
-/// At a distance behind the window. Fewer bytes come at the end of the file only; None cannot tell.
+/// Reads bytes at a distance after the window, without moving the window. Fewer bytes are read only at the end of the
+/// file. Returns `None` if the source cannot read ahead.
 pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 
-/// From a Content-Length's end on.
+/// Number of bytes that are checked after the end of a Content-Length.
 const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 
-/// What was found of a message whose end is not in sight. When more bytes are there, the search for its end goes on
-/// where it stopped, so that the time is in proportion to the bytes. Offsets are from the start of the message.
+/// The state of the search for the end of a message that is longer than the window. When more bytes were read, the
+/// search continues where it stopped, so that the time is proportional to the size of the message. Offsets are relative
+/// to the start of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Progress {
-    /// The line ending before the next separator is here or later.
+    /// The line ending before the next separator is at this offset or later.
     pub(crate) searched: usize,
     header: HeaderReader,
-    /// The Content-Length is not believed.
+    /// Whether the Content-Length was checked and is not believed.
     is_judged: bool,
 }
 
-/// Only separators count. `whole`: nothing follows `bytes`.
+/// Finds the end of a message by separators only. `whole`: `bytes` extends to the end of the file.
 pub(crate) fn end_by_separator(
     bytes: &[u8],
     start: usize,
@@ -156,7 +165,7 @@ pub(crate) fn end_by_separator(
     whole: bool,
 ) -> End {
     if progress.searched == 0 {
-        // Neither the message's own separator nor an older one after it divides.
+        // The message's own separator, and older separators directly after it, do not end the message.
         match separator::own_lines(&bytes[start..], whole) {
             Some(own) => progress.searched = own.saturating_sub(1),
             None => return Err(None),
@@ -177,7 +186,7 @@ pub(crate) fn end_by_separator(
     })
 }
 
-/// While the mailbox may be mboxcl2: nothing is settled in `counted`.
+/// Finds the end of a message as long as the mailbox may be mboxcl2, that is while `counted` is not settled.
 pub(crate) fn end_of_message(
     bytes: &[u8],
     start: usize,
@@ -199,7 +208,7 @@ pub(crate) fn end_of_message(
         if let Some(right) = right
             && window.is_right_behind(&right, counted)
         {
-            // Both ends are in the window, or neither is of use yet.
+            // If the end is not in the window, the caller must read up to it.
             return match (usize::try_from(right.end), usize::try_from(right.content)) {
                 (Ok(end), Ok(content)) if end <= bytes.len() => {
                     Ok(Frame::counted(start, content, end))
@@ -207,12 +216,12 @@ pub(crate) fn end_of_message(
                 _ => Err(Some(right.end)),
             };
         }
-        // The header may have no end in sight yet, and its Content-Length may follow.
+        // The end of the header may not be in the window yet, and a Content-Length may still follow.
         progress.header.read_on(&bytes[start..], whole);
         progress.is_judged = progress.header.is_over;
     }
-    // The empty line that ends the header also serves the next separator: a body may be empty. A header that has an end
-    // holds no separator; in others even the first line may be one.
+    // The empty line at the end of the header can also precede the next separator, because a body may be empty. A
+    // header with an end contains no separator. If a header has no end, even its first line may be a separator.
     let header = progress.header.header;
     if let Some(body) = header.body {
         progress.searched = progress.searched.max(body.saturating_sub(1));
@@ -250,10 +259,12 @@ impl Window<'_, '_> {
         Some(Cow::Owned(all))
     }
 
-    /// What a `header` that starts `at` this offset counts.
+    /// Returns the end of the message according to its Content-Length, if the Content-Length is right. `at` is the
+    /// offset of the header.
     fn right(&mut self, at: u64, header: &Header) -> Option<Right> {
         let content = at.checked_add(header.counted_end()?)?;
-        // The byte before is read, too: so no end behind the end of the file passes for one at it.
+        // The byte before the end is read as well. Otherwise, an end beyond the end of the file would look like one at
+        // the end of the file.
         let there = self.look(content.checked_sub(1)?, CHECKED + 1)?;
         let (&before, rest) = there.split_first()?;
         let line_ends = boundary_behind(before, rest)?;
@@ -270,7 +281,7 @@ impl Window<'_, '_> {
         let header = here.map(|rest| Header::of_message(rest, 0));
         let header = match header.filter(|header| header.body.is_some()) {
             Some(header) => header,
-            // It may end in the window by chance: only what the file holds counts.
+            // The header may be cut off by the end of the window, so it is read again from the file.
             None => Header::of_message(&self.look(at, FOLLOWING_HEADER)?, 0),
         };
         self.right(at, &header)
@@ -286,7 +297,8 @@ impl Window<'_, '_> {
     }
 }
 
-/// The bytes of line ends before the end of the file or the next separator; None if neither follows.
+/// Returns the number of bytes of line endings before a separator or the end of the file. Returns `None` if neither
+/// follows.
 fn boundary_behind(before: u8, mut rest: &[u8]) -> Option<usize> {
     let all = rest.len();
     for line_ends in 0..=MAX_TRAILING_LINE_ENDS {
@@ -303,7 +315,7 @@ fn boundary_behind(before: u8, mut rest: &[u8]) -> Option<usize> {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Header {
     pub(crate) body: Option<usize>,
-    /// The first one that is a number.
+    /// The value of the first Content-Length field that is a number.
     pub(crate) content_length: Option<u64>,
 }
 
@@ -317,7 +329,8 @@ impl Header {
         header.behind(start)
     }
 
-    /// Of a message that was divided from others: a `From ` line in its header divides nothing.
+    /// Reads the header of a message that was already separated from other messages, so that a `From ` line in the
+    /// header is not a separator.
     pub(crate) fn of(content: &[u8]) -> Self {
         let mut header = Self::default();
         let mut at = 0;
@@ -330,7 +343,7 @@ impl Header {
         header
     }
 
-    /// For a header that was read without the bytes before it.
+    /// Converts offsets if the header was read without the `start` bytes before it.
     fn behind(self, start: usize) -> Self {
         Self {
             body: self.body.map(|body| start + body),
@@ -352,28 +365,30 @@ impl Header {
     }
 }
 
-/// Reads the header of a message, which may start with a `From ` line, as far as its bytes are there.
+/// Reads the header of a message, which may start with a `From ` line, as far as its bytes are in the window.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct HeaderReader {
     header: Header,
-    /// Start of the line to be read next. It is 0 until the separators at the start were read.
+    /// Offset of the next line to be read. 0 until the separators at the start of the message were read.
     line: usize,
-    /// No line before it ends later than `line`.
+    /// Offset from which the end of the current line is searched. The bytes from `line` up to here contain no line
+    /// ending.
     searched: usize,
-    /// The header has ended, or the next message starts before it was closed.
+    /// Set when the header has ended, or when the next message starts before the header has ended.
     is_over: bool,
 }
 
 impl HeaderReader {
-    /// `message` starts with the bytes that were given before. `whole`: nothing follows.
+    /// Continues to read the header. `message` starts with the bytes of the previous call. `whole`: no more bytes
+    /// follow.
     fn read_on(&mut self, message: &[u8], whole: bool) -> Header {
         if self.line == 0 {
             let Some(own) = separator::own_lines(message, whole) else {
                 return self.header;
             };
-            // A message of MMDF has other lines.
+            // In an MMDF message, the opening line comes before the header as well.
             let start = own.max(content_start(message));
-            // A CR in the end may be the first half of a line ending.
+            // A CR as the last byte may be the first half of a CR LF.
             if start == message.len() && !whole {
                 return self.header;
             }
@@ -392,11 +407,11 @@ impl HeaderReader {
             let has_from = line.starts_with(b"From ")
                 || memchr(b'\r', line).is_some_and(|at| at + 1 < line.len());
             if has_from && !whole && message.len() - end < LOOK_AHEAD {
-                // What follows tells whether the line is a separator.
+                // The bytes after the line decide whether the line is a separator, so more bytes are needed.
                 self.searched = end;
                 break;
             }
-            // The header was never closed; the next message starts.
+            // A separator before the end of the header: the header has no end, and the next message starts here.
             self.is_over =
                 has_from && (separator::is_separator_in_text(rest) || holds_separator(line, rest));
             if !self.is_over {
@@ -409,7 +424,7 @@ impl HeaderReader {
     }
 }
 
-/// Whether a message starts after a bare CR within the first `line` of `bytes`.
+/// Returns whether a message starts after a bare CR in the first line of `bytes`, which is `line`.
 fn holds_separator(line: &[u8], bytes: &[u8]) -> bool {
     memchr_iter(b'\r', line).any(|at| separator::is_separator_after_cr(&bytes[at + 1..]))
 }

@@ -1,14 +1,16 @@
-//! MH folders: a message a file, named by its number (mh-profile(5), mh-sequence(5)). `maildir` does the work.
+//! MH folders, which contain one message per file, named by its number (mh-profile(5), mh-sequence(5)). `maildir` reads
+//! and changes them.
 //!
-//! A file that programs keep beside messages marks such a folder. Only numbers are messages: `,12`, `#12` are removed.
+//! A directory is an MH folder if it contains a file that mail programs keep next to messages. Only files named by a
+//! plain number are messages: names such as `,12` and `#12` mark removed messages.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The flags of the messages, by number: nmh's, Python's.
+/// The file in which nmh and Python store flags, by message number.
 pub(crate) const SEQUENCES: &str = ".mh_sequences";
 
-/// Of nmh, exmh, Mew, Sylpheed, Claws Mail, Gnus.
+/// Files of nmh, exmh, Mew, Sylpheed, Claws Mail and Gnus that mark a directory as an MH folder.
 const MARKS: [&str; 7] = [
     SEQUENCES,
     ".xmhcache",

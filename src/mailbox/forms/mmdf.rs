@@ -1,12 +1,12 @@
-//! MMDF mailboxes: a line of four Control-A opens each message and another one closes it. Pure; no bytes are read
-//! beyond [`LOOK_AHEAD`] from such a line.
+//! MMDF mailboxes: a line of four Control-A characters opens each message, and another one closes it. Pure; at most
+//! [`LOOK_AHEAD`] bytes after such a line are read.
 //!
-//! Behind the opening line there may be a `From ` line. Nothing in a message is quoted, and nothing is counted.
+//! A `From ` line may follow the opening line. No lines are quoted, and Content-Length has no meaning.
 //!
-//! **A closing line** is followed by an opening one or by the end of the file (two line ends may stand there). Any
-//! other line of four Control-A is text: programs disagree about such lines in mail, and one of them must not put all
-//! messages behind it out of step. Other readers find a message there, so a message with such a line is never changed,
-//! and none gets one.
+//! **A closing line** is followed by an opening line or by the end of the file, with at most two line endings before
+//! it. Any other line of four Control-A characters is text: programs disagree about such lines, and one of them must
+//! not shift the ends of all later messages. Other programs start a message there. For this reason, a message with such
+//! a line is never changed, and a change must not add such a line.
 
 use std::sync::LazyLock;
 
@@ -17,8 +17,8 @@ use crate::mailbox::forms::separator::from_line_length;
 
 const MARK: &[u8] = b"\x01\x01\x01\x01";
 
-/// Number of bytes that must follow a position before it is judged: two separator lines, or one and two line endings, are not
-/// longer.
+/// Number of bytes that must follow a position before it is judged. Two separator lines, or one with two line endings,
+/// are not longer.
 pub(crate) const LOOK_AHEAD: usize = 16;
 
 static LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\n\x01\x01\x01\x01"));
@@ -42,7 +42,8 @@ pub(crate) fn content_start(message: &[u8]) -> Option<usize> {
     Some(opening + from_line_length(behind).unwrap_or(0))
 }
 
-/// Returns the rest of the `From ` line after `From `, for a message in MMDF or in an mbox. Empty if there is no such line.
+/// Returns the rest of the `From ` line after `From `, for a message in MMDF or in an mbox. Returns an empty slice if
+/// there is no such line.
 pub(crate) fn from_line(opening: &[u8]) -> &[u8] {
     let behind = opening
         .get(line(opening).unwrap_or(0)..)
@@ -54,8 +55,8 @@ pub(crate) fn holds_line(content: &[u8]) -> bool {
     content.starts_with(MARK) || LINE.find(content).is_some()
 }
 
-/// The ends of the content and of the message; None if they are not in sight. The line ending before the closing line is
-/// at `from` or later. `whole`: nothing follows `bytes`.
+/// Returns the end of the content and the end of the message. Returns `None` if more bytes are needed. The line ending
+/// before the closing line is at `from` or later. `whole`: no more bytes follow.
 pub(crate) fn end_of_message(
     bytes: &[u8],
     start: usize,
@@ -63,13 +64,14 @@ pub(crate) fn end_of_message(
     whole: bool,
 ) -> Option<(usize, usize)> {
     let opening = line(bytes.get(start..).unwrap_or_default()).unwrap_or_default();
-    // An empty message is closed by the next line.
+    // The next line of four Control-A characters closes an empty message.
     let from = (start + opening).saturating_sub(1).max(from);
     let cut_off = whole.then_some((bytes.len(), bytes.len()));
     closing(bytes, from, whole).or(cut_off)
 }
 
-/// Both ends, by the first closing line whose preceding `\n` is at `from` or later. None also if one may start in the last bytes.
+/// Returns the start and the end of the first closing line whose preceding LF is at `from` or later. Returns `None` if
+/// there is none, or if one may start in the last bytes.
 pub(crate) fn closing(bytes: &[u8], from: usize, whole: bool) -> Option<(usize, usize)> {
     let searched = bytes.get(from..).unwrap_or_default();
     cost::count(searched.len());

@@ -1,6 +1,7 @@
-//! The forms of mailboxes. `mbox`, `separator` and `quoting` say where a message of an mbox ends and what is hidden in
-//! it, and `rewrite` puts a changed one back; `carriage` does what lines that end with CR need. For mail that goes to a mailbox of another form, `flags` is what programs
-//! note about it, and `names` are those of folders. A form that is known but not read has a row in [`OTHERS`].
+//! The formats of mailboxes, as pure functions. `mbox`, `separator` and `quoting` find the ends of the messages of an
+//! mbox and remove quoting. `rewrite` puts a changed message back, and `carriage` handles lines that end with CR. For
+//! mail that is converted to another format, `flags` converts the flags of messages, and `names` creates the names of
+//! folders. [`OTHERS`] lists formats that are recognised but not read.
 
 pub(super) mod carriage;
 pub(super) mod cost;
@@ -24,16 +25,16 @@ use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "cli")]
 use crate::mailbox::program::Program;
 
-/// What the sources are said to be.
+/// The format of a source or a result, as options name it.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Format {
-    /// Recognised for each source.
+    /// The format of each source is recognised by its content.
     #[default]
     Auto,
     /// mbox files.
     Mbox,
-    /// Files with lines of four Control-A around messages.
+    /// Files with lines of four Control-A characters around messages.
     Mmdf,
     /// Directories with cur and new.
     Maildir,
@@ -47,7 +48,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether messages are written between `From ` lines.
+    /// Returns whether the format writes a `From ` line before each message.
     pub(super) fn has_separators(self) -> bool {
         matches!(self, Self::Mbox | Self::Thunderbird)
     }
@@ -55,18 +56,18 @@ impl Format {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Division {
-    /// `From ` lines, or what Content-Lengths say.
+    /// Separator lines, or Content-Length in an mboxcl2 mailbox.
     Mbox,
-    /// Lines of four Control-A. Nothing is quoted, and Content-Length is a field like any other.
+    /// Lines of four Control-A characters. No lines are quoted, and Content-Length has no meaning.
     Mmdf,
-    /// `has_cr`: a bare CR ends a line. Nothing is quoted or counted.
+    /// Lines of Eudora. With `has_cr`, a bare CR ends a line. No lines are quoted, and Content-Length has no meaning.
     Eudora { has_cr: bool },
-    /// A form that is wrong about where a message is, for tests of the check (`read::accounts`).
+    /// A format that finds wrong ends of messages, to test the check in `read::accounts`.
     #[cfg(test)]
     Lying(lie::Lie),
 }
 
-/// Known by their first octets, and not read.
+/// Formats that are recognised by their first bytes, but not read.
 pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     use NotMail::Format;
     const BABYL: &str =
@@ -78,7 +79,7 @@ pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     const DBX: &str =
         "embody does not read this format; convert the file to an mbox first, with readdbx";
     const UNPACK: &str = "decompress it first";
-    // Data that are compressed once were looked into before this is asked.
+    // Compressed data can only occur here if they were compressed twice: a single compression was already removed.
     &[
         (b"BABYL OPTIONS", Format("a Babyl mailbox", BABYL)),
         (b"*mbx*", Format("an MBX mailbox", MBX)),
@@ -97,7 +98,8 @@ pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     ]
 };
 
-/// The message alone, unless the result is named as of the same form; all of a file where nobody knows its place.
+/// Returns the message in an `.emlx` file, without the data of Apple Mail around it. Returns the complete file if it
+/// has another format, if the result is also named `.emlx`, or if the position of the message is unknown.
 pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
     match emlx::message(file) {
         Some(Ok(range)) if !result.is_some_and(emlx::is_named) => file.get(range).unwrap_or(file),
@@ -105,7 +107,8 @@ pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
     }
 }
 
-/// The message, or all of a plain file; why nobody knows where it stands; and whose files lie beside it.
+/// Returns the message in a file, the reason why its position is unknown (if so), and the program that keeps
+/// attachments next to the file. The message is the complete file, except in an `.emlx` file.
 #[cfg(feature = "cli")]
 pub(crate) fn shown<'f>(
     file: &'f [u8],

@@ -1,16 +1,18 @@
-//! Names of files and folders from the labels of mails, which strangers may have written. Pure.
+//! Creates names of files and directories from labels of mail, which are untrusted input. Pure.
 //!
-//! A name decides nothing about where a file goes: it is one component, never `.` or `..`, without `/` and NUL, hidden
-//! nowhere. Other systems take it as well: no device of Windows, none of the characters that it refuses, no blank or
-//! dot at the end, nothing that turns the text around. The `/` of Gmail's nested labels is a dot, as in Maildir++.
+//! A name cannot lead out of its directory: it is one path component without `/` and NUL, never `.` or `..`, and never
+//! hidden. It is also valid on other systems: no device name of Windows, no characters that Windows refuses, no blank
+//! or dot at the end, and no characters that change the direction of text. The `/` of nested Gmail labels becomes a
+//! dot, as in Maildir++.
 //!
-//! Two labels never have one name: what differs only by case, or not at all to the file system, gets a number.
+//! Two labels never get the same name: if names differ only in case, or are the same for the file system, a number is
+//! added.
 
 use std::collections::{HashMap, HashSet};
 
 use crate::platform::is_device;
 
-/// Octets, but for a number and a suffix: file systems take 255.
+/// Maximum length of a name in bytes, without a number and a suffix. File systems allow 255 bytes.
 const LONGEST: usize = 200;
 
 const PARTS: [&str; 3] = ["cur", "new", "tmp"];
@@ -22,7 +24,8 @@ pub(crate) struct FolderNames {
 }
 
 impl FolderNames {
-    /// `make` says whether it could make what has the name; if not, the next number is tried.
+    /// Returns a name for `label` that no other label has. `make` creates the file or directory, and returns false if
+    /// the name is already taken; the next number is tried then.
     pub(crate) fn give<E>(
         &mut self,
         label: &str,
@@ -32,7 +35,7 @@ impl FolderNames {
         self.give_safe(&safe(label), suffix, make)
     }
 
-    /// The same for a name that every system takes.
+    /// Does the same as [`give`](Self::give) for a name that is already valid on every system.
     pub(crate) fn give_safe<E>(
         &mut self,
         safe: &str,
@@ -42,7 +45,7 @@ impl FolderNames {
         let mut name = format!("{safe}{suffix}");
         let folded = name.to_lowercase();
         loop {
-            // Numbers only grow, so a stranger who takes the names with numbers costs one look for each.
+            // Numbers only increase, so labels that use up numbered names cost only one attempt each.
             if self.given.insert(name.to_lowercase()) && make(&name)? {
                 return Ok(name);
             }
@@ -53,10 +56,11 @@ impl FolderNames {
     }
 }
 
-/// Bytes of a name of Thunderbird's, before a number. It takes 55, and looks for a longer one under another name.
+/// Maximum length of a Thunderbird folder name in bytes, without a number. Thunderbird allows 55 bytes, and looks for a
+/// longer name under another file name.
 const LONGEST_OF_THUNDERBIRD: usize = 46;
 
-/// Files that Thunderbird does not take for folders.
+/// Files that Thunderbird ignores because they are not folders. A folder with such a name would not be shown.
 const OF_THUNDERBIRD: [&str; 15] = [
     "feeditems.json",
     "feeditems.rdf",
@@ -75,7 +79,7 @@ const OF_THUNDERBIRD: [&str; 15] = [
     "training.dat",
 ];
 
-/// What the names of such files and directories end with.
+/// Ends of the names of files and directories that Thunderbird does not show as folders.
 const ENDS_OF_THUNDERBIRD: [&str; 5] = [".sbd", ".msf", ".snm", ".toc", ".mozmsgs"];
 
 /// Folders that Thunderbird treats specially in Local Folders: it empties the trash, for example.
@@ -94,8 +98,8 @@ const SPECIAL: [&str; 11] = [
     "unsent messages",
 ];
 
-/// A name of a folder that stays as it is in Thunderbird. It replaces characters and shortens names, by a hash, when it
-/// makes a file of a name; then it does not find the file that has the name (`NS_MsgHashIfNecessary`).
+/// Returns a folder name that Thunderbird uses unchanged as a file name. Thunderbird replaces some characters, and
+/// shortens long names with a hash (`NS_MsgHashIfNecessary`). It would not find a file under the original name.
 pub(crate) fn thunderbird_name(name: &str) -> String {
     let name = if name == "INBOX" { "Inbox" } else { name };
     let whole = safe(name).replace([';', '#'], "_");
@@ -106,7 +110,7 @@ pub(crate) fn thunderbird_name(name: &str) -> String {
             end -= 1;
         }
         safe.truncate(end);
-        // Two long names stay different, also in their first characters.
+        // The hash keeps two long names different even if they start with the same characters.
         let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
             (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
         });
@@ -123,7 +127,8 @@ pub(crate) fn thunderbird_name(name: &str) -> String {
     safe
 }
 
-/// The name of a folder at the top of Local Folders.
+/// Returns the name of a folder at the top level of Local Folders. It differs from the names of Thunderbird's special
+/// folders.
 #[cfg(feature = "cli")]
 pub(crate) fn thunderbird_top(name: &str) -> String {
     let name = thunderbird_name(name);
@@ -140,7 +145,8 @@ fn safe(label: &str) -> String {
             '.' | '/' if name.is_empty() => '_',
             '/' => '.',
             '\\' | '<' | '>' | ':' | '"' | '|' | '?' | '*' => '_',
-            // Has no width or turns text around; but some scripts and emoji need the joiners.
+            // These characters have no width or change the direction of text. The joiners are kept, because some
+            // scripts and emoji need them.
             '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => '_',
             '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => '_',
             symbol if symbol.is_control() => '_',
@@ -225,7 +231,7 @@ mod tests {
 
     #[test]
     fn what_the_file_system_does_not_tell_apart_gets_a_number() {
-        // Such a file system takes both forms of a letter for the same.
+        // This file system treats the composed and the decomposed form of a letter as the same name.
         let mut there = HashSet::new();
         let mut names = FolderNames::default();
         let mut make = |label: &str| {
@@ -242,7 +248,7 @@ mod tests {
     fn thousands_of_labels_of_one_name_cost_one_look_each() {
         let (mut names, mut looks) = (FolderNames::default(), 0_u64);
         for number in 0..20_000 {
-            // Some labels take the numbers that others will want.
+            // Some labels use the numbered names that later labels would get.
             let label = match number % 2 {
                 0 => format!("a ({})", number + 2),
                 _ => "a".repeat(1 + number % 4 / 3),

@@ -1,4 +1,5 @@
-//! Mail of Outlook: `.msg` and `.oft` files with one message each. `engine::outlook` reads them.
+//! Recognises files of Outlook, and converts `.msg` and `.oft` files with one message each. `engine::outlook` converts
+//! the content.
 
 #[cfg(feature = "cli")]
 use std::borrow::Cow;
@@ -13,16 +14,16 @@ use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::not_mail::NotMail;
 
-/// Messages that are attached to messages, at most.
+/// Maximum depth of messages that are attached to messages.
 #[cfg(feature = "outlook")]
 const DEEPEST: usize = 20;
 
-/// A message that was made of one of Outlook.
+/// A message of mail that was converted from an Outlook message.
 pub(crate) struct OutlookMail {
     pub(crate) content: Vec<u8>,
     pub(crate) flags: Flags,
     pub(crate) received: Option<SystemTime>,
-    /// A sentence for each thing that the message does not contain.
+    /// A sentence for each property that the converted message does not contain.
     pub(crate) missing: Vec<String>,
 }
 
@@ -42,11 +43,12 @@ impl OutlookMail {
     }
 }
 
-/// Whether a file may be a message of Outlook. Documents of Office begin with the same bytes.
+/// Returns whether a file may be an Outlook message. Office documents start with the same bytes, so [`is_msg`] must
+/// check the content.
 pub(crate) fn starts_like_msg(start: &[u8]) -> bool {
     #[cfg(feature = "outlook")]
     let is_msg = start.starts_with(msg::SIGNATURE);
-    // Nothing reads such a file without the feature.
+    // Without this feature, Outlook files are not read.
     #[cfg(not(feature = "outlook"))]
     let is_msg = {
         let _ = start;
@@ -55,8 +57,8 @@ pub(crate) fn starts_like_msg(start: &[u8]) -> bool {
     is_msg
 }
 
-/// Whether a file that starts like a mailbox of Outlook can be read. `None`: it does not start like one, or this version of
-/// the program reads none.
+/// Returns whether an Outlook mailbox can be read, by its first bytes. Returns `None` if the file is not an Outlook
+/// mailbox, or if this build of the program does not read such mailboxes.
 pub(crate) fn pst_of_start(start: &[u8]) -> Option<Result<(), NotMail>> {
     #[cfg(feature = "outlook")]
     return start
@@ -76,7 +78,7 @@ pub(crate) fn pst_of_start(start: &[u8]) -> Option<Result<(), NotMail>> {
     return start.first().and(None);
 }
 
-/// Whether a file that starts like a message of Outlook is one.
+/// Returns whether a file that starts like an Outlook message is one. Reads the structure of the file.
 pub(crate) fn is_msg(file: &File) -> bool {
     #[cfg(feature = "outlook")]
     let is_msg = msg::is_message(file);
@@ -93,15 +95,18 @@ pub(crate) fn is_named_msg(path: &Path) -> bool {
     suffix.is_some_and(|it| it.eq_ignore_ascii_case("msg") || it.eq_ignore_ascii_case("oft"))
 }
 
-/// The same for what is in a compressed file, which would have to be decompressed to look further.
+/// Returns whether a compressed file contains an Outlook message, by its name and first bytes. Checking the structure
+/// would require decompressing the file.
 pub(crate) fn is_packed_msg(path: &Path, start: &[u8]) -> bool {
     starts_like_msg(start) && is_named_msg(path)
 }
 
-/// The message of mail that is in a file: `file` itself, unless it is a message of Outlook; and what is not in the message.
+/// Returns the message in `file`, converted if it is an Outlook message, and a list of the properties that are missing
+/// in the converted message.
 ///
 /// # Errors
-/// The reason why a message of Outlook cannot be read. `path` tells whether a damaged file was one.
+/// Returns the reason why an Outlook message cannot be read. If the file is damaged, the name in `path` decides whether
+/// it is an Outlook message.
 #[cfg(feature = "cli")]
 pub(crate) fn as_mail<'f>(
     file: Cow<'f, [u8]>,
@@ -119,10 +124,10 @@ pub(crate) fn as_mail<'f>(
     Ok((Cow::Owned(mail.content), mail.missing))
 }
 
-/// Makes a message of mail.
+/// Converts an Outlook message file to a message of mail.
 ///
 /// # Errors
-/// The reason why the file cannot be read.
+/// Returns the reason why the file cannot be read.
 #[cfg(feature = "outlook")]
 pub(crate) fn message(file: &[u8]) -> Result<OutlookMail, String> {
     let message = msg::read(file, DEEPEST).map_err(|why| format!("the file {why}"))?;

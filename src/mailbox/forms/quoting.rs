@@ -1,4 +1,5 @@
-//! The difference between mboxo, mboxrd and mboxcl2 (qmail's mbox(5)).
+//! Quotes and unquotes lines that start with `From `, as the mbox variants mboxo, mboxrd and mboxcl2 do (qmail's
+//! mbox(5)).
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -12,21 +13,22 @@ use crate::span::Span;
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
 
-/// How a mailbox hides body lines that would read as separators.
+/// How a mailbox quotes body lines that start with `From `, so that they are not read as separators.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Quoting {
-    /// mboxrd: `>` before every line of `>`s and `From `; can be undone.
+    /// mboxrd: a `>` before `From ` and before lines that already start with `>` and `From `. It can be undone.
     Rd,
-    /// mboxo: `>` before `From ` only; `>From ` stays as it is.
+    /// mboxo: a `>` only before `From `. Lines that start with `>From ` are not quoted, so it cannot always be undone.
     O,
-    /// Nothing is hidden: mboxcl2, which counts instead; MMDF; and single messages.
+    /// No quoting: mboxcl2, which uses Content-Length; MMDF; and single messages.
     None,
 }
 
 impl Quoting {
-    /// MMDF quotes nothing. A `From ` line that only a believed Content-Length keeps from being a separator shows mboxcl2,
-    /// and its `>From ` lines are text. Else a body line that starts with `>>From `, or public-inbox's sender in front, shows
-    /// mboxrd (and mboxcl of that kind); what is left is mboxo, as Dovecot, mutt, procmail and Postfix write it.
+    /// Recognises the quoting of a mailbox by its first bytes. MMDF has no quoting. If only a believed Content-Length
+    /// prevents that a `From ` line is a separator, the mailbox is mboxcl2, and its `>From ` lines are text. A body
+    /// line that starts with `>>From `, or the sender of public-inbox, shows mboxrd. Every other mailbox is mboxo, as
+    /// Dovecot, mutt, procmail and Postfix write it.
     pub(crate) fn of_sample(sample: &[u8], whole: bool) -> Self {
         if mmdf::starts(sample) || holds_unquoted(sample, whole) {
             Self::None
@@ -39,13 +41,14 @@ impl Quoting {
         }
     }
 
-    /// `body` with its lines quoted; borrowed if there is nothing to quote.
+    /// Returns `body` with its lines quoted. Borrows `body` if no line needs quoting.
     pub fn quote(self, body: &[u8]) -> Cow<'_, [u8]> {
         self.marked(body, &[])
             .map_or(Cow::Borrowed(body), Cow::Owned)
     }
 
-    /// Does not quote lines that start at one of `kept`, which are sorted. None: there is nothing to quote.
+    /// Quotes the lines, except for lines that start at an offset in `kept`, which is sorted. Returns `None` if no line
+    /// needs quoting.
     pub(crate) fn marked(self, bytes: &[u8], kept: &[usize]) -> Option<Vec<u8>> {
         let is_bare = |&(line, at): &(usize, usize)| {
             let divides = match self {
@@ -60,8 +63,8 @@ impl Quoting {
         replaced(bytes, places.len(), marks)
     }
 
-    /// Undoes [`quote`](Self::quote): takes one `>` off each line of `>`s and `From `. For mboxo that also takes one
-    /// from lines that had it before: the format does not tell.
+    /// Removes the quoting that [`quote`](Self::quote) adds: one `>` from each line that starts with `>` and `From `.
+    /// In mboxo, a line that had this `>` originally loses it too, because the format does not distinguish the two.
     pub fn unquote(self, body: &[u8]) -> Cow<'_, [u8]> {
         self.unmarked(body, |_| true)
             .map_or(Cow::Borrowed(body), Cow::Owned)
@@ -88,7 +91,8 @@ impl Quoting {
     }
 }
 
-/// `bytes` with these spans replaced, which gain `room` octets; None: there are no spans.
+/// Returns `bytes` with these spans replaced. `room` is the expected growth in bytes. Returns `None` if there are no
+/// spans.
 pub(crate) fn replaced(
     bytes: &[u8],
     room: usize,
@@ -107,8 +111,8 @@ pub(crate) fn replaced(
     Some(out)
 }
 
-/// Where each line of `>`s and `From ` starts, and where its `From ` does. After a bare CR only a line with a date is one:
-/// other lines never divide there.
+/// Returns the start of each line that starts with any number of `>` and then `From `, and the position of its `From `.
+/// After a bare CR, only lines with a date are returned: other lines are never separators there.
 pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     FROM.find_iter(bytes).filter_map(|at| {
         let marks = bytes[..at].iter().rev().take_while(|&&b| b == b'>').count();
@@ -122,7 +126,7 @@ pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// A believed Content-Length covers a line that would be a separator.
+/// Returns whether a believed Content-Length covers a line that would be a separator, which shows mboxcl2.
 fn holds_unquoted(sample: &[u8], whole: bool) -> bool {
     let mut at = 0;
     let mut counted = Counted::default();

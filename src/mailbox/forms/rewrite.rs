@@ -1,13 +1,15 @@
-//! A changed message, put back into its mbox.
+//! Puts a changed message back into its mbox.
 //!
-//! New body text is quoted the way the mailbox quotes, the digits of Content-Length and Lines in the top header become
-//! true, and the message still ends so that the next separator is one. Bytes outside the change stay. In a file that is
-//! no mbox nothing is quoted, and no line may look like one of those that divide it.
+//! New text in the body is quoted as the mailbox quotes it, and Content-Length and Lines in the header of the message
+//! are corrected. The end of the message is kept in a form that lets the next separator be recognised. Bytes outside of
+//! the change are kept. In a file that is not an mbox, no text is quoted, and a change must not remove a line that
+//! starts with `From `.
 //!
-//! A change that would take away a line which starts with `From ` is refused: somebody's mailbox reader starts a
-//! message there. So is one that would make a separator of a line that was none.
+//! A change is refused if it would remove a line that starts with `From `, because some program may start a message
+//! there. It is also refused if it would turn an existing line into a separator.
 //!
-//! Some writers count the empty line behind: Lines that were off by one stay so; others become the count of line ends.
+//! Some programs count the empty line after the message: a value of Lines that was wrong by one stays wrong by one.
+//! Other values become the number of line endings.
 
 use std::borrow::Cow;
 use std::cell::LazyCell;
@@ -22,12 +24,12 @@ use crate::mailbox::forms::separator::{self, next_in_message};
 use crate::mailbox::forms::{cost, mmdf};
 use crate::span::{Lines, Newline, Span};
 
-/// For the `From ` line, line ends and numbers.
+/// Additional capacity in bytes for the `From ` line, line endings and numbers.
 const ROOM: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
-    /// It would take away, or make, a line that some reader takes for a separator.
+    /// The change would remove or create a line that some program reads as a separator.
     Separator,
     Misfit,
 }
@@ -70,12 +72,12 @@ pub(crate) fn rewritten(
         new.extend_from_slice(newline);
     }
     let mut new = counted(content, new, lengths);
-    // In its place: another copy of a large message would take memory.
+    // The line is inserted in place, because another copy of a large message would double the memory.
     new.splice(..0, from_line.iter().copied());
     new.extend_from_slice(behind);
-    // New text is quoted, but a line that was no separator may have become one by its new neighbours, and one of the
-    // message's own may have been one because of the field behind it. Without any other line the message would take in
-    // the separator of the next one.
+    // New text is quoted, but a line of the old text may have become a separator because of its new neighbours. The
+    // message's own separator may no longer be one because the field after it changed. If no other line is left, the
+    // next message would be merged into this one.
     let old = bytes.get(frame.start..).unwrap_or_default();
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
     // If the message before this one is empty, the new first lines would be read as its older separators and header.
@@ -93,15 +95,16 @@ pub(crate) fn rewritten(
 
 pub(crate) fn quoting_in(frame: &Frame, from_line: &[u8], quoting: Quoting) -> Quoting {
     match quoting {
-        // `From ` divides nothing there.
+        // In MMDF, a `From ` line does not start a message.
         _ if mmdf::starts(from_line) => Quoting::None,
-        // In a message whose length nobody believes, a line that is not quoted divides.
+        // If the Content-Length of a message is not used, an unquoted `From ` line would start a message.
         Quoting::None if !frame.is_mboxcl2 => Quoting::O,
         quoting => quoting,
     }
 }
 
-/// For a mailbox of another form: what was quoted in the body is not any more, and new text never was.
+/// Applies the edits for a mailbox of another format. Existing lines of the body are unquoted. New text was never
+/// quoted, so it is not unquoted.
 pub(crate) fn unquoted(content: &[u8], edits: &Edits, quoting: Quoting) -> Rewritten {
     let Some(new) = spliced(content, edits)? else {
         return Ok(None);
@@ -113,8 +116,8 @@ pub(crate) fn unquoted(content: &[u8], edits: &Edits, quoting: Quoting) -> Rewri
     Ok(Some(unquoted.unwrap_or(new)))
 }
 
-/// For a message that did not change; also counts the lines of which nobody knows whether they were quoted: mboxo does
-/// not tell a quoted line from one that was written so.
+/// Unquotes a message that did not change. Also returns the number of lines for which the original text is unknown: in
+/// mboxo, a quoted line looks the same as a line that was written with `>`.
 pub(crate) fn plain(content: &[u8], quoting: Quoting) -> (Cow<'_, [u8]>, u64) {
     let body = body_of(content);
     let marked = |&(line, at): &(usize, usize)| line >= body && at > line;
@@ -129,10 +132,11 @@ pub(crate) fn plain(content: &[u8], quoting: Quoting) -> (Cow<'_, [u8]>, u64) {
     )
 }
 
-/// As mboxrd, with a line end at its end. A wrong Content-Length could make readers take in the messages behind it.
+/// Returns the content for an mbox: quoted as mboxrd, with a line ending at its end and a correct Content-Length. With
+/// a wrong Content-Length, some programs would merge the next messages into this one.
 pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
     let body = body_of(content);
-    // In a header only a line that divides is quoted, so other lines with `>` stay.
+    // In the header, only lines that start with `From ` are quoted. Lines that start with `>` are kept.
     let kept: Vec<usize> = quoting::from_lines(content.get(..body).unwrap_or_default())
         .filter(|(line, at)| at > line)
         .map(|(line, _)| line)
@@ -162,8 +166,8 @@ pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
     spliced(content, edits).is_ok_and(|new| new.is_some_and(taken))
 }
 
-/// A file that was taken for one message by its first octets may be an mbox whose first separator is damaged: no line
-/// is taken away behind which another message starts.
+/// Applies the edits to a file with a single message. The file may be an mbox whose first separator is damaged, so a
+/// change is refused if it would remove a line after which another message starts.
 pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Rewritten {
     let new = spliced(content, edits)?;
     if let Some(new) = &new {
@@ -172,7 +176,7 @@ pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Rewritten {
     Ok(new)
 }
 
-/// Nothing is quoted or counted.
+/// Applies the edits without quoting lines or correcting Content-Length.
 pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Rewritten {
     if edits.is_empty() {
         return Ok(None);
@@ -188,9 +192,9 @@ pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Rewritten {
     Ok((new != content).then_some(new))
 }
 
-/// Returns the positions in `new` of the old lines that begin with `From ` after any number of `>`, sorted. A line without
-/// `>` that `divides` must not be missing, because another message may start there: Python divides at each such line, Dovecot
-/// and mutt at those with a date.
+/// Finds the old lines that start with `From `, after any number of `>`, in the changed message. Returns their
+/// positions in `new`, sorted. Returns an error if a line without `>` for which `divides` is true was removed, because
+/// another message may start there: Python starts a message at each such line, Dovecot and mutt at those with a date.
 fn kept_lines(
     content: &[u8],
     new: &[u8],
@@ -201,7 +205,7 @@ fn kept_lines(
     let mut place_of = moved(edits);
     for (line, at) in quoting::from_lines(content) {
         let needed = if separator::is_plausible(&content[line..]) {
-            // A bare CR ends it as well: many such lines may be in one line of a text.
+            // A bare CR ends the line as well, because one line of a text may contain many such lines.
             let (length, _) = separator::line_end(&content[line..]);
             cost::count(length);
             line + length
@@ -228,7 +232,7 @@ fn ends_with_empty_line(content: &[u8], behind: &[u8]) -> bool {
 fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
     let line_ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count();
     let (old_body, new_body) = (body_of(old), body_of(&new));
-    // Counted once, however often the field stands there.
+    // The line endings are counted at most once, even if the field occurs several times.
     let counts = LazyCell::new(|| (line_ends(&old[old_body..]), line_ends(&new[new_body..])));
     let mut fields_before = length_fields(old, old_body);
     let numbers = length_fields(&new, new_body).filter_map(|(measure, value)| {

@@ -1,29 +1,30 @@
-//! What separates the messages of an mbox. docs/mailbox-internals.md compares this with what other programs do. Pure,
-//! and linear: no line is looked at beyond [`LOOK_AHEAD`], and header fields are counted for one `From ` line only,
-//! because no field starts with `From `.
+//! Recognises the lines that separate the messages of an mbox. docs/mailbox-internals.md compares these rules with
+//! other programs. Pure, with linear cost: no more than [`LOOK_AHEAD`] bytes after a line are read, and header fields
+//! are counted only for one `From ` line, because no field starts with `From `.
 //!
-//! **A separator** is a line that starts with `From `, at the start of the file or
-//! * after an empty line, if it holds a whole date as asctime(3) writes it (RFC 4155), or ends with a date in any
-//!   language or in ISO 8601 ([`ends_with_date`]);
-//! * after any line, if it holds such a date and is followed by a header field, a `>From ` line or an older separator, or
-//!   holds a month and a time of day and is followed by one field of mail. Some writers leave the empty line out, and
-//!   Python, Dovecot and mutt do not ask for it;
-//! * after any line, with or without a date, if *the header of a mail* follows ([`FromLine::follows`]): Thunderbird and others
-//!   write `From ` or `From - ` alone. Body text such as "From the minutes of our last meeting", which lax writers leave
-//!   unquoted, stays in its message, whatever `Name: value` lines follow;
-//! * after any line, if it holds nothing else (`From `, `From - `) and two header fields or one field of mail follow, or
-//!   if it holds an address alone and two fields follow, one of them of mail: no text looks so;
-//! * after an empty line, if it holds one word at most (`From b`), starts with an address, or holds a time of day, and
-//!   one field of mail follows, or if it holds nothing else and any field follows: home-made separators and dates in other
-//!   languages are divided, because merging two messages is worse than cutting one.
+//! **A separator** is a line that starts with `From ` at the start of the file, or in one of these cases:
+//! * After an empty line, if it contains a complete date as asctime(3) writes it (RFC 4155), or ends with a date in any
+//!   language or in ISO 8601 ([`ends_with_date`]).
+//! * After any line, if it contains such a date and a header field, a `>From ` line or an older separator follows; or
+//!   if it contains a month and a time of day and a header field of mail follows. Some programs omit the empty line,
+//!   and Python, Dovecot and mutt do not require it.
+//! * After any line, with or without a date, if *the header of a mail* follows ([`FromLine::follows`]): Thunderbird and
+//!   other programs write `From ` or `From - ` alone. Text such as "From the minutes of our last meeting", which some
+//!   programs do not quote, is not a separator even if `Name: value` lines follow.
+//! * After any line, if it contains only `From ` or `From - ` and two header fields or one field of mail follow; or if
+//!   it contains only an address and two fields follow, one of them of mail. Ordinary text does not look like this.
+//! * After an empty line, if it contains at most one word (`From b`), starts with an address or contains a time of day,
+//!   and a field of mail follows; or if it contains no word and any field follows. This rule is for separators that
+//!   were written by hand or with dates in other languages: dividing a message is better than merging two messages.
 //!
-//! `From : Ann` is a header field, and no separator.
+//! `From : Ann` is a header field, not a separator.
 //!
-//! **An older separator** divides nothing: some programs write a separator before a message that still has the one of
-//! another mailbox ([`own_lines`]). Dividing there would make an empty message of the newer one.
+//! **An older separator** does not start a message. Some programs write a separator before a message that still has its
+//! separator of another mailbox ([`own_lines`]). If both were separators, an empty message would be between them.
 //!
-//! **A plausible separator** is a separator, or any other line that starts with `From ` and holds a date: Dovecot and
-//! mutt divide there, Python at every `From `. [`rewrite`](crate::mailbox::forms::rewrite) takes none of these lines away.
+//! **A plausible separator** is a separator, or any other line that starts with `From ` and contains a date. Dovecot
+//! and mutt start a message there, and Python at every `From ` line. [`rewrite`](crate::mailbox::forms::rewrite) never
+//! removes such a line.
 
 use mail_parser::DateTime;
 use memchr::memmem::Finder;
@@ -33,7 +34,8 @@ use std::sync::LazyLock;
 use crate::mailbox::forms::cost;
 use crate::span::{is_from_field, is_from_line};
 
-/// From `From ` on: more bytes cannot change an answer. Fields with long values may precede the field that tells.
+/// Number of bytes from the `From ` of a line that decide whether the line is a separator. Long fields may precede the
+/// field that decides.
 pub(crate) const LOOK_AHEAD: usize = 2048;
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
@@ -66,13 +68,13 @@ pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
     })
 }
 
-/// Dovecot, mutt or another reader that asks for a date would take the line for a separator.
+/// Returns whether Dovecot, mutt or another program that requires a date would read the line as a separator.
 pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| holds_date(from.line))
 }
 
-/// Whether a line after a bare CR is a separator. It needs a date in any case: a text of LF lines may hold a bare CR, and
-/// only mailboxes of old Macs have separators there.
+/// Returns whether a line after a bare CR is a separator. A date is always required: an ordinary text may contain a
+/// bare CR, and only mailboxes of old Macs have separators after one.
 pub(crate) fn is_separator_after_cr(bytes: &[u8]) -> bool {
     is_plausible(bytes) && is_separator_in_text(bytes)
 }
@@ -81,8 +83,8 @@ pub(crate) fn from_line_length(bytes: &[u8]) -> Option<usize> {
     (bytes.starts_with(b"From ") && !is_from_field(bytes)).then(|| line_end(bytes).1)
 }
 
-/// Where the first line of `bytes` ends, without and with its line ending: LF, CR LF, or a bare CR. Several CRs before
-/// an LF are one line ending: files that were converted twice have CR CR LF.
+/// Returns the end of the first line of `bytes`, without and with its line ending: LF, CR LF, or a bare CR. Several CRs
+/// before an LF belong to one line ending, because files that were converted twice contain CR CR LF.
 pub(crate) fn line_end(bytes: &[u8]) -> (usize, usize) {
     let Some(end) = memchr2(b'\r', b'\n', bytes) else {
         return (bytes.len(), bytes.len());
@@ -95,8 +97,8 @@ pub(crate) fn line_end(bytes: &[u8]) -> (usize, usize) {
     }
 }
 
-/// The `From ` and `>From ` lines with which a message begins that a program copied out of an mbox with its separator:
-/// the first line, and the length of all of them. `None` if no header field follows.
+/// Finds the separators at the start of a message that a program copied out of an mbox together with them. Returns the
+/// first line, and the total length of the `From ` and `>From ` lines. Returns `None` if no header field follows them.
 pub(crate) fn own_separator(content: &[u8]) -> Option<(&[u8], usize)> {
     let mut length = 0;
     let lines = content.split_inclusive(|&byte| byte == b'\n');
@@ -112,12 +114,12 @@ pub(crate) fn own_separator(content: &[u8]) -> Option<(&[u8], usize)> {
     Some((line[..end].trim_ascii_end(), length))
 }
 
-/// Limit of the older separators after a message's own one, so that each of many `From ` lines costs a look at a few
-/// others. More than one of them is rare.
+/// Maximum number of older separators after a separator. Without a limit, many `From ` lines in sequence would take
+/// quadratic time. More than one older separator is rare.
 const MOST_OLDER: usize = 3;
 
-/// The length of the `From ` and `>From ` lines at the start of `behind`, which follows a separator, if a header field follows
-/// them. Otherwise 0: they are not older separators of the same message.
+/// Returns the length of the older separators at the start of `behind`, the bytes after a separator. They are `From `
+/// and `>From ` lines of the same message. Returns 0 if no header field follows the lines.
 fn older_lines(behind: &[u8]) -> usize {
     let mut length = 0;
     for _ in 0..MOST_OLDER {
@@ -135,14 +137,15 @@ fn older_lines(behind: &[u8]) -> usize {
     }
 }
 
-/// Whether a reader would assign the first lines of `message` to the message before it, if that message consists of its
-/// separator only.
+/// Returns whether the first lines of `message` would be read as older separators of the message before it, if that
+/// message consists only of its separator.
 pub(crate) fn starts_older(message: &[u8]) -> bool {
     older_lines(message) > 0
 }
 
-/// The length of the separator with which `message` starts, and of the older separators after it, which divide nothing. The
-/// first [`LOOK_AHEAD`] bytes tell. `None` if fewer are there, more may follow (not `whole`), and they could change the answer.
+/// Returns the length of the separator at the start of `message` and of the older separators after it, which do not
+/// start a message. The first [`LOOK_AHEAD`] bytes decide. Returns `None` if fewer bytes are there, more may follow
+/// (not `whole`), and they could change the answer.
 pub(crate) fn own_lines(message: &[u8], whole: bool) -> Option<usize> {
     let seen = message.get(..LOOK_AHEAD);
     let (seen, is_all) = (seen.unwrap_or(message), whole || seen.is_some());
@@ -153,7 +156,7 @@ pub(crate) fn own_lines(message: &[u8], whole: bool) -> Option<usize> {
     if is_from_line(behind) {
         return is_all.then(|| length + older_lines(behind));
     }
-    // The line may go on, or be followed by the start of a `From ` line, or by the LF of a CR LF.
+    // The line may continue, or the bytes may end within a following `From ` or within a CR LF.
     let returns = behind.iter().take_while(|&&byte| byte == b'\r');
     let text = &behind[returns.count()..];
     let is_start = |line: &[u8]| line.starts_with(text);
@@ -161,8 +164,8 @@ pub(crate) fn own_lines(message: &[u8], whole: bool) -> Option<usize> {
     is_sure.then_some(length)
 }
 
-/// Whether `message` consists of its separator and lines that could be older ones, so that a separator after it could be
-/// taken for an older one as well.
+/// Returns whether `message` consists only of its separator and of lines that could be older separators. A separator
+/// after it would then be read as an older separator, too.
 pub(crate) fn is_all_separators(message: &[u8]) -> bool {
     let mut rest = message;
     for _ in 0..=MOST_OLDER {
@@ -174,14 +177,15 @@ pub(crate) fn is_all_separators(message: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// The first separator in a message that starts with its own one.
+/// Returns the first separator after the start of a message. The separator and older separators at its start do not
+/// count.
 pub(crate) fn next_in_message(message: &[u8]) -> Option<usize> {
     let own = own_lines(message, true).unwrap_or_default();
     next_separator(message, own.saturating_sub(1), true)
 }
 
-/// Whether the date of the line, which starts with `From `, is that of asctime(3), as all readers understand it
-/// (RFC 4155): sender, day of the week, month, day, time, year.
+/// Returns whether the date of a `From ` line is that of asctime(3) (RFC 4155), which all programs understand: sender,
+/// day of the week, month, day, time, year.
 pub(crate) fn is_asctime(line: &[u8]) -> bool {
     let is_number =
         |word: &[u8], longest: usize| word.len() <= longest && word.iter().all(u8::is_ascii_digit);
@@ -204,11 +208,11 @@ pub(crate) fn is_asctime(line: &[u8]) -> bool {
         && is_number(year, 4)
 }
 
-/// A line that starts with `From `, and what of the lines after it is looked at.
+/// A line that starts with `From `, and the bytes after it that decide whether it is a separator.
 struct FromLine<'a> {
     line: &'a [u8],
     behind: &'a [u8],
-    /// Whether more lines may follow that are not looked at.
+    /// Set if more lines follow than are read.
     is_cut: bool,
 }
 
@@ -232,7 +236,8 @@ impl<'a> FromLine<'a> {
         holds_whole_date(self.line) || ends_with_date(self.line)
     }
 
-    /// Whether what `follows` makes the line a separator also without an empty line before it.
+    /// Returns whether the header fields that follow make the line a separator, even without a date and without an
+    /// empty line before it.
     fn divides_without_date(&self, follows: Follows) -> bool {
         let has_two = follows.fields > 1;
         let is_of_mail = follows.mail_fields > 0;
@@ -242,7 +247,7 @@ impl<'a> FromLine<'a> {
             || has_two && is_of_mail && self.has_one_word() && self.names_address()
     }
 
-    /// `From ` or `From - ` and nothing else.
+    /// Returns whether the line contains only `From ` or `From - `.
     fn is_bare(&self) -> bool {
         matches!(self.line.trim_ascii_end(), b"From" | b"From -")
     }
@@ -251,14 +256,15 @@ impl<'a> FromLine<'a> {
         words(self.line).nth(2).is_none()
     }
 
-    /// Whether the first word is an address.
+    /// Returns whether the first word after `From ` is an address.
     fn names_address(&self) -> bool {
         words(self.line)
             .nth(1)
             .is_some_and(|word| word.contains(&b'@'))
     }
 
-    /// `>From ` lines before and among the fields are passed over, as readers do.
+    /// Counts the header fields after the line. `>From ` lines before and between the fields are skipped, as other
+    /// programs do.
     fn follows(&self) -> Follows {
         const TELLING: [&[u8]; 7] = [
             b"from",
@@ -288,7 +294,7 @@ impl<'a> FromLine<'a> {
             if !is_folded && !rest.starts_with(b">From ") {
                 let name = &rest[..name_length(rest)];
                 if !starts_header(rest) {
-                    // The name of a field that is cut off.
+                    // The name of a field may be cut off by the end of the bytes.
                     follows.is_cut = self.is_cut && name.len() == rest.len();
                     cost::count(name.len() + 1);
                     return follows;
@@ -303,7 +309,7 @@ impl<'a> FromLine<'a> {
                     return follows;
                 }
             }
-            // The end of a line is searched only if the line is passed: otherwise each of many lines that end with CR
+            // The end of a line is searched only if the line is skipped. Otherwise, each of many lines that end with CR
             // would cost a search of `LOOK_AHEAD` bytes.
             let length = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
             cost::count(length);
@@ -325,8 +331,8 @@ const MONTHS: [[u8; 3]; 13] = [
     *b"nov", *b"dec", *b"???",
 ];
 
-/// The name of a month and a time of day: Dovecot and mutt accept no date without them. Dovecot also takes `???` for a
-/// month. Or a date of ISO 8601 with a time of day, which some exporters write.
+/// Returns whether the line contains the name of a month and a time of day, which Dovecot and mutt require, or a date
+/// of ISO 8601 with a time of day, which some programs write. Dovecot also accepts `???` as a month.
 fn holds_date(line: &[u8]) -> bool {
     let is_time = |w: &[u8]| w[0].is_ascii_digit() && w[1] == b':' && w[2].is_ascii_digit();
     let is_month = |word: &[u8]| {
@@ -336,7 +342,7 @@ fn holds_date(line: &[u8]) -> bool {
     line.windows(3).any(is_time) && words(line).any(|word| is_month(word) || is_iso(word))
 }
 
-/// `2024-01-31`, whatever follows in the word.
+/// Returns whether the word starts with a date like `2024-01-31`.
 fn is_iso(word: &[u8]) -> bool {
     let shape = b"0000-00-00";
     let same = |(byte, shape): (&u8, &u8)| match shape {
@@ -346,12 +352,12 @@ fn is_iso(word: &[u8]) -> bool {
     word.len() >= shape.len() && word.iter().zip(shape).all(same)
 }
 
-/// Whether the line ends with a date that a program wrote: a day of ISO 8601 and a time of day (`2024-01-31 10:00`), or in
-/// any language a time with seconds and a year (`Mo Okt 16 23:18:56 2023`). A zone may follow. In text such as "From
-/// 2024-01-31 10:30 on we are closed" the sentence goes on.
+/// Returns whether the line ends with a date that a program wrote: an ISO 8601 date and a time of day, such as
+/// `2024-01-31 10:00`, or a time with seconds and a year in any language (`Mo Okt 16 23:18:56 2023`). A time zone may
+/// follow. In text such as "From 2024-01-31 10:30 on we are closed", the date is not at the end.
 fn ends_with_date(line: &[u8]) -> bool {
     const LAST: usize = 4;
-    // The last words alone: a line may be long.
+    // Only the last words are checked, because a line may be long.
     let mut last: [&[u8]; LAST] = [b""; LAST];
     let from_end = line.rsplit(|byte| byte.is_ascii_whitespace() || *byte == b',');
     let from_end = from_end.filter(|word| !word.is_empty());
@@ -370,7 +376,7 @@ fn ends_with_date(line: &[u8]) -> bool {
         || has_year() && has_seconds()
 }
 
-/// A time of day with seconds, which text seldom has.
+/// Returns whether the word is a time of day with seconds, which is rare in text.
 fn holds_seconds(word: &[u8]) -> bool {
     word.windows(8).any(|it| {
         let is_colon = |at: usize| it.get(at) == Some(&b':');
@@ -384,14 +390,15 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     words.filter(|word| !word.is_empty())
 }
 
-/// The name of a month next to a number, and after it a time of day and a second number (day and year, in either
-/// order): all dates that Dovecot and mutt accept. "From Monday 10:30 on we march" has none.
+/// Returns whether the line contains the name of a month next to a number, and after it a time of day and a second
+/// number (day and year in either order). These are all dates that Dovecot and mutt accept. "From Monday 10:30 on we
+/// march" has no such date.
 fn holds_whole_date(line: &[u8]) -> bool {
     let all: Vec<&[u8]> = words(line).collect();
     let is_month = |word: &&[u8]| MONTHS.iter().any(|month| word.eq_ignore_ascii_case(month));
     let is_number = |word: &&&[u8]| word.len() <= 4 && word.iter().all(u8::is_ascii_digit);
     let is_time = |word: &[u8]| word.first().is_some_and(u8::is_ascii_digit) && holds_time(word);
-    // The last one: a sender in words may hold the name of a month.
+    // The last month in the line counts, because the name of a sender may contain the name of a month.
     let Some(month) = all.iter().rposition(is_month) else {
         return false;
     };
@@ -403,15 +410,15 @@ fn holds_whole_date(line: &[u8]) -> bool {
     is_adjacent && numbers > 1 && behind.iter().any(|word| is_time(word))
 }
 
-/// The header fields after a `From ` line.
+/// The number of header fields after a `From ` line, by how clearly they show a mail.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Follows {
     fields: usize,
-    /// Number of those that nearly every mail has and other texts seldom have.
+    /// Number of fields that occur in nearly every mail and rarely in other texts.
     mail_fields: usize,
-    /// Number of those that programs write which transport or keep mail, and of From and Date.
+    /// Number of fields that only programs for delivering or storing mail write, and of From and Date.
     telling: usize,
-    /// Nothing but fields was seen, and more may follow.
+    /// Set if only fields were read and more lines may follow.
     is_cut: bool,
 }
 
@@ -434,20 +441,20 @@ pub(crate) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name, behind[blanks.count()..].strip_prefix(b":")?))
 }
 
-/// The next line is a header field or a further `From ` line. `http://...` is neither.
+/// Returns whether the next line is a header field or a `>From ` line. `http://...` is not a header field.
 fn starts_header(bytes: &[u8]) -> bool {
     let is_field = |(name, value): (&[u8], &[u8])| !name.is_empty() && !value.starts_with(b"//");
     bytes.starts_with(b">From ") || field(bytes).is_some_and(is_field)
 }
 
-/// The first separator whose preceding line ending is at `from` or later.
+/// Returns the first separator whose preceding line ending is at `from` or later.
 pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> Option<usize> {
     search(bytes, from, whole).ok()
 }
 
-/// Returns the first separator whose preceding line ending is at `from` or later. If there is none, the error is the
-/// place from which to search again when more bytes are there: unless nothing follows (`whole`), a separator may also
-/// start in the last bytes.
+/// Returns the first separator whose preceding line ending is at `from` or later. If there is none, the error contains
+/// the offset from which to search when more bytes were read. Unless nothing follows (`whole`), a separator may start
+/// in the last bytes.
 pub(crate) fn search(bytes: &[u8], from: usize, whole: bool) -> Result<usize, usize> {
     for line in from_lines(bytes, from) {
         let rest = &bytes[line.start..];
@@ -466,11 +473,11 @@ pub(crate) fn search(bytes: &[u8], from: usize, whole: bool) -> Result<usize, us
         }
     }
     cost::count(bytes.len().saturating_sub(from));
-    // The first bytes of `From ` may be the last ones, and the line ending before it.
+    // The last bytes may be the start of `From ` and the line ending before it.
     Err(bytes.len().saturating_sub(FROM.needle().len()).max(from))
 }
 
-/// Whether a line of `bytes` whose preceding line feed is at `from` or later is a plausible separator.
+/// Returns whether `bytes` contains a plausible separator whose preceding LF is at `from` or later.
 pub(crate) fn holds_plausible(bytes: &[u8], from: usize) -> bool {
     from_lines(bytes, from)
         .filter(|line| line.after != After::Return)
@@ -483,7 +490,7 @@ struct Candidate {
     after: After,
 }
 
-/// What a candidate follows.
+/// The bytes before a line that starts with `From `.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum After {
     /// A bare CR.
@@ -492,7 +499,7 @@ enum After {
     Text,
 }
 
-/// Those whose preceding line ending is at `from` or later.
+/// Returns the lines that start with `From ` and whose preceding line ending is at `from` or later.
 fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
     let searched = bytes.get(from..).unwrap_or_default();
     FROM.find_iter(searched).filter_map(move |hit| {
@@ -515,16 +522,18 @@ fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
     })
 }
 
-/// An address that needs no domain.
+/// Sender for mail without a known sender. This address needs no domain.
 const NOBODY: &str = "MAILER-DAEMON";
 
-/// RFC 5321 §4.5.3.1: 64 octets, 255, and the `@` between them; a longer sender would hide the date from readers.
+/// Maximum length of a sender, in bytes (RFC 5321 §4.5.3.1): 64, 255, and the `@` between them. Because of a longer
+/// sender, some programs would not find the date.
 const LONGEST: usize = 320;
 
-/// The last second that has a year of four digits.
+/// The last second of the year 9999, because the year of asctime(3) has four digits. In seconds since 1970.
 const LATEST: i64 = 253_402_300_799;
 
-/// RFC 4155, appendix A: `From `, the envelope sender, and the date of asctime(3) in UTC; without the line's end.
+/// Returns a separator line without its line ending (RFC 4155, appendix A): `From `, the envelope sender, and the date
+/// of asctime(3) in UTC.
 pub(crate) fn from_line(sender: &[u8], seconds: i64) -> String {
     let is_word =
         !sender.is_empty() && sender.len() <= LONGEST && sender.iter().all(u8::is_ascii_graphic);
