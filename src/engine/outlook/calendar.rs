@@ -1,4 +1,4 @@
-//! Meetings become text/calendar (RFC 5545, RFC 5546, MS-OXCICAL).
+//! Converts meetings of Outlook to text/calendar (RFC 5545, RFC 5546, MS-OXCICAL).
 
 use mail_parser::DateTime;
 
@@ -7,14 +7,14 @@ use super::header::{self, Person};
 use super::properties::{APPOINTMENT, Guid, Item, MEETING, Value, id, integer, text};
 use super::recurrence::{self, Exception, Recurrence, Unmapped};
 
-/// A meeting, and what of it the calendar does not contain.
+/// A meeting as text/calendar, and a list of the values that the calendar does not contain.
 pub(super) struct Calendar {
     pub(super) text: String,
     pub(super) method: &'static str,
     pub(super) missing: Vec<&'static str>,
 }
 
-/// `None`: the item is not a meeting.
+/// Returns the calendar method and the reply status for a message class, or `None` if the item is not a meeting.
 fn method(class: &str) -> Option<(&'static str, Option<&'static str>)> {
     let kind = class.strip_prefix("ipm.schedule.meeting.");
     Some(match kind {
@@ -32,10 +32,9 @@ pub(super) fn is_meeting(class: &str) -> bool {
     method(class).is_some()
 }
 
-/// Makes a calendar of an item; `description` is its text.
+/// Converts an item to a calendar. `description` is the text of the item. Returns `Ok(None)` if the item is not a meeting.
 ///
-/// # Errors
-/// `Err(())` if the meeting does not say when it begins; `Ok(None)` if the item is not a meeting.
+/// # Errors Returns `Err(())` if the meeting has no start time.
 pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Calendar>, ()> {
     let Some((method, reply)) = method(&item.class()) else {
         return Ok(None);
@@ -57,7 +56,7 @@ pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Ca
     let meeting = Meeting {
         item,
         uid: uid(item, start),
-        // The calendar is made from the item alone, so it has the item's time.
+        // The time stamp is a time of the item, not the current time, so that the same item always gives the same calendar.
         stamp: time_of(item, MEETING, 0x001a)
             .or_else(|| time(item.properties.value(id::SUBMIT_TIME)))
             .unwrap_or(start),
@@ -98,7 +97,7 @@ pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Ca
     }))
 }
 
-/// The start of the meeting of a series that an exception replaces.
+/// Property with the original start of a changed meeting in a series.
 const REPLACED: u32 = 0x8228;
 
 fn time(value: Option<&Value<'_>>) -> Option<i64> {
@@ -116,23 +115,22 @@ fn is_set(item: &Item<'_>, set: Guid, number: u32) -> bool {
     item.properties.named(&set, number).and_then(integer) == Some(1)
 }
 
-/// Whether the item is one meeting of a series that was changed.
+/// Returns true if the item is a single meeting of a series, with changed values.
 fn is_exception(item: &Item<'_>) -> bool {
     is_set(item, MEETING, 0x000a) || time_of(item, APPOINTMENT, REPLACED).is_some()
 }
 
-/// A rule with its time zone. Meetings of whole days have no zone.
+/// A recurrence rule with its time zone. The zone is `None` for meetings that last whole days.
 struct Series {
     recurrence: Recurrence,
     zone: Option<Zone>,
-    /// Bytes of the rule in the file.
+    /// Length of the rule in the file, in bytes.
     size: usize,
 }
 
-/// Returns `None` if the meeting does not recur.
+/// Reads the recurrence rule of a meeting. Returns `None` if the meeting does not recur.
 ///
-/// # Errors
-/// The name of what cannot be mapped.
+/// # Errors Returns a description of the values that cannot be converted.
 fn series(item: &Item<'_>, start: i64) -> Result<Option<Series>, &'static str> {
     let Some(Value::Bytes(rule)) = item.properties.named(&APPOINTMENT, 0x8216) else {
         return match is_set(item, APPOINTMENT, 0x8223) || is_set(item, MEETING, 0x0005) {
@@ -179,7 +177,7 @@ fn series(item: &Item<'_>, start: i64) -> Result<Option<Series>, &'static str> {
 
 const WHOLE_DAY: u32 = 0x8215;
 
-/// The values that all events of a calendar share.
+/// Values that all events of one calendar have in common.
 struct Meeting<'m> {
     item: &'m Item<'m>,
     uid: String,
@@ -190,7 +188,8 @@ struct Meeting<'m> {
 }
 
 impl Meeting<'_> {
-    /// Writes the series, and an event for each meeting that was changed. Returns what is missing.
+    /// Writes the series, followed by one event for each changed meeting. Returns a description of the values that are left
+    /// out.
     fn series(&self, lines: &mut Lines, series: &Series) -> Option<&'static str> {
         let Series {
             recurrence, zone, ..
@@ -212,8 +211,8 @@ impl Meeting<'_> {
         let before = lines.0.len();
         self.event(lines, &times, &Exception::default());
         let event = lines.0.len() - before;
-        // Each changed meeting repeats the people and the text. A few bytes of a rule must not become a large calendar, so
-        // that the text is only in the series if it does not fit.
+        // The event of each changed meeting repeats the participants and the text. So that a short rule cannot create a very
+        // large calendar, the text is written only into the event of the series if it does not fit.
         let most = (series.size.saturating_mul(16)).saturating_add(event.saturating_mul(4));
         let without_text = Self {
             description: None,
@@ -243,7 +242,7 @@ impl Meeting<'_> {
         Some("the changed meetings of the series, which are too many")
     }
 
-    /// Writes an event. What `changed` contains is in place of the values of the item.
+    /// Writes one event. Values in `changed` replace the values of the item.
     fn event(&self, lines: &mut Lines, times: &[String], changed: &Exception) {
         let item = self.item;
         let named = |set, number| item.properties.named(set, number);
@@ -313,7 +312,8 @@ impl Meeting<'_> {
     }
 }
 
-/// MS-OXCICAL 2.1.3.1.1.20.26: the id of another program within the id, or the id in hexadecimal digits.
+/// Returns the UID of a meeting (MS-OXCICAL 2.1.3.1.1.20.26). If Outlook's id contains the id of another program, that id is
+/// used. Otherwise the UID is Outlook's id in hexadecimal digits.
 fn uid(item: &Item<'_>, start: i64) -> String {
     let ids = [0x0023, 0x0003].into_iter();
     let mut ids = ids.filter_map(|number| item.properties.named(&MEETING, number));
@@ -348,7 +348,7 @@ fn utc(seconds: i64) -> String {
     )
 }
 
-/// RFC 5545 §3.3.11
+/// Escapes a text value (RFC 5545 §3.3.11).
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -362,7 +362,7 @@ fn escaped(text: &str) -> String {
     escaped
 }
 
-/// Content lines, folded at 75 bytes (RFC 5545 §3.1). Line ends are CRLF.
+/// Content lines of a calendar, folded at 75 bytes (RFC 5545 §3.1), with CRLF line endings.
 #[derive(Default)]
 struct Lines(String);
 
@@ -386,7 +386,7 @@ impl Lines {
     }
 
     fn person(&mut self, name: &str, parameters: &str, person: &Person) {
-        // A quoted parameter contains no quotes (RFC 5545 §3.2).
+        // A quoted parameter must not contain double quotes (RFC 5545 §3.2).
         let called = person.name.as_deref().unwrap_or(&person.address);
         let called = called.replace('"', "'");
         let address = &person.address;

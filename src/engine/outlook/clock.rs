@@ -8,9 +8,9 @@ use super::properties::{APPOINTMENT, Item, Value, text};
 
 pub(super) const DAY: i64 = 24 * 60;
 
-/// Days from 1601-01-01 to a date.
+/// Returns the number of days from 1601-01-01 to a date.
 pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years that begin in March end with the day that leap years add.
+    // Years are counted from March here, so that the leap day is the last day of a year and does not shift the months.
     let (year, month) = match month > 2 {
         true => (year - 1600, month - 3),
         false => (year - 1601, month + 9),
@@ -20,7 +20,7 @@ pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
     year * 365 + leap + (month * 153 + 2) / 5 - 306 + day - 1
 }
 
-/// Year, month and day.
+/// Converts days since 1601-01-01 to year, month and day.
 pub(super) fn date(days: i64) -> (i64, i64, i64) {
     const CENTURIES: i64 = 146_097;
     let since_march = days + 306;
@@ -36,7 +36,7 @@ pub(super) fn date(days: i64) -> (i64, i64, i64) {
     }
 }
 
-/// Days of a month.
+/// Returns the number of days in a month.
 pub(super) fn length(year: i64, month: i64) -> i64 {
     let (next, first) = match month {
         12 => (year + 1, 1),
@@ -45,58 +45,58 @@ pub(super) fn length(year: i64, month: i64) -> i64 {
     days(next, first, 1) - days(year, month, 1)
 }
 
-/// 0 is Sunday.
+/// Returns the day of the week. 0 is Sunday.
 pub(super) fn weekday(days: i64) -> i64 {
     (days + 1).rem_euclid(7)
 }
 
-/// The days of the week in RFC 5545.
+/// Names of the days of the week in RFC 5545.
 pub(super) const WEEKDAYS: [&str; 7] = ["SU", "MO", "TU", "WE", "TH", "FR", "SA"];
 
-/// A date of RFC 5545.
+/// Writes a date in the form of RFC 5545.
 pub(super) fn date_text(minutes: i64) -> String {
     let (year, month, day) = date(minutes.div_euclid(DAY));
     format!("{year:04}{month:02}{day:02}")
 }
 
-/// A local time of RFC 5545.
+/// Writes a local time in the form of RFC 5545.
 pub(super) fn time_text(minutes: i64) -> String {
     let of_day = minutes.rem_euclid(DAY);
     let (hour, minute) = (of_day / 60, of_day % 60);
     format!("{}T{hour:02}{minute:02}00", date_text(minutes))
 }
 
-/// A time zone, whose rules are the same in every year.
+/// A time zone with the same rules in every year.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Zone {
     pub(super) name: String,
-    /// Minutes that are added to standard time to get UTC.
+    /// Minutes to add to standard time to get UTC.
     standard: i64,
     summer: Option<Summer>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Summer {
-    /// Minutes that are added to summer time to get UTC.
+    /// Minutes to add to summer time to get UTC.
     bias: i64,
     begins: Change,
     ends: Change,
 }
 
-/// The moment in each year at which the clocks change, in the local time before it.
+/// The moment in each year at which the clocks change, in the local time before the change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Change {
     month: i64,
     weekday: i64,
-    /// 5 is the last one of the month.
+    /// Number of the weekday within the month. 5 means the last one.
     nth: i64,
-    /// Seconds of the day.
+    /// Time of day in seconds.
     seconds: i64,
 }
 
 impl Zone {
-    /// Returns the time zone of a recurring meeting. `None` if the meeting has none, or one whose clocks do not change
-    /// on the same weekdays each year.
+    /// Returns the time zone of a recurring meeting. Returns `None` if the meeting has no zone, or if the clocks of the zone
+    /// do not change on the same weekdays in every year.
     pub(super) fn of(item: &Item<'_>) -> Option<Self> {
         let bytes = |number| match item.properties.named(&APPOINTMENT, number)? {
             Value::Bytes(bytes) => Some(bytes.as_ref()),
@@ -110,7 +110,7 @@ impl Zone {
             text(value, item.page)
         };
         let name = name.or_else(description);
-        // If the two rules differ, this one counts (2.2.1.41).
+        // If the two rules differ, the rule of this property is used (MS-OXOCAL 2.2.1.41).
         let own = bytes(0x8233).and_then(|bytes| biases(&mut Cursor { rest: bytes }, 2));
         let zone = own.or(rule.flatten())?;
         let is_plain = |it: &char| it.is_alphanumeric() || " .-_/+()".contains(*it);
@@ -125,7 +125,7 @@ impl Zone {
         })
     }
 
-    /// Minutes that are added to a local time to get UTC.
+    /// Returns the minutes to add to a local time to get UTC.
     fn bias(&self, local: i64) -> i64 {
         let Some(summer) = &self.summer else {
             return self.standard;
@@ -134,7 +134,7 @@ impl Zone {
         let (begins, ends) = (summer.begins.at(year), summer.ends.at(year));
         let is_summer = match begins < ends {
             true => (begins..ends).contains(&local),
-            // The summer of the southern hemisphere.
+            // In the southern hemisphere, summer time includes the turn of the year.
             false => !(ends..begins).contains(&local),
         };
         match is_summer {
@@ -143,12 +143,13 @@ impl Zone {
         }
     }
 
-    /// In the hour that occurs twice in the autumn, this is the first one.
+    /// Converts a local time to UTC. When the clocks are set back, one hour occurs twice; such a time is in the first of the
+    /// two.
     pub(super) fn utc(&self, local: i64) -> i64 {
         local + self.bias(local)
     }
 
-    /// The lines of a VTIMEZONE.
+    /// Returns the lines of the VTIMEZONE component.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut lines = vec!["BEGIN:VTIMEZONE".to_owned(), format!("TZID:{}", self.name)];
         let mut season = |kind: &str, change: Option<&Change>, from: i64, to: i64| {
@@ -176,7 +177,7 @@ impl Zone {
 }
 
 impl Change {
-    /// The moment in a year, in the local time before it.
+    /// Returns the moment of the change in one year, in the local time before the change.
     fn at(&self, year: i64) -> i64 {
         let first = days(year, self.month, 1);
         let day = (self.weekday - weekday(first)).rem_euclid(7) + 7 * (self.nth - 1);
@@ -198,14 +199,14 @@ impl Change {
     }
 }
 
-/// The offset from UTC, which is east of Greenwich if it is positive.
+/// Writes the offset from UTC. It is positive east of Greenwich, where `bias` is negative.
 fn offset(bias: i64) -> String {
     let sign = if bias > 0 { '-' } else { '+' };
     let minutes = bias.abs();
     format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
 }
 
-/// The name of a definition, and its rule that is in effect, if that rule can be mapped.
+/// Returns the name of a time zone definition, and the rule in effect if it can be converted.
 fn definition(bytes: &[u8]) -> Option<(String, Option<Zone>)> {
     const EFFECTIVE: u16 = 2;
     let mut cursor = Cursor { rest: bytes };
@@ -233,7 +234,8 @@ fn definition(bytes: &[u8]) -> Option<(String, Option<Zone>)> {
     Some((name, rule))
 }
 
-/// Biases and the times at which they begin. `years` is the number of bytes before each of these times.
+/// Reads the offsets of standard time and summer time, and the moments at which they begin. Before each moment, `years` bytes
+/// are skipped.
 fn biases(cursor: &mut Cursor<'_>, years: usize) -> Option<Zone> {
     let mut bias = || Some(i64::from(cursor.u32()? as i32)).filter(|it| it.abs() < DAY);
     let (all, standard, summer) = (bias()?, bias()?, bias()?);
@@ -257,7 +259,8 @@ fn biases(cursor: &mut Cursor<'_>, years: usize) -> Option<Zone> {
     })
 }
 
-/// A SYSTEMTIME. `Some(None)`: the clocks do not change. `None`: the moment is not the same in each year.
+/// Reads a SYSTEMTIME structure. Returns `Some(None)` if the clocks do not change, and `None` if the moment is not the same in
+/// every year.
 fn change(cursor: &mut Cursor<'_>) -> Option<Option<Change>> {
     let mut fields = [0_i64; 8];
     for field in &mut fields {

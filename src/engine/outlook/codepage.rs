@@ -1,4 +1,4 @@
-//! Windows code pages, by which Outlook's formats name charsets.
+//! Windows code pages: the numbers with which the formats of Outlook name charsets.
 
 use std::borrow::Cow;
 
@@ -7,11 +7,11 @@ use crate::mime::charset;
 pub const UTF_8: u32 = 65001;
 pub const WESTERN: u32 = 1252;
 
-/// The label under which [`charset::decode`] knows a code page. `None`: the code page cannot be read.
+/// Returns the label that [`charset::decode`] uses for a code page, or `None` if the code page is not supported.
 pub fn label(page: u32) -> Option<Cow<'static, str>> {
     let label = match page {
         1250..=1258 => return Some(format!("windows-{page}").into()),
-        // 28600 (ISO-8859-10) and 28601 (ISO-8859-11) follow the same rule.
+        // 28600 (ISO-8859-10) and 28601 (ISO-8859-11) are not official code pages, but follow the same rule.
         28591..=28606 => return Some(format!("iso-8859-{}", page - 28590).into()),
         866 => "ibm866",
         874 => "windows-874",
@@ -35,7 +35,7 @@ pub fn label(page: u32) -> Option<Cow<'static, str>> {
     Some(label.into())
 }
 
-/// The code page that has this label. `None`: none of those that can be read has it.
+/// Returns the code page for a charset label, or `None` if no supported code page has this label.
 #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
 pub fn of_label(wanted: &[u8]) -> Option<u32> {
     let wanted = charset::encoding_of(wanted)?;
@@ -48,8 +48,8 @@ pub fn of_label(wanted: &[u8]) -> Option<u32> {
     })
 }
 
-/// Returns the text, and whether each byte of it was a character of the code page. ASCII is the same in every code page
-/// that this can be asked about, also in those that cannot be read.
+/// Decodes text, and returns true if every byte was valid in the code page. All code pages except UTF-16 and ISO-2022 contain
+/// ASCII, so ASCII text is decoded even if the code page is not supported.
 pub fn decode(page: u32, bytes: &[u8]) -> (Cow<'_, str>, bool) {
     if bytes.is_ascii()
         && !matches!(page, 1200 | 1201 | 50220..=50222)
@@ -70,7 +70,7 @@ pub fn decode(page: u32, bytes: &[u8]) -> (Cow<'_, str>, bool) {
     }
 }
 
-/// UTF-16, in which half a pair is replaced.
+/// Decodes UTF-16LE. Half of a surrogate pair is replaced by U+FFFD.
 pub fn wide(bytes: &[u8]) -> String {
     let units = bytes.chunks_exact(2);
     let units = units.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
@@ -82,7 +82,8 @@ pub fn wide(bytes: &[u8]) -> String {
     text
 }
 
-/// The code page of a character set of GDI, as RTF fonts name it. `None`: the font uses the document's code page.
+/// Returns the code page for a Windows (GDI) charset number, which RTF fonts contain. Returns `None` if the font uses the code
+/// page of the document.
 pub fn of_font(charset: i32) -> Option<u32> {
     Some(match charset {
         77 => 10000,
@@ -101,8 +102,8 @@ pub fn of_font(charset: i32) -> Option<u32> {
         238 => 1250,
         254 => 437,
         255 => 850,
-        // 0 is the charset of western fonts, and 1 and 2 (symbols) have none. Programs write 0 in documents of every code
-        // page, so the document decides.
+        // 0 is the charset of western fonts, but programs write it into documents of every code page. 1 (default) and 2
+        // (symbols) have no code page. In all these cases, the code page of the document is used.
         _ => return None,
     })
 }

@@ -1,6 +1,6 @@
-//! Items of Outlook become parts of mail.
+//! Converts items of Outlook to parts of mail.
 //!
-//! [`of`] returns the content of an item: its texts, its files, and a sentence for each thing that cannot be mapped.
+//! [`of`] returns the content of an item: its texts, its files, and a sentence for each value that cannot be converted.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -24,7 +24,7 @@ use crate::span::Newline;
 
 const RTF: &str = "application/rtf";
 
-/// The content of an item.
+/// The content of an item, as parts of mail.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Contents<'a> {
     pub text: Option<Leaf<'a>>,
@@ -34,18 +34,18 @@ pub struct Contents<'a> {
     /// Pictures that the HTML displays.
     pub pictures: Vec<Leaf<'a>>,
     pub attachments: Vec<Leaf<'a>>,
-    /// Text made from RTF, for a mail that has no other.
+    /// Text that was converted from RTF. It is used only if the mail has no other text.
     pub rtf_text: Option<Leaf<'a>>,
-    /// Content that mail cannot contain, or that cannot be read: a sentence for each.
+    /// A sentence for each content that mail cannot contain, or that cannot be read.
     pub unmapped: Vec<String>,
-    /// Names of properties that mail has no field for.
+    /// Names of properties for which mail has no header field.
     pub properties: Vec<&'static str>,
-    /// Number of properties that are not in the table.
+    /// Number of properties that are not in the table of known properties.
     pub unknown: usize,
 }
 
 impl<'a> Contents<'a> {
-    /// All leaves.
+    /// Returns all parts of the content.
     pub fn leaves(&self) -> impl Iterator<Item = &Leaf<'a>> {
         let texts = [&self.text, &self.html, &self.calendar];
         let texts = texts.into_iter().flatten();
@@ -53,7 +53,7 @@ impl<'a> Contents<'a> {
         texts.chain(&self.pictures).chain(&self.attachments)
     }
 
-    /// The HTML with the pictures that it displays.
+    /// Combines the HTML and the pictures that it displays. If there are pictures, the result is a multipart/related.
     pub fn shown(html: Leaf<'a>, pictures: Vec<Leaf<'a>>) -> Part<'a> {
         if pictures.is_empty() {
             return Part::Leaf(html);
@@ -64,7 +64,7 @@ impl<'a> Contents<'a> {
         Part::Multipart("related", root, parts)
     }
 
-    /// All of it, as the body of a message.
+    /// Combines all content into the body of one message.
     pub fn whole(mut self) -> Part<'a> {
         let mut alternatives = Vec::new();
         alternatives.extend(self.text.or(self.rtf_text).map(Part::Leaf));
@@ -78,7 +78,8 @@ impl<'a> Contents<'a> {
         if let Some(report) = self.report {
             let kind = vec![("report-type".to_owned(), report.kind.to_owned())];
             parts.push(Part::Leaf(report.leaf));
-            // The message that the report concerns.
+            // The single attached message of a report is the message that the report is about, so it becomes a part of the
+            // report.
             if let [
                 Leaf {
                     body: Body::Message(_),
@@ -190,7 +191,8 @@ fn tell(property: &Property<'_>, contents: &mut Contents<'_>, named: &mut HashSe
     }
 }
 
-/// Items of other classes (contacts, tasks, notes) have content in properties that mail has no place for.
+/// Returns true if the class of an item is a kind of mail. Contacts, tasks and notes store their content in properties for
+/// which mail has no place.
 fn is_mail(class: &str) -> bool {
     let is = |known: &str| {
         let rest = class.strip_prefix(known);
@@ -204,8 +206,8 @@ fn is_mail(class: &str) -> bool {
         || report::is_report(class)
 }
 
-/// The only attachment of a signed or encrypted mail is the mail itself: its other text is only for programs that do not
-/// know that.
+/// Returns the original MIME entity of a signed or encrypted mail. It is the only attachment of the item. The other text of
+/// the item is only for programs that do not support signed mail.
 fn signed<'a>(item: &Item<'a>, class: &str) -> Option<Leaf<'a>> {
     let [attachment] = item.attachments.as_slice() else {
         return None;
@@ -238,7 +240,7 @@ fn bodies<'a>(item: &Item<'a>, contents: &mut Contents<'a>) {
     let Some(compressed) = item.properties.bytes(id::RTF).filter(|it| !it.is_empty()) else {
         return;
     };
-    // The HTML is what the RTF was made from.
+    // The RTF was generated from the HTML, so it is not needed.
     if contents.html.is_some() {
         return;
     }
@@ -280,7 +282,7 @@ fn bodies<'a>(item: &Item<'a>, contents: &mut Contents<'a>) {
     }
 }
 
-/// Line ends are LF.
+/// Replaces all line endings by LF.
 fn lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
@@ -314,7 +316,7 @@ fn html<'a>(item: &Item<'a>) -> Option<Leaf<'a>> {
     }
 }
 
-/// URLs in the HTML, with their escapes undone.
+/// Returns the URLs in the HTML. Percent escapes are decoded in `cid:` URLs.
 fn referred(html: &[u8]) -> HashSet<String> {
     let links = locate_in(html, Syntax::Html).links;
     let links = links.iter().map(|link| {
@@ -336,7 +338,7 @@ fn referred(html: &[u8]) -> HashSet<String> {
     links.collect()
 }
 
-/// The name of a file is the last step of its path, without characters that no name has.
+/// Returns the last component of a path without control characters. Returns `None` if this is not a valid file name.
 fn file_name(name: &str) -> Option<String> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
     let name: String = name.chars().filter(|letter| !letter.is_control()).collect();
@@ -354,7 +356,7 @@ fn name(item: &Item<'_>, attachment: &Attachment<'_>) -> Option<String> {
     ];
     let name = names.into_iter().find_map(|id| file_name(&text(id)?));
     let display = || {
-        // It is the subject of an item, not a path.
+        // For an attached item, this is its subject. A slash or a colon in a subject does not separate directories.
         let name = text(id::DISPLAY_NAME)?.replace(['/', '\\', ':'], "_");
         file_name(&name)
     };
@@ -398,7 +400,7 @@ fn leaf<'a>(
         Content::File(bytes) => {
             let essence = text(id::MIME_TAG).filter(|tag| is_type(tag));
             let essence = essence.map(|tag| tag.to_ascii_lowercase());
-            // Only a part that is not encoded may have such a type.
+            // A message, a multipart or TNEF must not be encoded in base64, so another type is used.
             let essence = essence.filter(|it| !is_composite(it) && it != "application/ms-tnef");
             let essence = essence.unwrap_or_else(|| guessed(name.as_deref(), bytes).to_owned());
             let mut leaf = Leaf::new(&essence, Body::Bytes(bytes.clone()));
@@ -437,7 +439,8 @@ fn is_type(tag: &str) -> bool {
     words.is_some_and(|(main, sub)| is_token(main) && is_token(sub))
 }
 
-/// An OLE object becomes the file that it contains, or stays the compound file that it is.
+/// Converts an OLE object. If it contains a file that can be extracted, the part is that file. Otherwise the part is the
+/// compound file itself.
 fn object<'a>(item: &Item<'_>, storage: &Cow<'a, [u8]>, name: Option<String>) -> Leaf<'a> {
     match object::read(storage) {
         Object::File(inner) => {
@@ -465,7 +468,7 @@ fn object<'a>(item: &Item<'_>, storage: &Cow<'a, [u8]>, name: Option<String>) ->
     }
 }
 
-/// An item as a message in lines that end with LF, and what of it is not in the message.
+/// Converts an item to a message with LF line endings. Also returns a sentence for each content that the message lacks.
 pub fn message(item: &Item<'_>) -> (Vec<u8>, Vec<String>) {
     let mut contents = of(item);
     let unmapped = std::mem::take(&mut contents.unmapped);

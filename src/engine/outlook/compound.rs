@@ -1,7 +1,7 @@
-//! Compound files (MS-CFB): whole ones, which the crate cfb reads, and damaged ones.
+//! Compound files (MS-CFB), intact or damaged. The crate cfb reads intact files.
 //!
-//! cfb refuses a file if its tables contradict each other. A mail must not be lost because of one byte in the name of one
-//! value, so this module reads every stream that the damaged tables still reach. [`Compound::read`] reports incomplete
+//! cfb rejects a file if its tables contradict each other. One wrong byte in the name of one value must not lose the whole
+//! mail, so this module reads every stream that the damaged tables still lead to. [`Compound::read`] reports incomplete
 //! streams, and [`Compound::damage`] reports damage to the tables and the number of unreachable entries.
 
 use std::collections::{BTreeMap, HashSet, btree_map};
@@ -15,12 +15,12 @@ pub enum Compound<'a> {
     Damaged(Damaged<'a>),
 }
 
-/// A stream or a storage in a storage.
+/// An entry of a storage: a stream or another storage.
 pub struct Listed {
     pub name: String,
     pub path: PathBuf,
     pub is_stream: bool,
-    /// `None` in a damaged file, whose classes may be wrong.
+    /// Entry in the tables of an intact file. `None` in a damaged file, because its class ids may be wrong.
     pub entry: Option<cfb::Entry>,
 }
 
@@ -36,8 +36,9 @@ impl Listed {
 }
 
 impl<'a> Compound<'a> {
-    /// # Errors
-    /// Returns a clause without a subject, such as "is damaged: ...".
+    /// Opens an intact or damaged compound file.
+    ///
+    /// # Errors Returns a clause without a subject, such as "is damaged: ...".
     pub fn open(bytes: &'a [u8]) -> Result<Self, String> {
         match CompoundFile::open(Cursor::new(bytes)) {
             Ok(file) => Ok(Self::Whole(file)),
@@ -84,7 +85,7 @@ impl<'a> Compound<'a> {
         }
     }
 
-    /// The content of a storage.
+    /// Returns the streams and storages in a storage.
     pub fn list(&self, storage: &Path) -> Vec<Listed> {
         match self {
             Self::Whole(file) => {
@@ -95,8 +96,8 @@ impl<'a> Compound<'a> {
         }
     }
 
-    /// A storage itself, its content, and the content of storages in it, as deep as [`DEEPEST`]. Paths of deeper storages would
-    /// need more memory than the file.
+    /// Returns a storage and everything inside it, down to [`DEEPEST`] levels. With more levels, the paths could need more
+    /// memory than the file.
     pub fn walk(&self, storage: &Path) -> Vec<Listed> {
         let own = match self {
             Self::Whole(file) => file.entry(storage).ok().map(Listed::of),
@@ -117,7 +118,7 @@ impl<'a> Compound<'a> {
         walked
     }
 
-    /// Reads at most `most` bytes of a stream. If some of them are missing from the file, the second value is the reason.
+    /// Reads at most `most` bytes of a stream. If bytes are missing from the file, the second value is the reason.
     pub fn read(&mut self, path: &Path, most: usize) -> (Vec<u8>, Option<String>) {
         match self {
             Self::Whole(file) => {
@@ -132,33 +133,33 @@ impl<'a> Compound<'a> {
     }
 }
 
-/// Levels of storages in an object.
+/// Maximum nesting depth of storages in an object.
 const DEEPEST: usize = 64;
-/// Numbers from this one on are markers (end of chain, free sector), not sectors.
+/// Sector numbers from this value on are markers (end of chain, free sector).
 const MOST_SECTORS: u32 = 0xffff_fffa;
-/// The end of a chain.
+/// Marker for the end of a chain of sectors.
 const END: u32 = 0xffff_fffe;
-/// Bytes of an entry of the directory.
+/// Size of a directory entry in bytes.
 const ENTRY: usize = 128;
-/// Size of a sector in the stream of small streams, in bytes.
+/// Size in bytes of a sector for small streams, which are stored together in one large stream.
 const SMALL: usize = 64;
-/// Minimum length of a stream that has ordinary sectors, in bytes.
+/// Minimum length in bytes of a stream that is stored in ordinary sectors.
 const LARGE: usize = 4096;
 
-/// A file whose tables contradict each other.
+/// A compound file whose tables contradict each other.
 pub struct Damaged<'a> {
     bytes: &'a [u8],
-    /// Bytes of a sector.
+    /// Size of a sector in bytes.
     sector: usize,
-    /// Successor of each sector in its chain.
+    /// For each sector, the next sector of its chain.
     next: Vec<u32>,
-    /// Successor of each sector of the small streams in its chain.
+    /// For each sector of the small streams, the next sector of its chain.
     next_small: Vec<u32>,
-    /// The sectors that contain the small streams.
+    /// Ordinary sectors that contain the small streams.
     small: Vec<u32>,
-    /// Entry 0 is the root storage.
+    /// Entries of the directory. Entry 0 is the root storage.
     entries: Vec<Entry>,
-    /// Number of streams and storages that no storage contains.
+    /// Number of streams and storages that belong to no storage, because of the damage.
     lost: usize,
     why: String,
 }
@@ -167,7 +168,7 @@ struct Entry {
     is_stream: bool,
     start: u32,
     length: usize,
-    /// The content of a storage: names in lower case, and places in [`Damaged::entries`].
+    /// The entries of a storage: their names in lower case, and their indexes in [`Damaged::entries`].
     content: BTreeMap<String, usize>,
 }
 
@@ -184,7 +185,7 @@ fn numbers(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     numbers.map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// The first sectors of a chain, at most `most`.
+/// Returns the first `most` sectors of a chain. A chain that contains a loop ends before the sector that repeats.
 fn chain(first: u32, next: &[u32], most: usize) -> Vec<u32> {
     let (mut sectors, mut seen, mut at) = (Vec::new(), HashSet::new(), first);
     while at < MOST_SECTORS && sectors.len() < most && seen.insert(at) {
@@ -198,7 +199,7 @@ fn chain(first: u32, next: &[u32], most: usize) -> Vec<u32> {
 }
 
 impl<'a> Damaged<'a> {
-    /// `None` if there is no directory that can be read.
+    /// Opens a damaged file. Returns `None` if its directory cannot be read.
     fn open(bytes: &'a [u8], why: String) -> Option<Self> {
         let is_of_4096 = u16_at(bytes, 26) == Some(4);
         let mut file = Self {
@@ -221,7 +222,7 @@ impl<'a> Damaged<'a> {
         (file.entries.len() > 1).then_some(file)
     }
 
-    /// The bytes of a sector: fewer than a sector at the end of the file.
+    /// Returns the bytes of a sector. At the end of the file, the sector can be shorter.
     fn at(&self, sector: u32) -> &'a [u8] {
         let start = usize::try_from(sector).unwrap_or(usize::MAX);
         let start = start.saturating_add(1).saturating_mul(self.sector);
@@ -229,11 +230,12 @@ impl<'a> Damaged<'a> {
         rest.get(..self.sector).unwrap_or(rest)
     }
 
-    /// The table of the sector after each sector.
+    /// Returns the allocation table: for each sector, the next sector of its chain.
     fn table(&self) -> Vec<u32> {
         let count = (self.bytes.len() / self.sector).saturating_add(1);
         let mut sectors: Vec<u32> = numbers(self.bytes.get(76..512).unwrap_or_default()).collect();
-        // Further sectors of the table are in a list, whose sectors name the next one at their end.
+        // A large table has more sectors than the header can list. The other sectors are in a linked list: the last number in
+        // each sector of the list is the next sector of the list.
         let (mut at, mut seen) = (u32_at(self.bytes, 68).unwrap_or(END), HashSet::new());
         while at < MOST_SECTORS && seen.insert(at) {
             let list: Vec<u32> = numbers(self.at(at)).collect();
@@ -251,7 +253,7 @@ impl<'a> Damaged<'a> {
             }
             let before = next.len();
             next.extend(numbers(self.at(*sector)));
-            // If a part of the table is beyond the end of the file, the successors of its sectors are unknown.
+            // If a part of the table is after the end of the file, the chains of its sectors end here.
             next.resize(before + self.sector / 4, MOST_SECTORS);
         }
         next.truncate(count);

@@ -1,18 +1,17 @@
-//! The compression of RTF bodies (MS-OXRTFCP).
+//! Decompresses RTF bodies (MS-OXRTFCP).
 
 use super::rtf::Damage;
 
-/// The dictionary with which each compressed stream begins (MS-OXRTFCP 2.1.2.1).
+/// Initial content of the dictionary (MS-OXRTFCP 2.1.2.1). Compressed streams refer to it.
 const DICTIONARY: &[u8] = b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \\fmodern \\fscript \\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx";
 const WINDOW: usize = 4096;
 const HEADER: usize = 16;
 const COMPRESSED: &[u8] = b"LZFu";
 const UNCOMPRESSED: &[u8] = b"MELA";
 
-/// Returns the RTF of a compressed body, and what is wrong with it.
+/// Decompresses an RTF body. Also returns the damage, if there is any.
 ///
-/// # Errors
-/// [`Damage::Header`] if no RTF can be read.
+/// # Errors Returns [`Damage::Header`] if no RTF can be read.
 pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
     let word = |at: usize| {
         let word = bytes.get(at..at + 4)?.try_into().ok()?;
@@ -25,13 +24,13 @@ pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
     let content = bytes.get(HEADER..).unwrap_or_default();
     match bytes.get(8..12) {
         Some(UNCOMPRESSED) => {
-            // Some programs count the header in the size.
+            // Some programs include 12 bytes of the header in the size, so this is not damage.
             let is_short = raw > content.len().saturating_add(12);
             let rtf = content.get(..raw.min(content.len())).unwrap_or_default();
             Ok((rtf.to_vec(), is_short.then_some(Damage::Truncated)))
         }
         Some(COMPRESSED) => {
-            // The size counts the header without its first word.
+            // The size includes the header, except its first four bytes.
             let declared = usize::try_from(compressed).unwrap_or(usize::MAX);
             let declared = declared.saturating_sub(HEADER - 4);
             let content = content.get(..declared).unwrap_or(content);
@@ -47,7 +46,8 @@ pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
     }
 }
 
-/// Two bytes stand for 17 at most, so the output is at most about eight times the input.
+/// Decompresses the content. A reference of two bytes expands to at most 17 bytes, so the output is at most about eight times
+/// as long as the input.
 fn inflate(content: &[u8], raw: usize) -> Vec<u8> {
     let mut window = [b' '; WINDOW];
     let mut write = DICTIONARY.len();
@@ -93,7 +93,7 @@ fn inflate(content: &[u8], raw: usize) -> Vec<u8> {
     rtf
 }
 
-/// CRC-32 without the inversions at its start and end (MS-OXRTFCP 2.1.3.2).
+/// Computes the CRC-32 without the usual inversions at the start and the end (MS-OXRTFCP 2.1.3.2).
 fn crc(bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = {
         let mut table = [0; 256];

@@ -1,4 +1,4 @@
-//! Little-endian numbers and slices of a file that is read from its start to its end.
+//! Reads little-endian numbers and slices of bytes, from the start of a file to its end.
 
 pub(super) struct Cursor<'a> {
     pub(super) rest: &'a [u8],
@@ -27,7 +27,8 @@ impl<'a> Cursor<'a> {
         Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
     }
 
-    /// A length, the bytes, and the padding to a multiple of four. The padding of the last value may be missing.
+    /// Reads a length, that many bytes, and the padding to a multiple of four. The padding may be missing at the end of the
+    /// file.
     pub(super) fn sized(&mut self) -> Option<&'a [u8]> {
         let length = usize::try_from(self.u32()?).ok()?;
         let value = self.take(length)?;

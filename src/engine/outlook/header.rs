@@ -1,4 +1,4 @@
-//! The header of an item that becomes a message of its own: an item that is attached to another one.
+//! The header of a message that is made from an item of Outlook, for example from an item attached to another one.
 
 use std::borrow::Cow;
 
@@ -12,14 +12,15 @@ use crate::mime::media_type;
 /// Seconds from 1601-01-01 to 1970-01-01.
 const EPOCH: i64 = 11_644_473_600;
 
-/// Seconds since 1970 of a time in units of 100 nanoseconds since 1601. `None` for other years than those of mail.
+/// Converts units of 100 nanoseconds since 1601 to seconds since 1970. Returns `None` for years in which mail cannot have been
+/// sent.
 pub(super) fn seconds(time: i64) -> Option<i64> {
     let seconds = time.div_euclid(10_000_000) - EPOCH;
-    // The years 1970 to 9999: no mail is older.
+    // The years 1970 to 9999. No mail is older.
     (0..253_402_300_800).contains(&seconds).then_some(seconds)
 }
 
-/// Seconds since 1970 of minutes since 1601.
+/// Converts minutes since 1601 to seconds since 1970.
 pub(super) fn from_1601(minutes: i64) -> i64 {
     minutes * 60 - EPOCH
 }
@@ -28,14 +29,14 @@ pub(super) fn date(seconds: i64) -> String {
     DateTime::from_timestamp(seconds).to_rfc822()
 }
 
-/// Names and addresses of the sender and the recipients.
+/// Name and address of the sender or of a recipient.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Person {
     pub(super) name: Option<String>,
     pub(super) address: String,
 }
 
-/// Returns the fields of the message, without those that describe its body. Line ends are CRLF.
+/// Returns the header fields of the message, except the fields that describe its body. Line endings are CRLF.
 pub(super) fn of(item: &Item<'_>) -> Vec<u8> {
     if let Some(mut fields) = transported(item) {
         additions(item, &mut fields);
@@ -43,7 +44,8 @@ pub(super) fn of(item: &Item<'_>) -> Vec<u8> {
     }
     let mut header = Vec::new();
     let by = sender(item, false);
-    // An item may have only the name of the person in whose name it was sent, who is often the sender.
+    // Some items have only the name, without an address, of the person in whose name they were sent. If the sender has the
+    // same name, the sender's address is used.
     let is_sender = |from: &Person| {
         let same = |by: &Person| by.name.is_some() && by.name == from.name;
         from.address.starts_with(NAME_ALONE) && by.as_ref().is_some_and(same)
@@ -82,7 +84,7 @@ pub(super) fn of(item: &Item<'_>) -> Vec<u8> {
     header
 }
 
-/// Adds what Outlook or its user noted about the message, unless the header says it already.
+/// Adds fields for the importance, sensitivity and categories in Outlook, unless the header already contains them.
 fn additions(item: &Item<'_>, header: &mut Vec<u8>) {
     let importance = match item.properties.integer(id::IMPORTANCE) {
         Some(0) => Some("low"),
@@ -109,7 +111,7 @@ fn additions(item: &Item<'_>, header: &mut Vec<u8>) {
     }
 }
 
-/// The categories that the user gave to the item.
+/// Returns the categories that the user assigned to the item.
 fn keywords(item: &Item<'_>) -> Vec<String> {
     let is = |property: &&Property<'_>| match &property.name {
         Some((STRINGS, Name::Text(name))) => name.eq_ignore_ascii_case("Keywords"),
@@ -124,7 +126,7 @@ fn keywords(item: &Item<'_>) -> Vec<String> {
     values.iter().filter_map(|it| text(it, item.page)).collect()
 }
 
-/// Subjects begin with U+0001 and a length in some files.
+/// Returns a subject without the prefix that some files contain: U+0001 and a character with a length.
 pub fn subject(text: &str) -> &str {
     let mut letters = text.chars();
     match letters.next() {
@@ -141,7 +143,8 @@ fn text_field(header: &mut Vec<u8>, name: &str, text: &str) {
     header.extend_from_slice(&media_type::write_text(name, text.trim()));
 }
 
-/// Ids of messages, folded between them. An encoded word is not an id, so that what is not ASCII is left out.
+/// Appends a field with message ids, folded between the ids. Ids cannot be written as encoded words, so ids that are not ASCII
+/// are left out.
 fn ids_field(header: &mut Vec<u8>, name: &str, text: &str) {
     const LINE: usize = 76;
     let is_id = |word: &&str| word.bytes().all(|byte| byte.is_ascii_graphic()) && word.len() < 900;
@@ -164,7 +167,7 @@ fn ids_field(header: &mut Vec<u8>, name: &str, text: &str) {
     header.extend_from_slice(field.as_bytes());
 }
 
-/// The fields that the message had on its way, if the item still has them.
+/// Returns the header fields that the message had during transport, if the item still contains them.
 fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
     let text = item.text(id::TRANSPORT_HEADERS)?;
     let text = text.trim_start().as_bytes();
@@ -215,10 +218,11 @@ pub(super) fn sender(item: &Item<'_>, is_represented: bool) -> Option<Person> {
     person(item.text(name), smtp, item.text(address))
 }
 
-/// People of one kind: 1 is To, 2 is Cc, 3 is Bcc. If the item has no table of them, names are all that it knows.
+/// Returns the recipients of one kind: 1 is To, 2 is Cc, 3 is Bcc. If the item has no table of recipients, only their names
+/// are known, from the text that Outlook displays.
 pub(super) fn recipients(item: &Item<'_>, kind: i64, display: u16) -> Vec<Person> {
     let is = |it: &&Properties<'_>| {
-        // The high bits say how the server treated the address.
+        // The high bits contain how the server processed the address, so they are ignored.
         it.integer(id::RECIPIENT_TYPE).unwrap_or(1) & 15 == kind
     };
     let people = item.recipients.iter().filter(is);
@@ -266,10 +270,10 @@ fn person(name: Option<String>, smtp: Option<String>, address: Option<String>) -
     Some(Person { name, address })
 }
 
-/// The start of an address that was made of a name.
+/// Start of an address that embody made from a name without an address.
 const NAME_ALONE: &str = "IMCEAX-";
 
-/// The form in which Exchange writes addresses that are not those of the internet.
+/// Writes an address that is not an internet address in the form that Exchange uses for this.
 fn encapsulated(kind: &str, text: &str) -> String {
     let mut local = format!("IMCEA{kind}-");
     for byte in text.bytes() {

@@ -1,8 +1,8 @@
-//! The formats of Outlook and Exchange: MAPI properties, TNEF (MS-OXTNEF), messages in files (MS-OXMSG), mailboxes (MS-PST),
+//! Reads the formats of Outlook and Exchange: MAPI properties, TNEF (MS-OXTNEF), message files (MS-OXMSG), mailboxes (MS-PST),
 //! and RTF bodies (MS-OXRTFCP, MS-OXRTFEX).
 //!
-//! [`tnef`], `msg` and `pst` read a file into an [`Item`](properties::Item), [`properties`] says what each property becomes in mail,
-//! and [`compose`] makes the parts. All of it is pure, and defined for all input: damaged input gives what is readable.
+//! [`tnef`], `msg` and `pst` read a file into an [`Item`](properties::Item). The table in [`properties`] maps each property to
+//! its place in mail, and [`compose`] creates the parts. No module does I/O. Damaged input is read as far as possible.
 
 mod calendar;
 mod clock;
@@ -27,7 +27,7 @@ pub mod tnef;
 mod values;
 
 #[cfg(test)]
-// The tests of the crate have their own.
+// The integration tests include the same file as a module of their own.
 #[allow(clippy::duplicate_mod)]
 #[path = "../../../tests/common/tnef.rs"]
 mod sample;

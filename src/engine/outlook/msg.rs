@@ -1,8 +1,8 @@
-//! Messages of Outlook in files of their own: `.msg`, and `.oft` for templates (MS-OXMSG).
+//! Reads message files of Outlook: `.msg`, and `.oft` for templates (MS-OXMSG).
 //!
-//! Such a file is a compound file (MS-CFB) with a storage for each recipient and attachment, and a stream for each value.
-//! Reading is total: what cannot be read is left out, and [`Message::damage`] says so. A file cannot give more bytes than
-//! it has, so that streams that share their sectors need no more memory than the file.
+//! A message file is a compound file (MS-CFB) with a storage for each recipient and attachment, and a stream for each value.
+//! Any input is accepted: values that cannot be read are left out, and [`Message::damage`] lists them. All streams together
+//! can have at most as many bytes as the file, so streams that share sectors need no more memory than the file.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,32 +16,31 @@ use super::compound::Compound;
 use super::properties::{Attachment, Content, Item, Properties, Property, Value, id};
 use super::values::{Names, fixed, kind, set_page, stored, width};
 
-/// The first bytes of a compound file. Documents of Office have them as well.
+/// The first bytes of a compound file. Office documents begin with the same bytes.
 pub const SIGNATURE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
 
 const PROPERTIES: &str = "__properties_version1.0";
-/// The start of the name of a stream with one value. Its id and its type follow.
+/// Start of the name of a stream that contains one value. The id and the type of the property follow.
 const VALUE: &str = "__substg1.0_";
 
-/// Largest number of values in a file.
+/// Maximum number of values in a file.
 const MOST_VALUES: usize = 100_000;
 
-/// A message, and a sentence for each thing in its file that cannot be read.
+/// A message, and a sentence for each value in the file that cannot be read.
 #[derive(Debug)]
 pub struct Message {
     pub item: Item<'static>,
     pub damage: Vec<String>,
 }
 
-/// Whether a compound file is a message. It reads the table of contents only.
+/// Returns true if a compound file is a message. This reads only the directory of the file.
 pub fn is_message(file: impl Read + Seek) -> bool {
     CompoundFile::open(file).is_ok_and(|file| file.is_stream(Path::new("/").join(PROPERTIES)))
 }
 
-/// Reads a message. Messages that are attached more than `depth` levels deep are not read.
+/// Reads a message file. Attached messages that are nested more than `depth` levels deep are not read.
 ///
-/// # Errors
-/// A sentence without a subject if the file is not a message, or is too damaged to tell.
+/// # Errors Returns a sentence without a subject if the file is not a message, or if it is too damaged to be recognised.
 pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
     if !bytes.starts_with(SIGNATURE) {
         return Err("is not a compound file".to_owned());
@@ -86,17 +85,17 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
 struct Reading<'a> {
     file: Compound<'a>,
     names: Names,
-    /// Bytes that may still be read.
+    /// Number of bytes that may still be read.
     room: usize,
     values: usize,
     damage: Vec<String>,
-    /// Number of values that could not be read as a whole.
+    /// Number of values that are missing or incomplete.
     lost: usize,
-    /// The first of them, and why.
+    /// Name of the first missing or incomplete value, with the reason.
     first_lost: Option<String>,
 }
 
-/// The content of a storage: streams and storages by their names.
+/// The content of a storage: its streams and storages, with their names in lower case.
 #[derive(Default)]
 struct Contents {
     streams: HashMap<String, PathBuf>,
@@ -107,7 +106,7 @@ impl Contents {
     fn of(file: &Compound<'_>, storage: &Path) -> Self {
         let mut contents = Self::default();
         for listed in file.list(storage) {
-            // Names that differ only by case are the same.
+            // Names that differ only by case are equal.
             let name = listed.name.to_ascii_lowercase();
             match listed.is_stream {
                 true => _ = contents.streams.insert(name, listed.path),
@@ -118,12 +117,12 @@ impl Contents {
         contents
     }
 
-    /// Whether this is the content of a message, of a recipient or of an attachment.
+    /// Returns true if the storage is a message, a recipient or an attachment.
     fn has_values(&self) -> bool {
         self.streams.contains_key(PROPERTIES) || self.values().next().is_some()
     }
 
-    /// A list of properties for a storage whose own list is missing: the values that have streams.
+    /// Creates a list of properties from the names of the streams, for a storage whose own list is missing.
     fn list(&self) -> Vec<[u8; 16]> {
         let mut values: Vec<(u16, u16)> = self.values().collect();
         values.sort_unstable();
@@ -134,7 +133,7 @@ impl Contents {
         values.iter().map(entry).collect()
     }
 
-    /// The types and ids of values with a stream of their own.
+    /// Returns the type and the id of every value that has its own stream.
     fn values(&self) -> impl Iterator<Item = (u16, u16)> + '_ {
         self.streams.keys().filter_map(|name| {
             let digits = name.strip_prefix(VALUE).filter(|it| it.len() == 8)?;
@@ -155,7 +154,7 @@ impl Reading<'_> {
         let name = || path.file_name().unwrap_or_default().to_string_lossy();
         if let Some(why) = fault {
             self.lose(format!("{} ({why})", name()));
-            // The bytes before the fault are kept: an incomplete text is better than none.
+            // The bytes before the fault are kept, because an incomplete text is better than no text.
             if bytes.is_empty() {
                 return None;
             }
@@ -166,8 +165,8 @@ impl Reading<'_> {
                 Some(bytes)
             }
             None => {
-                // In a damaged file, many streams may share the same sectors. Halving the room limits how often a stream
-                // that is too large is read.
+                // In a damaged file, many streams can share the same sectors. Halving the number of bytes that may still be
+                // read limits how often such a large stream is read.
                 self.room /= 2;
                 self.lose(format!(
                     "{} (its declared size exceeds that of the file)",
@@ -184,7 +183,7 @@ impl Reading<'_> {
     }
 
     fn tell(&mut self, what: String) {
-        // A hostile file may have thousands.
+        // A hostile file can have thousands of faults, so the list is limited.
         const MOST: usize = 20;
         if self.damage.len() < MOST {
             self.damage.push(what);
@@ -207,7 +206,7 @@ impl Reading<'_> {
         Names::read(&guids, &entries, &strings)
     }
 
-    /// `header` is the number of bytes before the first property, which depends on the kind of the storage.
+    /// Reads an item. `header` is the number of bytes before the first property, which depends on the kind of storage.
     fn item(&mut self, storage: &Path, header: usize, depth: usize) -> Item<'static> {
         let contents = self.contents(storage);
         let mut item = Item {
@@ -309,7 +308,8 @@ impl Reading<'_> {
         properties
     }
 
-    /// A value whose stream is not in the file. Objects are in storages, and a text without characters needs no stream.
+    /// Records a value whose stream is missing from the file. Objects are stored in storages, and an empty text needs no
+    /// stream, so these are not missing.
     fn tell_missing(&mut self, name: &str, kind: u16, inline: [u8; 8]) {
         let [a, b, c, d, ..] = inline;
         if kind != kind::OBJECT && u32::from_le_bytes([a, b, c, d]) > 2 {
@@ -317,7 +317,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Values of a fixed width are in one stream, and each other value is in its own.
+    /// Reads a property with several values. Values of a fixed length are together in one stream. Other values have one stream
+    /// each.
     fn many(&mut self, contents: &Contents, name: &str, single: u16) -> Option<Value<'static>> {
         let bytes = self.stream(contents.streams.get(name)?)?;
         let mut values = Vec::new();
@@ -341,7 +342,8 @@ impl Reading<'_> {
         Some(Value::Many(values))
     }
 
-    /// An OLE object as a compound file of its own, without the times at which it was written.
+    /// Copies an OLE object into a separate compound file. Time stamps are left out, so that the same input always gives the
+    /// same bytes.
     fn copy(&mut self, storage: &Path) -> Option<Vec<u8>> {
         let entries = self.file.walk(storage);
         let mut copy = CompoundFile::create(Cursor::new(Vec::new())).ok()?;
@@ -403,7 +405,7 @@ mod tests {
         assert!(read_at_all > 600, "{read_at_all}");
     }
 
-    /// A compound file with these streams.
+    /// Creates a compound file with these streams.
     fn compound(streams: &[(&str, Vec<u8>)]) -> Vec<u8> {
         let mut file = CompoundFile::create(Cursor::new(Vec::new())).unwrap();
         for (path, bytes) in streams {
@@ -415,7 +417,7 @@ mod tests {
         file.into_inner().into_inner()
     }
 
-    /// A list of properties whose values are elsewhere.
+    /// Creates a list of properties whose values are in other streams.
     fn list(header: usize, properties: &[(u16, u16)]) -> Vec<u8> {
         let mut list = vec![0; header];
         for (id, kind) in properties {
@@ -489,12 +491,12 @@ mod tests {
         assert_eq!(reading.room, 3000);
         assert!(reading.stream(Path::new("/large")).is_none());
         assert_eq!(reading.room, 1500);
-        // A small stream can still be read.
+        // After the large stream was rejected twice, a small stream can still be read.
         assert_eq!(reading.stream(Path::new("/small")).unwrap().len(), 100);
         assert_eq!(reading.room, 1400);
     }
 
-    /// The place of an entry of the directory, by its name.
+    /// Returns the position of a directory entry with this name.
     fn entry_of(file: &[u8], name: &str) -> usize {
         let name: Vec<u8> = name.encode_utf16().flat_map(u16::to_le_bytes).collect();
         memchr::memmem::find(file, &name).unwrap()
@@ -504,7 +506,7 @@ mod tests {
     fn msg_with_a_damaged_name_of_a_value_keeps_the_other_values() {
         let mut bytes = SIMPLE.to_vec();
         let at = entry_of(&bytes, "__substg1.0_1000");
-        // The length of the name.
+        // The byte with the length of the name gets an invalid value.
         bytes[at + 65] = 0x80;
         assert!(CompoundFile::open(Cursor::new(&bytes[..])).is_err());
         let message = read(&bytes, 4).unwrap();
@@ -540,7 +542,7 @@ mod tests {
 
     #[test]
     fn msg_with_wrong_tables_of_sectors_is_read_as_far_as_they_lead() {
-        // A sector after the end of the file.
+        // The table refers to a sector after the end of the file.
         let mut bytes = SIMPLE.to_vec();
         let table = u32::from_le_bytes(bytes[76..80].try_into().unwrap());
         let table = 512 * (usize::try_from(table).unwrap() + 1);
@@ -552,7 +554,7 @@ mod tests {
         assert_eq!(mail(&message.item).content, mail(&whole.item).content);
         assert_eq!(message.damage.len(), 1, "{:?}", message.damage);
 
-        // The directory contains a cycle, and so does a chain of sectors.
+        // The directory contains a cycle, and so does a chain of sectors. Reading must still end.
         let mut bytes = SIMPLE.to_vec();
         let at = entry_of(&bytes, PROPERTIES);
         bytes[at + 68..at + 72].copy_from_slice(&0_u32.to_le_bytes());

@@ -1,26 +1,26 @@
-//! OLE objects: compound files (MS-CFB) that often contain a file of another program.
+//! Reads OLE objects: compound files (MS-CFB) that often contain a file of another program.
 
 use super::properties::without_end;
 
-/// The file within an object.
+/// The file inside an OLE object.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Inner {
     pub name: Option<Vec<u8>>,
     pub bytes: Vec<u8>,
 }
 
-/// An OLE object: the file in it, if a mail can contain that file.
+/// The content of an OLE object, if a mail can contain it as a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Object {
-    /// It contains a file.
+    /// The object contains a file.
     File(Inner),
-    /// It is itself a file of this media type and extension.
+    /// The object is itself a file with this media type and extension.
     Document(&'static str, &'static str),
-    /// It is in no known form, or damaged.
+    /// The object has an unknown form, or is damaged.
     Unknown,
 }
 
-/// Streams that the files of office programs have. Such an object is a file that these programs open.
+/// Streams that identify the files of office programs. An object with one of these streams can be opened as a file.
 #[cfg(feature = "outlook")]
 const DOCUMENTS: &[(&str, &str, &str)] = &[
     ("/WordDocument", "application/msword", "doc"),
@@ -43,7 +43,7 @@ pub fn read(storage: &[u8]) -> Object {
     };
     let mut stream = |name: &str| {
         let stream = file.open_stream(name).ok()?;
-        // A length that the file itself does not have is a lie.
+        // A length that exceeds the length of the file is wrong, so it is ignored.
         let most = u64::try_from(storage.len()).unwrap_or(u64::MAX);
         let mut bytes = Vec::new();
         stream.take(most).read_to_end(&mut bytes).ok()?;
@@ -68,8 +68,8 @@ pub fn read(_storage: &[u8]) -> Object {
     Object::Unknown
 }
 
-/// A stream in which Windows packs a file: its label, its paths, and its content. Other programs write only their data,
-/// after its length.
+/// Reads the stream in which Windows packs a file: a label, paths and the content. Other programs write only the length and
+/// the content.
 #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
 fn native(stream: &[u8]) -> Option<Inner> {
     let (length, rest) = stream.split_first_chunk::<4>()?;

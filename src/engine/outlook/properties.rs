@@ -1,17 +1,17 @@
-//! Properties of MAPI (MS-OXPROPS), and the one table of what each of them becomes in mail.
+//! MAPI properties (MS-OXPROPS), and the table that maps each property to its place in mail.
 
 use std::borrow::Cow;
 
 use super::codepage;
 
-/// The value of a property. Bytes are slices of the file where that is possible.
+/// The value of a property. Where possible, bytes are slices of the file.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value<'a> {
     Null,
     Integer(i64),
     Bool(bool),
     Float(f64),
-    /// Units of 100 nanoseconds since 1601-01-01.
+    /// A time in units of 100 nanoseconds since 1601-01-01.
     Time(i64),
     /// Text in the code page of its item.
     Narrow(Cow<'a, [u8]>),
@@ -29,10 +29,10 @@ impl Value<'_> {
     }
 }
 
-/// A set of named properties.
+/// The id of a set of named properties.
 pub type Guid = [u8; 16];
 
-/// The name of a property whose number differs from file to file.
+/// The name of a property whose number is different in each file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Name {
     Number(u32),
@@ -46,7 +46,7 @@ pub struct Property<'a> {
     pub value: Value<'a>,
 }
 
-/// Properties, of which the first one with an id counts.
+/// A list of properties. If an id occurs twice, the first property is used.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Properties<'a>(pub Vec<Property<'a>>);
 
@@ -80,7 +80,7 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// The bytes of a value that has bytes; not those of text in Unicode.
+    /// Returns the bytes of a binary value, or of text that is not Unicode.
     pub fn bytes(&self, id: u16) -> Option<&[u8]> {
         match self.value(id)?.first() {
             Value::Bytes(bytes) | Value::Narrow(bytes) => Some(bytes),
@@ -88,7 +88,7 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// Text without the NULs at its end. `None` if it is empty.
+    /// Returns text without trailing NULs, or `None` if it is empty.
     pub fn text(&self, id: u16, page: u32) -> Option<String> {
         text(self.value(id)?, page)
     }
@@ -112,7 +112,7 @@ pub fn text(value: &Value<'_>, page: u32) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// Strings of C end with a NUL, which some writers count.
+/// Removes trailing NULs. C strings end with a NUL, and some programs include it in the length.
 pub fn without_end(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().rposition(|byte| *byte != 0);
     bytes.get(..end.map_or(0, |end| end + 1)).unwrap_or(bytes)
@@ -124,7 +124,7 @@ pub struct Item<'a> {
     pub properties: Properties<'a>,
     pub recipients: Vec<Properties<'a>>,
     pub attachments: Vec<Attachment<'a>>,
-    /// Code page of the text that is not in Unicode.
+    /// Code page of text that is not Unicode.
     pub page: u32,
 }
 
@@ -140,7 +140,7 @@ pub enum Content<'a> {
     None,
     File(Cow<'a, [u8]>),
     Item(Box<Item<'a>>),
-    /// An OLE object: a compound file.
+    /// An OLE object, as a compound file.
     Storage(Cow<'a, [u8]>),
 }
 
@@ -149,7 +149,7 @@ impl Item<'_> {
         self.properties.text(id, self.page)
     }
 
-    /// The message class, such as `IPM.Note`. Classes of Microsoft Mail have a prefix.
+    /// Returns the message class in lower case, such as `ipm.note`. Classes of the older Microsoft Mail are converted.
     pub fn class(&self) -> String {
         let class = self.text(id::MESSAGE_CLASS).unwrap_or_default();
         let class = class.to_ascii_lowercase();
@@ -163,7 +163,7 @@ impl Item<'_> {
     }
 }
 
-/// Numbers of properties, by the names of MS-OXPROPS.
+/// Ids of properties, with their names in MS-OXPROPS.
 pub mod id {
     pub const MESSAGE_CLASS: u16 = 0x001a;
     pub const IMPORTANCE: u16 = 0x0017;
@@ -209,35 +209,35 @@ pub mod id {
     pub const REPRESENTING_SMTP: u16 = 0x5d02;
 }
 
-/// `{00062002-0000-0000-C000-000000000046}`: appointments.
+/// `{00062002-0000-0000-C000-000000000046}`, the set of properties of appointments.
 pub const APPOINTMENT: Guid = *b"\x02\x20\x06\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
-/// `{6ED8DA90-450B-101B-98DA-00AA003F1305}`: meetings.
+/// `{6ED8DA90-450B-101B-98DA-00AA003F1305}`, the set of properties of meetings.
 pub const MEETING: Guid = *b"\x90\xda\xd8\x6e\x0b\x45\x1b\x10\x98\xda\0\xaa\0\x3f\x13\x05";
-/// `{00020329-0000-0000-C000-000000000046}`: names that are text.
+/// `{00020329-0000-0000-C000-000000000046}`, the set of properties whose names are text.
 pub const STRINGS: Guid = *b"\x29\x03\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
-/// `{00062008-0000-0000-C000-000000000046}`: properties of all items.
+/// `{00062008-0000-0000-C000-000000000046}`, the set of properties that every kind of item can have.
 const COMMON: Guid = *b"\x08\x20\x06\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
 
-/// The part or field of a mail that carries the value of a property.
+/// The part or header field of a mail that contains the value of a property.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Becomes {
-    /// A field of the header.
+    /// A header field.
     Field(&'static str),
     /// The text of the mail.
     Body,
-    /// A property of an attachment: its content, name, type, id or dates.
+    /// An attachment: its content, name, type, id or dates.
     Attachment,
-    /// A property of `text/calendar`.
+    /// A property of a `text/calendar` part.
     Calendar(&'static str),
-    /// Nothing: it describes the item within its mailbox, or repeats another property.
+    /// Not converted, because the property describes the item in its mailbox or repeats another property.
     Housekeeping,
-    /// Nothing, because mail has no field for it. The name is for people.
+    /// Not converted, because mail has no field for the value. The report contains this name of the property.
     Unmapped(&'static str),
 }
 
 use Becomes::{Attachment as File, Body, Calendar, Field, Housekeeping, Unmapped};
 
-/// Properties with a fixed number, and where mail carries each one.
+/// Properties with a fixed number, each with its place in mail.
 #[rustfmt::skip]
 const TABLE: &[(u16, Becomes)] = &[
     (0x0002, Housekeeping), // alternate recipient allowed
@@ -388,7 +388,7 @@ const TABLE: &[(u16, Becomes)] = &[
     (0x7fff, Housekeeping), // picture of a contact
 ];
 
-/// Named properties, by their set and number, and where mail carries each one.
+/// Named properties, each with its set, its number and its place in mail.
 #[rustfmt::skip]
 const NAMED: &[(Guid, u32, Becomes)] = &[
     (APPOINTMENT, 0x8201, Calendar("SEQUENCE")),
@@ -429,7 +429,7 @@ const NAMED: &[(Guid, u32, Becomes)] = &[
 ];
 
 impl Property<'_> {
-    /// `None`: the property is not in the table.
+    /// Returns the place of the property in mail, or `None` if the property is not in the table.
     pub fn becomes(&self) -> Option<Becomes> {
         match &self.name {
             None => {
@@ -448,7 +448,8 @@ impl Property<'_> {
         }
     }
 
-    /// Whether the property says that something is absent, as most properties of most items do.
+    /// Returns true if the value is empty or zero, as in most properties of most items. Such a property needs no place in
+    /// mail.
     pub fn is_empty(&self) -> bool {
         match self.value.first() {
             Value::Null => true,

@@ -1,4 +1,4 @@
-//! The rule by which a meeting recurs (MS-OXOCAL 2.2.1.44), as RFC 5545 writes it (MS-OXCICAL 2.1.3.2).
+//! Recurrence rules of meetings (MS-OXOCAL 2.2.1.44), converted to RFC 5545 (MS-OXCICAL 2.1.3.2).
 
 use std::collections::HashSet;
 
@@ -7,22 +7,22 @@ use super::codepage::{self, wide};
 use super::cursor::Cursor;
 use super::properties::without_end;
 
-/// The last day that a rule can contain, 4500-08-31, with its last minute.
+/// The last minute that a rule can contain, in minutes since 1601. It is on 4500-08-31.
 const LAST: i64 = 0x5ae9_80df;
 
-/// A rule. Times are local, in minutes since 1601-01-01.
+/// A recurrence rule. Times are local, in minutes since 1601-01-01.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Recurrence {
     pattern: Pattern,
-    /// Days, weeks or months from one date to the next.
+    /// Number of days, weeks or months from one date to the next.
     interval: i64,
     end: End,
-    /// The day with which a week begins. 0 is Sunday.
+    /// First day of the week. 0 is Sunday.
     week_begins: usize,
-    /// The first meeting.
+    /// Start of the first meeting.
     pub(super) begins: i64,
     pub(super) ends: i64,
-    /// Meetings that do not take place.
+    /// Starts of the meetings that were cancelled.
     pub(super) deleted: Vec<i64>,
     pub(super) exceptions: Vec<Exception>,
 }
@@ -30,11 +30,12 @@ pub(super) struct Recurrence {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Pattern {
     Daily,
-    /// A bit for each day of the week.
+    /// Every week. The value has one bit for each day of the week.
     Weekly(u32),
-    /// The day of the month. A shorter month has the meeting on its last day.
+    /// Every month, on this day. In a month without this day, the meeting is on the last day.
     Monthly(i64),
-    /// The days of the week, and which of them in a month. 5 is the last one.
+    /// Every month, on a weekday. The first value has one bit for each day of the week, the second one is the number of the
+    /// day in the month. 5 means the last one.
     Nth(u32, i64),
 }
 
@@ -42,14 +43,14 @@ enum Pattern {
 enum End {
     Never,
     After(u32),
-    /// The day of the last meeting.
+    /// The series ends with the meeting on this day.
     On(i64),
 }
 
-/// A meeting of the series that was changed.
+/// A meeting of the series with a changed time, subject, location or status.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Exception {
-    /// When it would have begun.
+    /// Start of the meeting according to the rule.
     pub(super) original: i64,
     pub(super) begins: i64,
     pub(super) ends: i64,
@@ -58,20 +59,19 @@ pub(super) struct Exception {
     pub(super) busy: Option<i64>,
 }
 
-/// The reason why a rule cannot be mapped.
+/// Reason why a rule cannot be converted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Unmapped {
     Damaged,
-    /// The rule counts in months of a calendar that RFC 5545 does not know.
+    /// The rule uses a calendar that RFC 5545 does not support, such as the Hebrew one.
     Calendar,
     /// The first meeting is not on a day of the rule.
     First,
 }
 
-/// Reads a rule. `page` is the code page of text that is not in Unicode.
+/// Reads a recurrence rule. `page` is the code page of text that is not Unicode.
 ///
-/// # Errors
-/// The reason why the rule cannot be mapped.
+/// # Errors Returns the reason why the rule cannot be converted.
 pub(super) fn read(bytes: &[u8], page: u32) -> Result<Recurrence, Unmapped> {
     let mut cursor = Cursor { rest: bytes };
     let recurrence = parse(&mut cursor, page).ok_or(Unmapped::Damaged)??;
@@ -86,7 +86,7 @@ fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, Unmapp
     if cursor.u16()? != VERSION {
         return None;
     }
-    // The writer's version, and the frequency, which the pattern and the interval say more precisely.
+    // Skips the version of the writing program, and the frequency, which follows from the pattern and the interval.
     cursor.take(4)?;
     let kind = cursor.u16()?;
     let calendar = cursor.u16()?;
@@ -118,7 +118,7 @@ fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, Unmapp
         0x2023 | 0xffff_ffff => End::Never,
         _ => return None,
     };
-    // The versions of the second half.
+    // Skips the version numbers of the second half.
     cursor.take(8)?;
     let (begins, ends) = (i64::from(cursor.u32()?), i64::from(cursor.u32()?));
     let exceptions = exceptions(cursor, page)?;
@@ -175,8 +175,8 @@ fn dates(cursor: &mut Cursor<'_>) -> Option<Vec<i64>> {
 const SUBJECT: u16 = 0x0001;
 const LOCATION: u16 = 0x0010;
 const BUSY: u16 = 0x0020;
-/// Fields of four bytes that follow in the order of their bits: type, reminder (2), and after the location the busy
-/// status, attachment, subtype and colour.
+/// Flags of fields with four bytes each, in the order of the fields: type and reminder (2) before the location, and busy
+/// status, attachment, subtype and colour after it.
 const BEFORE_LOCATION: [u16; 3] = [0x0002, 0x0004, 0x0008];
 const AFTER_LOCATION: [u16; 4] = [BUSY, 0x0040, 0x0080, 0x0100];
 
@@ -211,20 +211,20 @@ fn exceptions(cursor: &mut Cursor<'_>, page: u32) -> Option<Vec<Exception>> {
         flags.push(has);
         exceptions.push(exception);
     }
-    // The same texts in Unicode. Some writers omit this block.
+    // This block repeats the texts in Unicode. Some programs omit it, so an error is ignored.
     let _ = wide_texts(cursor, &flags, &mut exceptions);
     Some(exceptions)
 }
 
 fn narrow(cursor: &mut Cursor<'_>, page: u32) -> Option<String> {
-    // The length with a NUL that is not there, and the length.
+    // Two lengths precede the text. The first one counts a final NUL that is not stored, so the second one is used.
     cursor.u16()?;
     let length = cursor.u16()?;
     let bytes = without_end(cursor.take(length.into())?);
     Some(codepage::decode(page, bytes).0.into_owned())
 }
 
-/// `Some(None)` if the exception does not have the number.
+/// Reads a number of four bytes. Returns `Some(None)` if the exception does not contain the number.
 fn number(cursor: &mut Cursor<'_>, has: u16) -> Option<Option<i64>> {
     Some(match has {
         0 => None,
@@ -240,7 +240,7 @@ fn block<'a>(cursor: &mut Cursor<'a>) -> Option<&'a [u8]> {
 fn wide_texts(cursor: &mut Cursor<'_>, flags: &[u16], exceptions: &mut [Exception]) -> Option<()> {
     block(cursor)?;
     for (has, exception) in flags.iter().zip(exceptions) {
-        // Highlights of changes.
+        // Skips the block with highlighted changes, and a reserved block.
         block(cursor)?;
         block(cursor)?;
         if has & (SUBJECT | LOCATION) == 0 {
@@ -263,7 +263,7 @@ fn wide_texts(cursor: &mut Cursor<'_>, flags: &[u16], exceptions: &mut [Exceptio
 }
 
 impl Recurrence {
-    /// Whether the rule contains a day, apart from the interval.
+    /// Returns true if a day matches the pattern of the rule. The interval is not checked.
     fn is_on_rule(&self, day: i64) -> bool {
         let has = |mask: u32, day: i64| mask >> weekday(day) & 1 == 1;
         let (year, month, of_month) = date(day);
@@ -284,7 +284,7 @@ impl Recurrence {
         }
     }
 
-    /// The value of RRULE. `until` writes the time of the last meeting.
+    /// Writes the value of RRULE. `until` formats the time of the last meeting.
     pub(super) fn rule(&self, until: impl FnOnce(i64) -> String) -> String {
         let (_, month, _) = date(self.begins.div_euclid(DAY));
         let is_yearly = self.interval % 12 == 0;
@@ -316,7 +316,7 @@ impl Recurrence {
                 rule.push_str(&format!(";BYDAY={};WKST={begins}", weekdays(mask)));
             }
             Pattern::Monthly(day) => {
-                // The shortest month that the rule contains.
+                // Length of the shortest month in which the meeting takes place. Up to this day, BYMONTHDAY alone is enough.
                 let shortest = match is_yearly {
                     true => length(1601, month),
                     false => 28,
@@ -360,17 +360,17 @@ mod tests {
         recurrence.rule(time_text)
     }
 
-    /// MS-OXOCAL 4.1.1.1
+    /// Example of MS-OXOCAL 4.1.1.1: a weekly meeting.
     const WEEKLY: &str = "043004300B2001000000C0210000010000000000000032000000222000000C00000000000000\
         00000000000000008020BC0C20ADBC0C0630000009300000580200007602000000000000000000000000";
-    /// MS-OXOCAL 4.1.1.3
+    /// Example of MS-OXOCAL 4.1.1.3: a meeting every third day.
     const DAILY: &str = "043004300A2000000000A0050000E010000000000000212000000A0000000000000002000000\
         A0C1DC0C80D2DC0C00000000207EDC0C0016DD0C0630000009300000E0010000FE01000000000000000000000000";
-    /// MS-OXOCAL 4.1.1.6
+    /// Example of MS-OXOCAL 4.1.1.6: a meeting in months of the Hebrew calendar.
     const HEBREW: &str = "043004300D200200080080750A000C0000000000000003000000232000000A00000000000000\
         01000000207EDC0C01000000207EDC0C6074C40CDF80E95A0630000009300000E0010000FE01000001000080DC0C1E80DC0C\
         0080DC0C24023C000000010000000000000004000000000000000000000000000000";
-    /// Written by Outlook, which calls it "every Monday and Thursday from 10:30 PM to 11:00 PM".
+    /// Rule that Outlook wrote and displays as "every Monday and Thursday from 10:30 PM to 11:00 PM".
     const REAL: &str = "043004300b2001000000c0210000010000000000000012000000232000000a00000000000000\
         000000000000000060f10a0ddf80e95a0630000009300000460500006405000000000000000000000000";
 
@@ -393,7 +393,7 @@ mod tests {
         let texts = (exception.subject.as_deref(), exception.location.as_deref());
         let subject = "Simple Recurrence with exceptions";
         assert_eq!(texts, (Some(subject), Some("34/4141")));
-        // Without the block in Unicode.
+        // If the Unicode block is cut off, the other texts give the same result.
         let cut = hex(SERIES).split_at(0x98).0.to_vec();
         let narrow = read(&cut, 1252).unwrap();
         assert_eq!(narrow.exceptions, changed.exceptions);
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(time_text(real.begins), "20170119T223000");
     }
 
-    /// A rule without an end, whose first meeting is on a day at 9:00.
+    /// Creates a rule without an end. The first meeting is at 9:00 on `day`.
     fn made(kind: u16, interval: u32, specific: &[u32], day: i64) -> Vec<u8> {
         let mut bytes = hex("043004300c20");
         bytes.extend(kind.to_le_bytes());
@@ -465,7 +465,7 @@ mod tests {
                 june,
                 "FREQ=YEARLY;INTERVAL=2;BYMONTHDAY=15;BYMONTH=6",
             ),
-            // Months without such a day have the meeting on their last day.
+            // In months without this day, the meeting is on the last day.
             (
                 2,
                 1,

@@ -1,20 +1,20 @@
-//! Reports of Exchange become the machine-readable part of a multipart/report: delivery reports (RFC 3464) and read
-//! receipts (RFC 8098), by MS-OXCMAIL.
+//! Converts reports of Exchange to the machine-readable part of a multipart/report: delivery reports (RFC 3464) and read
+//! receipts (RFC 8098), as MS-OXCMAIL specifies.
 
 use super::header::{self, Person};
 use super::properties::{Item, Properties, id};
 use crate::engine::parts::Leaf;
 use crate::mime::media_type;
 
-/// A report, as the parts of a multipart/report.
+/// The machine-readable part of a multipart/report.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report<'a> {
-    /// The parameter `report-type`.
+    /// Value of the parameter `report-type`.
     pub kind: &'static str,
     pub leaf: Leaf<'a>,
 }
 
-/// A report with the text for people, which counts if the item has no text of its own.
+/// A report with its readable text, which is used if the item has no text of its own.
 pub(super) struct Read {
     pub(super) report: Report<'static>,
     pub(super) text: String,
@@ -22,9 +22,9 @@ pub(super) struct Read {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// The value of Action, and the first digit of the status.
+    /// A delivery report, with the value of the Action field and the first digit of the status.
     Delivery(&'static str, u8),
-    /// The type of the disposition.
+    /// A read receipt, with the type of the disposition.
     Receipt(&'static str),
 }
 
@@ -47,10 +47,9 @@ pub(super) fn is_report(class: &str) -> bool {
     kind(class).is_some()
 }
 
-/// Returns the report that an item is. `Ok(None)` if it is not a report.
+/// Converts a report. Returns `Ok(None)` if the item is not a report.
 ///
-/// # Errors
-/// `Err(())` if the report does not say whom it concerns.
+/// # Errors Returns `Err(())` if the report does not contain the recipient that it is about.
 pub(super) fn of(item: &Item<'_>, class: &str) -> Result<Option<Read>, ()> {
     let Some(kind) = kind(class) else {
         return Ok(None);
@@ -75,7 +74,7 @@ pub(super) fn of(item: &Item<'_>, class: &str) -> Result<Option<Read>, ()> {
     }))
 }
 
-/// Appends a field, without letters that fields cannot contain.
+/// Appends a field. Control characters are removed, because header fields cannot contain them.
 fn push(fields: &mut String, name: &str, value: &str) {
     let value: String = value.chars().filter(|it| !it.is_control()).collect();
     let written = media_type::write_text(name, value.trim());
@@ -138,7 +137,7 @@ fn delivery(item: &Item<'_>, action: &str, digit: u8) -> Result<String, ()> {
     if people == 0 { Err(()) } else { Ok(fields) }
 }
 
-/// Exchange writes 5.1.1 as 511.
+/// Returns the status code of a recipient. Exchange stores 5.1.1 as the number 511.
 fn status(recipient: &Properties<'_>, digit: u8) -> String {
     match recipient.integer(0x0c20) {
         Some(code) if (200..600).contains(&code) => {
@@ -148,7 +147,7 @@ fn status(recipient: &Properties<'_>, digit: u8) -> String {
     }
 }
 
-/// Who read the message, or did not. Items of Outlook have only the key by which it searches for the address.
+/// Returns the address of the person who read or deleted the message. Some items of Outlook contain it only in a search key.
 fn reader(item: &Item<'_>) -> Option<String> {
     let sender = || header::sender(item, true).or_else(|| header::sender(item, false));
     let key = || {
@@ -181,7 +180,7 @@ fn receipt(item: &Item<'_>, disposition: &str) -> Result<String, ()> {
     Ok(fields)
 }
 
-/// The part of the report that people read (RFC 3462).
+/// Returns the text of the report for people (RFC 3462).
 fn text(item: &Item<'_>, kind: Kind) -> String {
     let said = item.text(REPORT_TEXT).unwrap_or_else(|| {
         let said = match kind {

@@ -1,18 +1,18 @@
-//! RTF bodies: the HTML or text that RTF encapsulates (MS-OXRTFEX).
+//! Reads RTF bodies, and extracts the HTML or text that they encapsulate (MS-OXRTFEX).
 //!
-//! The result is UTF-8. `\'hh` is decoded by the code page of the font in force, and `\uN` may be half of a surrogate
-//! pair. All functions are total, and their output is at most about ten times their input.
+//! The result is UTF-8. `\'hh` is decoded with the code page of the current font, and `\uN` can be half of a surrogate pair.
+//! Any input is accepted, and the output is at most about ten times as long as the input.
 
 use std::collections::HashMap;
 
 use super::codepage;
 
-/// Why RTF is not whole.
+/// Reason why RTF is incomplete or damaged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Damage {
-    /// The header of the compression is missing or unknown.
+    /// The header of the compressed RTF is missing or unknown.
     Header,
-    /// The bytes do not have the checksum that the header declares.
+    /// The checksum in the header does not match the bytes.
     Checksum,
     /// The content is shorter than the header declares, or its last group is not closed.
     Truncated,
@@ -27,20 +27,20 @@ pub enum Source {
     Html,
     /// The RTF encapsulates this text (`\fromtext`).
     Text,
-    /// The RTF encapsulates nothing. The text is what a reader of the RTF would see, without its formatting.
+    /// The RTF encapsulates nothing. The result is the text that the RTF displays, without formatting.
     Rtf,
 }
 
-/// The content of RTF.
+/// The text that was extracted from RTF.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Body {
     pub source: Source,
-    /// Line ends are LF.
+    /// The text, with LF line endings.
     pub text: String,
     pub damage: Option<Damage>,
 }
 
-/// Returns the content of RTF; `None` for bytes that are not RTF.
+/// Extracts the content of RTF. Returns `None` if the bytes are not RTF.
 pub fn read(rtf: &[u8]) -> Option<Body> {
     let start = rtf.iter().position(|byte| !byte.is_ascii_whitespace())?;
     let rtf = rtf.get(start..)?;
@@ -85,7 +85,7 @@ pub fn read(rtf: &[u8]) -> Option<Body> {
     })
 }
 
-/// The words are in the first group, before the tables (MS-OXRTFEX 2.1.3.1).
+/// Returns the source format of the RTF. Its control word is in the first group, before the tables (MS-OXRTFEX 2.1.3.1).
 fn source(rtf: &[u8]) -> Source {
     const LOOKED_AT: usize = 64;
     for token in Tokens::of(rtf).take(LOOKED_AT) {
@@ -145,7 +145,7 @@ impl<'a> Tokens<'a> {
             let number = str::from_utf8(number).unwrap_or_default();
             parameter = Some(number.parse().unwrap_or(i32::MAX));
         }
-        // One space ends the word and is part of it.
+        // One space after a control word belongs to the word.
         if self.rest.first() == Some(&b' ') {
             self.advance(1);
         }
@@ -202,20 +202,20 @@ impl<'a> Iterator for Tokens<'a> {
 enum Destination {
     #[default]
     Body,
-    /// Markup of the HTML that is encapsulated.
+    /// A markup tag of the encapsulated HTML.
     HtmlTag,
     Fonts,
     Skipped,
 }
 
-/// The properties that a group restores when it ends.
+/// The state that is restored at the end of a group.
 #[derive(Clone, Copy, Debug)]
 struct State {
     destination: Destination,
-    /// Within `\htmlrtf`: RTF that has nothing that corresponds to it in the HTML.
+    /// True inside `\htmlrtf`: this RTF does not belong to the HTML and is skipped.
     is_rtf_only: bool,
     font: Option<i32>,
-    /// Characters that follow each `\uN`, for readers that do not know it.
+    /// Number of replacement characters after each `\uN`, for readers that do not support it.
     replacement: u8,
 }
 
@@ -233,32 +233,33 @@ impl Default for State {
 struct Reader {
     source: Source,
     text: String,
-    /// Bytes that are not decoded yet: a character may be divided between tokens.
+    /// Bytes that are not decoded yet, because the bytes of one character can be in several tokens.
     pending: Vec<u8>,
     pending_page: u32,
     /// Code page of the document.
     page: u32,
     default_font: Option<i32>,
     fonts: HashMap<i32, u32>,
-    /// The font whose entry of the font table is being read.
+    /// The font whose entry in the font table is being read.
     defined_font: Option<i32>,
     state: State,
     stack: Vec<State>,
-    /// Groups beyond [`DEPTH`], whose states are not kept.
+    /// Number of open groups beyond [`DEPTH`], whose states are not stored.
     deeper: usize,
-    /// Characters that are still to be skipped after `\uN`.
+    /// Number of replacement characters to skip after `\uN`.
     skip: usize,
-    /// The first half of a surrogate pair, and the text that follows it.
+    /// The first half of a surrogate pair, and the length of the text before it.
     half: Option<(u16, usize)>,
     is_lossy: bool,
-    /// Whether the last group was closed.
+    /// True after the last group was closed.
     is_closed: bool,
     is_destination_next: bool,
-    /// After `\*`: the next word begins a destination that unknowing readers skip.
+    /// True after `\*`. Readers that do not know the next control word skip its group.
     is_star: bool,
 }
 
-/// Groups that are nested more deeply share one state, so that a file of braces costs no memory.
+/// Maximum number of nested groups whose states are stored, so that a file of braces needs little memory. Deeper groups share
+/// one state.
 const DEPTH: usize = 1000;
 
 impl Reader {
@@ -317,7 +318,7 @@ impl Reader {
         skips
     }
 
-    /// Line ends in RTF mean nothing.
+    /// Appends plain text. Line endings in RTF have no meaning and are removed.
     fn plain(&mut self, text: &[u8]) {
         let mut rest = text;
         while self.skip > 0 {
@@ -377,7 +378,7 @@ impl Reader {
         }
     }
 
-    /// The second half of a surrogate pair is missing.
+    /// Inserts U+FFFD at `from`, because the second half of a surrogate pair is missing.
     fn lose_half(&mut self, from: usize) {
         self.is_lossy = true;
         if self.text.is_char_boundary(from) {
@@ -400,7 +401,8 @@ impl Reader {
         if let Some((high, from)) = self.half.take() {
             let pair = char::decode_utf16([high, unit]).next();
             let between = self.text.get(from..).unwrap_or_default();
-            // Some writers write two replacement characters and declare one.
+            // Some programs write two replacement characters but declare one, so question marks between the halves are
+            // removed.
             if let Some(Ok(symbol)) = pair
                 && between.bytes().all(|byte| byte == b'?')
             {
@@ -431,7 +433,7 @@ impl Reader {
             b'_' => self.text("\u{2011}"),
             b'\r' | b'\n' => self.text("\n"),
             b'\t' => self.text("\t"),
-            // `\-` is an optional hyphen, `\|` and `\:` belong to formulas and indexes.
+            // `\-` is an optional hyphen, `\|` and `\:` belong to formulas and indexes. They produce no text.
             _ => {}
         }
     }
@@ -478,7 +480,7 @@ impl Reader {
                     self.state.destination = Destination::Skipped;
                     return;
                 }
-                // The numbers and bullets of lists are made from the HTML.
+                // These groups contain list numbers and bullets, which a browser generates from the HTML.
                 b"pntext" | b"listtext" if is_html => {
                     self.state.destination = Destination::Skipped;
                     return;
@@ -506,7 +508,8 @@ impl Reader {
                 self.state.replacement = u8::try_from(count).unwrap_or(1);
             }
             (b"u", Some(unit)) => {
-                // Numbers above 32767 are negative by the specification, and positive in practice.
+                // In the specification, numbers above 32767 are written as negative numbers. Programs also write them as
+                // positive numbers.
                 self.unit((unit & 0xffff) as u16);
                 self.skip += usize::from(self.state.replacement);
             }
@@ -527,7 +530,7 @@ impl Reader {
         }
     }
 
-    /// Characters that have a word of their own.
+    /// Appends a character that has its own control word.
     fn named(&mut self, word: &[u8]) {
         let (entity, symbol) = match word {
             b"lquote" => ("&lsquo;", "\u{2018}"),

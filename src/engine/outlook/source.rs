@@ -1,22 +1,22 @@
-//! Mail in files of Outlook: each item becomes a message, and what its mailbox notes about it.
+//! Converts each item in a file of Outlook to a message, with its state in the mailbox.
 
 use super::compose;
 use super::header::seconds;
 pub use super::header::subject;
 use super::properties::{Item, id};
 
-/// A message that was made of an item.
+/// A message that was made from an item.
 #[derive(Debug)]
 pub struct Mail {
-    /// Header and body, in lines that end with LF.
+    /// Header and body, with LF line endings.
     pub content: Vec<u8>,
-    /// A sentence for each thing that the message does not contain.
+    /// A sentence for each content that the message lacks.
     pub missing: Vec<String>,
     pub state: ItemState,
     pub subject: Option<String>,
 }
 
-/// The state of a message in Outlook: flags and a date, which are not part of its content.
+/// The state of a message in Outlook: flags and a date, which are not part of the message itself.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct ItemState {
     pub is_read: bool,
@@ -24,11 +24,11 @@ pub struct ItemState {
     pub is_replied: bool,
     pub is_forwarded: bool,
     pub is_flagged: bool,
-    /// Seconds since 1970 at which the message came, or was sent.
+    /// Time at which the message was received or sent, in seconds since 1970.
     pub received: Option<i64>,
 }
 
-/// Makes a message of an item.
+/// Converts an item to a message.
 pub fn mail(item: &Item<'_>) -> Mail {
     let (mut content, missing) = compose::message(item);
     if !content.ends_with(b"\n") {
@@ -47,7 +47,7 @@ fn state_of(item: &Item<'_>) -> ItemState {
     const UNSENT: i64 = 8;
     let integer = |id| item.properties.integer(id);
     let flags = integer(id::FLAGS).unwrap_or(READ);
-    // The last action: a reply to the sender, to all, or a message that was forwarded.
+    // Number of the user's last action on the message: reply (102), reply to all (103) or forward (104).
     let action = integer(id::LAST_ACTION);
     let time = |id| item.properties.time(id).and_then(seconds);
     ItemState {

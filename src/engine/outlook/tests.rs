@@ -8,7 +8,7 @@ use super::{compose, compressed_rtf};
 use crate::engine::parts::Part;
 use crate::span::Newline;
 
-/// Reads a file, and writes all that it contains.
+/// Reads a TNEF file and writes its whole content as mail.
 fn written(bytes: &[u8], depth: usize) -> (Vec<u8>, Vec<tnef::Damage>) {
     let stream = tnef::read(bytes, depth);
     let part: Part<'_> = compose::of(&stream.item).whole();
@@ -26,7 +26,7 @@ fn tnef_cut_at_any_byte_gives_the_front_and_says_so() {
         assert!(front.len() <= all.len() + 200, "{end}");
         undetected += usize::from(damage.is_empty());
     }
-    // Between two attributes nothing shows that more of them followed.
+    // A file that ends between two attributes looks complete, so this cut is not detected.
     assert!(undetected < 20, "{undetected}");
 }
 
@@ -79,7 +79,7 @@ fn tnef_of_empty_properties_takes_bounded_memory() {
     assert_eq!(stream.damage, [tnef::Damage::TooMany]);
 }
 
-/// The count of a table is the sender's claim.
+/// The number of recipients in the table is untrusted, so it must not determine the memory or the time.
 #[test]
 fn tnef_with_four_billion_recipients_that_are_not_there_ends_at_once() {
     for rest in [b"".as_slice(), b"\0", b"\0\0\0\0\0"] {
@@ -137,14 +137,14 @@ proptest! {
     }
 }
 
-/// MS-OXRTFCP 3: the examples of the document.
+/// Examples of MS-OXRTFCP 3.
 #[test]
 fn rtf_of_the_specification_is_decompressed() {
     let example: &[u8] = b"\x2d\0\0\0\x2b\0\0\0LZFu\xf1\xc5\xc7\xa7\x03\0\x0a\0rcpg125\x42\x32\x0a\xf3 hel\x09\0 bw\x05\xb0ld}\x0a\x80\x0f\xa0";
     let (rtf, damage) = compressed_rtf::decompress(example).unwrap();
     assert_eq!(rtf, b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n");
     assert_eq!(damage, None);
-    // References that overlap with what they write.
+    // This example contains references that overlap with their own output.
     let example: &[u8] =
         b"\x1a\0\0\0\x1c\0\0\0LZFu\xe2\xd4\x4b\x51\x41\0\x04\x20WXYZ\x0d\x6e}\x01\x0e\xb0";
     let (rtf, damage) = compressed_rtf::decompress(example).unwrap();
@@ -185,7 +185,7 @@ fn rtf_gives_back_what_it_encapsulates() {
         ),
         ("\\'cf\\'f0", "\u{41f}\u{440}"),
         ("\\f1\\'83\\'41\\f0\\'e0", "\u{30a2}\u{430}"),
-        // The second byte of a character may be written as a letter.
+        // The second byte of a character may be written as a plain letter.
         ("\\f1\\'83A", "\u{30a2}"),
         ("\\f2 \\'a4\\'a4", "\u{4e2d}"),
         ("\\u20013?x", "\u{4e2d}x"),

@@ -1,8 +1,8 @@
-//! TNEF (MS-OXTNEF): the file that Outlook calls `winmail.dat`.
+//! Reads TNEF (MS-OXTNEF), the format of the `winmail.dat` files that Outlook sends.
 //!
-//! Reading is total. Lengths and counts are the sender's claims: no memory is reserved for them, values are slices of
-//! the file, and the number of properties and the depth of embedded items are bounded. Damaged files give what is
-//! readable, and [`Stream::damage`] says what is wrong.
+//! Any input is accepted. Lengths and counts are untrusted, so no memory is reserved for them. Values are slices of the file,
+//! and the number of properties and the depth of embedded items are limited. Damaged files are read as far as possible, and
+//! [`Stream::damage`] lists the faults.
 
 use std::borrow::Cow;
 
@@ -12,34 +12,34 @@ pub use super::codepage::wide;
 use super::cursor::Cursor;
 use super::properties::{Attachment, Content, Guid, Item, Name, Properties, Property, Value, id};
 
-/// The first bytes of each stream.
+/// The first bytes of each TNEF stream.
 pub const SIGNATURE: &[u8] = b"\x78\x9f\x3e\x22";
 
-/// Largest number of values in a file. Whole files have some hundred; a file of empty properties would otherwise take
-/// thirty times its size in memory.
+/// Maximum number of values in a file. Ordinary files have some hundred. Without this limit, a file of empty properties could
+/// need thirty times its size in memory.
 const MOST_VALUES: usize = 50_000;
 
 /// A fault of a TNEF stream. The rest of the stream can usually be read.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Damage {
-    /// It does not have the signature.
+    /// The signature is missing.
     NoSignature,
-    /// It ends within an attribute, or the length of an attribute is wrong.
+    /// The stream ends inside an attribute, or the length of an attribute is wrong.
     Truncated,
-    /// An attribute does not have the checksum that follows it.
+    /// The checksum after an attribute does not match its content.
     Checksum,
-    /// Bytes after the last attribute belong to no attribute.
+    /// Bytes after the last attribute do not belong to any attribute.
     Trailing,
     /// A list of properties cannot be read to its end.
     Properties,
     /// Items are nested more deeply than the limit.
     TooDeep,
-    /// It has more values than the limit.
+    /// The stream has more values than the limit.
     TooMany,
 }
 
 impl Damage {
-    /// The sentence for people, without its subject.
+    /// Returns the clause for the report, without its subject.
     pub fn what(self) -> &'static str {
         match self {
             Self::NoSignature => "does not begin as such files do",
@@ -56,7 +56,7 @@ impl Damage {
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Stream<'a> {
     pub item: Item<'a>,
-    /// Without repetitions.
+    /// The faults of the stream, each listed once.
     pub damage: Vec<Damage>,
 }
 
@@ -73,7 +73,7 @@ pub fn read(bytes: &[u8], depth: usize) -> Stream<'_> {
     Stream { item, damage }
 }
 
-/// Numbers of attributes. The half that says their type may be missing, so it is not compared.
+/// Numbers of attributes, without the half that contains the type. Some programs do not write the type, so it is ignored.
 mod attribute {
     pub(super) const FROM: u16 = 0x8000;
     pub(super) const SUBJECT: u16 = 0x8004;
@@ -96,11 +96,11 @@ mod attribute {
     pub(super) const CODEPAGE: u16 = 0x9007;
 }
 
-/// `{00020307-0000-0000-C000-000000000046}`: the value is a message.
+/// `{00020307-0000-0000-C000-000000000046}`, the interface id of a value that is a message.
 const MESSAGE: Guid = *b"\x07\x03\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
-/// `{0000000B-0000-0000-C000-000000000046}`: the value is a compound file.
+/// `{0000000B-0000-0000-C000-000000000046}`, the interface id of a value that is a compound file.
 const STORAGE: Guid = *b"\x0b\0\0\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
-/// `{0000000C-0000-0000-C000-000000000046}`: the value is a file.
+/// `{0000000C-0000-0000-C000-000000000046}`, the interface id of a value that is a file.
 const FILE: Guid = *b"\x0c\0\0\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
 
 const COMPOUND_FILE: &[u8] = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1";
@@ -110,7 +110,7 @@ struct Reading {
     values: usize,
 }
 
-/// One attribute: its level, its number, its content, and whether the checksum is right.
+/// Reads one attribute. Returns its number, its content, and true if the checksum is right.
 fn attribute<'a>(cursor: &mut Cursor<'a>) -> Option<(u16, &'a [u8], bool)> {
     let number = cursor.u32()?;
     let length = usize::try_from(cursor.u32()?).ok()?;
@@ -136,11 +136,12 @@ impl Reading {
         if cursor.u16().is_none() {
             self.damage.push(Damage::Truncated);
         }
-        // Properties of MAPI are better than the attributes of Microsoft Mail, and come after them.
+        // MAPI properties are more precise than the older attributes of Microsoft Mail, so the attributes are stored
+        // separately and added after the properties.
         let mut older = Properties::default();
         let mut attachments: Vec<Draft<'a>> = Vec::new();
         while !cursor.rest.is_empty() {
-            // Padding, or the end of a line: programs that write text append it.
+            // Programs that write text add a line ending to the file, and others add padding. Neither is damage.
             if cursor.rest.iter().all(|it| matches!(it, 0 | b'\r' | b'\n')) {
                 break;
             }
@@ -177,7 +178,8 @@ impl Reading {
         item
     }
 
-    /// The last attribute is cut off. Its content is better than nothing, and the file stays.
+    /// Reads the last attribute, whose end is missing. An incomplete content is better than none. The file is reported as
+    /// damaged, so it also stays in the mail.
     fn cut<'a>(&mut self, rest: &'a [u8], item: &mut Item<'a>, attachments: &mut Vec<Draft<'a>>) {
         let mut cursor = Cursor { rest };
         if let (Some(number), Some(_)) = (cursor.u32(), cursor.u32()) {
@@ -205,7 +207,7 @@ impl Reading {
             attribute::BODY => older.push(id::BODY, narrow()),
             attribute::PRIORITY => {
                 let priority = Cursor { rest: content }.u16();
-                // 1 is the highest there, and 2 in MAPI.
+                // The highest priority is 1 in this attribute, and 2 in MAPI.
                 let importance = priority.map(|it| 3_i64.saturating_sub(i64::from(it)));
                 if let Some(importance) = importance.filter(|it| (0..3).contains(it)) {
                     older.push(id::IMPORTANCE, Value::Integer(importance));
@@ -281,7 +283,8 @@ impl Reading {
             Some(Value::Bytes(Cow::Borrowed(bytes))) => Some(*bytes),
             _ => None,
         };
-        // Such an attachment has data besides, which only tell readers that do not know it that it exists.
+        // An attachment with an embedded object also has ordinary data. These are only a placeholder for programs that do not
+        // support objects, so the object is used first.
         let embedded = |object: &'a [u8]| {
             let (interface, content) = object.split_first_chunk::<16>()?;
             match *interface {
@@ -316,7 +319,7 @@ impl Reading {
         }
     }
 
-    /// Returns whether the list was whole.
+    /// Reads a list of properties. Returns true if the list was complete.
     fn properties<'a>(&mut self, cursor: &mut Cursor<'a>, properties: &mut Properties<'a>) -> bool {
         let Some(count) = cursor.u32() else {
             self.damage.push(Damage::Properties);
@@ -382,7 +385,7 @@ impl Reading {
     }
 }
 
-/// Attributes before the first attachment begin one.
+/// Returns the last attachment. If an attribute of an attachment comes before the first attachment, a new one is created.
 fn last<'d, 'a>(attachments: &'d mut Vec<Draft<'a>>) -> Option<&'d mut Draft<'a>> {
     if attachments.is_empty() {
         attachments.push(Draft::default());
@@ -390,7 +393,7 @@ fn last<'d, 'a>(attachments: &'d mut Vec<Draft<'a>>) -> Option<&'d mut Draft<'a>
     attachments.last_mut()
 }
 
-/// An attachment whose attributes are not all read.
+/// An attachment of which some attributes are not read yet.
 #[derive(Default)]
 struct Draft<'a> {
     properties: Properties<'a>,
@@ -420,7 +423,7 @@ fn value<'a>(kind: u16, cursor: &mut Cursor<'a>) -> Option<Value<'a>> {
     })
 }
 
-/// Two counted strings: the name, and the address with its type in front.
+/// Reads the sender: a name and an address, each with its length. The type of the address, such as `SMTP:`, is removed.
 fn from<'a>(content: &'a [u8], older: &mut Properties<'a>) {
     let mut cursor = Cursor { rest: content };
     let mut read = || {
@@ -437,7 +440,7 @@ fn from<'a>(content: &'a [u8], older: &mut Properties<'a>) {
     }
 }
 
-/// A date as year, month, day, hour, minute and second, in a time zone that is not known.
+/// Reads a date: year, month, day, hour, minute and second, in an unknown time zone.
 fn date(content: &[u8], id: u16, older: &mut Properties<'_>) {
     let mut cursor = Cursor { rest: content };
     let mut fields = [0_i64; 6];

@@ -1,4 +1,4 @@
-//! Values as `.msg` and `.pst` files store them, and the names of properties whose numbers differ from file to file.
+//! Values as `.msg` and `.pst` files store them, and the names of properties whose numbers are different in each file.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ pub mod kind {
     pub const MANY: u16 = 0x1000;
 }
 
-/// The length of a value of this type. `None`: the length differs from value to value.
+/// Returns the length in bytes of a value of this type, or `None` if the length varies.
 pub fn width(kind: u16) -> Option<usize> {
     Some(match kind {
         0x02 | 0x0b => 2,
@@ -27,7 +27,7 @@ pub fn width(kind: u16) -> Option<usize> {
     })
 }
 
-/// Reads a value that takes at most eight bytes. `None`: the type is another one, or the bytes are too few.
+/// Reads a value of at most eight bytes. Returns `None` if the type is longer or unknown, or if bytes are missing.
 pub fn fixed<'a>(kind: u16, bytes: &[u8]) -> Option<Value<'a>> {
     let short = || Some(i16::from_le_bytes(*bytes.first_chunk()?));
     let long = || Some(i32::from_le_bytes(*bytes.first_chunk()?));
@@ -45,7 +45,7 @@ pub fn fixed<'a>(kind: u16, bytes: &[u8]) -> Option<Value<'a>> {
     })
 }
 
-/// Makes a value of bytes that are stored apart from the property. `None`: the type is unknown.
+/// Reads a value whose bytes are stored outside of the list of properties. Returns `None` if the type is unknown.
 pub fn stored(kind: u16, bytes: Cow<'_, [u8]>) -> Option<Value<'_>> {
     Some(match kind {
         kind::NARROW => Value::Narrow(bytes),
@@ -55,13 +55,13 @@ pub fn stored(kind: u16, bytes: Cow<'_, [u8]>) -> Option<Value<'_>> {
     })
 }
 
-/// Names of properties, by the ids that the file gave them.
+/// Names of properties, by the ids that this file assigns to them.
 #[derive(Default, Debug)]
 pub struct Names(HashMap<u16, (Guid, Name)>);
 
 impl Names {
-    /// Reads the three lists of MS-OXMSG 2.2.3.1 and MS-PST 2.4.7, which have the same layout. What cannot be read has no
-    /// name.
+    /// Reads the three lists of MS-OXMSG 2.2.3.1 and MS-PST 2.4.7, which have the same layout. If an entry cannot be read, its
+    /// property has no name.
     pub fn read(guids: &[u8], entries: &[u8], strings: &[u8]) -> Self {
         let mut names = HashMap::new();
         for (entry, _) in entries.as_chunks::<8>().0.iter().zip(0..0x8000) {
@@ -100,10 +100,10 @@ impl Names {
     }
 }
 
-/// `{00020328-0000-0000-C000-000000000046}`: properties with numbers of their own.
+/// `{00020328-0000-0000-C000-000000000046}`, the set of properties that have a fixed number.
 const MAPI: Guid = *b"\x28\x03\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
 
-/// A counted string in UTF-16.
+/// Reads a UTF-16 string with its length.
 fn text(strings: &[u8], at: u32) -> Option<String> {
     let rest = strings.get(usize::try_from(at).ok()?..)?;
     let (length, rest) = rest.split_first_chunk::<4>()?;
@@ -111,8 +111,8 @@ fn text(strings: &[u8], at: u32) -> Option<String> {
     Some(wide(rest.get(..length)?))
 }
 
-/// Sets the code page of the item. Programs write the wrong one, so that it is the first one in which each text can be
-/// read: that of the text on the internet, that of the item, the charset that the header names, and Windows-1252.
+/// Sets the code page of the item. Programs often declare a wrong one, so the first code page is used in which every text is
+/// valid: the one for the internet text, the one of the item, the charset in the header, and finally Windows-1252.
 pub fn set_page(item: &mut Item<'_>) {
     let properties = &item.properties;
     let page = |id| {
@@ -136,13 +136,13 @@ fn texts<'p>(properties: &'p Properties<'_>) -> impl Iterator<Item = &'p [u8]> {
         .0
         .iter()
         .filter_map(|property| match &property.value {
-            // The HTML has a charset of its own.
+            // The HTML declares its own charset, so it is not checked here.
             Value::Narrow(bytes) if property.id != id::HTML => Some(bytes.as_ref()),
             _ => None,
         })
 }
 
-/// The charset that the Content-Type of a header names.
+/// Returns the charset of the Content-Type field in a header.
 fn charset_in(header: &str) -> Option<Vec<u8>> {
     let bytes = header.as_bytes();
     let read = crate::mime::Header::of_message(bytes, bytes.len());
