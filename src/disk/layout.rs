@@ -5,7 +5,7 @@
 //! ab/cd/SHA256   an object                   bodies/ab/cd/SHA256   content
 //! .lock          empty, locked               keys/ab/SHA256        the response to a URL
 //! .tmp/          files being written         hosts/ab/SHA256       the pauses of a host
-//! .users/SHA256  outputs that use it         size                  the total size, locked
+//! .users/SHA256  a mailbox that uses it      size                  the total size, locked
 //!                                            tmp/                  files being written
 //!                                            CACHEDIR.TAG          marks the directory as a cache
 //!                                            made                  of one run: files of its output

@@ -1,8 +1,9 @@
-//! What files of records captured: WARC files of any writer, compressed or not, WACZ files, and folders of them.
+//! The index of captures in WARC files of any program, compressed or not, in WACZ files, and in directories of them.
 //!
-//! All records are read once, in their order, which costs what the files have and 48 bytes of memory for each capture; contents are read
-//! when they are asked for. Captures are found by their URL: first the same one, as a parser of URLs writes it; of other writers also one that
-//! differs only in http or https, or in a `www.` in front. A file of ours says exactly what was asked, so there only the same one counts.
+//! All records are scanned once. This reads the files completely, and needs 48 bytes of memory for each capture. Content is
+//! read when it is needed. Captures are found by URL, as a URL parser writes it. If there is none, a URL that differs only in
+//! http or https, or in a leading `www.`, also counts, but not for captures of embody: its files contain exactly the URLs that
+//! were requested.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, RandomState};
@@ -20,11 +21,11 @@ use super::{is_of_mails, wacz};
 use crate::error::Error;
 use crate::platform::FileExt as _;
 
-/// Captures at most: 200 MB of memory.
+/// Maximum number of captures: they need 200 MB of memory.
 const MOST: usize = 4_000_000;
-/// How many of one URL are looked at for one reference.
+/// Maximum number of captures of a URL that are tried for one reference.
 const TRIES: usize = 8;
-/// How a warcinfo of ours names its writer.
+/// Line in the `warcinfo` record that identifies embody as the program that wrote the file.
 const OURS: &str = "software: embody";
 
 /// The kind of a capture.
@@ -40,16 +41,16 @@ pub(super) enum CaptureKind {
     Useless,
 }
 
-/// One capture, as far as it is in memory.
+/// The index entry of a capture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capture {
-    /// Hashes of its URL, loosely and exactly.
+    /// Hashes of its URL: of the simplified form (without scheme and `www.`), and of the exact form.
     loose: u64,
     exact: u64,
     /// Seconds since 1970.
     pub(crate) at: i64,
     pub(super) offset: u64,
-    /// Hash of what the record says of its payload's digest; zero if it says nothing.
+    /// Hash of the payload digest in the record. Zero if there is no digest.
     digest: u64,
     pub(super) volume: u32,
     /// Status of the response. 0 if there is none.
@@ -60,7 +61,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Whether the capture may have content, or may refer to it.
+    /// Returns whether the capture may have content, or may lead to it.
     pub(crate) fn is_useful(&self) -> bool {
         let is_answer = matches!(self.status, 0 | 200 | 301 | 302 | 303 | 307 | 308);
         let is_unchanged = self.status == 304 && self.kind == CaptureKind::Revisit;
@@ -68,25 +69,25 @@ impl Capture {
     }
 }
 
-/// All captures of some files.
+/// All captures in a set of files.
 #[derive(Debug)]
 pub(crate) struct Captures {
     pub(super) volumes: Vec<Volume>,
-    /// Sorted by URL and time.
+    /// Captures, sorted by URL and time.
     captures: Vec<Capture>,
-    /// Those with a payload of their own, sorted by its digest.
+    /// Indexes of the captures that have a payload of their own, sorted by its digest.
     by_digest: Vec<u32>,
     hashes: RandomState,
-    /// What could not be read.
+    /// Errors of files that could not be read completely.
     trouble: Vec<String>,
 }
 
 impl Captures {
-    /// Opens a file or a folder and reads all records. Of a folder these are the files in it that end as such files do; links in it are not
-    /// followed, nor folders read.
+    /// Opens a file or a directory and scans all records. In a directory, the files with the suffix of a WARC or WACZ file are
+    /// read. Symbolic links and subdirectories are skipped.
     ///
     /// # Errors
-    /// [`Error::Read`], [`Error::Usage`] for what is no such file, and [`Error::Interrupted`].
+    /// [`Error::Read`], [`Error::Usage`] if a file has another format, and [`Error::Interrupted`].
     pub(crate) fn read(path: &Path, is_stopped: &dyn Fn() -> bool) -> Result<Self, Error> {
         let mut captures = Self {
             volumes: Vec::new(),
@@ -112,10 +113,10 @@ impl Captures {
         Ok(captures)
     }
 
-    /// Whether files can be read there, without reading more than their beginning.
+    /// Checks whether the files can be opened and have the right format. Reads only the first bytes.
     ///
     /// # Errors
-    /// As [`Captures::read`].
+    /// The errors of [`Captures::read`].
     pub(crate) fn check(path: &Path) -> Result<(), Error> {
         let failed = Error::cannot_read(path.display());
         if fs::metadata(path).map_err(&failed)?.is_dir() {
@@ -126,7 +127,7 @@ impl Captures {
         let read = io::Read::read(&mut &file, &mut start).map_err(failed)?;
         let start = start.get(..read).unwrap_or_default();
         let is_known = [&b"\x1f\x8b"[..], b"WARC/", b"PK\x03\x04"];
-        // A file that is torn at its beginning is one, too.
+        // A file shorter than these bytes may be a truncated one, so it is accepted.
         let is_one = |it: &&[u8]| start.starts_with(it) || it.starts_with(start);
         match is_known.iter().any(is_one) || is_zstandard(start) {
             true => Ok(()),
@@ -134,7 +135,7 @@ impl Captures {
         }
     }
 
-    /// What could not be read, in one sentence.
+    /// Returns the errors of reading in one sentence.
     pub(crate) fn trouble(&self) -> Option<String> {
         let first = self.trouble.first()?;
         Some(match self.trouble.len() {
@@ -143,8 +144,9 @@ impl Captures {
         })
     }
 
-    /// The captures of a URL that may have content or lead to it, the nearest to a time first, of equally near ones the earlier; and the
-    /// nearest of all, whatever it is. `holds` says which times count.
+    /// Returns the captures of a URL that may have content or lead to it, the nearest to a time first, and of two equally near
+    /// ones the earlier first. Also returns the nearest capture of any kind, for the message about the failure. `holds` returns
+    /// whether the time of a capture is acceptable.
     pub(crate) fn near(
         &self,
         url: &str,
@@ -178,7 +180,7 @@ impl Captures {
         (found, same().min_by_key(|it| distance(it)).copied())
     }
 
-    /// Those that may have content, with their URLs.
+    /// Returns the captures that may have content, with their URLs.
     #[cfg(any(test, feature = "internals"))]
     pub(super) fn useful(&self) -> impl Iterator<Item = (&Capture, String)> {
         let useful = self.captures.iter().filter(|it| it.is_useful());
@@ -189,7 +191,7 @@ impl Captures {
         })
     }
 
-    /// Another capture whose payload is said to have this digest.
+    /// Returns a capture whose payload has this digest according to its record.
     pub(super) fn with_digest(&self, digest: &str) -> Option<&Capture> {
         let digest = self.hashes.hash_one(digest);
         let at = |index: u32| self.captures.get(index as usize);
@@ -209,7 +211,7 @@ impl Captures {
             let entry = entry.map_err(failed)?;
             let name = entry.file_name();
             let shown = name.to_string_lossy();
-            // A link may lead anywhere.
+            // A symbolic link may lead to any file, so it is skipped.
             let is_file = entry.file_type().map_err(failed)?.is_file();
             if is_file && (is_warc(&shown) || shown.to_ascii_lowercase().ends_with(".wacz")) {
                 names.push(name);
@@ -293,7 +295,7 @@ impl Captures {
         Ok(())
     }
 
-    /// Takes a record, if it is a capture.
+    /// Adds a record to the index if it is a capture.
     fn take(
         &mut self,
         volume: u32,
@@ -347,7 +349,8 @@ impl Captures {
         });
     }
 
-    /// What answers another method than GET is no content. Requests stand beside their answers.
+    /// Reads a request. A response to another method than GET is not content, so its capture is marked as useless. The request
+    /// is directly before or after its response.
     fn take_request(&mut self, header: &RecordHeader, start: &[u8], seen: &mut Seen) {
         let is_other = !start.starts_with(b"GET ");
         let concurrent = header.value(names::CONCURRENT).map(unbracketed);
@@ -368,13 +371,13 @@ impl Captures {
     }
 }
 
-/// What the records before say of the next one.
+/// State from earlier records that affects the next ones.
 #[derive(Default)]
 struct Seen {
     is_ours: bool,
-    /// The last capture, and its record's name.
+    /// Index of the last capture, and the id of its record.
     last: Option<(usize, Option<String>)>,
-    /// The names of the last request, if it asked for something else, and of its answer.
+    /// The last request, if its method was not GET: its id, and the id of its response.
     other_request: Option<(Option<String>, Option<String>)>,
 }
 
@@ -390,8 +393,8 @@ impl Seen {
     }
 }
 
-/// The URL as a parser writes it, without fragment and password; and what it has in common with similar ones. None for what is no URL of
-/// content, or one beneath [`MAILS`](super::MAILS).
+/// Returns the URL as a URL parser writes it, without fragment and password, and its simplified form without scheme and `www.`.
+/// Returns `None` for a URL with another scheme, or below [`MAILS`](super::MAILS).
 pub(super) fn keys(url: &str) -> Option<(String, String)> {
     let mut url = Url::parse(url).ok()?;
     if !matches!(url.scheme(), "http" | "https" | "ftp" | "file") {
@@ -413,7 +416,7 @@ pub(super) fn keys(url: &str) -> Option<(String, String)> {
     Some((exact, loose))
 }
 
-/// A regular file: a pipe would be waited for.
+/// Opens a regular file. Opening a named pipe would block.
 fn open(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is not a regular file"));
@@ -429,7 +432,7 @@ fn no_captures(path: &Path) -> Error {
     Error::Usage(what.into())
 }
 
-/// The status of an answer of HTTP.
+/// Returns the status of an HTTP response.
 pub(super) fn status(block: &[u8]) -> Option<u16> {
     let line = block.split(|octet| *octet == b'\n').next()?;
     let mut words = line.strip_prefix(b"HTTP/")?.split(|octet| *octet == b' ');
@@ -443,7 +446,7 @@ fn unbracketed(value: &str) -> &str {
     inner.unwrap_or(value)
 }
 
-/// Seconds since 1970 of a date (ISO 28500:2017 §5.4): from a year to fractions of a second, in UTC.
+/// Parses a date (ISO 28500:2017 §5.4), from a year alone to fractions of a second, in UTC. Returns seconds since 1970.
 pub(super) fn seconds(date: &str) -> Option<i64> {
     let mut digits: Vec<u8> = Vec::new();
     for octet in date.trim().bytes() {
@@ -454,7 +457,7 @@ pub(super) fn seconds(date: &str) -> Option<i64> {
             _ => return None,
         }
     }
-    // What is not said is the beginning.
+    // Missing parts are those of the beginning: January, the first day, midnight.
     let rest = b"00000101000000".get(digits.len()..)?;
     if digits.len() < 4 || !digits.len().is_multiple_of(2) {
         return None;

@@ -1,10 +1,11 @@
-//! Files of records: which file is next, what it ends with, and appending whole records under a lock.
+//! Appends records to files under a lock, and selects the file to write to.
 //!
-//! * Several processes may append to one file. Each holds the lock while it writes, and looks at the end of a file that grew
-//!   without it.
-//! * A record is one gzip member. What cannot be written whole is taken away again, so a full disk leaves whole records.
-//! * What a killed process leaves at the end is not cut off: a file that ends with less than a whole record is refused.
-//! * Files are made for their owner alone.
+//! * Several processes may append to one file. A process holds the lock while it writes. If the file has grown since its last
+//!   write, it checks that the file ends with a complete record.
+//! * A record is a gzip member. If it cannot be written completely, it is removed again, so a full disk leaves only complete
+//!   records.
+//! * A file that ends with an incomplete record of a killed process is refused. Nothing is removed automatically.
+//! * Files are created readable for their owner only.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -16,34 +17,36 @@ use flate2::bufread::GzDecoder;
 use super::write::RecordMember;
 use crate::platform::{FileExt as _, private, try_lock_handle, unlock_handle};
 
-/// How names of files with records end.
+/// Suffix of the names of WARC files.
 const SUFFIX: &str = ".warc.gz";
 
-/// How long another process is waited for that writes to the file: mail waits as long.
+/// Maximum time to wait for another process that is writing to the file. A mail is delayed for as long.
 const PATIENCE: Duration = Duration::from_secs(5);
 const RETRY_EVERY: Duration = Duration::from_millis(10);
 
-/// Octets at the end of a file in which its last record is looked for, and places where it may begin; behind that, all of it is
-/// read, up to so many octets.
+/// Limits of the search for the last record: bytes at the end of the file that are searched, and candidates that are tried. If
+/// the search fails, all records are read from the start, unless the file has more than `WALKED` bytes.
 const NEAR: u64 = 64 << 20;
 const TRIES: usize = 10_000;
 const WALKED: u64 = 1 << 30;
 
-/// The first octets of a gzip member that deflate made (RFC 1952 §2.3.1).
+/// The first bytes of a gzip member with the method deflate (RFC 1952 §2.3.1).
 const MAGIC: &[u8] = b"\x1f\x8b\x08";
 
-/// Where records go.
+/// The destination of records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RecordPlace {
-    /// The file, or with `{pid}`, or a folder, one file a process.
+    /// Path of the file. If the option contains `{pid}` or names a directory, each process has its own file.
     path: PathBuf,
-    /// At how many octets the next file begins.
+    /// Size in bytes from which on the next file is used.
     most: Option<u64>,
 }
 
 impl RecordPlace {
+    /// Creates the destination from the path in the option.
+    ///
     /// # Errors
-    /// A sentence about a path that cannot be one of records.
+    /// A message if the path cannot be that of a WARC file.
     pub(crate) fn new(path: &Path, most: Option<u64>) -> Result<Self, String> {
         let pid = std::process::id();
         let text = path.as_os_str().to_str();
@@ -64,7 +67,7 @@ impl RecordPlace {
         &self.path
     }
 
-    /// The files of this place, the first one without a number.
+    /// Returns the path of the file with this number. The first file has no number in its name.
     fn numbered(&self, number: u64) -> PathBuf {
         let text = self.path.to_string_lossy();
         let stem = text.strip_suffix(SUFFIX).unwrap_or(&text);
@@ -85,14 +88,14 @@ pub(super) struct RecordFile {
     pub(super) path: PathBuf,
     number: u64,
     file: File,
-    /// Where its last whole record ends, as far as is known.
+    /// End of the last complete record, after the last write of this process.
     end: Option<u64>,
-    /// Whether this process has said in it who writes.
+    /// Whether this process has written its `warcinfo` record to the file.
     pub(super) is_begun: bool,
 }
 
 impl RecordFile {
-    /// Opens the first file of the place that has room, or makes it.
+    /// Opens the first file of the destination that is not full, or creates it.
     pub(super) fn open(place: &RecordPlace) -> io::Result<Self> {
         Self::open_from(place, 0)
     }
@@ -106,7 +109,7 @@ impl RecordFile {
                 number += 1;
                 continue;
             }
-            // A pipe would wait for its reader.
+            // Opening a named pipe would block until another process reads from it.
             if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
                 return Err(io::Error::other("it is not a file"));
             }
@@ -123,7 +126,7 @@ impl RecordFile {
         }
     }
 
-    /// The same place's next file, if this one has no more room.
+    /// Opens the next file of the destination if this one is full.
     pub(super) fn succeeded(&self, place: &RecordPlace) -> io::Result<Option<Self>> {
         let is_full = match place.most {
             Some(most) => self.file.metadata()?.len() >= most,
@@ -134,7 +137,7 @@ impl RecordFile {
             .transpose()
     }
 
-    /// The length of the file, which has to end with a whole record.
+    /// Returns the length of the file, or an error if it does not end with a complete record.
     fn checked_end(&self) -> io::Result<u64> {
         let length = self.file.metadata()?.len();
         if self.end != Some(length) && length > 0 {
@@ -157,10 +160,10 @@ impl RecordFile {
         Ok(length)
     }
 
-    /// Appends records, all of them or none.
+    /// Appends all of the records, or none if an error occurs.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] if the file does not end with a whole record, and those of writing.
+    /// [`io::ErrorKind::InvalidData`] if the file does not end with a complete record, and errors of writing.
     pub(super) fn append(&mut self, members: &mut [RecordMember]) -> io::Result<()> {
         let _lock = Lock::of(&self.file)?;
         let end = self.checked_end()?;
@@ -169,7 +172,7 @@ impl RecordFile {
             match member.copy_to(&mut &self.file) {
                 Ok(octets) => written += octets,
                 Err(why) => {
-                    // Nobody else writes now, and the octets behind the end are ours.
+                    // The lock ensures that everything after the old end was written by this process, so it can be removed.
                     self.file.set_len(end)?;
                     return Err(why);
                 }
@@ -184,7 +187,7 @@ fn invalid(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 
-/// The lock of a file, as long as this is there.
+/// A lock on a file, released when the value is dropped.
 struct Lock<'f>(&'f File);
 
 impl<'f> Lock<'f> {
@@ -205,23 +208,24 @@ impl<'f> Lock<'f> {
 
 impl Drop for Lock<'_> {
     fn drop(&mut self) {
-        // Closing the file would do it, too.
+        // Closing the file would release the lock as well, but the file stays open.
         let _ = unlock_handle(self.0);
     }
 }
 
-/// Where the last whole record of a file of this length ends: `length` if nothing is behind it, 0 if there is no record; none if
-/// it is not known, and not `length`.
+/// Returns the end of the last complete record in a file of `length` bytes: `length` if the file ends with it, 0 if the file
+/// contains no record. Returns `None` if the file does not end with a complete record and is too large to find its end.
 fn whole(file: &File, length: u64) -> io::Result<Option<u64>> {
-    // The last record is mostly short and near the end, and what begins like one and lasts to the end is one. A server may have sent
-    // content that begins like one everywhere, or expands to much: that is tried as long as it costs little.
+    // The last record is usually short. A gzip member that contains a record and ends at the end of the file is the last one,
+    // so the search runs backwards from the end. Recorded content from a server may contain many bytes that look like the start
+    // of a member, or expand to a large size, so the number of tries and the decompressed size are limited.
     let near = length.saturating_sub(NEAR);
     let (mut tries, mut budget) = (TRIES, NEAR);
     let mut window = 256 << 10;
     let mut behind = length;
     while behind > near {
         let from = behind.saturating_sub(window).max(near);
-        // What begins in here may end behind it.
+        // The first bytes of a member may begin in this window and end in the next one.
         let size = usize::try_from((behind + 2).min(length) - from).unwrap_or(0);
         let mut octets = vec![0; size];
         file.read_exact_at(&mut octets, from)?;
@@ -247,8 +251,8 @@ fn whole(file: &File, length: u64) -> io::Result<Option<u64>> {
     Ok(Some(end))
 }
 
-/// Where a gzip member ends that begins here and holds a record that expands to no more than the budget, of which it
-/// takes; none if none does.
+/// Returns the end of the gzip member that begins at `at`. Returns `None` if there is no member, if it does not contain a
+/// record, or if it expands to more than `budget` bytes. The decompressed size is subtracted from `budget`.
 fn member_at(file: &File, at: u64, budget: &mut u64) -> io::Result<Option<u64>> {
     let mut source = file.try_clone()?;
     source.seek(SeekFrom::Start(at))?;

@@ -1,4 +1,4 @@
-//! The header of a record (ISO 28500:2017 §4 to §6): its fields, in their order.
+//! The header of a record (ISO 28500:2017 §4 to §6): a list of fields. The order is kept.
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -9,10 +9,10 @@ use crate::report::rfc3339;
 /// The first line of a record.
 const VERSION: &str = "WARC/1.1";
 
-/// Octets of a header that are read, or written: URLs may be long.
+/// Maximum length of a header in bytes, both read and written. URLs may be long.
 pub(super) const LONGEST: u64 = 1 << 20;
 
-/// The names of fields.
+/// Names of header fields.
 pub(crate) mod names {
     pub(crate) const TYPE: &str = "WARC-Type";
     pub(crate) const ID: &str = "WARC-Record-ID";
@@ -33,7 +33,7 @@ pub(crate) mod names {
     pub(crate) const LENGTH: &str = "Content-Length";
 }
 
-/// What kind of record it is (§6).
+/// The type of a record (§6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RecordType {
     Warcinfo,
@@ -66,14 +66,14 @@ impl RecordType {
     }
 }
 
-/// The header of a record. Names are compared without case.
+/// The header of a record. Names of fields are compared case-insensitively.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RecordHeader {
     fields: Vec<(String, String)>,
 }
 
 impl RecordHeader {
-    /// A header with this type, name and time. The name is `urn:uuid:` and 36 characters.
+    /// Creates a header with a type, an id and a time. The id consists of `urn:uuid:` and 36 characters.
     pub(crate) fn new(kind: RecordType, id: &str, at: SystemTime) -> Self {
         let mut header = Self { fields: Vec::new() };
         header.add(names::TYPE, kind.as_str());
@@ -82,45 +82,46 @@ impl RecordHeader {
         header
     }
 
-    /// Adds a field. What would end the line is a blank.
+    /// Adds a field. Control characters are replaced with spaces, so that the value cannot begin a new line.
     pub(crate) fn add(&mut self, name: &str, value: &str) {
         let value = value.replace(|letter: char| letter.is_control(), " ");
         self.fields.push((name.to_owned(), value));
     }
 
-    /// The value of the first field of this name.
+    /// Returns the value of the first field with this name.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         let field = fields.find(|(known, _)| known.eq_ignore_ascii_case(name));
         field.map(|(_, value)| value.as_str())
     }
 
-    /// None for a type that is not in the list.
+    /// Returns the type of the record, or `None` for an unknown type.
     pub(crate) fn kind(&self) -> Option<RecordType> {
         let name = self.value(names::TYPE)?;
         let mut all = RecordType::ALL.into_iter();
         all.find(|kind| kind.as_str().eq_ignore_ascii_case(name))
     }
 
-    /// The name of the record, without angle brackets.
+    /// Returns the id of the record without angle brackets.
     pub(crate) fn id(&self) -> Option<&str> {
         self.value(names::ID).map(unbracketed)
     }
 
-    /// What the record is about; files of WARC/1.0 may have it in angle brackets.
+    /// Returns the URL of the record. Files in the format WARC/1.0 may have it in angle brackets, which are removed.
     pub(crate) fn uri(&self) -> Option<&str> {
         self.value(names::URI).map(unbracketed)
     }
 
-    /// Octets of the block.
+    /// Returns the length of the block in bytes.
     pub(crate) fn length(&self) -> Option<u64> {
         self.value(names::LENGTH)?.parse().ok()
     }
 
-    /// Reads a header with its empty line. None at the end of the input.
+    /// Reads a header with its empty line. Returns `None` at the end of the input.
     ///
     /// # Errors
-    /// Those of the source, [`io::ErrorKind::UnexpectedEof`] for one that is cut, [`io::ErrorKind::InvalidData`] for what is no header.
+    /// Errors of the source, [`io::ErrorKind::UnexpectedEof`] if the header is truncated, and [`io::ErrorKind::InvalidData`] if
+    /// the input is not a header.
     pub(crate) fn read(source: &mut impl BufRead) -> io::Result<Option<Self>> {
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
         let mut source = io::Read::take(source, LONGEST);
@@ -142,7 +143,7 @@ impl RecordHeader {
         let mut fields: Vec<(String, String)> = Vec::new();
         while let Some(text) = line(false)?.filter(|text| !text.is_empty()) {
             match (text.split_once(':'), fields.last_mut()) {
-                // A line that goes on (§4).
+                // A continuation line (§4).
                 (_, Some((_, value))) if text.starts_with([' ', '\t']) => {
                     value.push(' ');
                     value.push_str(text.trim());
@@ -157,7 +158,7 @@ impl RecordHeader {
     }
 }
 
-/// As it stands in a file, with its empty line.
+/// Writes the header as in a file, with its empty line.
 impl fmt::Display for RecordHeader {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{VERSION}\r\n")?;
@@ -173,7 +174,7 @@ fn unbracketed(value: &str) -> &str {
     inner.unwrap_or(value)
 }
 
-/// A SHA-256 as digests are written in fields.
+/// Formats a SHA-256 hash as the value of a digest field.
 pub(crate) fn digest(sha256: &impl fmt::LowerHex) -> String {
     format!("sha256:{sha256:x}")
 }

@@ -9,12 +9,12 @@ const LONGEST_HEAD: usize = 1 << 20;
 /// Maximum length of a line with the size of a chunk, or of a trailer field, in bytes.
 const LONGEST_LINE: usize = 64 << 10;
 
-/// Reads a response.
+/// A parser for a response that arrives in pieces.
 #[derive(Debug)]
 pub(super) struct Answered {
     /// Bytes of the head with its empty line, as far as they have arrived.
     pub(super) head: Vec<u8>,
-    /// The request was HEAD, so the response has no content.
+    /// Whether the request was HEAD, so that the response has no content.
     is_head: bool,
     stage: Stage,
 }
@@ -64,7 +64,7 @@ impl Answered {
         self.stage == Stage::Whole
     }
 
-    /// The connection has ended.
+    /// Ends the response if it extends to the end of the connection, which was closed.
     pub(super) fn close(&mut self) {
         if self.stage == Stage::UntilClosed {
             self.stage = Stage::Whole;
@@ -78,7 +78,7 @@ impl Answered {
         std::str::from_utf8(word).ok()?.parse().ok()
     }
 
-    /// The value of the first field of this name.
+    /// Returns the value of the first field with this name.
     pub(super) fn value(&self, name: &str) -> Option<&[u8]> {
         let lines = self.head.split(|octet| *octet == b'\n').skip(1);
         lines
@@ -91,7 +91,7 @@ impl Answered {
             .next()
     }
 
-    /// Whether the content is compressed already, so that compressing it again would not make it smaller.
+    /// Returns whether the content is already compressed, so that compressing it again would not make it smaller.
     pub(super) fn is_packed(&self) -> bool {
         if self.value("content-encoding").is_some() {
             return true;
@@ -181,7 +181,7 @@ impl Answered {
     }
 }
 
-/// The stage behind one octet of the framing of chunks.
+/// Returns the stage after one byte of the framing of chunks.
 fn framed(stage: Stage, octet: u8) -> Stage {
     match (stage, octet) {
         (Stage::Size { size: 0, line, .. }, b'\n') if line > 0 => Stage::Trailer(0),
@@ -221,7 +221,7 @@ fn framed(stage: Stage, octet: u8) -> Stage {
     }
 }
 
-/// Where a head ends, behind its empty line; `known` octets of it were looked at before.
+/// Returns the end of a header, after its empty line. `known` is the number of bytes that were searched before.
 fn head_end(head: &[u8], known: usize) -> Option<usize> {
     let from = known.saturating_sub(3);
     let new = head.get(from..)?;
@@ -237,7 +237,8 @@ fn head_end(head: &[u8], known: usize) -> Option<usize> {
     .next()
 }
 
-/// A request as it may be told: of credentials there is the scheme alone. Says whether anything was masked.
+/// Replaces the credentials in a request, and keeps their scheme, so that the request can be recorded. Returns whether anything
+/// was replaced.
 pub(super) fn masked(request: &[u8], instead: &str) -> (Vec<u8>, bool) {
     let end = head_end(request, 0).unwrap_or(request.len());
     let (head, content) = request.split_at_checked(end).unwrap_or((request, &[]));

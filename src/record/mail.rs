@@ -1,4 +1,4 @@
-//! Which mail used what: its text as it came, and the records of the answers that it got.
+//! Records which mail used which responses: the text of the mail as it arrived, and the ids of the records.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,29 +13,29 @@ use crate::mime::entity::sha256;
 use crate::mime::{MediaType, PartKind, ScanLimits, Tree, scan};
 use crate::report::Row;
 
-/// HTML texts of one mail.
+/// Maximum number of HTML texts recorded per mail.
 const MOST_TEXTS: usize = 16;
 
-/// A mail, and what its header says.
+/// A mail, and the fields of its header that are recorded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mailed<'m> {
     pub(crate) content: &'m [u8],
     pub(crate) message_id: Option<&'m str>,
     pub(crate) subject: Option<&'m str>,
-    /// As in RFC 3339.
+    /// Date in the format of RFC 3339.
     pub(crate) date: Option<&'m str>,
 }
 
-/// A text of a mail, decoded.
+/// A decoded text of a mail.
 struct MailText {
-    /// `1.2.html`.
+    /// Name in the URL, such as `1.2.html`.
     name: String,
     media_type: String,
     octets: Vec<u8>,
 }
 
 impl WarcRecorder {
-    /// Records which answers a mail used; nothing if none of its rows names a record.
+    /// Records which responses a mail used. Writes nothing if no row contains the id of a record.
     pub(crate) fn mail(&self, mail: &Mailed<'_>, rows: &[Row], limits: &ScanLimits) {
         let records: BTreeSet<&str> = rows
             .iter()
@@ -64,7 +64,8 @@ impl WarcRecorder {
         }
         metadata.add(names::MEDIA_TYPE, FIELDS);
         members.push(shared.member(metadata, said(mail, &hash, rows).as_bytes()));
-        // Readers look for the end of a file in a short record: this one is the last.
+        // The short metadata record is written last. A process that opens the file later finds its end quickly if the last
+        // record is short.
         shared.write(&page, members.into_iter().collect());
     }
 }
@@ -80,7 +81,7 @@ fn resource(
     shared.member(header, &text.octets)
 }
 
-/// What the metadata say.
+/// Returns the text of the metadata record.
 fn said(mail: &Mailed<'_>, hash: &str, rows: &[Row]) -> String {
     let mut text = String::new();
     let mut say = |name: &str, value: &str| {
@@ -112,7 +113,7 @@ fn said(mail: &Mailed<'_>, hash: &str, rows: &[Row]) -> String {
     text
 }
 
-/// The HTML texts of a mail; its first plain text if it has none.
+/// Returns the HTML texts of a mail, or its first plain text if it has no HTML.
 fn texts(mail: &[u8], limits: &ScanLimits) -> Vec<MailText> {
     let tree = scan(mail, limits);
     let html = texts_of(&tree, mail, "text/html", "html", MOST_TEXTS);

@@ -1,32 +1,35 @@
-//! Evidence: what went over the wire for which mail, as WARC (ISO 28500:2017, WARC/1.1), which web archives keep and read; and the
-//! way back: `volume`, `wacz` and `zstandard` find the records of files, `captures` knows what each captured, `payload` reads its content.
+//! Records of retrievals as evidence: the bytes of each request and response, and the mail that caused it. The format is WARC
+//! (ISO 28500:2017, WARC/1.1), which web archives use. Such files are also read, as an archive.
 //!
-//! `header` knows the header of a record, for what writes and what reads. `recorder` takes what goes over connections, `http` finds in it where
-//! an answer ends, `write` makes members of it, `file` appends them, `mail` says which mail used what.
+//! Writing: `recorder` gets the bytes of connections, `http` finds the end of a response in them, `write` compresses records,
+//! `file` appends them, and `mail` records which mail used which responses. Reading: `volume`, `wacz` and `zstandard` find the
+//! records in files, `captures` is the index of them, and `payload` extracts the content. `header` is used for both.
 //!
-//! What stands in a file of ours:
+//! Content of a file that embody writes:
 //!
-//! * One gzip member a record. A file is only appended to, a record at a time, so that a run that is killed leaves at most one torn
-//!   record at the end, and never before it.
-//! * `warcinfo` first, once for each process and file.
-//! * `response` and `request`, each naming the other in WARC-Concurrent-To: the octets above TLS. Interim answers (1xx) and what stands
-//!   behind the end of the message are left out. The request is that to the source, also through a proxy. Passwords are
-//!   masked: of Authorization there is the scheme, and [`MASKED`].
-//! * `revisit` (identical-payload-digest) where the same payload was written before by this process, with the head of the answer; and for
-//!   what the cache gave, where it knows the record: WARC-Refers-To-Date is the time of that. What the cache had before there was a record is a
-//!   `resource`.
-//! * `metadata` of type `application/http; msgtype=response` for the answer to HEAD, which would replay as an empty one.
-//! * `resource` for what came by ftp, from files and from a resolver.
-//! * For each mail that used a record: a `resource` of each HTML text, under [`MAILS`], and one `metadata` that names them and the records.
-//!   **A reader never answers a request for a URL beneath [`MAILS`]**: any mail may name one, and it would get another person's mail.
-//!   What a server or a proxy says under such a URL is not recorded: it would stand in place of a mail.
-//! * What an archive answered stands under the URL of the archive, with its Memento-Datetime.
-//! * WARC-Payload-Digest is over what stands behind the head of the answer, as it came, chunks included, as warcio and pywb have it. All
-//!   digests are SHA-256 in hexadecimal digits.
+//! * Each record is a gzip member. Records are only appended, one at a time, so a run that is killed leaves at most one
+//!   incomplete record, at the end.
+//! * `warcinfo` is the first record of each process in a file.
+//! * `response` and `request` contain the bytes above TLS, and refer to each other in WARC-Concurrent-To. Interim responses
+//!   (1xx) and bytes after the end of the response are left out. With a proxy, the request is that to the source. Passwords are
+//!   masked: an Authorization field contains its scheme and [`MASKED`].
+//! * `revisit` (identical-payload-digest) replaces a `response` if this process has written the same payload before. It
+//!   contains the header of the response. It is also written for a cached response whose record is known, with the time of that
+//!   record in WARC-Refers-To-Date. A cached response without a record becomes a `resource`.
+//! * `metadata` of the type `application/http; msgtype=response` is the response to HEAD. As a `response` it would be replayed
+//!   as empty content.
+//! * `resource` contains content from ftp, files and resolver programs.
+//! * For each mail that used a record, there is a `resource` for each HTML text, with a URL below [`MAILS`], and a `metadata`
+//!   record that lists these and the records. **A reader never returns a capture for a URL below [`MAILS`]**: any mail may
+//!   contain such a URL and would get another person's mail. A response of a server or a proxy to such a URL is not recorded,
+//!   because it would replace a mail.
+//! * The response of a web archive has the URL of the archive, and keeps its Memento-Datetime field.
+//! * WARC-Payload-Digest is the hash of all bytes after the header of the response, including the framing of chunks, as in
+//!   warcio and pywb. All digests are SHA-256 in hexadecimal.
 
 mod captures;
 mod file;
-// What reads records uses the rest of it.
+// Only reading uses the rest of the module.
 #[allow(dead_code)]
 mod header;
 mod http;
@@ -40,13 +43,14 @@ mod zstandard;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Stands in place of a password.
+/// Replaces a password in a recorded request.
 pub(crate) const MASKED: &str = "masked-by-embody";
 
-/// What the URLs of mails begin with (RFC 2606: no server has this name); pywb replays what is beneath it.
+/// Prefix of the URLs of mails. No server has this name (RFC 2606), but pywb can replay URLs below it.
 pub(crate) const MAILS: &str = "http://mail.invalid/";
 
-/// Whether a URL, as a parser writes it, is beneath [`MAILS`]; by https as well, since replaying makes no difference.
+/// Returns whether a URL, as a URL parser writes it, is below [`MAILS`]. `https` counts, too, because it makes no difference to
+/// replaying.
 fn is_of_mails(url: &str) -> bool {
     let behind = |url| str::split_once(url, "://").unwrap_or_default().1;
     url.starts_with("http") && behind(url).starts_with(behind(MAILS))
@@ -60,12 +64,12 @@ pub(crate) use payload::Replayed;
 pub use payload::contents;
 pub(crate) use recorder::WarcRecorder;
 
-/// The name of a new record: a random UUID (RFC 9562 §5.4).
+/// Returns the id of a new record: a random UUID (RFC 9562 §5.4).
 fn identifier() -> String {
     let mut octets = [0; 16];
     let provider = rustls::crypto::ring::default_provider();
     if provider.secure_random.fill(&mut octets).is_err() {
-        // It has to be another one, and no more.
+        // Without random numbers, the time and the process id make the id unique, which is sufficient.
         let now = std::time::SystemTime::now();
         let since = now.duration_since(std::time::UNIX_EPOCH);
         let mut hash = DefaultHasher::new();

@@ -1,7 +1,9 @@
-//! The content of a capture: what HTTP wraps around it is taken off, and all that is said of it is checked.
+//! Extracts the content of a capture: removes the header and the framing of chunks, decompresses, and verifies lengths and
+//! digests.
 //!
-//! It is whole, or it is refused: a record that is cut, a wrong digest, a length that another one contradicts, chunks without an end, a coding
-//! that `fetch::coding` does not decode. WARC-Payload-Digest may be over the chunks, or over what is in them: writers differ.
+//! Incomplete content is refused: a truncated record, a wrong digest, a wrong length, chunks without an end, or a coding that
+//! `fetch::coding` does not decode. WARC-Payload-Digest may include the framing of chunks or not, because programs differ, so
+//! both are accepted.
 
 use std::io::{self, Read};
 
@@ -17,36 +19,36 @@ use crate::mime::picture_end;
 use crate::policy::Policy;
 use crate::report::{Reason, Refusal};
 
-/// Octets of a block besides the content: the head, and the frames of chunks.
+/// Number of bytes in a block in addition to the content, for the header and the framing of chunks.
 const AROUND: u64 = 1 << 20;
 
-/// What a capture gives.
+/// The result of replaying a capture.
 #[derive(Debug)]
 pub(crate) enum Replayed {
     Content(Replay),
-    /// Where a redirect leads.
+    /// Target of a redirect.
     Redirect(String),
 }
 
-/// Content, and what is said of it.
+/// Content, and the facts about it in the record.
 #[derive(Debug)]
 pub(crate) struct Replay {
     pub(crate) media_type: Option<String>,
     pub(crate) body: Bytes,
-    /// The name of the record.
+    /// Id of the record.
     pub(crate) record: Option<String>,
 }
 
-/// A record in memory: its header, its block, and where the payload starts in it.
+/// A record in memory: its header, its block, and where the payload begins in the block.
 struct Held {
     header: RecordHeader,
     block: Bytes,
     head: Head,
-    /// None for a record that is no answer of HTTP.
+    /// Offset of the payload. `None` if the record is not an HTTP response.
     start: Option<usize>,
 }
 
-/// The header of an answer of HTTP.
+/// The header of an HTTP response.
 #[derive(Default)]
 struct Head {
     status: u16,
@@ -54,10 +56,10 @@ struct Head {
 }
 
 impl Captures {
-    /// What a capture of this URL gives.
+    /// Returns the content of a capture of this URL, or the target of its redirect.
     ///
     /// # Errors
-    /// [`Reason::NotArchived`], with what is wrong with it; [`Reason::TooLarge`].
+    /// [`Reason::NotArchived`] with the defect of the capture, and [`Reason::TooLarge`].
     pub(crate) fn replay(
         &self,
         capture: &Capture,
@@ -85,7 +87,7 @@ impl Captures {
         };
         let media_type = match held.start {
             Some(_) => own_type.or_else(|| held.head.text("content-type")),
-            // ftp and files name no type.
+            // A `resource` from ftp or from a file has no media type of its own.
             None if !url.starts_with("http") => None,
             None => held.header.value(names::MEDIA_TYPE).map(str::to_owned),
         };
@@ -132,7 +134,8 @@ impl Captures {
         })
     }
 
-    /// The record that holds the payload of a revisit.
+    /// Returns the record with the payload of a revisit: that with the URL and time to which it refers, or one with the same
+    /// digest.
     fn meant(&self, revisit: &Held, policy: &Policy) -> Result<Held, Refusal> {
         let header = &revisit.header;
         let lost = || refused("the capture refers to a record that is not in these files");
@@ -163,7 +166,7 @@ impl Held {
         self.block.slice(self.start.unwrap_or(0)..)
     }
 
-    /// The payload as its record says that it is.
+    /// Returns the payload after comparing it with the digest in the record.
     fn checked(&self) -> Result<Bytes, Refusal> {
         if let Some(digest) = self.header.value(names::PAYLOAD) {
             self.check_payload(digest)?;
@@ -186,8 +189,8 @@ impl Held {
         }
     }
 
-    /// The content. A record of our own has what the server sent, whether that was accepted or not: its end must be
-    /// marked, as it must be when it comes from the server.
+    /// Returns the content. A record that embody wrote contains the bytes of the server even if they were refused at that time,
+    /// for example as truncated. So the same rule as for a server applies to it: the end of the content must be marked.
     fn content(&self, is_ours: bool, policy: &Policy) -> Result<Bytes, Refusal> {
         let payload = self.checked()?;
         if self.start.is_none() {
@@ -238,7 +241,7 @@ impl Held {
 }
 
 impl Head {
-    /// The head of an answer, and where its payload starts.
+    /// Parses the header of a response. Returns it, and the offset of the payload.
     fn read(block: &[u8]) -> (Self, usize) {
         let mut head = Self {
             status: super::captures::status(block).unwrap_or(0),
@@ -275,14 +278,14 @@ impl Head {
         fields.map(|(_, value)| value.as_slice())
     }
 
-    /// The value of the first field of this name, if it is text and not empty.
+    /// Returns the value of the first field with this name, if it is UTF-8 and not empty.
     fn text(&self, name: &str) -> Option<String> {
         let value = std::str::from_utf8(self.all(name).next()?).ok()?.trim();
         (!value.is_empty()).then(|| value.to_owned())
     }
 }
 
-/// What is in chunks (RFC 9112 §7.1), to the last of them.
+/// Removes the framing of chunks (RFC 9112 §7.1). Returns an error if the last chunk is missing.
 fn unchunked(chunks: &[u8]) -> Result<Vec<u8>, Refusal> {
     let torn = || refused("the chunks of the captured response are damaged or incomplete");
     let mut content = Vec::new();
@@ -300,7 +303,7 @@ fn unchunked(chunks: &[u8]) -> Result<Vec<u8>, Refusal> {
         let size = size.filter(is_hex).ok_or_else(torn)?;
         let size = usize::from_str_radix(size, 16).map_err(|_| torn())?;
         if size == 0 {
-            // Behind it there may be trailers.
+            // Trailer fields may follow and are ignored.
             return Ok(content);
         }
         let (chunk, behind) = behind.split_at_checked(size).ok_or_else(torn)?;
@@ -323,7 +326,7 @@ fn inflated(source: impl Read, policy: &Policy) -> Result<Bytes, Refusal> {
     Ok(content.into())
 }
 
-/// Compares what a field says, if it names a hash that is known here.
+/// Compares a digest field with the hash of the bytes. A field with an unsupported hash is ignored.
 fn check(header: &RecordHeader, name: &'static str, octets: &[u8]) -> Result<(), Refusal> {
     let said = header.value(name).and_then(|digest| judged(digest, octets));
     match said {
@@ -338,7 +341,7 @@ fn wrong_digest(name: &str) -> Refusal {
     ))
 }
 
-/// Whether octets have this digest (`sha1:BASE32`, `sha256:HEX`); none if its hash is not known here.
+/// Returns whether the bytes have this digest (`sha1:BASE32`, `sha256:HEX`), or `None` if its hash is not supported.
 fn judged(digest: &str, octets: &[u8]) -> Option<bool> {
     let (name, value) = digest.split_once(':')?;
     let hash = match name.trim().to_ascii_lowercase().replace('-', "").as_str() {
@@ -356,7 +359,7 @@ fn judged(digest: &str, octets: &[u8]) -> Option<bool> {
     Some(is_base32 || value.eq_ignore_ascii_case(&digits))
 }
 
-/// Without padding (RFC 4648 §6).
+/// Encodes in base32 without padding (RFC 4648 §6).
 fn base32(octets: &[u8]) -> String {
     const LETTERS: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
     let bit = |at: usize| {
@@ -374,10 +377,10 @@ fn refused(why: &str) -> Refusal {
     Refusal::lasting(Reason::NotArchived, why.to_owned())
 }
 
-/// All contents in a file, with their URLs: for the checks of `tests/common`.
+/// Returns all contents in a file, with their URLs, for the checks in `tests/common`.
 ///
 /// # Errors
-/// As [`Captures::read`].
+/// The errors of [`Captures::read`].
 #[cfg(any(test, feature = "internals"))]
 pub fn contents(
     path: &std::path::Path,

@@ -1,5 +1,5 @@
-//! Makes records of what is asked and answered, and appends them. It fails without stopping anything: what is missing is counted, and
-//! told at the end.
+//! Creates records of requests and responses, and appends them to a file. An error does not stop the run: responses that could
+//! not be recorded are counted, and reported at the end.
 
 use std::collections::HashMap;
 use std::io::{self, Cursor, Read, Seek as _, SeekFrom, Write as _};
@@ -29,16 +29,16 @@ pub(super) const FIELDS: &str = "application/warc-fields";
 const SAME_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
-/// Payloads that are remembered; all are forgotten beyond that.
+/// Maximum number of payloads that are remembered. If there are more, all are forgotten.
 const PAYLOADS: usize = 100_000;
 
-/// Octets of a request that are kept.
+/// Maximum number of bytes of a request that are recorded.
 const LONGEST_REQUEST: usize = 1 << 20;
 
-/// URLs that are named among those that are missing.
+/// Maximum number of URLs in the list of missing responses.
 const NAMED: usize = 1000;
 
-/// Records what is retrieved.
+/// Records what is retrieved, in WARC files.
 #[derive(Clone, Debug)]
 pub(crate) struct WarcRecorder(pub(super) Arc<RecorderParts>);
 
@@ -51,16 +51,16 @@ pub(super) struct RecorderParts {
 #[derive(Default, Debug)]
 struct RecorderState {
     file: Option<RecordFile>,
-    /// What was written whole, by the digest of its payload.
+    /// Responses that were written completely, by the digest of their payload.
     payloads: HashMap<String, Recorded>,
-    /// What could not be written: how much, why the first time, and which URLs.
+    /// Number of responses that could not be written, the first error, and their URLs.
     missing: u64,
     why: Option<String>,
     urls: Vec<String>,
 }
 
 impl WarcRecorder {
-    /// Nothing is opened or made before there is something to write.
+    /// Creates a recorder. The file is created when the first record is written.
     pub(crate) fn new(place: RecordPlace) -> Self {
         Self(Arc::new(RecorderParts {
             place,
@@ -68,10 +68,10 @@ impl WarcRecorder {
         }))
     }
 
-    /// Opens the file now, or makes it, so that a mistake shows before anything is done.
+    /// Opens or creates the file now, so that an error is reported before the run starts.
     ///
     /// # Errors
-    /// [`Error::Write`]: it cannot be written, or ends with less than a whole record.
+    /// [`Error::Write`] if the file cannot be written, or ends with an incomplete record.
     pub(crate) fn open(&self) -> Result<(), Error> {
         let shared = &self.0;
         let path = shared.place.path().display();
@@ -83,7 +83,7 @@ impl WarcRecorder {
         self.0.place.path()
     }
 
-    /// The sentence about what is missing so far.
+    /// Returns a message about the responses that are missing so far.
     #[cfg(all(unix, feature = "milter"))]
     pub(crate) fn trouble(&self) -> Option<String> {
         let state = self.0.state();
@@ -101,7 +101,7 @@ impl WarcRecorder {
         }
     }
 
-    /// Ends a run: says in the record what is missing in it, if there is room for that. Gives the sentence about it.
+    /// Ends a run: writes a record about the missing responses, if possible. Returns a message about them.
     pub(crate) fn finish(&self) -> Option<String> {
         let (missing, why, urls) = {
             let mut state = self.0.state();
@@ -114,7 +114,7 @@ impl WarcRecorder {
         }
         let mut header = self.0.header(RecordType::Metadata, "urn:x-embody:missing");
         header.add(names::MEDIA_TYPE, FIELDS);
-        // Where there is no room for it, the sentence says the same.
+        // If the record cannot be written, the message contains the same facts.
         let _ = self
             .0
             .member(header, text.as_bytes())
@@ -134,14 +134,14 @@ impl RecorderParts {
         header
     }
 
-    /// A record with a block that is at hand.
+    /// Creates a record with a block in memory.
     pub(super) fn member(&self, header: RecordHeader, block: &[u8]) -> io::Result<RecordMember> {
         let mut header = header;
         header.add(names::BLOCK, &digest(&Sha256::digest(block)));
         RecordMember::new(&header, block.len() as u64, block, false)
     }
 
-    /// Appends records about a URL, all or none. What fails is counted.
+    /// Appends all records about a URL, or none. An error is counted. Returns whether the records were written.
     pub(super) fn write(&self, url: &str, members: io::Result<Vec<RecordMember>>) -> bool {
         let mut state = self.state();
         let written = members.and_then(|members| state.append(&self.place, members));
@@ -155,7 +155,7 @@ impl RecorderParts {
         written.is_ok()
     }
 
-    /// Where the same payload was recorded.
+    /// Returns the earlier record with the same payload.
     fn known(&self, payload: &str) -> Option<Recorded> {
         self.state().payloads.get(payload).cloned()
     }
@@ -188,7 +188,7 @@ impl RecorderState {
     }
 }
 
-/// Who writes, and what is to be known of the records behind it.
+/// Creates the record that describes the program and the conventions of the records after it.
 fn warcinfo(path: &Path) -> io::Result<RecordMember> {
     let mut header = RecordHeader::new(RecordType::Warcinfo, &identifier(), SystemTime::now());
     if let Some(name) = path.file_name() {
@@ -204,7 +204,7 @@ fn warcinfo(path: &Path) -> io::Result<RecordMember> {
     RecordMember::new(&header, text.len() as u64, text.as_bytes(), false)
 }
 
-/// Text on one line.
+/// Replaces control characters, so that the text stays on one line.
 pub(super) fn line(text: &str) -> String {
     text.replace(|letter: char| letter.is_control(), " ")
 }
@@ -228,7 +228,7 @@ impl Recorder for WarcRecorder {
         let shared = &self.0;
         let url = asked.target.request_url();
         let Some(first) = &answer.recorded else {
-            // Nobody recorded it when it came.
+            // The response was cached without a record, so its content is recorded now.
             return (answer.status == 200 && asked.how == How::Whole)
                 .then(|| {
                     let media_type = text(&answer.headers, &header::CONTENT_TYPE);
@@ -240,7 +240,7 @@ impl Recorder for WarcRecorder {
         refer(&mut header, first);
         header.add(names::PROFILE, SAME_PAYLOAD);
         header.add(names::MEDIA_TYPE, RESPONSE);
-        // No field: those that hold are in the record that is referred to.
+        // The block contains no header fields, because the record to which it refers contains them.
         let block = format!("HTTP/1.1 {} From the cache\r\n\r\n", answer.status);
         let recorded = recorded(&header, &url, &first.payload);
         let member = shared.member(header, block.as_bytes());
@@ -298,7 +298,7 @@ fn refer(header: &mut RecordHeader, first: &Recorded) {
     header.add(names::PAYLOAD, &first.payload);
 }
 
-/// Content while it comes: in memory, or in a temporary file if it is long.
+/// Content that is still arriving. It is in memory, or in a temporary file if it is long.
 struct Arriving {
     octets: SpooledTempFile,
     length: u64,
@@ -325,7 +325,7 @@ impl Arriving {
     }
 }
 
-/// One exchange of http.
+/// An HTTP exchange that is being recorded.
 struct WireExchange {
     shared: Arc<RecorderParts>,
     url: String,
@@ -411,7 +411,8 @@ impl WireExchange {
         self.shared.member(header, &told)
     }
 
-    /// The record of the answer, and where it is; whether later ones may refer to it. None if nothing came.
+    /// Creates the record of the response. Returns it with its place, and whether later records may refer to it. Returns `None`
+    /// if no byte of a response arrived.
     #[allow(clippy::type_complexity)]
     fn response(
         &mut self,
@@ -481,7 +482,7 @@ impl WireExchange {
     }
 }
 
-/// Why less came than the answer has (ISO 28500:2017 §5.13).
+/// Returns the value of WARC-Truncated: why the response is incomplete (ISO 28500:2017 §5.13).
 fn truncated(why: Option<Reason>, is_closed: bool) -> &'static str {
     match why {
         Some(Reason::TooLarge) => "length",

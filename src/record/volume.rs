@@ -1,8 +1,9 @@
-//! One file of records (ISO 28500:2017, annex A and D), which is read to its end once, and where its records stand afterwards.
+//! A file of records (ISO 28500:2017, annex A and D). It is scanned once to its end; later, single records are read at their
+//! offsets.
 //!
-//! * Compressed files hold one gzip member a record. A member that holds more ends what is read: what stands behind its first record could
-//!   only be reached by inflating all in front of it again and again.
-//! * What is torn or damaged ends what is read; all in front of it stays good.
+//! * In a compressed file, each record is a gzip member. A member with several records ends the scan: reaching its second
+//!   record would mean decompressing everything before it again at each access.
+//! * Truncated or damaged data ends the scan. The records before it are used.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -13,15 +14,15 @@ use flate2::bufread::GzDecoder;
 use super::header::RecordHeader;
 use crate::platform::FileExt as _;
 
-/// Octets of a block that a scan shows.
+/// Number of bytes at the beginning of a block that a scan returns.
 const SHOWN: usize = 4096;
-/// A file may inflate to this, and [`RATIO`] times its size.
+/// Limits of the decompressed size in bytes: `FLOOR`, plus [`RATIO`] times the size of the file.
 const FLOOR: u64 = 1 << 30;
 const RATIO: u64 = 200;
-/// Octets of white space between records.
+/// Maximum number of line ending bytes that are skipped between records.
 const BLANKS: usize = 16;
 
-/// A file of records, or the part of a file that is one.
+/// A file of records, or the part of a larger file that contains them.
 #[derive(Clone, Debug)]
 pub(super) struct Volume {
     pub(super) name: String,
@@ -32,7 +33,7 @@ pub(super) struct Volume {
 }
 
 impl Volume {
-    /// What stands there in a file; none if that is no file of records. An empty one holds none.
+    /// Opens a range of a file. Returns `None` if it does not begin like a file of records. An empty range is valid.
     pub(super) fn of(
         name: String,
         file: Arc<File>,
@@ -55,7 +56,7 @@ impl Volume {
         }))
     }
 
-    /// All whole records, in their order.
+    /// Returns an iterator over all complete records in their order.
     pub(super) fn scan(&self) -> Scan<'_> {
         Scan {
             volume: self,
@@ -73,10 +74,10 @@ impl Volume {
         }
     }
 
-    /// The record there: its header, and its block, which may be shorter than the header says.
+    /// Returns the record at an offset: its header, and its block, which may be shorter than the header says.
     ///
     /// # Errors
-    /// Those of [`RecordHeader::read`], also for what is no record any more.
+    /// The errors of [`RecordHeader::read`], also if the file was changed and no longer contains a record there.
     pub(super) fn record(&self, offset: u64) -> io::Result<(RecordHeader, Box<dyn Read>)> {
         let window = BufReader::new(self.window(offset));
         if self.is_gzip {
@@ -100,7 +101,7 @@ fn begun(mut source: impl BufRead + 'static) -> io::Result<(RecordHeader, Box<dy
     Ok((header, Box::new(source.take(length))))
 }
 
-/// A part of a file, which others read, too.
+/// A range of a file with its own position, because several readers share the file.
 struct VolumeWindow {
     file: Arc<File>,
     at: u64,
@@ -119,7 +120,7 @@ impl Read for VolumeWindow {
     }
 }
 
-/// Tells how much of a source was taken.
+/// Counts the bytes that were read from a source.
 struct Counted<R> {
     source: R,
     taken: u64,
@@ -144,18 +145,18 @@ impl<R: BufRead> BufRead for Counted<R> {
     }
 }
 
-/// A record that is there whole.
+/// A complete record.
 pub(super) struct Scanned<'s> {
     pub(super) offset: u64,
     pub(super) header: RecordHeader,
-    /// The first octets of its block.
+    /// First bytes of the block.
     pub(super) start: &'s [u8],
 }
 
-/// Reads a volume once, from its start.
+/// A scan of a volume from its start.
 pub(super) struct Scan<'v> {
     volume: &'v Volume,
-    /// Where the source began.
+    /// Offset in the file at which the source began.
     from: u64,
     source: Counted<BufReader<VolumeWindow>>,
     inflated: u64,
@@ -163,10 +164,10 @@ pub(super) struct Scan<'v> {
 }
 
 impl Scan<'_> {
-    /// The next whole record; none at the end.
+    /// Returns the next complete record, or `None` at the end.
     ///
     /// # Errors
-    /// What is torn or damaged, and what inflates to too much. Nothing is read behind it.
+    /// The file is truncated or damaged, or is too large when decompressed. Nothing after the error is read.
     pub(super) fn next(&mut self) -> io::Result<Option<Scanned<'_>>> {
         if self.source.fill_buf()?.is_empty() {
             return Ok(None);
@@ -182,7 +183,7 @@ impl Scan<'_> {
         }))
     }
 
-    /// How far it came in the file.
+    /// Returns the offset in the file that the scan has reached.
     pub(super) fn at(&self) -> u64 {
         self.from + self.source.taken
     }
@@ -215,7 +216,7 @@ impl Scan<'_> {
         let size = self.volume.end - self.volume.start;
         let most = FLOOR.saturating_add(size.saturating_mul(RATIO));
         let rest = length - show(&mut inside, length, &mut self.shown)?;
-        // What a record claims costs nothing until it is there.
+        // The length in the header is not trusted: only bytes that actually arrive are counted.
         let most = rest.min(most.saturating_sub(self.inflated));
         let skipped = io::copy(&mut (&mut inside).take(most), &mut io::sink())?;
         if skipped < rest {
@@ -227,7 +228,7 @@ impl Scan<'_> {
         }
         self.inflated = self.inflated.saturating_add(length);
         skip_blanks(&mut inside)?;
-        // Reading to the end of the member checks its sum, too.
+        // Reading to the end of the member also checks its checksum.
         if !inside.fill_buf()?.is_empty() {
             return Err(damaged("a gzip member contains several records"));
         }
@@ -239,7 +240,7 @@ impl Scan<'_> {
 /// that ended the decompression early.
 ///
 /// # Errors
-/// The temporary file cannot be made.
+/// The temporary file cannot be created.
 pub(super) fn unpacked(source: impl Read, size: u64) -> io::Result<(File, u64, Option<io::Error>)> {
     let most = FLOOR.saturating_add(size.saturating_mul(RATIO));
     let mut file = tempfile::tempfile()?;
@@ -258,14 +259,14 @@ fn show(source: &mut impl Read, length: u64, shown: &mut Vec<u8>) -> io::Result<
     Ok(read as u64)
 }
 
-/// Whether a name is that of a WARC file.
+/// Returns whether a file name is that of a WARC file.
 pub(super) fn is_warc(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let ends = [".warc", ".warc.gz", ".warc.zst"];
     ends.iter().any(|end| name.ends_with(end))
 }
 
-/// Passes over the line ends that close a record.
+/// Skips the line endings that close a record.
 fn skip_blanks(source: &mut impl BufRead) -> io::Result<()> {
     for _ in 0..BLANKS {
         match source.fill_buf()?.first() {

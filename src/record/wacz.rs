@@ -1,6 +1,8 @@
-//! WACZ 1.1.1: a ZIP with WARC files beneath `archive/`. Its index and its pages are not read: the records themselves say what they are.
+//! Finds the WARC files in a WACZ file (version 1.1.1): a ZIP archive with WARC files below `archive/`. Its index and its list
+//! of pages are not read, because the records contain the same information.
 //!
-//! A WARC that is stored is read where it stands, one that is deflated from a temporary file.
+//! A WARC file that is stored uncompressed is read in place. One that is compressed with deflate is decompressed into a
+//! temporary file.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -15,10 +17,10 @@ use rawzip::{
 use super::volume::{Volume, is_warc, unpacked};
 use crate::platform::FileExt as _;
 
-/// Members at most, of which a WACZ has a few dozen.
+/// Maximum number of files in the archive. A WACZ contains a few dozen.
 const MEMBERS: usize = 10_000;
 
-/// A file that volumes read, too.
+/// The archive file, shared with the volumes that are read from it.
 #[derive(Clone)]
 struct WaczFile(Arc<File>);
 
@@ -35,10 +37,10 @@ struct WaczEntry {
     is_closed: bool,
 }
 
-/// The files of records in a WACZ, in the order of their names, and why one is not read.
+/// Returns the WARC files in a WACZ in the order of their names. A file that cannot be read is an error in the list.
 ///
 /// # Errors
-/// What is no ZIP, or a damaged one.
+/// The file is not a ZIP archive, or is damaged.
 pub(super) fn volumes(
     name: &str,
     file: &Arc<File>,
@@ -76,7 +78,7 @@ pub(super) fn volumes(
     for entry in entries {
         let place = range(&archive, &entry);
         let volume = place.and_then(|(start, end)| {
-            // Thousands of names for the same octets would be read thousands of times.
+            // Otherwise a small file with thousands of entries for the same bytes would take very long.
             let overlaps = |other: &(u64, u64)| start < other.1 && other.0 < end;
             if taken.iter().any(overlaps) {
                 return Err("the file overlaps another file in the archive".to_owned());

@@ -1,7 +1,7 @@
-//! One record as a gzip member (RFC 1952): header, block, two empty lines.
+//! Writes a record as a gzip member (RFC 1952): the header, the block, and two empty lines.
 //!
-//! What was compressed before is stored. For the rest there are encoders that are used again: each has tables of a third of a megabyte,
-//! which cost more to make than a short record costs to compress.
+//! Content that is already compressed is stored uncompressed in the member. For other content, encoders are reused: each has
+//! tables of a third of a megabyte, and allocating them takes longer than compressing a short record.
 
 use std::io::{self, Read, Seek as _, SeekFrom, Write};
 use std::sync::Mutex;
@@ -13,26 +13,26 @@ use tempfile::{SpooledData, SpooledTempFile};
 use super::header::{LONGEST, RecordHeader, names};
 use crate::error::unpoisoned;
 
-/// Octets of content, or of a record, that are held in memory; more goes to a temporary file without a name.
+/// Maximum number of bytes of a content or a record in memory. If it is longer, it is written to an unnamed temporary file.
 pub(super) const HELD: usize = 1 << 20;
 
-/// Octets of a stored block (RFC 1951 §3.2.4), of which it has a 16-bit number.
+/// Length of a stored block in bytes (RFC 1951 §3.2.4). The format limits it to 16 bits.
 const STORED: usize = 16 << 10;
 
-/// The header of a member, without name and time.
+/// The header of a gzip member, without a file name and a time.
 const START: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
 
-/// Encoders that nobody uses now: not more than threads used at one time.
+/// Encoders that are not in use. There are never more than threads that used one at the same time.
 static IDLE: Mutex<Vec<DeflateEncoder<SpooledTempFile>>> = Mutex::new(Vec::new());
 
-/// A record, compressed.
+/// A compressed record.
 #[derive(Debug)]
 pub(super) struct RecordMember {
     octets: SpooledData,
 }
 
 impl RecordMember {
-    /// A record with this block, which has this length.
+    /// Creates a record with a block of `length` bytes. `is_packed` means that the block is compressed already.
     pub(super) fn new(
         header: &RecordHeader,
         length: u64,
@@ -51,7 +51,7 @@ impl RecordMember {
         let mut source = CrcReader::new(content.chain(&b"\r\n\r\n"[..]));
         let mut octets = SpooledTempFile::new(HELD);
         if is_packed {
-            // All of it at once, and not twice as much again and again.
+            // The final size is allocated at once, because growing the buffer step by step would copy it several times.
             octets.set_len(length + length / STORED as u64 * 5 + 1024)?;
         }
         octets.write_all(START)?;
@@ -73,7 +73,7 @@ impl RecordMember {
         })
     }
 
-    /// Writes it, in one piece if it is held in memory; says how long it is.
+    /// Writes the record, in one piece if it is in memory. Returns its length in bytes.
     pub(super) fn copy_to(&mut self, target: &mut impl Write) -> io::Result<u64> {
         match &mut self.octets {
             SpooledData::InMemory(held) => {
@@ -94,7 +94,7 @@ fn stored(source: &mut impl Read, target: SpooledTempFile) -> io::Result<Spooled
     loop {
         let length = source.read(&mut block)?;
         let short = u16::try_from(length).map_err(io::Error::other)?;
-        // An empty one is the last.
+        // An empty block marks the end.
         target.write_all(&[u8::from(length == 0)])?;
         target.write_all(&short.to_le_bytes())?;
         target.write_all(&(!short).to_le_bytes())?;

@@ -19,7 +19,7 @@ const LONGEST: u64 = 16 << 20;
 /// Binary logarithm of the largest window that is decoded: 128 MiB, as in zstd(1).
 const WINDOW_LOG: u32 = 27;
 
-/// Whether a file that begins with `start` is compressed with zstd.
+/// Returns whether a file that begins with `start` is compressed with zstd.
 pub(super) fn is_zstandard(start: &[u8]) -> bool {
     start.starts_with(&FRAME) || start.starts_with(&DICTIONARY)
 }

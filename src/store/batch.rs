@@ -1,7 +1,8 @@
-//! Objects on their way into a folder.
+//! Makes a batch of new objects durable in a store in a directory.
 //!
-//! No crash leaves a file whose name lies: content is synced, read back and hashed, named, the name synced. Objects go
-//! through this side by side, because a file system writes its journal once for all that wait for it.
+//! After a crash, every object has the content that its name promises: the content is synced, read back and hashed, then the
+//! file is renamed, and the directory is synced. The objects of a batch are processed in parallel, because a file system writes
+//! its journal once for all threads that wait for it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -83,7 +84,7 @@ fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
         ObjectFile::Reused(file) => sync(file).map(|()| None),
         ObjectFile::Written(temporary) => {
             sync(&temporary.file)?;
-            // The memory says nothing about the disk.
+            // The pages are dropped from memory first, so that the hash is that of the bytes on the disk.
             #[cfg(target_os = "linux")]
             let _ = rustix::fs::fadvise(&temporary.file, 0, None, rustix::fs::Advice::DontNeed);
             Key::of_file(&temporary.file).map(Some)
@@ -91,7 +92,7 @@ fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
     }
 }
 
-/// A file that has the name is never replaced.
+/// Renames a new object to its final name. An existing file is never replaced.
 fn placed(
     places: &Places,
     key: &Key,
@@ -111,7 +112,7 @@ fn placed(
     if let ObjectFile::Written(temporary) = pending
         && !places.at(&path, temporary.become_new(&folder, &key.to_string()))?
     {
-        // Another process was faster.
+        // Another process has created the object since; it is verified and used.
         match reuse(places, key)? {
             Some(there) => places.at(&path, sync(&there))?,
             None => return places.at(&path, Err(Errno::NOENT)),
@@ -120,7 +121,8 @@ fn placed(
     Ok(folder)
 }
 
-/// The object is verified, and touched so that a collection, which looks at its age, keeps it.
+/// Verifies an existing object and updates its modification time. A garbage collection removes only old objects, so it keeps
+/// this one.
 pub(super) fn reuse(places: &Places, key: &Key) -> Result<Option<File>, StoreError> {
     let there = verified(places, key)?;
     if let Some(file) = &there {

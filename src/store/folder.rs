@@ -1,9 +1,10 @@
-//! A store in a folder (docs/store.md).
+//! A store in a directory (docs/store.md).
 //!
-//! * An object is written to `.tmp/`, synced, read back, hashed and only then named; its name is synced too.
-//! * Nothing is ever overwritten; a file whose content is not what its name says is trouble and stays.
-//! * Several processes share the lock; a collection ([`Folder::open_alone`]) holds it alone.
-//! * Killed at any instant, a run leaves whole objects and temporary files, which later runs sweep.
+//! * An object is written to `.tmp/`, synced, read back and hashed, and only then renamed to its final name. The directory is
+//!   synced, too.
+//! * A file is never overwritten. A file whose content does not match its name causes an error and is left unchanged.
+//! * Several processes can share the lock. A garbage collection ([`Folder::open_alone`]) holds it exclusively.
+//! * A run that is killed leaves only complete objects and temporary files, which a later run removes.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File};
@@ -28,11 +29,11 @@ use crate::key::Key;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// So much is made durable together: each object is an open file.
+/// Maximum number of objects that are made durable together. Each of them is an open file.
 const MOST_PENDING: usize = 64;
 const MOST_PENDING_OCTETS: usize = 64 << 20;
 
-/// A store in a folder. The lock is held as long as this lives.
+/// A store in a directory. The lock is held until the value is dropped.
 #[derive(Debug)]
 pub struct Folder {
     pub(super) places: Places,
@@ -51,10 +52,10 @@ struct Waiting {
 }
 
 impl Folder {
-    /// Opens a store to put and read objects, and makes it if it is missing. Others may open it so, too.
+    /// Opens a store for reading and writing, and creates it if it does not exist. Other processes can use it at the same time.
     ///
     /// # Errors
-    /// The folder cannot be made or written, or a collection holds the lock for a minute.
+    /// The directory cannot be created or written, or a garbage collection holds the lock for more than a minute.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if path.exists() && !path.is_dir() {
             let what = format!("{}: it is not a directory", the_store(path));
@@ -67,25 +68,25 @@ impl Folder {
         let lock = locked(&places, FlockOperation::NonBlockingLockShared)?;
         let temporaries = places.make_folder(&places.root, STORE_TEMPORARIES);
         let temporaries = places.at(STORE_TEMPORARIES, temporaries)?;
-        // The lock ends with the process that held it, wherever that ran.
+        // A file that can be locked belongs to no running process, not even on another machine, so it is abandoned.
         sweep(&temporaries, STORE_PREFIX, |file| {
             rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
         });
         Ok(Self::with(places, Some(Arc::new(temporaries)), Some(lock)))
     }
 
-    /// Opens an existing store to read from it; nothing is made, locked or written.
+    /// Opens an existing store for reading. Nothing is created, locked or written.
     ///
     /// # Errors
-    /// The folder cannot be opened.
+    /// The directory cannot be opened.
     pub fn open_to_read(path: &Path) -> Result<Self, StoreError> {
         Ok(Self::with(opened(path)?, None, None))
     }
 
-    /// Opens an existing store alone: while this lives nobody else puts objects into it.
+    /// Opens an existing store exclusively: until the value is dropped, no other process can add objects.
     ///
     /// # Errors
-    /// The folder cannot be opened or written, or others use it for a minute.
+    /// The directory cannot be opened or written, or other processes use it for more than a minute.
     pub fn open_alone(path: &Path) -> Result<Self, StoreError> {
         let places = opened(path)?;
         let lock = locked(&places, FlockOperation::NonBlockingLockExclusive)?;
@@ -103,7 +104,7 @@ impl Folder {
         }
     }
 
-    /// The folder, absolute and without symbolic links.
+    /// Returns the directory as an absolute path without symbolic links.
     pub fn path(&self) -> &Path {
         &self.places.path
     }
@@ -113,7 +114,7 @@ impl Folder {
     }
 
     fn commit(&self) {
-        // A second thread waits for those of its objects that the first one took.
+        // The lock makes a second thread wait until its objects that are in the batch of the first thread are durable.
         let _alone = unpoisoned(self.committing.lock());
         let batch = {
             let mut waiting = unpoisoned(self.waiting.lock());
@@ -126,7 +127,7 @@ impl Folder {
         let keys: Vec<Key> = batch.keys().copied().collect();
         let mut failed = commit(&self.places, batch);
         let mut waiting = unpoisoned(self.waiting.lock());
-        // The last attempt counts for an object that was put again after a failure.
+        // If an object was put again after a failure, only the result of the last attempt is kept.
         for key in keys {
             match failed.remove(&key) {
                 Some(why) => waiting.failed.insert(key, why),
@@ -143,7 +144,7 @@ impl Store for Folder {
             return Err(StoreError::lasting(what));
         };
         {
-            // Others wait, because the same mail may refer to what they put.
+            // Other threads wait, because a mail may also refer to objects that they put.
             let mut unlisted = unpoisoned(self.unlisted.lock());
             if let Some(user) = unlisted.as_ref() {
                 list(&self.places, temporaries, user)?;
@@ -161,7 +162,7 @@ impl Store for Folder {
         let is_full = {
             let mut waiting = unpoisoned(self.waiting.lock());
             waiting.octets += octets.len();
-            // If two threads put the same octets, the first one's file is dropped.
+            // If two threads put the same content, the temporary file of the first one is dropped.
             waiting.pending.insert(key, pending);
             waiting.pending.len() >= MOST_PENDING || waiting.octets >= MOST_PENDING_OCTETS
         };
@@ -186,7 +187,7 @@ impl Store for Folder {
 
     fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(file) = self.places.object(key)? else {
-            // A store that is not mounted has no object either.
+            // If the directory was unmounted, the object only seems to be missing, so this is an error.
             self.places.check()?;
             return Ok(None);
         };
@@ -198,7 +199,7 @@ impl Store for Folder {
             )));
         }
         let mut octets = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        // A file that grows meanwhile does not have its hash.
+        // A file that grows while it is read does not have its hash, so the extra byte makes this an error.
         let read = file.take(size + 1).read_to_end(&mut octets);
         self.places.at(&key.path(), read)?;
         if Key::of(&octets) != *key {
@@ -208,7 +209,7 @@ impl Store for Folder {
     }
 
     fn base_url(&self) -> String {
-        // The path is absolute, and any octets can stand in a URL.
+        // The path is absolute, and percent-encoding allows any byte in a URL, so the conversion succeeds.
         url::Url::from_directory_path(self.path()).map_or_else(|()| String::new(), String::from)
     }
 }

@@ -1,6 +1,7 @@
-//! A file as it is and as what it encodes, piece by piece: base64, quoted-printable, and what is within them.
+//! Passes a file to a search piece by piece, both as it is and decoded: from base64, from quoted-printable, and from base64
+//! inside them.
 //!
-//! A search that must not miss anything reads no header: a cut, quoted or attached message is decoded like any other.
+//! The search must not miss anything, so no header is read: truncated, quoted and attached messages are decoded, too.
 
 use memchr::memchr;
 
@@ -14,7 +15,7 @@ const PIECE: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     depth: usize,
-    /// Quoted-printable is undone once: it stands around this layer or one outside.
+    /// Whether this layer is inside quoted-printable, which is decoded only once.
     under_quoted_printable: bool,
     window: Vec<u8>,
     block: Block,
@@ -31,13 +32,14 @@ impl Layers {
         }
     }
 
-    /// `visit` is shown windows that overlap by [`LONGEST`] octets: each use is whole in one, and may be shown twice.
+    /// Adds bytes. `visit` is called with windows that overlap by [`LONGEST`] bytes, so that each reference is complete in one
+    /// of them. It may be in two.
     pub(crate) fn push(&mut self, octets: &[u8], visit: &mut dyn FnMut(&[u8])) {
         self.window.extend_from_slice(octets);
         visit(&self.window);
         if !self.under_quoted_printable {
             if self.quoted_printable.is_none() && has_escapes(&self.window) {
-                // The text before the first escape is the same in both.
+                // The text before the first escape sequence is the same with and without decoding, so it is passed on only now.
                 let layer = Box::new((Vec::new(), self.within(true)));
                 self.unquote(layer, &self.window.clone(), visit);
             } else if let Some(layer) = self.quoted_printable.take() {
@@ -94,7 +96,7 @@ impl Layers {
     }
 }
 
-/// Only what could stand in a use counts (RFC 2045 §6.7).
+/// Returns whether the bytes contain an escape sequence of quoted-printable (RFC 2045 §6.7) that can occur in a reference.
 fn has_escapes(octets: &[u8]) -> bool {
     let mut rest = octets;
     while let Some(at) = memchr(b'=', rest) {
@@ -141,7 +143,7 @@ fn may_go_on(behind: &[u8]) -> bool {
     is_break || matches!(behind, [digit] if digit.is_ascii_hexdigit())
 }
 
-/// It finds lines that start with the characters of base64 (RFC 2045 §6.8).
+/// Finds blocks of lines that begin with characters of base64 (RFC 2045 §6.8), and decodes them.
 #[derive(Debug, Default)]
 struct Block {
     state: Base64State,
@@ -155,13 +157,13 @@ enum Base64State {
     Elsewhere,
     #[default]
     Inside,
-    /// More characters would begin another block.
+    /// Padding was read. Further characters begin another block.
     Padding,
     Blank,
 }
 
 impl Block {
-    /// A shorter block holds no use.
+    /// Minimum length of a block in characters. A shorter one is too short for a reference.
     const SHORTEST: usize = 64 * 4 / 3;
 
     fn push(&mut self, octets: &[u8], inner: &mut dyn FnMut(Option<&[u8]>)) {
@@ -177,7 +179,7 @@ impl Block {
             }
             match first {
                 b'\n' | b'\r' => {
-                    // A body of its own follows an empty line, unless it can be read as more.
+                    // An empty line usually separates two bodies. It ends the block, unless the block could continue here.
                     if first == b'\n' && self.line == 0 && !self.length.is_multiple_of(4) {
                         self.end(inner);
                     }

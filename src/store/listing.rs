@@ -1,4 +1,4 @@
-//! The objects in a store's folder, and everything else there; and the removal of an object.
+//! Lists the objects of a store in a directory and all unknown files in it, and removes objects.
 
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
@@ -72,7 +72,7 @@ impl Folder {
         let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
         let stat = self.places.at(&key.path(), stat)?;
         let is_file = FileType::from_raw_mode(stat.st_mode as RawMode) == FileType::RegularFile;
-        // A time before 1970 counts as 1970.
+        // A negative time, which is before 1970, counts as 1970.
         let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);
         Ok(is_file.then(|| Object {
             key,

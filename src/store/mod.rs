@@ -1,6 +1,7 @@
-//! Stores of objects that are named by their content: what detach moves out of mails (docs/store.md).
+//! Stores for the attachments that `detach` moves out of mails (docs/store.md).
 //!
-//! An object lies under the SHA-256 of its octets: equal ones are one, none is overwritten, each reader can check it.
+//! An object is a file whose name is the SHA-256 of its content. Equal attachments are therefore stored once, an object is
+//! never overwritten, and each reader can verify it.
 
 #[cfg(unix)]
 mod batch;
@@ -37,67 +38,69 @@ pub(crate) use named::{Purpose, open, unopened_base_url};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Object {
     pub key: Key,
-    /// Octets.
+    /// Size in bytes.
     pub size: u64,
-    /// When it was put, or put again.
+    /// Time at which the object was put into the store, most recently.
     pub modified: SystemTime,
 }
 
-/// Where objects are. Several threads and processes use it at once.
+/// A place for objects. Several threads and processes can use it at the same time.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Takes an object, which is durable only when [`flush`](Store::flush) has returned without an error: to make one
-    /// object durable takes as long as a hundred, so a store may collect what several threads put.
+    /// Adds an object. It is durable only after [`flush`](Store::flush) has returned without an error: making one object
+    /// durable takes as long as making a hundred durable, so a store may collect the objects of several threads.
     ///
-    /// Content that is there already is read, verified and touched.
+    /// If the object exists, it is read, verified, and its modification time is updated.
     ///
     /// # Errors
-    /// What the store lacks to take it, or another content under its name.
+    /// The store cannot accept the object, or contains different content under its name.
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError>;
 
-    /// Says whose mail refers to the objects that are put from here on. A store that is collected lists that user
-    /// durably before the first of them, and else takes none.
+    /// Sets the user whose mail will refer to the objects that are added from now on. A store with garbage collection adds the
+    /// user to its list before the first of these objects, and returns an error from `put` if this fails.
     fn puts_from(&self, _user: User) {}
 
-    /// Makes what [`put`](Store::put) has taken durable, read back and hashed. Until then no mail may refer to it.
+    /// Makes the objects that [`put`](Store::put) has accepted durable, reads them back and compares their hashes. No mail may
+    /// refer to an object before this.
     ///
     /// # Errors
-    /// One of `keys` could not be made durable; nothing may refer to it.
+    /// An object in `keys` could not be made durable. No mail may refer to any of them.
     fn flush(&self, keys: &[Key]) -> Result<(), StoreError>;
 
-    /// The octets of an object, checked against its key; none if the store has no such object.
+    /// Returns the content of an object after comparing its hash with the key. Returns `None` if the store does not have the
+    /// object.
     ///
     /// # Errors
-    /// It cannot be read, is not what its name says, or has more than `at_most` octets.
+    /// The object cannot be read, does not match its key, or has more than `at_most` bytes.
     fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError>;
 
-    /// What stands before [`Key::path`] in the URL of an object, its last slash included.
+    /// Returns the part of an object's URL before [`Key::path`], including the last slash.
     fn base_url(&self) -> String;
 }
 
 const MOST_USERS: usize = 10_000;
 
-/// Whose mail refers to objects.
+/// A user whose mail refers to objects of a store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct User {
-    /// The numeric id under which the program ran.
+    /// User id of the process.
     pub uid: u32,
-    /// Where the mail is.
+    /// Location of the mail.
     pub mail: Mail,
 }
 
-/// Where the mail of a user is.
+/// The location of a user's mail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Mail {
-    /// A mailbox, a message, or a folder of them: an absolute path, or a URL.
+    /// A mailbox, a message, or a directory of them: an absolute path, or a URL.
     At(PathBuf),
-    /// It came from standard input, and went to standard output.
+    /// The mail came from standard input and was written to standard output.
     Filtered,
-    /// Its mailboxes found no room in the list.
+    /// A mailbox that was not added, because the list was full.
     Unlisted,
 }
 
 impl User {
-    /// The user who runs this program, and has mail there.
+    /// Returns the user of this process, with mail at the given location.
     pub fn this(mail: Mail) -> Self {
         let uid = crate::platform::user();
         Self { uid, mail }
@@ -118,7 +121,7 @@ impl fmt::Display for User {
     }
 }
 
-/// Why a store did not do what it was asked.
+/// An error of a store.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}")]
 pub struct StoreError {
@@ -128,7 +131,7 @@ pub struct StoreError {
 }
 
 impl StoreError {
-    /// A later run would meet it again.
+    /// Creates an error that would occur again in a later run.
     pub fn lasting(what: impl Into<String>) -> Self {
         Self {
             what: what.into(),
@@ -137,7 +140,7 @@ impl StoreError {
         }
     }
 
-    /// A later run may succeed.
+    /// Creates an error that may not occur in a later run.
     pub fn temporary(what: impl Into<String>) -> Self {
         Self {
             is_temporary: true,
@@ -145,8 +148,8 @@ impl StoreError {
         }
     }
 
-    /// What the system said. A full disk, a server that is away and a folder that is not mounted are temporary; what
-    /// may not be touched, or is not what it should be, is not.
+    /// Creates an error from one of the system. A full disk, an unreachable server and an unmounted directory are temporary.
+    /// Missing permissions and a file of the wrong type are not.
     pub fn io(what: impl Into<String>, source: io::Error) -> Self {
         let is_temporary = !matches!(
             source.kind(),
@@ -170,12 +173,12 @@ impl StoreError {
         ))
     }
 
-    /// Whether a later run may succeed.
+    /// Returns whether a later run may succeed.
     pub fn is_temporary(&self) -> bool {
         self.is_temporary
     }
 
-    /// One more thread has to be told.
+    /// Copies the error, for another thread whose object failed in the same batch.
     pub(crate) fn again(&self) -> Self {
         Self {
             what: self.what.clone(),

@@ -1,4 +1,4 @@
-//! From what `--store` names to a store: a folder, `s3://bucket/prefix`, or the URL of a folder that takes PUT.
+//! Opens the store that `--store` names: a directory, `s3://bucket/prefix`, or the URL of a directory that accepts PUT.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,7 +18,8 @@ pub(crate) enum Purpose {
     Read,
 }
 
-/// The user has chosen the server, so only proxy, certificates, time-out and connections of the policy count.
+/// Opens a store. Of the policy only the proxy, the certificates, the time limit and the number of connections apply: the user
+/// has chosen the server, so its address is not checked.
 pub(crate) fn open(
     name: &str,
     purpose: Purpose,
@@ -38,7 +39,8 @@ fn open_folder(path: &Path, purpose: Purpose) -> Result<Arc<dyn Store>, StoreErr
     }))
 }
 
-/// A store in a folder relies on descriptors, modes and locks; those on servers are the same everywhere.
+/// Returns an error, because a store in a directory relies on file descriptors, modes and locks of Unix. Stores on servers work
+/// on every system.
 #[cfg(not(unix))]
 pub(crate) fn open_folder(path: &Path, _: Purpose) -> Result<Arc<dyn Store>, StoreError> {
     Err(StoreError::lasting(format!(
@@ -52,13 +54,14 @@ pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, E
         return Ok(on_server(scheme, name, &variable, policy)?.base_url());
     }
     let path = std::path::absolute(folder_of(name)?).map_err(|_| not_a_store(name))?;
-    // An open store follows links, too.
+    // Symbolic links are resolved, as in an open store, so that the URLs are the same.
     let path = path.canonicalize().unwrap_or(path);
     let url = url::Url::from_directory_path(path).map_err(|()| not_a_store(name))?;
     Ok(url.into())
 }
 
-/// A name that may be a misspelt URL is refused: a folder of that name would be made, and mail would refer to it.
+/// Returns the path of a store in a directory. A name that may be a misspelt URL is refused: otherwise a directory with this
+/// name would be created, and mail would refer to it.
 fn folder_of(name: &str) -> Result<&Path, Error> {
     const KNOWN: [&str; 6] = ["http", "https", "s3", "ftp", "file", "dav"];
     let Some((scheme, behind)) = name.split_once(':') else {

@@ -1,6 +1,7 @@
-//! The folders of a store, each opened in the one around it.
+//! The directories of a store, each opened relative to its parent.
 //!
-//! No symbolic link is followed beneath the store. The store itself may be named by one; it is opened once.
+//! Symbolic links inside the store are not followed. The path of the store itself may be one; it is opened once, so a later
+//! change of the link has no effect.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -64,7 +65,8 @@ impl Places {
         done.map_err(|why| self.trouble(beneath, why.into()))
     }
 
-    /// An object that is put into a folder that was removed or renamed is lost.
+    /// Returns an error if the path no longer leads to the open directory: objects that are put into a removed or renamed
+    /// directory would be lost.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let store = || the_store(&self.path);
         let found = rustix::fs::stat(&self.path);
@@ -105,7 +107,8 @@ impl Places {
         let place = format!("{outer}/{inner}");
         let folder = self.at(&place, self.make_folder(&at, &inner))?;
         let durable = || unpoisoned(self.durable.lock());
-        // Once a process, also if the folder was there: the process that made it may not have come to this yet.
+        // The parent is synced once per process even if the directory existed: the process that created it may not have synced
+        // yet.
         for (name, around) in [(&outer, &self.root), (&place, &at)] {
             if !durable().contains(name) {
                 self.at(&outer, sync(around))?;
@@ -115,7 +118,8 @@ impl Places {
         Ok(folder)
     }
 
-    /// Nobody may write the file from here on. It is locked as long as it is open, so that it is not swept.
+    /// Writes a temporary file and makes it read-only. The file stays locked while it is open, so that another process does not
+    /// remove it as abandoned.
     pub(super) fn write(
         &self,
         temporaries: &Arc<OwnedFd>,
@@ -132,7 +136,8 @@ impl Places {
         Ok(temporary)
     }
 
-    /// The umask does not count: a web server that may read one folder may read all.
+    /// Creates a directory with the mode of the store, whatever the umask is, so that a web server that can read the store can
+    /// read every directory in it.
     pub(super) fn make_folder(&self, at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
         let made = match rustix::fs::mkdirat(&at, name, self.mode) {
             Ok(()) => true,
@@ -142,7 +147,7 @@ impl Places {
         let folder = open_folder(&at, name)?;
         if made {
             let found = rustix::fs::fstat(&folder)?;
-            // The bit that hands the group down comes from the folder around it and stays.
+            // The set-group-ID bit was inherited from the parent and is kept.
             let inherited = Mode::from_raw_mode(found.st_mode as RawMode & 0o7000);
             rustix::fs::fchmod(&folder, self.mode | inherited)?;
         }

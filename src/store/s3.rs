@@ -1,4 +1,4 @@
-//! A store in a bucket of S3, or of what speaks like it. rusty-s3 signs; nothing else of it is used.
+//! A store in a bucket of S3 or a compatible server. The requests are signed with rusty-s3 and sent by `web`.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use super::web::Server;
 use crate::error::Error;
 use crate::fetch::Reply;
 
-/// Longer than a slow server takes to see a signed URL, no longer than a leaked one should hold.
+/// Lifetime of a signed URL. It must be longer than a slow request takes, but short enough that a leaked URL does little harm.
 const VALID: Duration = Duration::from_secs(15 * 60);
 
 pub(super) struct S3 {
@@ -42,7 +42,7 @@ impl S3 {
         let region = needed("AWS_REGION")?;
         let of_amazon = || format!("https://s3.{region}.amazonaws.com");
         let (endpoint, style) = match variable("AWS_ENDPOINT_URL") {
-            // Names of buckets are seldom in the DNS of a server of one's own.
+            // A server of the user's own seldom has a DNS name for each bucket, so the bucket is put into the path.
             Some(endpoint) => (endpoint, UrlStyle::Path),
             None => (of_amazon(), UrlStyle::VirtualHost),
         };
@@ -76,7 +76,7 @@ impl Server for S3 {
         let credentials = Some(&self.credentials);
         if method == "PUT" {
             let mut put = self.bucket.put_object(credentials, &object);
-            // Signed, so that nobody on the way takes it off.
+            // The field is signed, so that a proxy cannot remove it unnoticed.
             put.headers_mut().insert("if-none-match", "*");
             let fields = vec![("if-none-match", "*".to_owned())];
             (put.sign(VALID).into(), fields)

@@ -1,11 +1,11 @@
-//! The list of users of a store in a folder: `.users/`, one file for each that put an object (docs/store.md). A
-//! collection removes nothing while a listed user's mail was not shown to it.
+//! The list of the mailboxes that use a store: `.users/`, one file for each (docs/store.md). A garbage collection removes
+//! objects without a reference, so it needs the mail of every user in the list, and removes nothing if one is missing.
 //!
-//! * A file is written as objects are: to `.tmp/`, synced, named after the hash of its content, the name synced; all
-//!   that before the first object of that user. So no mail refers to an object whose user is not listed.
-//! * Nothing is overwritten or removed. A stranger who may write there can add entries, which stops collections, and
-//!   remove some; but he could remove the objects as well.
-//! * Beyond [`MOST_USERS`] there is one entry for each uid, which stops every collection.
+//! * An entry is written like an object: to `.tmp/`, synced, renamed to the hash of its content, and the directory is synced.
+//!   This is done before the first object of the user, so that no mail refers to an object whose user is not in the list.
+//! * No entry is overwritten or removed. Another user with write access can add entries, which stops garbage collections, and
+//!   remove some, but could also remove the objects themselves.
+//! * After [`MOST_USERS`] entries, each uid gets a single further entry, which stops every garbage collection.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -22,7 +22,7 @@ use crate::disk::layout::{STORE_TEMPORARIES, STORE_USERS};
 use crate::disk::{absent, names, open_file, open_folder, sync};
 use crate::key::Key;
 
-/// A path has 4096 octets at most.
+/// Maximum length of an entry in bytes. A path has at most 4096.
 const LONGEST: u64 = 64 << 10;
 
 fn written(user: &User) -> Vec<u8> {
@@ -76,11 +76,11 @@ pub(super) fn list(
         None => {
             let entry = places.write(temporaries, &listed)?;
             places.at(STORE_TEMPORARIES, sync(&entry.file))?;
-            // Another process may be faster; it writes the same.
+            // If another process creates the entry first, its content is the same.
             places.at(STORE_USERS, entry.become_new(&folder, &name))?;
         }
     }
-    // Also if it was there: the process that wrote it may not have come to this yet.
+    // An existing entry is synced, too: the process that wrote it may not have synced yet.
     let synced = sync(&folder).and_then(|()| sync(&places.root));
     places.at(STORE_USERS, synced)
 }

@@ -1,14 +1,14 @@
-//! Which objects a mailbox may mean: found in its octets, without reading it as mail.
+//! Finds the objects that a mailbox may refer to, by searching its bytes without parsing it as mail.
 //!
-//! A collection must not miss a use, because what it misses is lost; a wrong use only keeps an object. So every run of
-//! 64 hexadecimal digits counts, wherever and however it is written:
+//! A garbage collection must not miss a reference, because the object would be lost. A false match only keeps an object. So
+//! every run of 64 hexadecimal digits counts, however it is written:
 //!
-//! * broken by white space (RFC 2017 §3.1), by quotation marks of a reply, by NULs (UTF-16), or by the pieces of an
+//! * interrupted by white space (RFC 2017 §3.1), by quotation marks of a reply, by NUL bytes (UTF-16), or by the pieces of an
 //!   RFC 2231 parameter (`URL*1=`);
-//! * in quoted-printable, also broken by a soft line break;
-//! * in base64, and in base64 within base64: a forwarded message is often attached so.
+//! * in quoted-printable, also interrupted by a soft line break;
+//! * in base64, and in base64 inside base64, because a forwarded message is often attached like this.
 //!
-//! Compressed and encrypted content is not looked into. The digits of one use lie within [`LONGEST`] octets.
+//! Compressed and encrypted content is not searched. All digits of a reference must be within [`LONGEST`] bytes.
 
 use memchr::{memchr, memmem};
 
@@ -25,7 +25,7 @@ fn is_between(octet: u8) -> bool {
 }
 
 pub(crate) fn keys(octets: &[u8], each: &mut dyn FnMut(Key, usize, usize)) {
-    // A use has at least 64 octets, so it lies over several of these.
+    // A reference has at least 64 bytes, so testing every sixteenth byte cannot miss one.
     const STRIDE: usize = 16;
     let is_of_use = |&octet: &u8| {
         octet.is_ascii_hexdigit() || is_between(octet) || b"*=urlURL".contains(&octet)
@@ -49,7 +49,7 @@ pub(crate) fn keys(octets: &[u8], each: &mut dyn FnMut(Key, usize, usize)) {
 }
 
 fn keys_within(octets: &[u8], start: usize, end: usize, each: &mut dyn FnMut(Key, usize, usize)) {
-    // The last 64 digits, and where each stands.
+    // The last 64 digits, and their positions.
     let (mut digits, mut places) = ([0_u64; 4], [0_usize; 64]);
     let (mut count, mut at) = (0_usize, start);
     while at < end {
@@ -94,7 +94,7 @@ fn next_piece(octets: &[u8]) -> Option<usize> {
 
 const NOTE: [&[u8]; 2] = [b"X-Embody-Detached:", b"x-embody-detached:"];
 
-/// Only the note of a detached part, and a URL that ends as objects lie, surely refer to an object.
+/// Finds certain references to objects: the header field that detach writes, and URLs that end with the path of an object.
 pub(crate) fn references(octets: &[u8], each: &mut dyn FnMut(Key, usize)) {
     for name in NOTE {
         for at in memmem::find_iter(octets, name) {

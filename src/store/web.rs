@@ -1,9 +1,10 @@
-//! A store on a server: PUT and GET, with the names that a folder has (docs/store.md).
+//! A store on a server, with PUT and GET and the same paths as in a directory (docs/store.md).
 //!
-//! * An object that is there is read and hashed before anything is put; `If-None-Match: *` (RFC 9110 §13.1.2) keeps one
-//!   that came between. What was put is read back and hashed. That the server keeps it is the server's promise.
-//! * WebDAV (RFC 4918): MKCOL makes missing folders. S3: requests are signed in their URLs.
-//! * 408, 429, 5xx and connections that fail are temporary.
+//! * Before an object is put, it is requested. If it exists, its hash is compared. `If-None-Match: *` (RFC 9110 §13.1.2)
+//!   prevents overwriting an object that was put since. Afterwards the object is read back and its hash is compared. Whether
+//!   the server keeps it durably cannot be checked.
+//! * WebDAV (RFC 4918): missing directories are created with MKCOL. S3: requests are signed in their URLs.
+//! * The statuses 408, 409, 423, 429 and 5xx and failed connections are temporary errors.
 
 use std::fmt;
 
@@ -26,7 +27,7 @@ pub(super) trait Server: Send + Sync {
 
     fn is_absent(&self, reply: &Reply) -> bool;
 
-    /// The server may say 403 also for what is missing, to those who may not list.
+    /// Returns whether the server responds with 403 for a missing object, as S3 does if the user may not list the bucket.
     fn hides_absence(&self) -> bool {
         false
     }
@@ -41,7 +42,7 @@ pub(super) struct Web {
 
 impl fmt::Debug for Web {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Credentials stay out of it.
+        // The output must not contain credentials.
         write!(formatter, "Web({})", self.server.base_url())
     }
 }
@@ -87,7 +88,7 @@ impl Web {
     }
 
     fn ask(&self, key: &Key, at_most: u64) -> Result<Reply, StoreError> {
-        // `at_most` does not bound an explanation of why not.
+        // The limit is for objects. The body of an error response may be longer than a short object.
         let at_most = at_most.max(LONGEST_EXPLANATION);
         self.send("GET", &key.path(), None, at_most)
     }
@@ -109,14 +110,14 @@ impl Web {
         let path = key.path();
         let put = || self.send("PUT", &path, Some(octets), LONGEST_EXPLANATION);
         let reply = put()?;
-        // RFC 4918 §9.7.1: 409 means that a folder is missing. nginx says 500.
+        // RFC 4918 §9.7.1: the status 409 means that a directory is missing. nginx returns 500.
         let folders = self.server.folders(key);
         if folders.is_empty() || !matches!(reply.status, 404 | 409 | 500) {
             return Ok(reply);
         }
         for folder in folders {
             let made = self.send("MKCOL", &folder, None, LONGEST_EXPLANATION)?;
-            // 405: it is there already (RFC 4918 §9.3.1).
+            // The status 405 means that the directory exists (RFC 4918 §9.3.1).
             if !matches!(made.status, 200..=299 | 405) {
                 return Err(self.refused("MKCOL", &folder, &made));
             }
@@ -129,7 +130,7 @@ impl Store for Web {
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
         let (key, size) = (Key::of(octets), octets.len() as u64);
         let there = self.ask(&key, size)?;
-        // A user who may not know goes on to PUT, which replaces nothing.
+        // A 403 may mean that the object is missing or that it may not be read. PUT never replaces an object, so it is tried.
         let is_hidden = there.status == 403 && self.server.hides_absence();
         if !is_hidden && self.answer(&key, size, there)?.is_some() {
             return Ok(key);
@@ -137,7 +138,7 @@ impl Store for Web {
         let reply = self.write(&key, octets)?;
         let lacks = match reply.status {
             200..=299 => "the server accepted the object, but does not return it".to_owned(),
-            // Another was faster; S3 says 409 while the other is at it.
+            // Another process put the object first. S3 returns 409 while that upload is running.
             status @ (409 | 412) => {
                 format!("the server responded to PUT with {status}, but does not have the object")
             }
@@ -153,7 +154,7 @@ impl Store for Web {
     }
 
     fn flush(&self, _keys: &[Key]) -> Result<(), StoreError> {
-        // Each was read back when it was put.
+        // Each object was read back by `put`, so nothing is left to do.
         Ok(())
     }
 

@@ -141,7 +141,7 @@ fn what_is_no_use_is_none() {
     }
 }
 
-/// A file that is all digits, or all that may stand between, costs what its length says.
+/// Files that consist only of digits, or only of bytes that may interrupt a reference, take time proportional to their length.
 #[test]
 fn hostile_files_cost_what_their_length_says() {
     let long = 4 << 20;
