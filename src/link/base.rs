@@ -1,6 +1,8 @@
-//! Which base holds here: the draft's §5.1, innermost first, one entity at a time, from the outside in.
+//! The base URL against which relative URLs are resolved (the draft, §5.1). It is determined for one entity at a
+//! time, from the message to the innermost part. The innermost declared base is used.
 //!
-//! Not done: RFC 822 comments in both fields (`(` may stand in a URL), and values above [`VALUE_LIMIT`] bytes.
+//! Two cases are not supported: RFC 822 comments in Content-Base and Content-Location, because a URL can contain `(`,
+//! and values longer than [`VALUE_LIMIT`].
 
 use std::borrow::Cow;
 
@@ -9,17 +11,19 @@ use super::url::{from_parameter, relation, resolve, resolve_as_browser};
 use super::url::{scheme_and_rest, unwrapped};
 use crate::mime::encoded_words::decoded_words;
 
-/// A message without a base (RFC 2557 §5) has this one: it only finds siblings by their relative Content-Location.
+/// Base URL of a message that declares none (RFC 2557 §5). It is used only to find other parts of the message by
+/// their relative Content-Location.
 pub const THIS_MESSAGE: &str = "thismessage:/";
 
-/// Servers take no longer URLs, and the base of a message is held once for each of its parts.
+/// Maximum length of a base URL, in bytes. Servers do not accept longer URLs, and the base of a message is stored
+/// once for each of its parts.
 pub const VALUE_LIMIT: usize = 8_192;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Base {
-    /// It has a scheme and a hierarchy.
+    /// The URL. It is hierarchical: it has a scheme and a path to which other URLs can be relative.
     pub url: String,
-    /// In words: `Content-Base of part 1.2`.
+    /// Source of the base, for reports: `Content-Base of part 1.2`.
     pub origin: Cow<'static, str>,
 }
 
@@ -35,8 +39,9 @@ impl Base {
         is_usable(&url).then_some(Self { url, origin })
     }
 
-    /// First the Content-Base, which must be absolute; else the Content-Location, which may be relative to `enclosing`,
-    /// or to [`THIS_MESSAGE`] if there is none; else `enclosing` itself. A value that can be no base is skipped.
+    /// Returns the base that applies within a part. This is its Content-Base, which must be absolute. Without a valid
+    /// one it is its Content-Location, which may be relative to `enclosing` (or to [`THIS_MESSAGE`]). Otherwise it is
+    /// `enclosing`, the base of the entity around the part.
     pub fn of_entity(
         enclosing: Option<&Self>,
         content_base: Option<&[u8]>,
@@ -55,8 +60,8 @@ impl Base {
         declared().or_else(located).or_else(|| enclosing.cloned())
     }
 
-    /// `href` is that of the first `<base>`, which may be relative to `entity`, the base without it, as in browsers.
-    /// None: it can be no base, or is relative without `entity`.
+    /// Returns the base of an HTML document. `href` is the value of its first `<base>`, which may be relative to
+    /// `entity`, the base of the part. If `href` cannot be used as a base, returns `entity`.
     pub fn of_document(entity: Option<&Self>, href: &str) -> Option<Self> {
         let around = entity.map_or(THIS_MESSAGE, |entity| &entity.url);
         let meant = match relation(Some(around), href) {
@@ -68,13 +73,15 @@ impl Base {
         meant.and_then(declared).or_else(|| entity.cloned())
     }
 
-    /// What is resolved against such a base must not be written into a message.
+    /// Returns whether the base is [`THIS_MESSAGE`] or below it. URLs that are resolved against such a base are
+    /// meaningless outside of the message and must not be written.
     pub fn is_within_message(&self) -> bool {
         Reference::split(&self.url).has_scheme("thismessage")
     }
 }
 
-/// `enclosing` is the base of the entity *around* the part (or, with a Content-Base, that one).
+/// Returns the absolute URL in a Content-Location field. `enclosing` is the Content-Base of the same part, or without
+/// one the base of the entity around the part.
 pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
     let value = header_base_value(value)?;
     if is_drive(&value) {
@@ -84,10 +91,10 @@ pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
     resolve(around, &value).ok()
 }
 
-/// A base has a scheme, is hierarchical (a `/` follows the scheme), and is no script and no data.
+/// Returns whether a URL can be a base: it has a scheme followed by a `/`, and it is neither a script nor a `data:` URL.
 ///
-/// Deviation: the draft asks for a scheme only. `cid:x`, `mailto:x` and `C:\x` have one, and nothing can be relative to
-/// them. As a base, they would hide one further out that works.
+/// Deviation: the draft requires only a scheme. `cid:x`, `mailto:x` and `C:\x` have a scheme, but no URL can be
+/// relative to them. If they were used as a base, they would hide a usable base of an outer entity.
 pub fn is_usable(url: &str) -> bool {
     let reference = Reference::split(url);
     let has_any = |names: &[&str]| names.iter().any(|name| reference.has_scheme(name));
@@ -99,21 +106,21 @@ pub fn is_usable(url: &str) -> bool {
     scheme_and_rest(url).is_some() && !is_drive(url) && is_located && !is_inert
 }
 
-/// `C:\x`, `c:/x`: a path on a disk of Windows, not a scheme of one letter.
+/// Returns whether the text is a Windows path such as `C:\x` or `c:/x`, whose drive letter looks like a scheme.
 fn is_drive(url: &str) -> bool {
     matches!(url.as_bytes(), [letter, b':', ..] if letter.is_ascii_alphabetic())
 }
 
-/// The value of a Content-Base or Content-Location field, folds and all.
+/// Returns the URL in the value of a Content-Base or Content-Location field.
 ///
-/// Encoded-words are decoded (RFC 2047 does not let them stand in such a field, RFC 2557 §4.4.1 does), all white space
-/// is ignored, enclosing `""`, `<>` and a leading `URL:` are dropped, in any order. None: nothing is left, or it is not
-/// UTF-8, or it holds a control character.
+/// Encoded words are decoded (RFC 2557 §4.4.1 allows them in these fields, although RFC 2047 does not). White space,
+/// including folds, is removed. So are enclosing `""` and `<>` and a leading `URL:`, in any order. Returns `None` if
+/// nothing remains, if the value is not UTF-8, or if it contains a control character.
 pub fn header_base_value(raw: &[u8]) -> Option<String> {
     if raw.len() > VALUE_LIMIT {
         return None;
     }
-    // Text that is not UTF-8 would be another URL.
+    // Replacing bytes that are not UTF-8 would change the URL.
     std::str::from_utf8(raw).ok()?;
     let decoded = decoded_words(raw);
     let value = from_parameter(&decoded);
@@ -305,7 +312,7 @@ mod tests {
     fn a_value_full_of_openings_is_no_trouble() {
         let hostile = "=?a?q?".repeat(VALUE_LIMIT / 6);
         assert_eq!(value(&hostile).as_deref(), Some(hostile.as_str()));
-        // The only closing is at the very end, so that every opening finds one.
+        // The only `?=` is at the end, so that each `=?` finds it as its end.
         let closing = format!("{}?=", "=?a?x?".repeat(VALUE_LIMIT / 6 - 1));
         assert!(value(&closing).is_some());
         let wrapped = format!("{}x{}", "<".repeat(4_000), ">".repeat(4_000));

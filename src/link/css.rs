@@ -1,10 +1,11 @@
-//! Where URLs stand in CSS: `url()`, `src()`, `@import`, the strings of `image-set()`.
+//! Finds URLs in CSS: `url()`, `src()`, `@import`, and the strings in `image-set()`.
 //!
-//! A scanner over bytes that follows CSS Syntax Level 3 §4.3 for comments, strings, names and URLs. `cssparser`, the oracle
-//! of the tests, reads `&str` only, while style sheets in mail come in any charset: a copy in UTF-8 would lose the offsets.
+//! The scanner works on bytes and follows CSS Syntax Level 3 §4.3 for comments, strings, names and URLs. The crate
+//! `cssparser`, with which the tests compare it, reads only `&str`. Style sheets in mail can have any charset, and
+//! converting them to UTF-8 would change the offsets of the URLs.
 //!
-//! It neither parses rules nor judges whether a declaration is valid. Not links: `@namespace` names, strings elsewhere,
-//! `url()` in comments and strings, URLs that the tokenizer calls bad.
+//! The scanner does not parse rules and does not check whether a declaration is valid. It ignores names in
+//! `@namespace`, other strings, `url()` in comments and strings, and URLs that the CSS tokenizer rejects.
 
 use std::ops::Range;
 
@@ -38,7 +39,9 @@ pub(super) fn scan(css: &[u8], markup: Markup, found: impl FnMut(LinkValue)) {
     }
 }
 
-/// Spares most style sheets the scan. It holds because names without a backslash are written out.
+/// Returns whether the style sheet may contain links. Most style sheets contain none and need not be scanned. The
+/// search for plain names is sufficient, because a name can be written differently only with a backslash, which is
+/// searched for as well.
 fn may_hold_links(css: &[u8]) -> bool {
     let is_written = |start: Option<usize>, word: &[u8]| {
         let written = start.and_then(|start| css.get(start..start + word.len()));
@@ -63,7 +66,7 @@ struct Scanner<'a, F> {
     markup: Markup,
     at: usize,
     depth: usize,
-    /// The depth at which strings are members of an `image-set()`.
+    /// Depth of parentheses at which a string is an option of an `image-set()`.
     image_set: Option<usize>,
     option: ImageSet,
     awaits: Awaits,
@@ -83,7 +86,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                         .map_or(self.css.len(), |length| from + length + 2);
                 }
                 b'"' | b'\'' => self.string(byte),
-                // In front of names: the dashes of these two could begin one.
+                // These two tokens must be checked before names, because a name can begin with dashes.
                 b'-' if self.rest(self.at).starts_with(b"-->") => self.skip_token(3),
                 b'<' if self.rest(self.at).starts_with(b"<!--") => self.skip_token(4),
                 _ if self.starts_number() => self.number(),
@@ -113,7 +116,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                 }
                 self.depth = self.depth.saturating_sub(1);
             }
-            // Here at the latest the parser closes what a declaration left open.
+            // At these characters, a CSS parser closes all parentheses that the declaration left open.
             b';' | b'{' | b'}' => {
                 self.depth = 0;
                 self.image_set = None;
@@ -162,7 +165,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    /// §4.3.6
+    /// Reads the content of `url(` (CSS Syntax §4.3.6).
     fn url(&mut self, place: &'static str) {
         self.skip_while(u8::is_ascii_whitespace);
         if matches!(self.peek(0), Some(b'"' | b'\'')) {
@@ -210,10 +213,10 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         let start = self.at;
         while let Some(byte) = self.peek(0) {
             match byte {
-                // At the very end a backslash means nothing in a string, in a URL U+FFFD.
+                // A backslash at the end of the file is ignored in a string. In an unquoted URL it is U+FFFD.
                 b'\\' if self.peek(1).is_none() => break,
                 _ if byte == quote => break,
-                // A bad string: it ends in front of the line end.
+                // A line ending in a string makes it a bad string, which ends before the line ending.
                 b'\n' | b'\r' | 0x0C => return,
                 b'\\' if self.is_escape(0) => self.skip_escape(),
                 b'\\' => self.at += 1 + line_end(self.rest(self.at + 1), u8::is_ascii_whitespace),
@@ -240,7 +243,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
             Some(1..) => Role::Font,
             _ => Role::Picture,
         };
-        // A string in `url()` or `src()` is one parenthesis deeper.
+        // A string in `url()` or `src()` is one parenthesis deeper than the function itself.
         let around = match grammar {
             Grammar::CssString(_) if place != "image-set()" => self.depth.checked_sub(1),
             _ => Some(self.depth),
@@ -276,7 +279,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    /// §4.3.8. A backslash at the end of the input begins an escape, too.
+    /// Returns whether a valid escape begins here (CSS Syntax §4.3.8). A backslash at the end of the file counts as one.
     fn is_escape(&self, ahead: usize) -> bool {
         self.peek(ahead) == Some(b'\\')
             && !matches!(self.peek(ahead + 1), Some(b'\n' | b'\r' | 0x0C))
@@ -288,7 +291,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         self.at += 1 + escaped_code_point(behind).map_or(one, |(_, length)| length);
     }
 
-    /// §4.3.9
+    /// Returns whether a name begins here (CSS Syntax §4.3.9).
     fn starts_name(&self, ahead: usize) -> bool {
         let at_start = |at| self.peek(at).is_some_and(is_name_start) || self.is_escape(at);
         match self.peek(ahead) {
@@ -297,7 +300,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    /// §4.3.10
+    /// Returns whether a number begins here (CSS Syntax §4.3.10).
     fn starts_number(&self) -> bool {
         let digit = |ahead| self.peek(ahead).is_some_and(|byte| byte.is_ascii_digit());
         let fraction = |ahead| self.peek(ahead) == Some(b'.') && digit(ahead + 1);
@@ -308,7 +311,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    /// In `1url(x)` the name is a unit.
+    /// Skips a number with its unit. In `1url(x)`, `url` is a unit and therefore not a function.
     fn number(&mut self) {
         let is_digit = |byte: u8| byte.is_ascii_digit();
         self.skip_token(1);
@@ -329,7 +332,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    /// §4.3.11
+    /// Skips a name (CSS Syntax §4.3.11) and returns its span.
     fn skip_name(&mut self) -> Span {
         let start = self.at;
         while let Some(byte) = self.peek(0) {
@@ -346,7 +349,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
 
     fn name_is(&self, written: Span, name: &[u8]) -> bool {
         let written = written.of(self.css);
-        // An escape is at most eight bytes long, so a longer text cannot be the name.
+        // An escape has at most eight bytes, so a longer text cannot be this name.
         written.len() <= 8 * name.len() && unescape(written).eq_ignore_ascii_case(name)
     }
 }

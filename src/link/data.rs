@@ -1,23 +1,25 @@
-//! `data:` URLs (RFC 2397), read with the algorithm of WHATWG Fetch (§data: URL processor).
+//! `data:` URLs (RFC 2397), read with the algorithm of WHATWG Fetch (section "data: URL processor").
 //!
-//! The questions that Sapin's draft left open, and Fetch's answers:
-//! * *A comma in a quoted string?* The first one splits, quoted or not: of `text/plain;a="b,c",d` the data is `c",d`.
-//! * *How strictly does `;base64` match?* It must end the type, in any case, white space ignored; `%62ase64` is not it.
-//! * *Which base64 is invalid?* WHATWG's forgiving-base64 decides, after percent-decoding: white
-//!   space is ignored, every other byte outside the alphabet is a failure (also the URL and filename safe one's), so is a
-//!   lone last symbol. Padding is absent or exact; bits left over are dropped.
-//! * *The query?* `?` is a byte of the data like any other; only a fragment is cut.
-//! * *No media type?* `text/plain;charset=US-ASCII`; parameters alone belong to `text/plain`. A
-//!   media type that cannot be read counts as none.
+//! Fetch answers these questions, which Sapin's draft leaves open:
+//! * *Is a comma in a quoted string part of the type?* No, the first comma always separates type and data: in
+//!   `text/plain;a="b,c",d` the data is `c",d`.
+//! * *How is `;base64` recognised?* It must be at the end of the type, in any case; white space is ignored. `%62ase64`
+//!   is not recognised.
+//! * *Which base64 is invalid?* WHATWG's forgiving-base64 is applied after percent-decoding. It ignores white space.
+//!   Every other byte outside the alphabet is an error, also `-` and `_` of the URL-safe alphabet, and so is a single
+//!   symbol after the last group of four. Padding is either absent or exact. Leftover bits are discarded.
+//! * *Is the query part of the data?* Yes, `?` is an ordinary byte of the data. Only a fragment is removed.
+//! * *Which media type applies if there is none?* `text/plain;charset=US-ASCII`. Parameters without a type belong to
+//!   `text/plain`. A malformed media type counts as absent.
 //!
-//! Deviations from Fetch, all wanted by the mail documents:
-//! 1. Space, TAB, CR and LF are removed wherever they stand, also inside an escape (RFC 2017 §3.1). Fetch keeps a
-//!    space, so that `data:,A brief note` gives `Abriefnote` here. A URL has no spaces of its own: they are `%20`.
-//! 2. `%xx` in type, subtype, parameter names and values is decoded (RFC 2397 §3), unless the result could not stand
-//!    there: a name that is no token, a value with controls or not UTF-8. Those keep their escapes, so that no line
-//!    end gets into a header.
-//! 3. The URL parser in front is not run, which would judge `//host:port/` and remove dot segments: they are text.
-//! 4. Parameters beyond the `MAX_PARAMETERS`th are dropped.
+//! Deviations from Fetch. Except for the last one, the standards of mail require them:
+//! 1. Space, TAB, CR and LF are removed everywhere, also within an escape (RFC 2017 §3.1). Fetch keeps spaces, but here
+//!    `data:,A brief note` gives `Abriefnote`. A space that belongs to the URL is written as `%20`.
+//! 2. `%xx` in the type, the subtype, and the names and values of parameters is decoded (RFC 2397 §3). If the result is
+//!    not valid (a name that is not a token, a value with control characters or not in UTF-8), the escapes are kept.
+//!    Otherwise a line ending could get into a header.
+//! 3. No general URL parser runs before. It would check `//host:port/` and remove dot segments, which are text here.
+//! 4. Only the first `MAX_PARAMETERS` parameters are read.
 
 mod body;
 mod media_type;
@@ -37,7 +39,7 @@ pub use self::media_type::MediaTypeText;
 pub enum DataUrlError {
     #[error("not a data: URL")]
     NotADataUrl,
-    /// A comma in the fragment does not count.
+    /// The URL has no comma before its fragment.
     #[error("data: URL without a comma")]
     NoComma,
     #[error("data: URL with invalid base64")]
@@ -48,16 +50,16 @@ pub enum DataUrlError {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DataUrl<'a> {
-    /// What stands before the comma, without `;base64` and white space; octets that no URL may hold are escaped.
+    /// Text before the comma, without `;base64` and white space. Bytes that are not allowed in a URL are percent-encoded.
     pub declared: Cow<'a, str>,
-    /// `;base64`: the symbols may themselves be percent-escaped; else the data is percent-escaped octets.
+    /// Whether the data is base64, whose symbols may in turn be percent-encoded. Otherwise the data is percent-encoded bytes.
     pub is_base64: bool,
     body: &'a [u8],
 }
 
 impl<'a> DataUrl<'a> {
-    /// Splits `url`, which may be the raw content of a folded parameter, at its first comma, in linear time.
-    /// Surrounding controls and blanks are ignored, quotes and `<>` are the caller's to remove.
+    /// Splits a URL at its first comma. The URL may be the raw value of a folded parameter. Control characters and
+    /// spaces around it are ignored, but the caller must remove quotes and `<>`. The time is linear.
     ///
     /// # Errors
     /// [`DataUrlError::NotADataUrl`] and [`DataUrlError::NoComma`].
@@ -84,7 +86,7 @@ impl<'a> DataUrl<'a> {
         })
     }
 
-    /// With RFC 2397's defaults, and `%xx` decoded (deviation 2).
+    /// Returns the media type, with the default values of RFC 2397 and with `%xx` decoded (deviation 2).
     pub fn media_type(&self) -> MediaTypeText {
         MediaTypeText::of_data_url(&self.declared)
     }
@@ -97,7 +99,8 @@ impl<'a> DataUrl<'a> {
         }
     }
 
-    /// In octets, exact if the data is valid; reads the data, allocates nothing.
+    /// Returns the length of the decoded data in bytes, which is exact if the data is valid. It reads the data but
+    /// allocates no memory.
     pub fn decoded_len(&self) -> u64 {
         let pieces = pieces(self.body);
         if !self.is_base64 {
@@ -108,8 +111,7 @@ impl<'a> DataUrl<'a> {
         decoded_from(symbols.sum())
     }
 
-    /// One allocation; pages that white space made superfluous are never touched. What is above `limit` octets is
-    /// neither allocated nor decoded.
+    /// Decodes the data into a single allocation. If the data is longer than `limit` bytes, nothing is allocated or decoded.
     ///
     /// # Errors
     /// [`DataUrlError::TooLarge`] and [`DataUrlError::InvalidBase64`].
@@ -122,7 +124,7 @@ impl<'a> DataUrl<'a> {
             let size = capacity;
             return Err(DataUrlError::TooLarge { size, limit });
         }
-        // Never above the length of a slice that is in memory, so the conversion holds.
+        // The capacity is at most the length of a slice in memory, so the conversion cannot fail.
         let mut content = Vec::with_capacity(usize::try_from(capacity).unwrap_or_default());
         if self.is_base64 {
             decode_base64(self.body, &mut content).ok_or(DataUrlError::InvalidBase64)?;
@@ -133,12 +135,12 @@ impl<'a> DataUrl<'a> {
     }
 }
 
-/// The bits of an incomplete octet are dropped.
+/// Returns the number of bytes that base64 symbols encode. The bits of an incomplete last byte are not counted.
 fn decoded_from(symbols: u64) -> u64 {
     symbols / 4 * 3 + symbols % 4 * 3 / 4
 }
 
-/// The URL parser's first step: "C0 control or space" goes at both ends.
+/// Removes control characters and spaces at both ends, as the first step of a URL parser does.
 fn trim_controls(mut url: &[u8]) -> &[u8] {
     while let [b'\0'..=b' ', rest @ ..] | [rest @ .., b'\0'..=b' '] = url {
         url = rest;
@@ -158,7 +160,8 @@ fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
     Some(rest)
 }
 
-/// As a URL parser shows it: no white space; controls, non-ASCII and what no query may hold behind `?` are escaped.
+/// Returns the text before the comma as a URL parser would write it: without white space, and with control
+/// characters, non-ASCII bytes, and bytes that are not allowed in a query after `?` percent-encoded.
 fn header_text(header: &[u8]) -> Cow<'_, str> {
     if header
         .iter()

@@ -1,10 +1,12 @@
 //! Character references in attribute values and in the text of elements (HTML standard §13.2.5.72 to §13.2.5.80).
 //!
-//! In an attribute, a named reference without `;` in front of `=` or an alphanumeric is text; in an element it is one.
+//! If a named reference has no `;` and is followed by `=` or an alphanumeric character, it is plain text in an
+//! attribute, but a reference in an element.
 //!
-//! Deviation: a character outside ASCII that a reference names (and U+FFFD, for NUL) becomes its UTF-8, percent-encoded
-//! (`&eacute;` reads as `%C3%A9`). So the document's charset need not be known, and the result can be written into any
-//! document. A URL parser does the same, except in the query of a document that is not UTF-8.
+//! Deviation: if a reference stands for a character outside ASCII (or for U+FFFD, in the case of NUL), it is decoded
+//! to the percent-encoded UTF-8 of the character: `&eacute;` becomes `%C3%A9`. Therefore the charset of the document
+//! need not be known, and the result can be written into any document. A URL parser does the same, except in the
+//! query of a URL in a document that is not UTF-8.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -15,7 +17,8 @@ use percent_encoding::percent_encode_byte;
 
 use crate::span::Span;
 
-/// The longest name is `CounterClockwiseContourIntegral`, 31; longer runs need no look-up, however long the attribute is.
+/// Maximum length of a name that is looked up. The longest name, `CounterClockwiseContourIntegral`, has 31
+/// characters, so longer runs of letters in an attribute need not be looked up.
 const LONGEST_NAME: usize = 32;
 
 const LONGEST_OPEN_NAME: usize = 6;
@@ -30,14 +33,15 @@ pub(super) fn text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     decode(raw, within, push_character)
 }
 
-/// For a person: a reference stands for its character in UTF-8.
+/// Decodes references for display: each is replaced with its character in UTF-8.
 pub(super) fn shown(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     decode(raw, within, |character, out| {
         out.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
     })
 }
 
-/// No longer than `raw`: one octet stands for each character outside ASCII that is named, as no grammar tells them apart.
+/// Decodes references for a parser that splits the value. Each character outside ASCII that a reference stands for
+/// becomes a single byte, because no grammar distinguishes them. The result is therefore never longer than `raw`.
 pub(super) fn split_text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     const STAND_IN: u8 = 0x80;
     decode(raw, within, |character, out| {
@@ -65,13 +69,13 @@ fn decode(raw: &[u8], within: Within, write: fn(char, &mut Vec<u8>)) -> Cow<'_, 
     Cow::Owned(text)
 }
 
-/// No name of the standard has more than two characters.
+/// Characters that a reference stands for. No reference of the standard has more than two.
 type Meaning = (char, Option<char>);
 
 struct Reference {
     span: Span,
     meaning: Meaning,
-    /// Without its `;`: text that begins with a letter or a digit, written behind it, could become part of it.
+    /// Whether the reference has no `;`. A letter or a digit that is written after it could then become part of it.
     is_open: bool,
 }
 
@@ -81,7 +85,7 @@ fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Referen
         let rest = raw.get(start..)?;
         let found = match rest {
             [b'&', ..] => reference(rest, within),
-            // Both together, or a value that begins with the LF would leave the CR behind.
+            // CR and LF form one reference. If they were two, a value that begins with the LF could leave the CR unchanged.
             [b'\r', b'\n', ..] => Some((('\n', None), 2)),
             [b'\r', ..] => Some((('\n', None), 1)),
             _ => Some((('\u{FFFD}', None), 1)),
@@ -98,8 +102,8 @@ fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Referen
     }
 }
 
-/// From the octets of [`split_text`] to the raw bytes, asked for in order. The value is read once more: a table would
-/// be many times as large as a value of nothing but references.
+/// Maps offsets in the result of [`split_text`], in ascending order, to offsets in the raw value. The value is read a
+/// second time, because a table of offsets would be many times as large as a value that consists of references.
 pub(super) struct Offsets<'a> {
     raw: &'a [u8],
     within: Within,
@@ -123,7 +127,8 @@ impl<'a> Offsets<'a> {
         offsets
     }
 
-    /// None behind a reference that lacks its `;`: other text must not begin there.
+    /// Returns the raw bytes of a range. Returns `None` if a reference without `;` is directly before the range,
+    /// because new text there could become part of the reference.
     pub(super) fn raw_span(&mut self, range: Range<usize>) -> Option<Span> {
         let start = self.raw_offset(range.start);
         let is_writable = !self.is_behind_open || self.text_from != range.start;
@@ -150,7 +155,7 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// A reference means `&`: its writer escapes ampersands.
+/// Returns whether the value contains a reference to `&`, which shows that its writer escapes ampersands.
 pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
     memchr_iter(b'&', raw).any(|at| {
         let rest = raw.get(at..).unwrap_or_default();
@@ -158,15 +163,16 @@ pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
     })
 }
 
-/// A parser reads the text back from an attribute value in these quotes. NUL cannot be written.
+/// Encodes text for an attribute value in these quotes, so that a parser reads the same text. NUL cannot be
+/// represented and becomes `%00`.
 ///
-/// `<` is always written as `&lt;`, which XML demands and HTML allows; `>` is a reference where it could end a comment,
-/// since the attribute may stand in a conditional one.
+/// `<` is always written as `&lt;`, which XML requires and HTML allows. `>` is written as a reference where it could
+/// end a comment, because the attribute may be in a conditional comment.
 pub(super) fn encode(text: &[u8], quote: Option<u8>, escapes_ampersands: bool) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 16);
     let mut copied = 0;
     for (at, &byte) in text.iter().enumerate() {
-        // Most bytes of URLs are others.
+        // Most bytes of URLs need no escape.
         if !matches!(byte, 0..=b'\'' | b'-' | b'<' | b'>' | b'`') {
             continue;
         }
@@ -187,7 +193,7 @@ pub(super) fn encode(text: &[u8], quote: Option<u8>, escapes_ampersands: bool) -
                 (None, b'\t') => b"&#9;",
                 (None, b'\n') => b"&#10;",
                 (None, 0x0C) => b"&#12;",
-                // The `>` of the tag may follow, and the tag may stand in a conditional comment.
+                // The `>` of the tag may follow directly, and `->` or `!>` could end a conditional comment around the tag.
                 (None, b'-') if rest.len() == 1 => b"&#45;",
                 (None, b'!') if rest.len() == 1 => b"&#33;",
                 _ => continue,
@@ -219,7 +225,8 @@ pub(super) fn character(code_point: u32) -> char {
     }
 }
 
-/// Looks at no more than one run of alphanumerics: those behind the ampersands of a value are disjoint.
+/// Returns the meaning and the length of the reference at the start of `bytes`. It reads at most one run of
+/// alphanumeric characters. The runs after different ampersands do not overlap, so the total time is linear.
 fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
     if bytes.get(1) == Some(&b'#') {
         return numeric_reference(bytes);
@@ -238,14 +245,14 @@ fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
             return lengths
                 .find_map(|length| Some((characters_of(bytes.get(..=length)?)?, 1 + length)));
         }
-        // Every name that may stand without `;` is in the table with it, too, and a shorter one in front of further
-        // letters does not count in an attribute: one look-up is enough.
+        // Each name that is valid without `;` is also in the table with `;`. A shorter name before further letters
+        // does not count in an attribute. Therefore a single look-up is sufficient.
         Some(b';') => 2 + name,
         Some(next) if *next == b'=' || next.is_ascii_alphanumeric() => return None,
         _ => 1 + name,
     };
     match bytes.get(..end)? {
-        // Nearly every reference in a URL, spared the search.
+        // Almost every reference in a URL is this one, so it is not looked up.
         b"&amp;" => Some((('&', None), end)),
         written => Some((characters_of(written)?, end)),
     }
@@ -256,14 +263,15 @@ fn characters_of(name: &[u8]) -> Option<Meaning> {
     Some((characters.next()?, characters.next()))
 }
 
-/// Names without `&`, a blank, and what they stand for in UTF-8, sorted by name. One text without pointers: a table of
-/// slices is relocated by the loader each time the filter starts.
+/// Table of all named references, sorted by name: on each line the name without `&`, a space, and the characters in
+/// UTF-8. It is a single text without pointers, because the loader would have to relocate a table of slices each time
+/// the program starts.
 const ENTITIES: &[u8] = include_bytes!("entities.txt");
 
 fn named(written: &[u8]) -> Option<&'static [u8]> {
     let name = written.strip_prefix(b"&")?;
     if name == b"NewLine;" {
-        // The one value that cannot stand in a line.
+        // This value is a line ending and can therefore not be in the table.
         return Some(b"\n");
     }
     let mut rest = ENTITIES;
@@ -282,7 +290,7 @@ fn named(written: &[u8]) -> Option<&'static [u8]> {
     None
 }
 
-/// The octets from 0x80 to 0x9f; the others of windows-1252 are those of Unicode.
+/// Characters for the numbers 0x80 to 0x9f, which are read as windows-1252. The other numbers are Unicode code points.
 const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 
 fn numeric_reference(bytes: &[u8]) -> Option<(Meaning, usize)> {
@@ -296,14 +304,14 @@ fn numeric_reference(bytes: &[u8]) -> Option<(Meaning, usize)> {
     }
     let end = digits_at + digits;
     let end = end + usize::from(bytes.get(end) == Some(&b';'));
-    // The standard replaces C1 controls.
+    // The standard replaces numbers of C1 control characters with characters of windows-1252.
     let index = code_point.checked_sub(0x80);
     let replaced = index.and_then(|index| WINDOWS_1252.chars().nth(index as usize));
     let found = replaced.unwrap_or_else(|| character(code_point));
     Some(((found, None), end))
 }
 
-/// What the digits mean, at most the largest number, and how many they are.
+/// Returns the number at the start of the text, limited to the maximum value, and the count of its digits.
 pub(super) fn number_in_front(text: &[u8], radix: u32) -> (u32, usize) {
     let digits = text
         .iter()

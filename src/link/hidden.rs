@@ -1,8 +1,9 @@
-//! Whether a picture's own tag hides it, as trackers in mail do: by `width`, `height`, `hidden` or `style`. Nothing
-//! else is read, so an answer "no" proves nothing.
+//! Detects whether the tag of a picture hides it, as tracking pictures in mail do, with `width`, `height`, `hidden`
+//! or `style`. Style sheets and other elements are not considered, so a picture that is not detected can still be
+//! hidden.
 //!
-//! CSS is read as browsers do in quirks mode, in which mail is shown: numbers without a unit are pixels. Not read:
-//! `calc()` and variables, `max-width`, positions outside of the page.
+//! CSS is read as in the quirks mode of browsers, in which mail is displayed: a number without a unit is a number of
+//! pixels. Not supported are `calc()`, variables, `max-width`, and positions outside of the page.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,7 @@ use super::wrapping::unescape;
 
 const TINY: f64 = 3.0;
 
-/// A picture is hidden where one of the first four is 0; the last two are its sides.
+/// CSS properties that can hide a picture: if one of the first four is 0, or if both sides (the last two) are tiny.
 const PROPERTIES: [&[u8]; 6] = [
     b"display",
     b"visibility",
@@ -24,7 +25,7 @@ const PROPERTIES: [&[u8]; 6] = [
     b"height",
 ];
 
-/// True also for a picture that is tiny in both directions.
+/// Returns whether the attributes hide the picture, or make it tiny in both directions.
 pub(super) fn is_declared(document: &[u8], attributes: &[Attribute]) -> bool {
     let value = |name| text_of(document, attributes, name);
     if value(Name::Hidden).is_some() {
@@ -52,7 +53,7 @@ fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
         };
         let (name, value) = declaration.split_at(colon);
         let name = unescape(name.trim_ascii());
-        // Most declarations are about something else, and nothing is copied for them.
+        // Most declarations have other names, so the value is copied only after the name was found.
         let mut places = PROPERTIES.iter().zip(&mut declared);
         if let Some((name, place)) = places.find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
             let value = value.get(1..).unwrap_or_default().trim_ascii();
@@ -67,7 +68,8 @@ fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
     declared.map(|(meaning, _)| meaning)
 }
 
-/// In pixels, or how much is shown. None: the declaration is not valid.
+/// Returns the value of a property: a length in pixels, or how much of the picture is visible (0 if it is hidden).
+/// Returns `None` if the declaration is invalid.
 fn meaning(name: &[u8], value: &[u8]) -> Option<f64> {
     let unless = |hiding: &[u8]| is_word(value).then(|| f64::from(u8::from(value != hiding)));
     match name {
@@ -82,7 +84,8 @@ fn meaning(name: &[u8], value: &[u8]) -> Option<f64> {
     }
 }
 
-/// Its `;` stands in no comment, string or parentheses, and behind no backslash.
+/// Splits the text after the first declaration. A `;` in a comment, a string or parentheses, or after a backslash,
+/// does not end the declaration.
 fn first_declaration(text: &[u8]) -> (&[u8], &[u8]) {
     let mut quote = None;
     let mut depth = 0_usize;
@@ -137,7 +140,7 @@ fn without_importance(value: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// `inline flex` counts, too.
+/// Returns whether the value consists of words. There may be several, as in `inline flex`.
 fn is_word(value: &[u8]) -> bool {
     !value.is_empty()
         && value
@@ -145,7 +148,8 @@ fn is_word(value: &[u8]) -> bool {
             .all(|&byte| byte.is_ascii_alphabetic() || byte == b'-' || byte.is_ascii_whitespace())
 }
 
-/// In pixels; None is ignored, as it is no length. A length that depends on something else is infinite.
+/// Returns a length in pixels, or `None` if the value is not a length and the declaration is therefore ignored. A
+/// length that depends on something else, such as a percentage, counts as infinite.
 fn length(value: &[u8]) -> Option<f64> {
     let Some((number, unit)) = number_in_front(value) else {
         return is_word(value).then_some(f64::INFINITY);
@@ -157,7 +161,7 @@ fn length(value: &[u8]) -> Option<f64> {
         b"in" => 96.0,
         b"cm" => 96.0 / 2.54,
         b"mm" => 96.0 / 25.4,
-        // Nothing of anything is nothing.
+        // Zero is zero in any unit.
         _ if number == 0.0 => 1.0,
         _ if unit == b"%" || unit.iter().all(u8::is_ascii_alphabetic) => {
             return Some(f64::INFINITY);
@@ -167,7 +171,8 @@ fn length(value: &[u8]) -> Option<f64> {
     (number >= 0.0).then_some(number * pixels)
 }
 
-/// HTML §2.3.4.4, in pixels: only a `%` matters behind the number.
+/// Parses the value of a `width` or `height` attribute, in pixels (HTML §2.3.4.4). Of the text after the number, only
+/// a `%` has a meaning.
 fn dimension(value: &[u8]) -> f64 {
     match number_in_front(value.trim_ascii_start()) {
         Some((number, rest)) if number >= 0.0 && rest.first() != Some(&b'%') => number,

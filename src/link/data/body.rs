@@ -1,20 +1,24 @@
-//! The octets of a `data:` URL. base64-simd takes a quarter of the time of base64 on one line; its own white space
-//! removal goes byte by byte, hence the stage in here.
+//! Decoding of the data in a `data:` URL. The crate base64-simd is four times as fast as base64 if the data has no
+//! white space, but it removes white space byte by byte. Therefore this module collects symbols without white space
+//! in a buffer (the stage) and decodes that.
 
 use base64_simd::{STANDARD_NO_PAD, forgiving_decode_inplace};
 use memchr::memchr;
 
-/// Small enough for the first-level cache and for a thread with a small stack; a multiple of four.
+/// Size of the stage, in symbols. It fits into the first-level cache and into the stack of a small thread, and it is
+/// a multiple of four.
 const STAGE: usize = 4096;
 
-/// A word of RFC 2017 or a line of base64 in mail.
+/// Length in bytes of the copies into the stage. A word of RFC 2017 or a line of base64 in mail is not longer.
 const BLOCK: usize = 80;
 
-/// Where symbols need no collecting: bounds what is decoded twice when a `%` or a blank turns up in the middle.
+/// Maximum number of symbols that are decoded directly, without the stage. A larger number would mean more repeated
+/// work if a `%` or a space follows in the middle.
 const STRETCH: usize = 16 * STAGE;
 
-/// Forgiving-base64, first on the assumption that white space stands only around line ends, as folding puts it, and
-/// without looking inside the lines: the decoder refuses whatever is no symbol. Then the rest is walked piece by piece.
+/// Decodes forgiving-base64. At first it assumes that white space occurs only around line endings, where folding puts
+/// it, and does not look inside the lines. The decoder fails at any byte that is not a symbol. From there on, the
+/// data is decoded piece by piece.
 pub(super) fn decode_base64(body: &[u8], content: &mut Vec<u8>) -> Option<()> {
     let mut stage = Stage {
         symbols: [0; STAGE + BLOCK],
@@ -41,7 +45,7 @@ fn decode_lines<'a>(
                 0 => STRETCH,
                 length => STAGE - length,
             };
-            // The limit keeps one endless line from being searched again for each stage.
+            // The search is limited, because otherwise a single long line would be searched again for each stage.
             let ahead = rest.get(..reach).unwrap_or(rest);
             // Folded words usually have the same length, so the next blank is expected at the same distance as the last
             // one. If there is another blank before it, the decoder refuses the word, and `decode_pieces` decodes the rest.
@@ -52,13 +56,13 @@ fn decode_lines<'a>(
                 word = last.map_or(0, |last| last + 1);
             }
             if stage.length == 0 && word > STAGE {
-                // The last symbols are left out, because they may be padding.
+                // The last symbols are decoded later, because they may be padding.
                 let symbols = rest.get(..(word - 1) / 4 * 4).unwrap_or_default();
                 decode_whole(symbols, content).ok_or(undecoded)?;
                 rest = rest.get(symbols.len()..).unwrap_or_default();
                 break;
             }
-            // This is never empty: a symbol comes first, and the stage has space.
+            // At least one symbol is taken: the rest begins with a symbol, and the stage has space.
             let taken = stage.take(rest, word);
             rest = skip_folding(rest.get(taken..).unwrap_or_default());
         }
@@ -72,7 +76,7 @@ fn decode_lines<'a>(
 fn decode_pieces(body: &[u8], stage: &mut Stage, content: &mut Vec<u8>) -> Option<()> {
     stage.length = 0;
     for mut symbols in pieces(body) {
-        // White space that was escaped, and form feeds, are ignored in base64 only.
+        // Percent-encoded white space and form feeds are ignored in base64, but they are data in other `data:` URLs.
         if matches!(symbols, [octet] if octet.is_ascii_whitespace()) {
             continue;
         }
@@ -87,12 +91,12 @@ fn decode_pieces(body: &[u8], stage: &mut Stage, content: &mut Vec<u8>) -> Optio
     stage.finish(content)
 }
 
-/// Takes a multiple of four symbols, without padding.
+/// Decodes symbols without padding, whose number must be a multiple of four.
 fn decode_whole(symbols: &[u8], content: &mut Vec<u8>) -> Option<()> {
     STANDARD_NO_PAD.decode_append(symbols, content).ok()
 }
 
-/// Symbols wait until there are enough for the decoder to run at speed.
+/// Buffer for symbols. The decoder is only fast if it gets many symbols at once.
 struct Stage {
     symbols: [u8; STAGE + BLOCK],
     length: usize,
@@ -102,8 +106,8 @@ impl Stage {
     fn take(&mut self, symbols: &[u8], count: usize) -> usize {
         let count = count.min(STAGE - self.length).min(symbols.len());
         let end = self.length + count;
-        // A copy of fixed length is a few moves, one of any length is a call, which counts for words of 40. Symbols
-        // copied too much are overwritten later, or lie in the slack.
+        // A copy of a fixed length compiles to a few instructions instead of a call, which matters for words of 40
+        // bytes. The surplus bytes are overwritten by the next copy, or are in the unused end of the buffer.
         let free = self.symbols.get_mut(self.length..);
         if let Some(free) = free.and_then(<[u8]>::first_chunk_mut::<BLOCK>)
             && let Some(block) = symbols.first_chunk::<BLOCK>()
@@ -133,7 +137,7 @@ impl Stage {
     }
 }
 
-/// Every octet at its own place: what an escape stands for is a slice of it.
+/// Table in which each byte value is at its own index, so that the byte of an escape can be returned as a static slice.
 static OCTETS: [u8; 256] = {
     let mut octets = [0; 256];
     let mut octet = 0;
@@ -144,7 +148,8 @@ static OCTETS: [u8; 256] = {
     octets
 };
 
-/// Ends at the fragment; white space goes, bad escapes stay. Escapes and controls come one by one.
+/// Returns the pieces of the data up to the fragment. White space is removed, and invalid escapes are kept. A decoded
+/// escape or a control character is a piece of its own.
 pub(super) fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = data;
     std::iter::from_fn(move || {
@@ -167,8 +172,9 @@ pub(super) fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Up to the first control, blank, `#` or `%`. Six needles are too many for memchr, and two searches a word too slow.
-/// Blocks are asked as a whole, which the compiler does in vectors, then the octets of the block that has one.
+/// Returns the number of bytes before the first control character, space, `#` or `%`. These are too many different
+/// bytes for memchr, and two searches per word would be too slow. Each block of 16 bytes is tested as a whole, which
+/// the compiler vectorises, and only a block with a match is searched byte by byte.
 fn run_length(bytes: &[u8]) -> usize {
     let ends_run = |byte: &u8| matches!(byte, b'\0'..=b' ' | b'#' | b'%');
     let mut length = 0;
@@ -186,7 +192,7 @@ fn run_length(bytes: &[u8]) -> usize {
     length + tail.iter().take_while(|byte| !ends_run(byte)).count()
 }
 
-/// White space of a folded parameter is no part of a URL (RFC 2017 §3.1).
+/// Returns whether the byte is white space from folding a parameter, which is not part of the URL (RFC 2017 §3.1).
 pub(super) fn is_folding(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
@@ -200,7 +206,8 @@ pub(super) fn skip_folding(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Also the length of the digits with the white space between, which the percent-encoding crate does not take.
+/// Returns the byte of an escape, and the length of its two digits including white space between them. The crate
+/// percent-encoding does not accept white space there.
 fn escaped(behind: &[u8]) -> Option<(u8, usize)> {
     let mut rest = behind;
     let mut octet = 0;

@@ -1,25 +1,28 @@
-//! The media type of a `data:` URL: MIME Sniffing §4, with RFC 2397's defaults and escapes.
+//! The media type of a `data:` URL: parsing according to MIME Sniffing §4, with the default values and escapes of RFC 2397.
 
 use percent_encoding::percent_decode_str;
 
 use crate::link::url::cut;
 
-/// Fends off headers made of a million parameters: each new name is compared with those before it.
+/// Maximum number of parameters. Each new name is compared with all previous ones, so a URL with a million parameters
+/// would take too long.
 pub const MAX_PARAMETERS: usize = 64;
 
-/// Values of parameters may hold any character but controls, and a name may be any HTTP token.
+/// A media type as text. A name may be any token of HTTP, and a value may contain any character except control characters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MediaTypeText {
-    /// `type/subtype` in lower case, defaults filled in.
+    /// `type/subtype` in lower case. It is `text/plain` if the URL has no type.
     pub essence: String,
-    /// Name, in lower case, and bare value of each, in order; no name twice.
+    /// Name in lower case and unquoted value of each parameter, in order. Each name occurs only once.
     pub parameters: Vec<(String, String)>,
-    /// False if no type can be read, or there are parameters only: `;charset=x` is short for `text/plain;charset=x`.
+    /// Whether the URL has a valid type. It is `false` if there are only parameters: `;charset=x` is short for
+    /// `text/plain;charset=x`.
     is_declared: bool,
 }
 
 impl MediaTypeText {
-    /// MIME Sniffing §4.4, "parse a MIME type", to the letter but for [`MAX_PARAMETERS`]. `%` has no meaning here.
+    /// Parses a media type exactly as in MIME Sniffing §4.4 ("parse a MIME type"), except for [`MAX_PARAMETERS`]. `%`
+    /// is an ordinary character.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.trim_matches(HTTP_WHITE_SPACE).split_once('/')?;
         let (subtype, mut rest) = cut(rest, ';');
@@ -40,7 +43,7 @@ impl MediaTypeText {
         Some(media_type)
     }
 
-    /// Fetch's reading, then `%xx` decoded.
+    /// Parses the media type as Fetch does, and then decodes `%xx`.
     pub(super) fn of_data_url(declared: &str) -> Self {
         let is_declared = !declared.starts_with(';');
         let parsed = match is_declared {
@@ -100,7 +103,7 @@ impl MediaTypeText {
         }
     }
 
-    /// Where the result may stand (deviation 2 of the module).
+    /// Decodes `%xx` in each name and value where the result is valid (deviation 2 of the module).
     fn unescaped(self) -> Self {
         let halves = self.essence.split_once('/');
         let essence = halves.and_then(|(kind, subtype)| {
@@ -121,7 +124,8 @@ impl MediaTypeText {
     }
 }
 
-/// Fetch's "collect an HTTP quoted string" behind the opening quote. An unclosed one reaches to the end.
+/// Reads a quoted string after its opening quote ("collect an HTTP quoted string" in Fetch). A string without a
+/// closing quote ends at the end of the text.
 fn unquoted(text: &str) -> (String, &str) {
     let mut value = String::new();
     let mut rest = text;
@@ -139,7 +143,7 @@ fn unquoted(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// Bad escapes stay; None: it is not UTF-8.
+/// Decodes `%xx`, and keeps invalid escapes. Returns `None` if the result is not UTF-8.
 fn unescaped(text: &str) -> Option<String> {
     let octets = percent_decode_str(text).decode_utf8().ok()?;
     Some(octets.into_owned())
