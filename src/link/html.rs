@@ -1,25 +1,26 @@
-//! Where URLs stand in HTML (docs/design.md, "Links"): attributes, refreshes, style attributes and elements, also
-//! inside conditional comments. No URL is judged. Total; time is linear in the document, memory in the number of links;
-//! nothing recurses by input.
+//! Finds URLs in HTML (docs/design.md, "Links"): in attributes, `<meta http-equiv=refresh>`, `style` attributes and
+//! `<style>` elements, also inside conditional comments. The URLs are not checked. Any input is accepted. The time is
+//! linear in the length of the document, the memory is linear in the number of links, and no recursion depends on the
+//! input.
 //!
-//! # What counts, and where this differs from a browser
+//! # Which attributes are links, and differences from browsers
 //!
-//! * An attribute's name suffices, whatever the element, except: `data` counts on `<object>`,
-//!   `content` on `<meta http-equiv=refresh>`, and `href` of `<base>` is the base, not a link.
-//! * What is a picture, and what is hidden, a tag says by itself: VML counts outside of conditional
-//!   comments as well, `srcset` of a `<source>` is a picture's wherever that stands, and style sheets
-//!   and other elements hide nothing. Of two opinions in one tag the one that hides counts.
-//! * Of a repeated attribute the first counts; a tag cut off by the end of the document is none.
-//! * `codebase` is the base of `classid`, `data` and `archive` on `<object>` and `<applet>`: where
-//!   it stands it is a link itself and those three are not, so that readers that honour it still
-//!   find what they found before. `archive` is a list by commas on `<applet>`, by blanks elsewhere.
-//! * Nothing inside `<script>`, `<textarea>`, `<title>`, `<xmp>`, `<iframe>`, `<noembed>`, `<noframes>`,
-//!   `<plaintext>`, plain comments, CDATA. `<noscript>` holds markup.
-//! * The content of a conditional comment is markup of its own: what it leaves open ends with it,
-//!   a comment in it is a plain one, and a `<base>` in it is neither base nor link.
-//! * A URL directly behind a character reference that lacks its `;` (`url(&quot/x&quot)`) is not
-//!   reported: another URL in its place could become part of the reference. Nor is a URL in a `<style>` of XHTML or
-//!   SVG in which a comment or a section begins or ends.
+//! * The name of an attribute is sufficient, on any element. Exceptions: `data` is a link only on `<object>`, `content`
+//!   only on `<meta http-equiv=refresh>`, and `href` of `<base>` is the base and not a link.
+//! * Only the tag itself determines whether a link is a picture and whether it is hidden. VML counts outside of
+//!   conditional comments as well, and `srcset` of a `<source>` always counts as a picture. Hiding by style sheets and
+//!   outer elements is not detected. If one attribute hides a picture and another one does not, it counts as hidden.
+//! * If an attribute is repeated, the first one counts. A tag that is cut off by the end of the document is ignored.
+//! * On `<object>` and `<applet>`, `codebase` is the base of `classid`, `data` and `archive`. If there is a `codebase`,
+//!   it is a link and the other three are not, so that programs that support `codebase` still find the same files.
+//!   `archive` is a list separated by commas on `<applet>`, and by spaces elsewhere.
+//! * The content of `<script>`, `<textarea>`, `<title>`, `<xmp>`, `<iframe>`, `<noembed>`, `<noframes>` and
+//!   `<plaintext>`, of plain comments and of CDATA is ignored. `<noscript>` contains markup.
+//! * The content of a conditional comment is separate markup: elements that are open at its end are closed there, a
+//!   comment in it is a plain comment, and a `<base>` in it is neither a base nor a link.
+//! * A URL directly after a character reference without `;` (`url(&quot/x&quot)`) is not reported, because a new URL in
+//!   its place could become part of the reference. A URL in a `<style>` of XHTML or SVG is not reported if a comment or
+//!   a CDATA section begins or ends in it.
 
 use std::mem::take;
 
@@ -37,12 +38,12 @@ pub use super::names::Syntax;
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct HtmlLinks {
-    /// In document order; their spans are disjoint.
+    /// Links in the order of the document. Their spans do not overlap.
     pub links: Links,
-    /// Of the first `<base>` that has one. It may be empty, relative, or of a scheme that can be no base.
+    /// The `href` of the first `<base>` that has one. It may be empty or relative, or have a scheme that cannot be a base.
     pub base_href: Option<LinkValue>,
     pub charset: Option<Vec<u8>>,
-    /// An attribute looks as quoted-printable does: `src=3D"x"`.
+    /// Whether an attribute looks like quoted-printable that was not decoded: `src=3D"x"`.
     pub looks_encoded: bool,
 }
 
@@ -77,8 +78,9 @@ pub fn locate_in(document: &[u8], syntax: Syntax) -> HtmlLinks {
     locator.found
 }
 
-/// Blanks in front of attributes that may become line ends, in the tags in which one of `values` begins (which are in
-/// order): no line would begin like a boundary or a separator of a mailbox.
+/// Returns the offsets of spaces before attributes that may be replaced with line endings, in tags that contain one
+/// of `values` (the ascending offsets of link values). After such a line ending, the new line begins with the name of
+/// an attribute and cannot be mistaken for a boundary line or for the separator line of a mailbox.
 pub fn blanks_in_tags<'d>(
     document: &'d [u8],
     syntax: Syntax,
@@ -119,7 +121,7 @@ pub fn blanks_in_tags<'d>(
     })
 }
 
-/// An attribute's name would begin the line.
+/// Returns whether the new line would begin with the name of an attribute.
 fn may_break(document: &[u8], at: usize) -> bool {
     let rest = document.get(at..).unwrap_or_default();
     matches!(rest, [b' ' | b'\t', next, ..] if next.is_ascii_alphabetic())
@@ -180,7 +182,7 @@ impl Locator<'_> {
         };
         let raw = attribute.value.of(self.document);
         if grammar == Grammar::Url {
-            // White space that is written as character references stays in.
+            // White space that is written as character references is kept.
             let span = match attribute.value.trimmed(self.document) {
                 blank if blank.is_empty() => Span::empty_at(attribute.value.start),
                 span => span,
@@ -220,7 +222,8 @@ impl Locator<'_> {
 
     fn style_attribute(&mut self, attribute: &Attribute) {
         let raw = attribute.value.of(self.document);
-        // Every link of a declaration stands in a function.
+        // In a `style` attribute, all links are arguments of functions. Without `(`, or a reference that could be
+        // one, there are no links.
         if memchr::memchr2(b'(', b'&', raw).is_none() {
             return;
         }
@@ -261,7 +264,7 @@ fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMu
     let raw = within.of(document);
     let text = entity::split_text(raw, around);
     let mut offsets = Offsets::new(raw, around);
-    // If the last option of an `image-set()` is no link that can be written, the next one is the first.
+    // Set if the last option of an `image-set()` cannot be rewritten. The next option is then treated as the first one.
     let mut is_skipped = false;
     css::scan(&text, markup, |mut link| {
         if is_skipped && link.image_set == ImageSet::Further {
@@ -299,7 +302,7 @@ fn link_kind(
             return None;
         }
         (Name::Href, Element::Base) | (Name::Codebase, _) => Role::Base,
-        // Another style sheet would not have the digest that is asked for.
+        // The digest in `integrity` would not match an embedded style sheet.
         (Name::Href, Link) if has(Name::Integrity) => Role::Resource,
         (Name::Href, Link) if is_related(document, all, &[b"stylesheet"]) => Role::StyleSheet,
         (Name::Href, Link) if !is_related(document, all, &LOADING) => Role::Hyperlink,
@@ -330,7 +333,7 @@ fn link_kind(
     Some((grammar, role))
 }
 
-/// §4.2.5.4
+/// Returns the charset that a `<meta>` element declares (HTML standard §4.2.5.4).
 fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
     let value = |name| text_of(document, all, name);
     if let Some(label) = value(Name::Charset) {
@@ -341,9 +344,10 @@ fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
     label::in_content(&content).map(<[u8]>::to_vec)
 }
 
-/// `3D"x"` or `3Dx` without quotes around it: its writer meant `=3D`, a quoted-printable `=`.
+/// Returns whether the value is `3D"x"` or `3Dx` without quotes: the writer encoded the `=` as `=3D` in
+/// quoted-printable, but the mail does not declare this encoding.
 fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
-    // Numbers and words prove nothing.
+    // Numbers and words in these attributes do not show that the document is encoded.
     let holds_url = !matches!(
         attribute.name,
         Name::Height | Name::Hidden | Name::Type | Name::Width
@@ -352,7 +356,7 @@ fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
     holds_url && attribute.quote.is_none() && starts_like(value, b"3D")
 }
 
-/// With these relations a `<link>` loads something that is no style sheet.
+/// Relations of a `<link>` that loads a resource other than a style sheet.
 const LOADING: [&[u8]; 7] = [
     b"icon",
     b"apple-touch-icon",

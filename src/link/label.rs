@@ -1,11 +1,11 @@
-//! The charset that a document itself names, used where the mail names none. Labels are given as they are written;
-//! [`Charset`](crate::mime::charset::Charset) knows what they mean.
+//! The charset that a document declares itself, which is used if the mail does not declare one. The functions return
+//! labels as they are written; [`Charset`](crate::mime::charset::Charset) interprets them.
 
 use memchr::{memchr, memmem};
 
 const LIMIT: usize = 1_024;
 
-/// `text/html; charset=label` (the HTML standard, §2.5.3).
+/// Returns the charset in `text/html; charset=label`, the value of a `<meta>` (HTML standard §2.5.3).
 pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
     let mut rest = content.get(..LIMIT).unwrap_or(content);
     loop {
@@ -20,7 +20,7 @@ pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// `<?xml version="1.0" encoding="label"?>` (XML 1.0, §4.3.3).
+/// Returns the charset in `<?xml version="1.0" encoding="label"?>` (XML 1.0 §4.3.3).
 pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
     let head = document.get(..LIMIT).unwrap_or(document);
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
@@ -31,7 +31,7 @@ pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
     unquoted(value.trim_ascii_start(), u8::is_ascii_whitespace)
 }
 
-/// `@charset "label";` (CSS Syntax, §3.2): these very bytes, and nothing before them.
+/// Returns the charset in `@charset "label";` (CSS Syntax §3.2). The style sheet must begin with exactly these bytes.
 pub fn in_style_sheet(sheet: &[u8]) -> Option<&[u8]> {
     let label = sheet.strip_prefix(b"@charset \"")?;
     label.get(..memchr(b'"', label.get(..LIMIT).unwrap_or(label))?)

@@ -1,5 +1,5 @@
-//! Start tags with all that they say, end tags, and text: for what programs say in attributes that hold no link.
-//! Comments, and what is inside conditional ones, are passed over.
+//! A simple parser for start tags, end tags and text. It is used to recognise the marks of programs in attributes
+//! that contain no link. Comments are skipped, including the content of conditional comments.
 
 use std::borrow::Cow;
 
@@ -13,21 +13,21 @@ use crate::span::Span;
 #[derive(Clone, Copy, Debug)]
 pub enum Token<'d> {
     Start(StartTag<'d>),
-    /// The name of an end tag, as it is written.
+    /// Name of an end tag, as it is written.
     End(&'d [u8]),
-    /// Text, its character references as they are written; of `<script>` and the like their content.
+    /// Text with undecoded character references. The content of `<script>` and similar elements also counts as text.
     Text(&'d [u8]),
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct StartTag<'d> {
     pub name: &'d [u8],
-    /// To behind the `>`.
+    /// The attributes, up to and including the `>`.
     attributes: &'d [u8],
 }
 
 impl<'d> StartTag<'d> {
-    /// Of the first attribute of this name, in any case; character references are decoded.
+    /// Returns the value of the first attribute with this name (in any case), with decoded character references.
     pub fn value(&self, name: &str) -> Option<Cow<'d, [u8]>> {
         let tag = self.attributes;
         let mut tags = Tags::new(tag, Span::new(0, tag.len()), Syntax::Html);
@@ -46,7 +46,8 @@ fn is_end(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == b'/'
 }
 
-/// Returns the text for people: runs of white space are one blank. The document must be in UTF-8; other bytes are U+FFFD.
+/// Returns the text for display: each run of white space becomes one space. The document must be UTF-8; other bytes
+/// become U+FFFD.
 pub fn text_of(raw: &[u8]) -> String {
     let octets = entity::shown(raw, Within::Text);
     let text = String::from_utf8_lossy(&octets);

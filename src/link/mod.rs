@@ -1,4 +1,4 @@
-//! What a link is, and where links stand in HTML and CSS. Pure: nothing here reads, fetches or writes.
+//! Finding, resolving and rewriting links in HTML and CSS. This module performs no I/O.
 
 pub mod base;
 pub mod css;

@@ -1,10 +1,11 @@
-//! The names of HTML that matter. They are matched case-blind.
+//! Names of HTML elements and attributes that are relevant for links. They are compared without regard to case.
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Syntax {
     #[default]
     Html,
-    /// application/xhtml+xml: `<title/>` is empty, names are still case-blind, and new values are well-formed XML.
+    /// XHTML (application/xhtml+xml): `<title/>` is an empty element, and new attribute values must be well-formed
+    /// XML. Names are compared without regard to case, as in HTML.
     Xhtml,
 }
 
@@ -16,7 +17,7 @@ pub(super) enum Element {
     AudioVideo,
     Base,
     Frame,
-    /// `<image>` and `<feImage>`, in and out of SVG.
+    /// `<image>` and `<feImage>`, which are elements of SVG but are recognised everywhere.
     Image,
     Img,
     Input,
@@ -24,21 +25,21 @@ pub(super) enum Element {
     Meta,
     Object,
     Raw(Raw),
-    /// `<svg>`, `<math>` and `<template>`: see [`scopes`](super::scopes).
+    /// `<svg>`, `<math>` and `<template>`, whose content follows other rules: see [`scopes`](super::scopes).
     Scope,
     Source,
-    /// `<v:fill>` and `<v:imagedata>` of VML.
+    /// `<v:fill>` and `<v:imagedata>` of VML, the vector graphics in HTML of Microsoft Office.
     VmlFill,
     VmlImage,
     Other,
 }
 
-/// The content of these elements is not markup.
+/// Elements whose content is not markup.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Raw {
     Style,
     Script,
-    /// It is a frame as well.
+    /// `<iframe>`, which also displays the document in its `src`.
     Iframe,
     Text(&'static [u8]),
     Plain,
@@ -75,7 +76,7 @@ names! {
     Width "width" XlinkHref "xlink:href"
 }
 
-/// `annotation-xml` is the longest name that matters.
+/// Length of `annotation-xml`, the longest relevant name, in bytes.
 pub(super) const LONGEST_NAME: usize = 14;
 
 pub(super) fn attribute_name(name: &[u8]) -> Option<Name> {

@@ -1,21 +1,22 @@
-//! Whether a `<base>` counts for the document. In `<svg>` and `<math>` it is an element of another language, and a
-//! `<template>` is no part of the page.
+//! Determines whether a `<base>` applies to the document. In `<svg>` and `<math>` it is an element of another
+//! language, and the content of a `<template>` is not part of the page.
 //!
-//! As the tree builder of the HTML standard has it (§13.2.6.5), without a tree. Not done: annotations of MathML count
-//! as HTML whatever their encoding, and `<font>` ends SVG and MathML with or without attributes.
+//! This follows the tree builder of the HTML standard (§13.2.6.5) without building a tree. Two cases are simplified:
+//! annotations in MathML count as HTML with any encoding, and `<font>` ends SVG and MathML even without attributes.
 
 use super::names::Syntax;
 
 pub(super) struct Scopes {
     syntax: Syntax,
-    /// Regions that are parsed as HTML, the outermost first.
+    /// Regions that are parsed as HTML, from the outermost to the innermost.
     regions: Vec<Region>,
     templates: usize,
 }
 
 #[derive(Default)]
 struct Region {
-    /// Else it is the document, or an element of SVG or MathML that holds HTML.
+    /// Whether the region is the content of a `<template>`. Otherwise it is the document, or an element of SVG or
+    /// MathML that contains HTML.
     is_template: bool,
     svg: usize,
     math: usize,
@@ -36,7 +37,7 @@ impl Scopes {
         }
     }
 
-    /// End tags do not matter then.
+    /// Returns whether the position is outside of all such elements. End tags can then be ignored.
     pub(super) fn is_outside(&self) -> bool {
         self.regions.len() == 1 && !self.is_foreign()
     }
@@ -56,7 +57,7 @@ impl Scopes {
         let is_foreign = region.is_foreign();
         let is_html = self.syntax == Syntax::Html;
         let is_template = match name {
-            // These tags end SVG and MathML wherever they stand.
+            // These start tags end all open SVG and MathML elements (HTML standard §13.2.6.5).
             b"b" | b"big" | b"blockquote" | b"body" | b"br" | b"center" | b"code" | b"dd"
             | b"div" | b"dl" | b"dt" | b"em" | b"embed" | b"font" | b"h1" | b"h2" | b"h3"
             | b"h4" | b"h5" | b"h6" | b"head" | b"hr" | b"i" | b"img" | b"li" | b"listing"

@@ -1,16 +1,18 @@
-//! Whether an SVG document shows a picture and does nothing else: no script, events, HTML, or reference to the outside.
+//! Checks whether an SVG document only displays a picture: it must have no scripts, no event handlers, no HTML, and
+//! no references to other files.
 //!
-//! "Yes" must hold in every reader, so only a strict subset of XML 1.0 is read. Words that would be dangerous in a
-//! reader that takes it for HTML are looked for in all octets, comments included. "No" proves nothing: harmless
-//! pictures with hyperlinks or linked profiles get it, too.
+//! A positive result must be true for every program that displays the SVG, so only a strict subset of XML 1.0 is
+//! accepted. A program could also parse it as HTML, so words that would then be dangerous are searched for in the
+//! whole document, including comments. A negative result does not mean that the SVG is dangerous: SVG with hyperlinks
+//! or linked colour profiles is also rejected.
 //!
-//! Links within the document (`#gradient`) and `data:` pictures that are not SVG again do not refer to the outside, nor
-//! does an external document type of the W3C's: nobody loads it. Entities that the document type declares itself are
-//! expanded, as Illustrator writes them for its namespaces: what comes out is judged like everything else. Entities from
-//! elsewhere, parameter entities and default attributes are refused. UTF-16 with a byte order mark is read as UTF-8.
+//! Allowed are links within the document (`#gradient`), `data:` pictures other than SVG, and the external document
+//! types of the W3C, which programs do not load. Entities that the document type declares are expanded, because
+//! Illustrator uses them for namespaces, and the result is checked like any other text. External entities, parameter
+//! entities and default attributes are rejected. UTF-16 with a BOM is converted to UTF-8.
 //!
-//! Linear in time: entities within entities may produce [`GROWTH`] times the bytes of the document. The depth of the
-//! recursion, which only entities need, is at most [`NESTED`].
+//! The time is linear. Nested entities can expand to [`GROWTH`] times the length of the document, and the recursion
+//! for them is limited to [`NESTED`].
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -25,7 +27,7 @@ use super::value::Markup;
 use crate::mime::charset::Charset;
 use crate::mime::picture::in_utf_8;
 
-/// Must stand nowhere; in lower case.
+/// Words that must not occur in the document, in lower case.
 const WORDS: [&[u8]; 6] = [
     b"<script",
     b"<iframe",
@@ -35,11 +37,12 @@ const WORDS: [&[u8]; 6] = [
     b"@import",
 ];
 
-/// Bytes that entities may produce for each byte of the document, and in any case.
+/// Maximum number of bytes that entities may expand to, per byte of the document. For small documents the maximum is
+/// [`LEAST_GROWTH`].
 const GROWTH: usize = 4;
 const LEAST_GROWTH: usize = 64 << 10;
 
-/// Entities within entities.
+/// Maximum depth of entities in entities.
 const NESTED: usize = 16;
 
 const PICTURES: [&[u8]; 7] = [b"png", b"gif", b"jpeg", b"jpg", b"webp", b"bmp", b"avif"];
@@ -67,13 +70,14 @@ fn has_dangerous_words(octets: &[u8]) -> bool {
     memchr(0, octets).is_some() || WORDS.iter().any(holds) || has_event_attribute(&lower)
 }
 
-/// `onload=` behind a blank, a quote or a slash, be it in a tag or not.
+/// Returns whether the text contains an event attribute such as `onload=` after white space, a quote or a slash,
+/// inside or outside of a tag.
 fn has_event_attribute(lower: &[u8]) -> bool {
     memmem::find_iter(lower, b"on").any(|at| {
         let separates =
             |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'/');
         let before = lower.get(..at).and_then(<[u8]>::last);
-        // Letters are counted only there: in `ononon` each would be counted again and again.
+        // This is checked before the letters are counted. Otherwise text such as `ononon` would take quadratic time.
         if !before.is_none_or(separates) {
             return false;
         }
@@ -89,22 +93,22 @@ fn letters_in_front(text: &[u8]) -> usize {
         .count()
 }
 
-/// Replacement texts of entities (XML 1.0 §4.5): references to characters in them are expanded, others are not.
+/// Replacement texts of entities (XML 1.0 §4.5). Character references in them are already expanded, entity references are not.
 type Entities = HashMap<Vec<u8>, Vec<u8>>;
 
-/// `None` is doubt.
+/// Parser for SVG. The methods return `None` if the document is malformed or may be dangerous, so that it is rejected.
 struct Document<'a> {
     rest: &'a [u8],
     depth: usize,
     has_root: bool,
     style: Option<Vec<u8>>,
     entities: Cow<'a, Entities>,
-    /// Bytes that entities may still produce.
+    /// Number of bytes that entities may still expand to.
     room: &'a Cell<usize>,
     nested: usize,
-    /// Depth of the elements within a `<foreignObject>`.
+    /// Depth of the elements within a `<foreignObject>`, if the current element is in one.
     foreign: Option<usize>,
-    /// The start tag has a `requiredExtensions`.
+    /// Whether the current start tag has a `requiredExtensions` attribute.
     requires_extensions: bool,
 }
 
@@ -133,17 +137,17 @@ impl<'a> Document<'a> {
             if self.take(b"<!--").is_some() {
                 let comment = self.behind(b"--")?;
                 self.take(b">")?;
-                // HTML ends these at once.
+                // An HTML parser would end a comment that begins with `>` or `->` immediately, and read the rest as markup.
                 if comment.starts_with(b">") || comment.starts_with(b"->") {
                     return None;
                 }
-                // The content of a `<style>` could be read with it or without.
+                // A program may treat a comment in a `<style>` as part of the style sheet, so it must be harmless as such.
                 if self.style.is_some() {
                     is_quiet(comment)?;
                 }
             } else if self.take(b"<![CDATA[").is_some() {
                 let text = self.behind(b"]]>")?;
-                // HTML knows no such sections, and ends the style element in one.
+                // An HTML parser does not support CDATA sections here. A tag in the section would end the style element.
                 if memchr(b'<', text).is_some() {
                     return None;
                 }
@@ -161,7 +165,8 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Programs leave marks of their own. HTML would end it at the first `>`.
+    /// Reads a processing instruction. Programs add some of their own, which are harmless, but an HTML parser would
+    /// end them at the first `>`.
     fn instruction(&mut self) -> Option<()> {
         let instruction = self.behind(b"?>")?;
         let name = instruction.split(u8::is_ascii_whitespace).next()?;
@@ -188,7 +193,7 @@ impl<'a> Document<'a> {
                 .starts_with(b"utf-16")
                 .then_some(());
         }
-        // Bytes of markup are markup in all of these. Chromium takes every SVG picture for UTF-8.
+        // In these charsets, the bytes of markup are always markup, even if the SVG is read as UTF-8 (as Chromium does).
         match Charset::of_label(label)? {
             Charset::Superset | Charset::ShiftJis | Charset::DoubleByte => Some(()),
             Charset::Other => None,
@@ -211,17 +216,19 @@ impl<'a> Document<'a> {
         let is_known = |url: &[u8]| DOCUMENT_TYPES.iter().any(|known| url.starts_with(known));
         let mut pieces = declaration.split(|byte| matches!(byte, b'"' | b'\''));
         let are_known = pieces.all(|piece| memmem::find(piece, b":/").is_none() || is_known(piece));
-        // The only relative one could be anything.
+        // A document type with `SYSTEM` can refer to any file by a relative URL, so it is rejected.
         let is_public = memmem::find(declaration, b"SYSTEM").is_none();
         (are_known && is_public).then_some(())
     }
 
-    /// XML 1.0 §2.8: declarations of entities and elements, and comments. Default attributes could be anything.
+    /// Reads the internal subset of the document type (XML 1.0 §2.8): declarations of entities and elements, and
+    /// comments. Other declarations are rejected, because a default attribute could contain a script.
     fn internal_subset(&mut self) -> Option<()> {
         loop {
             self.rest = self.rest.trim_ascii_start();
             if self.take(b"]").is_some() {
-                // HTML would take elements for elements, also in an entity that is not used.
+                // An HTML parser reads the elements in an entity as elements of the document, even if the entity is
+                // not used. Therefore all entities are checked.
                 let mut values = self.entities.values();
                 let is_read = |value: &Vec<u8>| {
                     self.pay(value.len())?;
@@ -245,7 +252,8 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// `<!ENTITY name "text">`; one from elsewhere has a word in place of the quote, a parameter entity a `%`.
+    /// Reads `<!ENTITY name "text">`. An external entity has a word in place of the quote, and a parameter entity has
+    /// `%` before the name; both are rejected.
     fn entity(&mut self) -> Option<()> {
         self.rest.first()?.is_ascii_whitespace().then_some(())?;
         self.rest = self.rest.trim_ascii_start();
@@ -264,7 +272,7 @@ impl<'a> Document<'a> {
         self.take(b">")?;
         self.pay(value.len())?;
         let value = with_characters(value)?;
-        // The first declaration counts (§4.2); those of XML itself mean what they mean (§4.6).
+        // The first declaration of an entity counts (§4.2). The predefined entities of XML cannot be changed (§4.6).
         if !is_predefined(name) && !self.entities.contains_key(name) {
             self.entities.to_mut().insert(name.to_vec(), value);
         }
@@ -276,7 +284,7 @@ impl<'a> Document<'a> {
         Some(())
     }
 
-    /// Expands references. Elements that are in an entity are read as if they were a document.
+    /// Expands references in text. If an entity contains elements, they are checked like a document.
     fn decoded<'t>(&self, text: &'t [u8], within: Within, nested: usize) -> Option<Cow<'t, [u8]>> {
         let mut written: Option<Vec<u8>> = None;
         let mut copied = 0;
@@ -297,7 +305,7 @@ impl<'a> Document<'a> {
             if memchr(b'<', value).is_none() {
                 written.extend_from_slice(&self.decoded(value, within, nested + 1)?);
             } else {
-                // An attribute must not have it, and a style element no elements.
+                // An attribute must not contain elements, and neither must a style element.
                 (within == Within::Text && self.style.is_none()).then_some(())?;
                 self.elements(value, nested + 1)?;
             }
@@ -312,7 +320,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Reads the elements that are in an entity.
+    /// Checks the elements in the replacement text of an entity.
     fn elements(&self, value: &[u8], nested: usize) -> Option<()> {
         let element = [b"<svg>", value, b"</svg>"].concat();
         let document = Document {
@@ -353,7 +361,7 @@ impl<'a> Document<'a> {
         let is_root = || name.rsplit(|&byte| byte == b':').next() == Some(b"svg");
         let may_stand = match self.depth {
             0 => !self.has_root && is_root(),
-            // HTML would know elements without a prefix there.
+            // In a `<foreignObject>`, an HTML parser would read elements without a prefix as HTML.
             _ => self.style.is_none() && (self.foreign.is_none() || is_prefixed),
         };
         may_stand.then_some(())?;
@@ -361,16 +369,17 @@ impl<'a> Document<'a> {
         self.requires_extensions = false;
         let closes_itself = self.attributes()?;
         match local(name).as_slice() {
-            // Illustrator writes it for itself: what needs an extension is shown by no browser.
+            // Illustrator writes a `<foreignObject>` for its own data. Browsers do not display it, because it
+            // requires an extension.
             b"foreignobject" if self.requires_extensions => {
                 let inside = (!closes_itself).then_some(self.depth + 1);
                 self.foreign = self.foreign.or(inside);
             }
-            // These run, load or hold something that is not SVG.
+            // These elements run code, load a file, or contain data that is not SVG.
             b"animation" | b"applet" | b"audio" | b"base" | b"embed" | b"foreignobject"
             | b"frame" | b"handler" | b"iframe" | b"import" | b"include" | b"link"
             | b"listener" | b"meta" | b"object" | b"script" | b"video" => return None,
-            // HTML would go on with CSS.
+            // An HTML parser ignores the `/` in `<style/>` and would read the following text as CSS.
             b"style" if closes_itself => return None,
             b"style" => self.style = Some(Vec::new()),
             _ => {}
@@ -449,12 +458,13 @@ fn local(name: &[u8]) -> Vec<u8> {
         .to_ascii_lowercase()
 }
 
-/// XML's own names.
+/// Returns whether the entity is predefined in XML.
 fn is_predefined(name: &[u8]) -> bool {
     matches!(name, b"amp" | b"lt" | b"gt" | b"quot" | b"apos")
 }
 
-/// The longest is `#x10FFFF`; leading zeros would be doubtful.
+/// Returns whether the name is a character reference. The longest one is `#x10FFFF`. Longer ones with leading zeros
+/// are rejected.
 fn is_character(name: &[u8]) -> bool {
     name.len() <= 8
         && match name {
@@ -466,7 +476,7 @@ fn is_character(name: &[u8]) -> bool {
         }
 }
 
-/// The literal value of an entity: only references to characters are expanded when it is declared (XML 1.0 §4.5).
+/// Returns the literal value of an entity. Only character references are expanded in the declaration (XML 1.0 §4.5).
 fn with_characters(value: &[u8]) -> Option<Vec<u8>> {
     let mut written = Vec::with_capacity(value.len());
     let mut rest = value;
@@ -490,15 +500,15 @@ fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
     let lower = value.to_ascii_lowercase();
     let contains = |word: &[u8]| memmem::find(&lower, word).is_some();
     if name == b"xmlns" || name.starts_with(b"xmlns:") {
-        // MathML's links are `href` as well.
+        // MathML has links in `href` attributes on any element, so its namespace is rejected.
         let others = [&b"xhtml"[..], b"xml-events", b"xinclude", b"mathml"];
         return (!others.into_iter().any(contains)).then_some(());
     }
-    // `<set attributeName="href" to="...">` sets what it names.
+    // `<set attributeName="href" to="...">` changes the attribute that it names, so this name is checked as well.
     let is_animated = local == b"attributename";
     let target = lower.rsplit(|&byte| byte == b':').next()?.trim_ascii();
     match if is_animated { target } else { &local } {
-        // The whole value is a reference.
+        // The whole value of these attributes is a reference.
         b"action" | b"archive" | b"background" | b"cite" | b"codebase" | b"data"
         | b"formaction" | b"href" | b"http-equiv" | b"manifest" | b"ping" | b"poster" | b"src"
         | b"srcset" => return (!is_animated && is_inside(&lower)).then_some(()),
@@ -506,7 +516,7 @@ fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
         [b'o', b'n', event @ ..] if is_animated || !event.is_empty() => return None,
         _ => {}
     }
-    // Readers drop blanks in schemes.
+    // Browsers ignore white space in schemes, so `java script:` is a script.
     let mut packed = lower.clone();
     packed.retain(|byte| *byte > b' ');
     let runs = |scheme: &&[u8]| memmem::find(&packed, scheme).is_some();
@@ -519,7 +529,8 @@ fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Escapes, which only hide something, are doubt.
+/// Checks that a style sheet has no external references. A style sheet with escapes is rejected, because they are
+/// needed only to hide something.
 fn is_quiet(style: &[u8]) -> Option<()> {
     if memchr(b'\\', style).is_some()
         || memmem::find(&style.to_ascii_lowercase(), b"@import").is_some()
@@ -534,7 +545,7 @@ fn is_quiet(style: &[u8]) -> Option<()> {
     is_quiet.then_some(())
 }
 
-/// A `data:` URL of a font, in style alone.
+/// Returns whether the URL is a `data:` URL of a font, which is allowed only in style sheets.
 fn is_font(url: &[u8]) -> bool {
     let fonts: [&[u8]; 4] = [
         b"font/",

@@ -1,13 +1,15 @@
-//! HTML as far as a locator must know it: start tags with the spans of their attribute values, the contents of `<style>`, and
-//! conditional comments. The tokenizer of the HTML standard (§13.2.5), driven by `<`: text between tags is searched, not
-//! read. A tokenizer that decodes every character costs more than all the rest of the work; html5gum is the oracle.
+//! The tokenizer of the HTML standard (§13.2.5), as far as it is needed to find links: start tags with the spans of
+//! their attribute values, the contents of `<style>`, and conditional comments. Text between tags is not decoded but
+//! only searched for `<`, because a tokenizer that decodes each character would take most of the time. The tests
+//! compare this tokenizer with html5gum.
 //!
-//! Where the standard lets the tree builder switch the tokenizer, the element's name alone decides. Deviations:
-//! * a `<base>` that does not count for the document ([`Scopes`]) is skipped;
-//! * `<title>` and the like inside of `<svg>` or `<math>` are raw text as elsewhere; `<style>` is markup there, as in
-//!   XHTML: its text ends at the next tag, whatever that is;
-//! * `<noscript>` holds markup, as in a reader without scripts, which mail readers are;
-//! * `<![CDATA[` ends at `]]>` if there is one, also outside of foreign content; else it is a bogus comment that ends at `>`.
+//! In the standard, the tree builder can change the state of the tokenizer. Here only the name of the element does. Deviations:
+//! * A `<base>` that does not apply to the document ([`Scopes`]) is skipped.
+//! * `<title>` and similar elements contain raw text also inside of `<svg>` and `<math>`. A `<style>` there contains
+//!   markup, as in XHTML: its text ends at the next tag of any kind.
+//! * `<noscript>` contains markup, as in a browser without scripts. Mail clients do not run scripts.
+//! * `<![CDATA[` ends at the next `]]>`, also outside of SVG and MathML. If there is none, it is a bogus comment that
+//!   ends at `>`.
 
 use std::borrow::Cow;
 
@@ -26,7 +28,7 @@ pub(super) enum Event {
     Conditional(Span),
 }
 
-/// An attribute with a value, or `hidden`. Repeated ones and those of no interest are not kept.
+/// An attribute that has a value, or a `hidden` attribute. Repeated attributes and irrelevant names are not stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Attribute {
     pub(super) name: Name,
@@ -34,7 +36,7 @@ pub(super) struct Attribute {
     pub(super) quote: Option<u8>,
 }
 
-/// Without its quotes, and which those are.
+/// Span of an attribute value without its quotes, and the quote character.
 pub(super) type Value = (Span, Option<u8>);
 
 pub(super) fn text_of<'d>(
@@ -56,11 +58,12 @@ pub(super) struct Tags<'a> {
     is_styling: bool,
     scopes: Scopes,
     tag_start: usize,
-    /// Blanks between the attributes of a start tag, if wanted: how far behind its start. A tag may be all blanks.
+    /// Distances of the spaces between the attributes of a start tag from the start of the tag, if they are needed.
+    /// They are stored in 32 bits, because a tag can consist of millions of spaces.
     blanks: Option<Vec<u32>>,
-    /// Behind this offset there is no `]]>`; so that a million `<![CDATA[` search only once.
+    /// Offset after which the document contains no `]]>`. It avoids repeated searches if there are a million `<![CDATA[`.
     no_section_end_from: usize,
-    /// Of the start tag last found. At most one of each [`Name`].
+    /// Attributes of the last start tag, with at most one of each [`Name`].
     pub(super) attributes: Vec<Attribute>,
 }
 
@@ -88,7 +91,7 @@ impl<'a> Tags<'a> {
         }
     }
 
-    /// From behind its `<` to behind its `>`; valid until the next event.
+    /// Returns the span of the current tag without the `<` but with the `>`. It is valid until the next event.
     pub(super) fn tag(&self) -> Span {
         Span::new(self.tag_start, self.at)
     }
@@ -98,7 +101,7 @@ impl<'a> Tags<'a> {
         Some(self.tag_start + distance as usize)
     }
 
-    /// Offsets that a number of 32 bits cannot hold are passed over.
+    /// Stores the offsets of spaces in the current tag. Spaces more than 4 GiB after its start are ignored.
     fn remember_blanks(&mut self, places: std::ops::Range<usize>) {
         let tag_start = self.tag_start;
         if let Some(blanks) = &mut self.blanks {
@@ -196,7 +199,8 @@ impl<'a> Tags<'a> {
             .of(self.document)
     }
 
-    /// Whether the tag closes itself; `None` at the end of the span. Only the attributes of a start tag are kept.
+    /// Reads the rest of a tag and returns whether the tag closes itself. Returns `None` if the tag is cut off by the
+    /// end of the span. Attributes are stored only for start tags.
     fn tag_rest(&mut self, is_start: bool) -> Option<bool> {
         let mut seen = 0_u32;
         let mut closes_itself = false;
@@ -224,7 +228,7 @@ impl<'a> Tags<'a> {
         let (name, value) = self.name_and_value(is_start)?;
         if is_start && let Some(name) = attribute_name(name.of(self.document)) {
             let bit = 1_u32 << (name as u32);
-            // A repeated attribute is dropped by parsers, even if the first had no value.
+            // Browsers ignore a repeated attribute, even if the first one had no value.
             let value = match name {
                 Name::Hidden => value.or(Some((Span::empty_at(self.at), None))),
                 _ => value,
@@ -248,7 +252,7 @@ impl<'a> Tags<'a> {
             self.at += 1;
             self.value()?
         } else {
-            // Nobody asks for the places in an end tag.
+            // The offsets of spaces are needed only for start tags.
             if is_start {
                 self.remember_blanks(name.end..self.at);
             }
@@ -257,7 +261,7 @@ impl<'a> Tags<'a> {
         Some((name, value))
     }
 
-    /// The outer `None` is the end of the span, the inner one a missing value.
+    /// Reads an attribute value. The outer `None` means the end of the span, the inner `None` a missing value.
     fn value(&mut self) -> Option<Option<Value>> {
         self.skip_until(|byte| !byte.is_ascii_whitespace());
         let quote = match self.peek()? {
@@ -276,7 +280,8 @@ impl<'a> Tags<'a> {
         Some(Some((value, Some(quote))))
     }
 
-    /// Behind `<`, at `!`. Yields what a conditional comment holds, and style in a section.
+    /// Reads a comment, a CDATA section or a declaration, whose `<` was already read. Returns an event for a
+    /// conditional comment, and for a CDATA section in a `<style>` with markup.
     fn declaration(&mut self) -> Option<Event> {
         if self.rest().starts_with(b"!--") {
             self.at += 3;
@@ -334,7 +339,8 @@ impl<'a> Tags<'a> {
         self.at = self.end;
     }
 
-    /// The script data states (§13.2.5.15 to §13.2.5.31): `<!-- <script>` hides an end tag.
+    /// Skips the content of a script, as in the script data states of the standard (§13.2.5.15 to §13.2.5.31). An end
+    /// tag after `<!-- <script>` does not end the script.
     fn script(&mut self) {
         let mut hidden = Hidden::No;
         while let Some(length) = memchr2(b'<', b'-', self.rest()) {
@@ -342,7 +348,7 @@ impl<'a> Tags<'a> {
             let end_tag = self.is_tag(b"</", b"script");
             match hidden {
                 Hidden::No | Hidden::Comment if end_tag => return,
-                // The dashes count for the end, too: `<!-->` is a whole comment.
+                // The dashes of `<!--` also count for `-->`, so `<!-->` is a complete comment.
                 Hidden::No if self.rest().starts_with(b"<!--") => {
                     hidden = Hidden::Comment;
                     self.at += 1;
@@ -396,7 +402,8 @@ enum Hidden {
     Script,
 }
 
-/// `<!--[if ...]> markup <![endif]-->`: some readers show the markup.
+/// Returns the span of the markup in a conditional comment, `<!--[if ...]> markup <![endif]-->`. Some programs
+/// display this markup.
 fn conditional(document: &[u8], content: Span) -> Option<Span> {
     let bytes = content.of(document);
     if !bytes.get(..3)?.eq_ignore_ascii_case(b"[if") {

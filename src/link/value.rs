@@ -1,19 +1,21 @@
-//! One located link, and many in little memory. The URL of one may stand inside two layers: the markup (character
-//! references, quotes) and a grammar within the value (`srcset`, a list, a refresh, CSS). Reading takes both off, writing
-//! puts both on.
+//! A link in a document, and a compact list of links. The URL of a link can be inside two layers: the markup
+//! (character references and quotes), and a grammar within the value (`srcset`, a list, a refresh, CSS). Reading the
+//! URL removes both layers, and writing a new one adds them again.
 //!
 //! # Bytes and charsets
 //!
-//! Documents are bytes in an ASCII-compatible charset, and spans are byte-exact in any of them. Bytes of 0x80 and above
-//! are carried through in both directions, valid UTF-8 or not; characters outside ASCII that the document *names*
-//! (`&eacute;`, CSS `\e9`) read percent-encoded, see [`entity`](super::entity). A URL to be written must therefore be
-//! ASCII but for the bytes that came out of [`LinkValue::decoded`].
+//! Documents are bytes in an ASCII-compatible charset, and spans are exact in all of these charsets. Bytes from 0x80
+//! are copied unchanged when reading and writing, even if they are not valid UTF-8. A character outside ASCII that a
+//! reference or an escape stands for (`&eacute;`, CSS `\e9`) is read as percent-encoded UTF-8, see
+//! [`entity`](super::entity). A new URL must therefore be ASCII, except for bytes that [`LinkValue::decoded`]
+//! returned.
 //!
-//! Shift_JIS, GBK, GB18030, Big5 and windows-949 have ASCII second bytes: letters, `@ [ \ ] ^ _ { | } ~` and the grave
-//! accent, and digits in GB18030. None of `" ' < > & / =` or white space is among them, so tags, attributes and their
-//! spans hold. But a value that contains such a character may be misread (its `\` is no backslash), and so may CSS,
-//! where that `\` may hide the end of a string. In those charsets the caller shall search the document [without trail
-//! bytes](crate::mime::charset::Charset::without_trail_bytes), and leave values alone whose decoded form is not ASCII.
+//! In Shift_JIS, GBK, GB18030, Big5 and windows-949, the second byte of a character can be ASCII: a letter, one of `@
+//! [ \ ] ^ _ { | } ~`, the grave accent, or (in GB18030) a digit. It is never `" ' < > & / =` or white space, so the
+//! spans of tags and attributes are correct. But a value with such a character can be misread, because a `\` in it is
+//! not a backslash. In CSS, such a `\` can even hide the end of a string. In these charsets, the caller must search
+//! the document [without trail bytes](crate::mime::charset::Charset::without_trail_bytes), and must not change values
+//! whose decoded form is not ASCII.
 
 use serde::Serialize;
 
@@ -22,33 +24,35 @@ use crate::span::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkValue {
-    /// No quotes, no outer white space, no descriptors.
+    /// Span of the URL, without quotes, surrounding white space and descriptors.
     pub span: Span,
     pub markup: Markup,
     pub grammar: Grammar,
-    /// The attribute's name in lower case; or `url()`, `src()`, `@import`, `image-set()` of CSS, wherever it stands.
+    /// Name of the attribute in lower case. In CSS it is `url()`, `src()`, `@import` or `image-set()`, also in a
+    /// `style` attribute.
     pub place: &'static str,
     pub role: Role,
-    /// The `src`, `srcset` or `lowsrc` of a picture that nobody is meant to see, by its own attributes.
+    /// Whether the picture in the `src`, `srcset` or `lowsrc` is hidden by attributes of the same tag.
     pub hidden: bool,
     pub image_set: ImageSet,
-    /// The first link of its start tag: those up to the next one that opens a tag stand in the same. Each link of a
-    /// style sheet or a `<style>` element stands alone.
+    /// Whether this is the first link of its start tag. The links after it, up to the next one with `opens_tag`, are
+    /// in the same tag. In a style sheet or a `<style>` element, this is `true` for each link.
     pub opens_tag: bool,
 }
 
-/// What holds a value, and so what may not stand in it bare.
+/// The markup around a value, which determines the characters that must be escaped in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Markup {
     StyleSheet,
-    /// A `<style>` element of HTML: no character references, ended by `</style`.
+    /// Content of a `<style>` element in HTML. It has no character references and ends at `</style`.
     StyleElement,
-    /// The text of a `<style>` of XHTML or SVG: its `<` and `&` are markup.
+    /// Text of a `<style>` in XHTML or SVG, where `<` and `&` are markup.
     StyleText,
     StyleSection,
     Attribute {
         quote: Option<u8>,
-        /// Every `&` is `&amp;`, and not only where it would read as a reference: the value did so before, or this is XHTML.
+        /// Whether every `&` is written as `&amp;`, and not only an `&` that would begin a reference. This is the
+        /// case in XHTML, and if the old value did so.
         escapes_ampersands: bool,
     },
 }
@@ -72,39 +76,40 @@ pub enum ImageSet {
     Further,
 }
 
-/// In the order of the alphabet, in which surveys tell them.
+/// Use of the content that a link refers to. The order is alphabetical, as in the tables of `survey`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
-    /// Resolves others against it: `codebase`, `<base href>`.
+    /// Base of other URLs: `codebase`, `<base href>`.
     Base,
-    /// Sets text in it: `url()` in `@font-face`.
+    /// Font for text: `url()` in `@font-face`.
     Font,
-    /// Shows it as a document inside the document.
+    /// Document that is displayed inside the document.
     Frame,
-    /// Goes there, or reports to it, when asked to.
+    /// Target of a click, or of a report that the browser sends.
     Hyperlink,
     Media,
     Picture,
-    /// Loads something else with the document: scripts, icons, subtitles, plug-in data.
+    /// Other resource that is loaded with the document: scripts, icons, subtitles, data of plug-ins.
     Resource,
-    /// Styles the document with it: `@import`, and `<link>` with that relation.
+    /// Style sheet: `@import`, and `<link>` with this relation.
     StyleSheet,
 }
 
-/// One may have two octets, `ping="a b c"`, and a [`LinkValue`] has fifty. Packed: for each its distance from the one
-/// before, its length, whether it opens a tag, and whether it is of the same kind. Most take two octets.
+/// List of links in little memory. A [`LinkValue`] takes fifty bytes, but a link in the document may take only two
+/// (`ping="a b c"`). For each link the list stores the distance from the link before, the length, whether it opens a
+/// tag, and whether its kind is the same. For most links this takes two bytes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Links {
     packed: Vec<u8>,
-    /// The first link of each kind; a document has few.
+    /// First link of each kind. A document has few kinds.
     kinds: Vec<LinkValue>,
     last: (usize, usize),
 }
 
 impl Links {
     pub fn push(&mut self, link: LinkValue) {
-        // What differs most often comes first: this is asked several times for each link.
+        // The fields that differ most often are compared first, because there are several comparisons for each link.
         let is_alike = |known: &LinkValue| {
             known.role == link.role
                 && known.grammar == link.grammar
@@ -122,7 +127,7 @@ impl Links {
         packed::write(&mut self.packed, length | flags);
         let mut index = last_kind;
         if !is_same {
-            // A kind is a place, a grammar and a markup: a few hundred at most, whatever the document.
+            // A kind is a combination of place, grammar and markup, so there are at most a few hundred kinds.
             let known = self.kinds.iter().position(is_alike);
             index = known.unwrap_or_else(|| {
                 self.kinds.push(link);

@@ -1,4 +1,4 @@
-//! Takes the layers around a URL off and puts them on ([`LinkValue`]).
+//! Removes the layers of markup and grammar around a URL, and adds them to a new one ([`LinkValue`]).
 
 use std::borrow::Cow;
 
@@ -8,7 +8,8 @@ use super::entity::{self, Within, character, number_in_front, push_character};
 use super::value::{Grammar, LinkValue, Markup};
 
 impl LinkValue {
-    /// As a parser reads it: nothing is resolved or percent-decoded. `document` must be the one that was searched.
+    /// Returns the URL as a parser reads it, without resolving or percent-decoding it. `document` must be the
+    /// document in which the link was found.
     pub fn decoded<'a>(&self, document: &'a [u8]) -> Cow<'a, [u8]> {
         let raw = self.span.of(document);
         let text = match self.markup {
@@ -25,8 +26,8 @@ impl LinkValue {
         }
     }
 
-    /// As [`decoded`](Self::decoded), but a character that is named by a reference or an escape is itself. `raw` is what
-    /// the span holds, as text: the bytes are in the charset of the document.
+    /// Like [`decoded`](Self::decoded), but character references and escapes become the characters themselves. `raw`
+    /// is the text of the span after decoding it from the charset of the document.
     pub fn characters(&self, raw: &str) -> String {
         let raw = raw.as_bytes();
         let text = match self.markup {
@@ -45,8 +46,9 @@ impl LinkValue {
         matches!(self.grammar, Grammar::CssUrl | Grammar::CssString(_))
     }
 
-    /// A parser reads `url` back, if that holds no white space and NUL, but where the grammar has no escape and
-    /// percent-encoding stands in for it. An empty `url` cannot be a list member or candidate and writes nothing.
+    /// Encodes a new URL for this place in the document, so that a parser reads the same URL. If the grammar has no
+    /// escape for a character, the character is percent-encoded. `url` must not contain white space or NUL. An empty
+    /// `url` cannot be a member of a list or a candidate, so nothing is written for it.
     pub fn encoded(&self, url: impl AsRef<[u8]>) -> Vec<u8> {
         let url = url.as_ref();
         let text = match self.grammar {
@@ -64,7 +66,7 @@ impl LinkValue {
             Grammar::CssString(quote) => escape(url, self.markup, &[quote]).into(),
         };
         match self.markup {
-            // Without quotes, what follows would be taken for the value.
+            // Without quotes, a parser would read the following text as the value.
             Markup::Attribute { quote: None, .. }
                 if text.is_empty() && self.grammar == Grammar::Url =>
             {
@@ -102,7 +104,8 @@ fn percent_encoded(url: &[u8], must: impl Fn(usize, u8) -> bool) -> Cow<'_, [u8]
     Cow::Owned(written.copied().collect())
 }
 
-/// An escape of a character outside ASCII, or of NUL, reads percent-encoded: [`entity`] says why.
+/// Decodes CSS escapes. The escape of a character outside ASCII, or of NUL, becomes percent-encoded UTF-8, for the
+/// reasons in [`entity`].
 pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
     unescape_with(css, push_character)
 }
@@ -143,7 +146,8 @@ fn unescape_one(rest: &[u8], out: &mut Vec<u8>, write: fn(char, &mut Vec<u8>)) -
     1
 }
 
-/// CSS Syntax §4.3.7, behind the backslash: up to six digits, and one blank. Also how long that is.
+/// Reads a CSS escape after its backslash (CSS Syntax §4.3.7): up to six hexadecimal digits and one white space
+/// character. Returns the code point and the length.
 pub(super) fn escaped_code_point(rest: &[u8]) -> Option<(u32, usize)> {
     let (code_point, digits) = number_in_front(rest.get(..6).unwrap_or(rest), 16);
     let blank = line_end(rest.get(digits..)?, u8::is_ascii_whitespace);
@@ -163,9 +167,9 @@ fn escape(url: &[u8], markup: Markup, special: &[u8]) -> Vec<u8> {
     let mut before = 0;
     for &byte in url {
         let is_markup = match markup {
-            // `</style` would end the element, `-->` a conditional comment around it.
+            // `</style` would end the element, and `-->` would end a conditional comment around it.
             Markup::StyleElement => byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!'),
-            // Both may be in one: references count in the first, and `]]>` ends the other.
+            // A URL may be in both at once. In text, character references are decoded. In a section, `]]>` is its end.
             Markup::StyleText | Markup::StyleSection => matches!(byte, b'<' | b'>' | b'&'),
             Markup::StyleSheet | Markup::Attribute { .. } => false,
         };

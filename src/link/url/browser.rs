@@ -1,5 +1,5 @@
-//! Where the WHATWG URL parser sees components of a reference in HTML begin and end, without its rewriting of what is
-//! in them. Parsing what [`resolve_as_browser`] gives must equal `Url::join` of the `url` crate
+//! Resolves references in HTML as the WHATWG URL parser does, but without normalising the text of their components.
+//! Parsing the result of [`resolve_as_browser`] must give the same URL as `Url::join` of the `url` crate
 //! (`tests/unit/url_property.rs`).
 
 use std::borrow::Cow;
@@ -11,14 +11,15 @@ use super::split::{remove_dot_segments, resolve, up_to_last_slash};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Relation {
-    /// It is empty, or a fragment alone.
+    /// The reference is empty or consists of a fragment.
     SameDocument,
-    /// It means the same under every base.
+    /// The reference has the same meaning with any base.
     Absolute,
     Relative,
 }
 
-/// As browsers see it: `http:g` is relative under an http base, and absolute under any other or none.
+/// Returns how a reference depends on its base, according to browsers: `http:g` is relative if the base has the
+/// scheme http, and otherwise absolute.
 pub fn relation(base: Option<&str>, reference: &str) -> Relation {
     let reference = cleaned(reference);
     let Some((scheme, rest)) = scheme_and_rest(&reference) else {
@@ -40,22 +41,24 @@ pub fn relation(base: Option<&str>, reference: &str) -> Relation {
     }
 }
 
-/// The absolute form as a browser understands it (WHATWG URL, basic URL parser), but textual.
+/// Resolves a reference against a base as a browser does (WHATWG URL, basic URL parser), and returns the absolute URL as text.
 ///
-/// Both texts are cleaned first: control characters and blanks at the ends go, TAB, LF and CR go everywhere. Under
-/// http, https, ftp, ws, wss and file, `\` is `/` in front of `?` and `#`, any number of slashes from two up introduces
-/// a host, and `%2e` is a dot in dot segments. An absolute reference comes back cleaned, its dot segments untouched.
-/// Hosts and ports are not judged.
+/// First both texts are cleaned: control characters and spaces at their ends are removed, and TAB, LF and CR
+/// everywhere. With the schemes http, https, ftp, ws, wss and file, `\` before `?` and `#` equals `/`, two or more
+/// slashes are followed by a host, and `%2e` is a dot in dot segments. If the reference is absolute, it is returned
+/// cleaned, with its dot segments. Hosts and ports are not checked.
 ///
 /// Deviations:
-/// * `///x` under a network base is host `x`, as the standard has it; the `url` crate 2.5 refuses it;
-/// * dot segments stay in a path of a network URL that has a segment like `c:`: the standard does not care about drives
-///   there, the `url` crate does; the parser of the result decides;
-/// * a `file:` path with drive letters where the standard, its history and the crate differ is
-///   [`Unresolvable::UncertainDrive`]: a drive elsewhere than first, `c|`, a drive behind a host, a drive in the
-///   reference, a segment like `c:x`;
-/// * other schemes (`thismessage:/`, `x://h/p`): RFC 3986 on cleaned texts; `mailto:x` is a base for fragments only;
-/// * blanks at the end of the base's path or query show when the fragment goes; only they are percent-encoded.
+/// * `///x` with an http base has the host `x`, as in the standard. Version 2.5 of the `url` crate rejects it.
+/// * Dot segments are kept in a path that has a segment like `c:`, except in file URLs. The standard does not treat it
+///   as a drive there, but the `url` crate does, so the parser of the result decides.
+/// * A `file:` path with drive letters is [`Unresolvable::UncertainDrive`] where the standard, its older versions and
+///   the crate differ: a drive that is not the first segment, `c|`, a drive after a host, a drive in the reference, or a
+///   segment like `c:x`.
+/// * Other schemes (`thismessage:/`, `x://h/p`) follow RFC 3986 on the cleaned texts. Only a fragment can be relative to
+///   `mailto:x`.
+/// * Spaces at the end of the path or query of the base would become trailing spaces when the fragment is removed. Only
+///   these are percent-encoded.
 pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresolvable> {
     let base = cleaned(base);
     let reference = cleaned(reference);
@@ -85,7 +88,8 @@ pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresol
     }
 }
 
-/// `reference` is [`Relation::Absolute`]: behind `https:`, whatever slashes there are introduce a host.
+/// Returns an absolute reference as a browser understands it: after `https:`, any number of slashes is followed by a
+/// host. `reference` must be [`Relation::Absolute`].
 pub fn absolute_as_browser(reference: Cow<'_, str>) -> Cow<'_, str> {
     let trimmed = reference.trim_matches(is_c0_or_space);
     match scheme_and_rest(trimmed) {
@@ -101,13 +105,13 @@ pub fn absolute_as_browser(reference: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// What stands behind the slashes of a reference that names a host and no scheme.
+/// Returns the text after the slashes of a reference that has a host but no scheme, such as `//host/path`.
 pub fn behind_slashes(reference: &str) -> Option<Cow<'_, str>> {
     let slashes = leading_slashes(reference);
     (slashes >= 2).then(|| forward(&reference[slashes..]))
 }
 
-/// "Special" schemes with a host: a reference may begin with the scheme and still be relative.
+/// Schemes with a host that the URL standard calls "special". A reference with such a scheme can be relative (`http:g`).
 pub(crate) const NETWORK_SCHEMES: [&str; 5] = ["http", "https", "ftp", "ws", "wss"];
 
 #[derive(PartialEq)]
@@ -155,7 +159,7 @@ fn under_network(scheme: &str, rest: &str, relative: &str) -> Result<String, Unr
 fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unresolvable> {
     let rest = forward(rest);
     let slashes = leading_slashes(&rest);
-    // The host of file://C:/x is a drive; with fewer slashes than two there is no host at all.
+    // In `file://C:/x`, the host is really a drive. With fewer than two slashes there is no host.
     let drive_for_host = slashes == 2 && starts_with_drive(&rest[2..]);
     let base = match slashes {
         0 => format!("{scheme}:///{rest}"),
@@ -191,7 +195,8 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
     Ok(with_path(base, &path, &relative))
 }
 
-/// Refuses a segment like `C:x`: no drive to the standard, one to Windows; the crate sometimes makes `C:/x` of it.
+/// Returns an error if a segment looks like `C:x`. In the standard this is not a drive, on Windows it is one, and the
+/// `url` crate sometimes changes it to `C:/x`.
 fn certain(url: String) -> Result<String, Unresolvable> {
     let mut segments = Reference::split(&url).path.split('/');
     match segments.any(is_drive_and_more) {
@@ -213,7 +218,8 @@ fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
         ..base
     };
     let mut text = unchanged.recompose();
-    // Without the fragment, blanks in front of it stand at the end, where a parser trims them.
+    // If the fragment is removed, spaces before it are at the end of the URL. A parser would remove them there, so
+    // they are percent-encoded.
     let blanks = text.split_off(text.trim_end_matches(is_c0_or_space).len());
     text.extend(blanks.bytes().map(percent_encode_byte));
     Some(text)
@@ -230,7 +236,7 @@ fn with_path(base: Reference<'_>, path: &str, relative: &str) -> String {
     site.recompose() + behind
 }
 
-/// `text` has neither scheme nor authority, whatever it looks like: behind `http:`, `a:b` is a path.
+/// Returns the path of a text without scheme and authority, even if it seems to have them: after `http:`, `a:b` is a path.
 fn path_of(text: &str) -> &str {
     text.split(['?', '#']).next().unwrap_or_default()
 }
@@ -249,7 +255,8 @@ fn forward(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A last segment that is a dot segment names a folder, and so does a drive that is the whole path.
+/// Joins the directory of the base with a relative path. If the last segment of the base is a dot segment, or if its
+/// whole path is a drive, the base itself is the directory.
 fn joined(base: &str, drive: &str, path: &str) -> String {
     let folder = up_to_last_slash(base);
     if path.starts_with('/') {
@@ -261,7 +268,7 @@ fn joined(base: &str, drive: &str, path: &str) -> String {
     }
 }
 
-/// `.` and `..`, each dot also as `%2e`; 0 for other segments.
+/// Returns 1 for `.`, 2 for `..`, and 0 for other segments. Each dot may also be written as `%2e`.
 fn dots(segment: &str) -> usize {
     let mut dots = 0;
     let mut rest = segment.as_bytes();
@@ -279,7 +286,7 @@ fn is_drive(segment: &str) -> bool {
     matches!(segment.as_bytes(), [letter, b':' | b'|'] if letter.is_ascii_alphabetic())
 }
 
-/// `C:x`: neither a plain name nor a drive.
+/// Returns whether a segment begins with a drive and continues, such as `C:x`.
 fn is_drive_and_more(segment: &str) -> bool {
     segment.len() > 2 && segment.get(..2).is_some_and(is_drive)
 }
@@ -293,7 +300,7 @@ fn leading_slashes(text: &str) -> usize {
     text.len() - text.trim_start_matches(['/', '\\']).len()
 }
 
-/// RFC 3986 §3.1: a letter, then letters, digits, `+`, `-`, `.`.
+/// Splits a URL into scheme and rest. A scheme is a letter, followed by letters, digits, `+`, `-` and `.` (RFC 3986 §3.1).
 pub(crate) fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = text.split_once(':')?;
     let mut bytes = scheme.bytes();

@@ -1,13 +1,14 @@
-//! URLs on their way in (as mail carries them) and out (as reports show them): without passwords, and without what may be
-//! a key, long words that nobody can guess and parameters with such names.
+//! Cleans URLs from mail, and removes secrets from URLs before they are reported: passwords, parameters with names
+//! such as `token`, and long random words that may be keys.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode_byte};
 
-/// *All* white space (SPACE, TAB, CR, LF, VT and FF) is removed (RFC 2017 §3.1: a URL is folded into words of at most
-/// 40 characters), and the wrappers of [`unwrapped`] are removed. Percent-escapes are kept.
+/// Returns the URL in the value of a parameter. *All* white space (SPACE, TAB, CR, LF, VT and FF) is removed, because
+/// a long URL is folded into words of at most 40 characters (RFC 2017 §3.1). `<>` and `URL:` around it are removed as
+/// in [`unwrapped`]. Percent-escapes are kept.
 pub fn from_parameter(value: &str) -> Cow<'_, str> {
     if !value.contains(is_blank) {
         return Cow::Borrowed(unwrapped(value));
@@ -51,7 +52,7 @@ pub(crate) const fn all_but(kept: &[u8]) -> AsciiSet {
     set
 }
 
-/// Escapes blanks and control characters, as browsers do in requests.
+/// Percent-encodes spaces and control characters, as browsers do in requests.
 pub(crate) fn with_blanks_escaped(url: &str) -> Cow<'_, str> {
     let is_escaped = |symbol: char| symbol <= ' ' || symbol == '\x7f';
     if !url.contains(is_escaped) {
@@ -71,10 +72,11 @@ pub fn without_fragment(url: &str) -> &str {
     url.find('#').map_or(url, |at| &url[..at])
 }
 
-/// Masks too much rather than too little: a password is looked for in every authority, also one inside a path or a query
-/// (`view-source:http://u:p@h`), behind backslashes or missing slashes (`http:u:p@h`), and up to an `@` that stands behind an
-/// unescaped `/`, `?` or `#` in the password. An empty password and a user name alone are left. A text without `//` that does
-/// not begin with http:, https:, ftp: or the like has no authority, so `mailto:a:b@c` is left too.
+/// Masks passwords in a URL. In doubt, more text is masked. A password is searched for in every authority, also
+/// inside a path or a query (`view-source:http://u:p@h`), and after backslashes or missing slashes (`http:u:p@h`). It
+/// extends to an `@` even if it contains an unescaped `/`, `?` or `#`. An empty password and a user name without a
+/// password are kept. A text without `//` that does not begin with `http:`, `https:`, `ftp:` or a similar scheme has
+/// no authority, so `mailto:a:b@c` is not changed.
 pub fn masked(url: &str) -> Cow<'_, str> {
     let Some(last_at) = url.rfind('@') else {
         return Cow::Borrowed(url);
@@ -105,7 +107,7 @@ fn password_in(url: &str, authority: Range<usize>, last_at: usize) -> Option<Ran
     if let Some(at) = text.rfind('@').filter(|at| *at > first_colon) {
         return Some(authority.start + first_colon + 1..authority.start + at);
     }
-    // No `@` behind the colon: this is a host with its port, or a password with a slash in it.
+    // There is no `@` after the colon. The text is a host with a port, or a password that contains a slash.
     let start = authority.start + first_colon + 1;
     let port = &url[start..authority.end];
     let is_host = text.contains('[') || port.bytes().all(|byte| byte.is_ascii_digit());
@@ -117,7 +119,7 @@ fn next_authority(url: &str, from: usize) -> Option<usize> {
     loop {
         at += url.get(at..)?.find(['/', '\\', ':'])?;
         let colon = usize::from(url[at..].starts_with(':'));
-        // Parsers ignore white space between slashes.
+        // URL parsers ignore white space between slashes.
         let behind = url[at + colon..].trim_start_matches(['/', '\\', '\t', '\n', '\r']);
         let behind = url.len() - behind.len();
         let slashes = url[at..behind]
@@ -138,12 +140,12 @@ fn ends_in_network_scheme(text: &str) -> bool {
         .any(|name| letters.clone().take(name.len()).eq(name.bytes().rev()))
 }
 
-/// A run of so many octets with both letters and digits is a token.
+/// Length in bytes from which a word with both letters and digits counts as a token.
 const MIXED: usize = 16;
-/// Digits alone: more than a time has with its fractions.
+/// Number of digits from which a word counts as a token. A time with fractions of a second has fewer.
 const DIGITS: usize = 20;
 const LETTERS: usize = 40;
-/// With hyphens, where most of it is not words, names or numbers.
+/// Length in bytes from which a text with hyphens counts as a token, if most of it is not words, names or numbers.
 const HYPHENED: usize = 32;
 
 const IN_NAMES: [&str; 8] = [
@@ -194,7 +196,7 @@ fn is_called_secret(name: &str) -> bool {
 
 pub fn holds_token(url: &str) -> bool {
     let is_word = |octet: &u8| octet.is_ascii_alphanumeric();
-    // An escape in base64 is a hyphen in base64url.
+    // `%` is included, because an escape in percent-encoded base64 corresponds to a hyphen in base64url.
     let is_piece = |octet: &u8| is_word(octet) || b"-_%".contains(octet);
     let is_token = |word: &[u8]| {
         let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
@@ -214,7 +216,7 @@ pub fn holds_token(url: &str) -> bool {
             })
 }
 
-/// Neither a number nor a word that people write: `a1`, `kL`.
+/// Returns whether the word is neither a number nor a normal word, such as `a1` or `kL`.
 fn is_odd(word: &[u8]) -> bool {
     let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
     let rises =
@@ -234,10 +236,10 @@ mod tests {
             scheme in "(http|https|ftp|HTTP|ht\ttp):",
             slashes in "[/\\\\\t]{0,4}",
             user in "[a-z@]{0,3}",
-            // An `@` before an unescaped `/`, `?` or `#` ends the password for every parser.
+            // For every parser, an `@` before an unescaped `/`, `?` or `#` ends the password, so no filler contains both.
             filler in "[a-z@:\\\\é]{0,3}|[a-z:/?#é]{0,3}",
         ) {
-            // No user is called as the password ends.
+            // The end of the password is in upper case, so the user name cannot contain it.
             let url = format!("{scheme}{slashes}{user}:sec{filler}RET@host/p");
             prop_assert!(!masked(&url).contains("RET"), "{} from {}", masked(&url), url);
             prop_assert!(masked(&url).ends_with("@host/p"));

@@ -1,4 +1,4 @@
-//! The query of a URL in a document that is not UTF-8 (URL Standard §4.4).
+//! Percent-encoding of queries in a document that is not UTF-8 (URL standard §4.4).
 
 use encoding_rs::Encoding;
 use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
@@ -6,9 +6,9 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use super::browser::scheme_and_rest;
 use super::clean::without_fragment;
 
-/// Escapes the query in the charset of the document that holds the URL, as the URL Standard does for http, https and ftp
-/// (§4.4, "query state"). A character that the charset lacks becomes a decimal reference (§1.3, "percent-encode after
-/// encoding"). ASCII stays as it is. `encoding` must have no shift states.
+/// Percent-encodes the query in the charset of the document that contains the URL, as the URL standard does for http,
+/// https and ftp (§4.4, "query state"). A character that the charset lacks becomes a decimal character reference
+/// (§1.3, "percent-encode after encoding"). ASCII is not changed. `encoding` must not have shift states.
 pub(crate) fn with_query_in(url: String, encoding: &'static Encoding) -> String {
     let end = without_fragment(&url).len();
     let (Some(start), true) = (
@@ -45,7 +45,8 @@ pub(crate) fn with_query_in(url: String, encoding: &'static Encoding) -> String 
     text + fragment
 }
 
-/// The reference is relative, or its scheme is one whose query has the charset of the document.
+/// Returns whether the query of the URL uses the charset of the document: the URL is relative, or has the scheme
+/// http, https or ftp.
 fn is_special(url: &str) -> bool {
     scheme_and_rest(url).is_none_or(|(scheme, _)| {
         let is = |name: &&str| scheme.eq_ignore_ascii_case(name);

@@ -1,8 +1,8 @@
-//! URL references as text. "The draft" is draft-fielding-url-syntax-05.
+//! Operations on URL references as text. "The draft" is draft-fielding-url-syntax-05.
 //!
-//! Text that an algorithm does not have to touch keeps its bytes: nothing is percent-encoded, decoded, lower-cased or
-//! sorted, no port is dropped, no host is looked at. The caller must leave values that are not UTF-8. All functions
-//! take time and memory linear in their input, and none panics.
+//! Only the necessary bytes change: the functions do not percent-encode, decode or change the case of other text, and
+//! they do not drop ports or check hosts. The caller must not pass values that are not UTF-8. All functions take
+//! linear time and memory, and they do not panic.
 
 mod browser;
 mod clean;

@@ -1,10 +1,12 @@
-//! References by the book: components (the draft, appendix B), resolving (RFC 3986 §5.2), and equality (the draft, §6).
+//! Splitting references into components (the draft, appendix B), resolving them (RFC 3986 §5.2), and comparing them
+//! (the draft, §6).
 
-/// A component that is absent (`None`) is not one that is empty (`Some("")`): `x` and `x?` differ.
+/// The components of a URL reference. An absent component (`None`) differs from an empty one (`Some("")`), for
+/// example in `x` and `x?`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reference<'a> {
     pub scheme: Option<&'a str>,
-    /// The draft calls it *site*.
+    /// Host with user name and port. The draft calls it *site*.
     pub authority: Option<&'a str>,
     pub path: &'a str,
     pub query: Option<&'a str>,
@@ -12,8 +14,9 @@ pub struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// As the expression of the draft's appendix B: `^(([^:/?#]+):)?(//([^/?#]*))?([^?#]*)(\?([^#]*))?(#(.*))?`. It
-    /// matches every text, so this cannot fail. Deviation: `.` also matches line ends.
+    /// Splits a reference as the regular expression of the draft does (appendix B):
+    /// `^(([^:/?#]+):)?(//([^/?#]*))?([^?#]*)(\?([^#]*))?(#(.*))?`. It matches any text, so this cannot fail.
+    /// Deviation: `.` also matches line endings.
     pub fn split(text: &'a str) -> Self {
         let (text, fragment) = cut(text, '#');
         let (text, query) = cut(text, '?');
@@ -39,10 +42,10 @@ impl<'a> Reference<'a> {
         }
     }
 
-    /// The draft §5.2 step 7, RFC 3986 §5.3.
+    /// Joins the components to a URL (the draft §5.2 step 7, RFC 3986 §5.3).
     ///
-    /// Deviation: without an authority, a path that begins with `//` is written `/.//`, as the WHATWG serializer does,
-    /// since it would read as an authority otherwise. Only resolving makes such components.
+    /// Deviation: a path that begins with `//` in a URL without authority is written as `/.//`, as in the WHATWG
+    /// standard. Otherwise it would be read as an authority. Only resolving creates such components.
     pub fn recompose(&self) -> String {
         let behind = |mark, part: Option<&'a str>| part.map_or(["", ""], |part| [mark, part]);
         let is_like_authority = self.authority.is_none() && self.path.starts_with("//");
@@ -66,7 +69,7 @@ impl<'a> Reference<'a> {
             .is_some_and(|scheme| scheme.eq_ignore_ascii_case(name))
     }
 
-    /// Undecoded: `user:secret`, `[::1]`, `80`.
+    /// Splits the authority into user information, host and port. Nothing is decoded: `user:secret`, `[::1]`, `80`.
     pub fn site(&self) -> Option<Site<'a>> {
         let authority = self.authority?;
         let (userinfo, place) = match authority.rsplit_once('@') {
@@ -102,10 +105,10 @@ fn default_port(scheme: &str) -> Option<&'static str> {
     }
 }
 
-/// Equal exactly for URLs that are equal by the common rules (the draft, §6): scheme and host case-blind, a default
-/// port or an empty one like none, and for the network schemes http, https, ftp, ws, wss and gopher an empty path like
-/// `/` (RFC 3986 §6.2.3). Everything else is compared byte by byte: `%7e` is not `~`, and an empty query is not an
-/// absent one. Of an absolute URL the text is one of its equivalents.
+/// Returns a text that is equal for two URLs if the URLs are equal by the common rules (the draft, §6). The case of
+/// the scheme and the host is ignored, and a default or empty port equals an absent one. With http, https, ftp, ws,
+/// wss and gopher, an empty path equals `/` (RFC 3986 §6.2.3). All other bytes must be identical: `%7e` differs from
+/// `~`, and an empty query from an absent one. For an absolute URL, the text is an equivalent URL.
 pub fn equivalence_key(url: &str) -> String {
     let reference = Reference::split(url);
     let scheme = reference.scheme.map(str::to_ascii_lowercase);
@@ -153,14 +156,14 @@ pub enum Unresolvable {
     UncertainDrive,
 }
 
-/// The absolute form of `reference` under `base`: RFC 3986 §5.2.2, strict.
+/// Resolves `reference` against `base`, strictly according to RFC 3986 §5.2.2.
 ///
 /// Deviations:
-/// * the base's path is looked at as it is; one with dot segments in it should not be a base;
-/// * a result without authority whose path begins with `//`: see [`Reference::recompose`].
+/// * Dot segments in the path of the base are not removed; a URL that has them should not be used as a base.
+/// * A result without authority whose path begins with `//` is written as in [`Reference::recompose`].
 ///
 /// # Errors
-/// [`Unresolvable::BaseNotAbsolute`] for a relative reference under a base without scheme.
+/// [`Unresolvable::BaseNotAbsolute`] if the reference is relative and the base has no scheme.
 pub fn resolve(base: &str, reference: &str) -> Result<String, Unresolvable> {
     let base = Reference::split(base);
     let reference = Reference::split(reference);
@@ -190,7 +193,8 @@ pub fn resolve(base: &str, reference: &str) -> Result<String, Unresolvable> {
     Ok(target.recompose())
 }
 
-/// RFC 3986 §5.2.4. `dots` says how many dots a dot segment has, 0 for others; the first `floor` bytes stay.
+/// Removes dot segments from a path (RFC 3986 §5.2.4). `dots` returns the number of dots of a dot segment, and 0 for
+/// other segments. The first `floor` bytes are kept.
 pub(super) fn remove_dot_segments(path: &str, floor: usize, dots: fn(&str) -> usize) -> String {
     let mut output = String::with_capacity(path.len());
     let mut rest = path;
@@ -305,7 +309,7 @@ mod tests {
         for (path, expected) in [
             ("/a/b/c/./../../g", "/a/g"),
             ("mid/content=5/../6", "mid/6"),
-            // Of the same rules: what has no slash in front, and what ends in dots.
+            // More cases of the same rules: paths without a leading slash, and paths that end in dots.
             ("../.././a", "a"),
             (".//../a/..", "/"),
             ("a/../b", "/b"),
