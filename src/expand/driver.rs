@@ -1,8 +1,8 @@
-//! The loop around the engine: a round lists the content that it needs, the sources return it, and the next round starts
-//! again from the original message with all answers so far.
+//! The loop around the engine. A round of the engine returns a list of the content that it needs. The driver retrieves
+//! this content, and starts the next round from the original message, with all answers so far.
 //!
-//! The driver uses everything that a round must not use: sources, threads, and the clock. The engine limits the work of one
-//! round, and the driver limits the work of all rounds together.
+//! Only the driver uses sources, threads and the clock, so a round depends on its input alone. The engine limits the
+//! work of one round, and the driver limits the work of all rounds together.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -16,29 +16,31 @@ use crate::fetch::{Fetch, Request, Sidecars, answer_all};
 use crate::policy::OnFailure;
 use crate::report::{Reason, Refusal};
 
-/// More than any deadline needs, and little enough to be added to any instant.
+/// Maximum of the deadline, so that adding the deadline to the current time cannot overflow.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 
-/// Time for work after the deadline, at most. Content that arrived shortly before the deadline is still put in.
+/// Maximum time for work after the deadline. Content that arrived shortly before the deadline is still added to the
+/// message.
 const GRACE: Duration = Duration::from_secs(5);
 
 pub(super) struct Driver<'d> {
     pub(super) engine: &'d Engine,
     pub(super) fetch: &'d dyn Fetch,
     pub(super) mode: Mode,
-    /// The name of the message in reports.
+    /// The name of the message in the report.
     pub(super) name: &'d str,
     pub(super) beside: Option<&'d Sidecars>,
-    /// The files of the mailbox, if it is one of Eudora.
+    /// The files of the mailbox, if it is a mailbox of Eudora.
     #[cfg(all(feature = "file", feature = "mailbox"))]
     pub(super) eudora: Option<std::sync::Arc<EudoraFiles>>,
 }
 
 impl Driver<'_> {
-    /// Runs rounds over one message until none needs further content. `kinds` are those of the prefilter.
+    /// Runs rounds over one message until a round needs no further content. `kinds` is the result of the prefilter for
+    /// this message.
     ///
     /// # Errors
-    /// [`Error::Deferred`] if a retrieval failed temporarily and the policy is to try the whole message later.
+    /// [`Error::Deferred`] if a retrieval failed temporarily and the policy is to try the whole message again later.
     pub(super) fn run<'m>(&self, message: &'m [u8], kinds: Kinds) -> Result<Outcome<'m>, Error> {
         let policy = self.engine.policy();
         let time = policy.limits.deadline.min(CENTURY);
@@ -63,8 +65,8 @@ impl Driver<'_> {
                     _ => Ok(outcome),
                 };
             };
-            // Each round repeats the work of those before it. Together they may do what one is allowed to do, and the last
-            // one as much again.
+            // Each round repeats the work of the earlier rounds. All rounds before the last one may together do as much
+            // work as one round may do, and so may the last one.
             spent = spent.saturating_add(outcome.work);
             answers = std::mem::take(&mut outcome.answers);
             drop(outcome);
@@ -75,7 +77,7 @@ impl Driver<'_> {
         }
     }
 
-    /// The directories next to the mailbox.
+    /// Returns the files that a mail program keeps in directories next to the mailbox.
     fn directories(&self, message: &[u8]) -> Option<Beside> {
         let beside = self.beside?;
         Some(Beside {
@@ -88,7 +90,7 @@ impl Driver<'_> {
         })
     }
 
-    /// Retrieves a batch of needs side by side, and reads the files next to the mailbox, one after the other.
+    /// Retrieves a batch of needs in parallel. Files next to the mailbox are read one after the other.
     fn retrieve(
         &self,
         needs: Needs,

@@ -1,4 +1,4 @@
-//! What a mailbox of another form is told of a message: who sent it, when it came, and its labels.
+//! Reads the data of a message that a mailbox of another format stores next to it: its sender, its date and its labels.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,15 +11,15 @@ use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::{Header, unfold};
 
 const MOST: usize = 1 << 20;
-/// Some hundred of the longest that Gmail has.
+/// Maximum length of the labels of one message, in bytes: room for a few hundred of the longest labels of Gmail.
 const LABELS: usize = 64 << 10;
 const LONGEST: usize = 1000;
 
-/// `separator` is what follows `From ` in an mbox.
+/// Returns the data of one message. `separator` is the text after `From ` in an mbox.
 ///
-/// The sender is that of the separator, else what Return-Path says, else From. The date is that of the separator (one without
-/// a zone is UTC: RFC 4155), else that of the newest Received, or Date. Folders and states are what the labels of Gmail's
-/// Takeout say.
+/// The sender is from the separator, otherwise from Return-Path, otherwise from From. The date is from the separator
+/// (in UTC if it has no time zone, RFC 4155), otherwise from the newest Received field, otherwise from Date. Folders
+/// and states are from the labels of a Google Takeout.
 pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
     let fields = Header::of_message(message, MOST).fields;
     let (sender, date) = separated(separator.get(..LONGEST).unwrap_or(separator));
@@ -41,8 +41,8 @@ pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
     }
 }
 
-/// `a@b Thu Jan  1 00:00:00 1970`, in all the ways in which programs write it. The date starts with the month in front
-/// of the last time of day, or with the day of the week in front of that.
+/// Parses `a@b Thu Jan  1 00:00:00 1970` and the variants that programs write. The date starts at the month before the
+/// last time of day, or at the day of the week before that month. The words before the date are the sender.
 fn separated(line: &[u8]) -> (String, Option<SystemTime>) {
     let text = String::from_utf8_lossy(line);
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -69,7 +69,7 @@ fn since_epoch(seconds: i64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
-/// The day of `2023-10-16` in words, and what follows it in the same word (`T23:18:56Z`).
+/// Returns the day of `2023-10-16` as `16 oct 2023`, and the rest of the same word (`T23:18:56Z`).
 fn iso_day(word: &str) -> Option<(String, &str)> {
     let (day, behind) = word.split_at_checked("0000-00-00".len())?;
     let [year, month, day]: [&str; 3] = day.split('-').collect::<Vec<_>>().try_into().ok()?;
@@ -83,8 +83,8 @@ fn iso_day(word: &str) -> Option<(String, &str)> {
     Some((format!("{day} {month} {year}"), behind))
 }
 
-/// Seconds since 1970 of a date of ISO 8601: `2023-10-16 23:18:56`, `2023-10-16T23:18:56.5+02:00`, or a time of a clock
-/// of 12 hours.
+/// Returns the seconds since 1970 of an ISO 8601 date: `2023-10-16 23:18:56`, `2023-10-16T23:18:56.5+02:00`, or with a
+/// time of a 12-hour clock.
 fn iso(words: &[&str]) -> Option<i64> {
     let (first, others) = words.split_first()?;
     let (day, time) = iso_day(first)?;
@@ -93,7 +93,7 @@ fn iso(words: &[&str]) -> Option<i64> {
         ("", others) => others.join(" "),
         (time, others) => [&[time], others].concat().join(" "),
     };
-    // A zone may follow the seconds at once, and hold a colon.
+    // The time zone can follow the seconds without a blank, and can contain a colon.
     let clock = time
         .find(|symbol: char| !symbol.is_ascii_digit() && !matches!(symbol, ':' | '.'))
         .unwrap_or(time.len());
@@ -116,10 +116,11 @@ fn starts_as(word: &str, names: &[&str]) -> bool {
     start.is_some_and(|start| names.contains(&start.as_str()))
 }
 
-/// A sender in words, `a at b`, could not stand in a separator.
+/// Returns the sender if it is one word, otherwise an empty text. A sender of several words (`a at b`) would make the
+/// separator line of an mbox unreadable.
 fn one_word(words: &[&str]) -> String {
     match words {
-        // Thunderbird, Eudora and others write these where they do not know the sender.
+        // Thunderbird, Eudora and other programs write these words if they do not know the sender.
         ["-" | "???" | "???@???"] => String::new(),
         [sender] => (*sender).to_owned(),
         _ => String::new(),
@@ -139,7 +140,7 @@ fn address(value: &[u8]) -> Option<String> {
     is_one.then(|| address.to_owned())
 }
 
-/// Words of RFC 2047, between commas; those in quotes may hold commas.
+/// Decodes encoded words (RFC 2047) and splits the text at commas. A label in quotation marks can contain commas.
 fn labels(value: &[u8]) -> Vec<String> {
     let is_cut = value.len() > LABELS;
     let value = unfold(value.get(..LABELS).unwrap_or(value));

@@ -1,4 +1,4 @@
-//! Expands messages, one after the other or many at a time, under one policy.
+//! Expands messages under one policy, one after the other or from several threads.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use crate::policy::Policy;
 use crate::report::Report;
 use crate::store::Store;
 
-/// Fills external bodies and resolves links. Threads may share it. It owns its policy and what retrieves under it.
+/// Fills in external bodies and resolves links. An expander contains its policy and its fetcher, and threads can share
+/// it.
 ///
 /// ```
 /// use embody::{Expander, Policy};
@@ -32,12 +33,12 @@ use crate::store::Store;
 pub struct Expander {
     pub(super) engine: Engine,
     fetch: Arc<dyn Fetch>,
-    /// The mailbox of Eudora that is being read, and the files next to it.
+    /// The Eudora mailbox that is being read, and the files next to it.
     #[cfg(all(feature = "file", feature = "mailbox"))]
     pub(super) eudora: EudoraMailbox,
 }
 
-/// Makes an [`Expander`]; see [`Expander::builder`].
+/// Creates an [`Expander`] with other settings than the default ones; see [`Expander::builder`].
 #[derive(Clone)]
 #[must_use = "call `build` to create the `Expander`"]
 pub struct ExpanderBuilder {
@@ -48,16 +49,17 @@ pub struct ExpanderBuilder {
 }
 
 impl ExpanderBuilder {
-    /// Retrieves with this. Without it, [`Expander::builder`] says what is used.
+    /// Sets the source of content. The default is in [`Expander::builder`].
     pub fn fetch(mut self, fetch: impl Fetch + 'static) -> Self {
         self.fetch = Some(Arc::new(fetch));
         self
     }
 
-    /// Retrieves with what is made from this expander's policy: a [`Fetch`] that hands requests on to a [`Fetcher`], say.
+    /// Sets a source of content that needs the policy of this expander, for example a [`Fetch`] that passes requests on
+    /// to a [`Fetcher`].
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The errors of `make`.
     pub fn fetch_with<F: Fetch + 'static>(
         self,
         make: impl FnOnce(&Arc<Policy>) -> Result<F, Error>,
@@ -66,35 +68,36 @@ impl ExpanderBuilder {
         Ok(self.fetch(fetch))
     }
 
-    /// Remembers what was retrieved, up to this many octets, from message to message ([`Fetcher::memory`]).
+    /// Keeps up to this many bytes of responses in memory, for later messages ([`Fetcher::memory`]).
     pub fn cache(mut self, octets: usize) -> Self {
         self.cache = Some(octets);
         self
     }
 
-    /// Whether to add the `X-Embody` field.
+    /// Sets whether changed messages get the field `X-Embody`.
     pub fn mark(mut self, mark: Mark) -> Self {
         self.engine = self.engine.mark(mark);
         self
     }
 
-    /// Restores what embody detached, and does nothing else.
+    /// Only restores attachments that embody detached, and changes nothing else.
     pub fn restoring(mut self) -> Self {
         self.engine = self.engine.restoring();
         self
     }
 
-    /// Takes the content of what embody detached from here, by its hash; its URL is not asked.
+    /// Sets the store that contains the content of detached attachments. The content is read from the store by its
+    /// hash, and its URL is not requested.
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.engine = self.engine.with_store();
         self.store = Some(store);
         self
     }
 
-    /// The expander.
+    /// Creates the expander.
     ///
     /// # Errors
-    /// As [`Fetcher::new`], if that is what is used.
+    /// The errors of [`Fetcher::new`], if no other source was set.
     pub fn build(self) -> Result<Expander, Error> {
         let policy = self.engine.shared_policy();
         let fetch: Arc<dyn Fetch> = match self.fetch {
@@ -127,15 +130,16 @@ impl ExpanderBuilder {
 }
 
 impl Expander {
-    /// An expander that retrieves from servers and files what the policy allows.
+    /// Creates an expander that retrieves the content that the policy allows, from servers and files.
     ///
     /// # Errors
-    /// As [`Fetcher::new`]; never if the policy allows no retrieval and names no CA file.
+    /// The errors of [`Fetcher::new`]. A policy that allows no retrieval and names no CA file causes no error.
     pub fn new(policy: Policy) -> Result<Self, Error> {
         Self::builder(policy).build()
     }
 
-    /// Without [`ExpanderBuilder::fetch`] the expander retrieves with a [`Fetcher`] under the same policy.
+    /// Returns a builder. Without [`ExpanderBuilder::fetch`], the expander retrieves content with a [`Fetcher`] under
+    /// the same policy.
     pub fn builder(policy: impl Into<Arc<Policy>>) -> ExpanderBuilder {
         ExpanderBuilder {
             engine: Engine::new(policy),
@@ -145,15 +149,15 @@ impl Expander {
         }
     }
 
-    /// The policy in force.
+    /// Returns the policy of this expander.
     pub fn policy(&self) -> &Policy {
         self.engine.policy()
     }
 
-    /// Expands one message. `name` is what the report calls it.
+    /// Expands one message. `name` is the name of the message in the report.
     ///
     /// # Errors
-    /// [`Error::Deferred`] if a retrieval failed for a while only and the policy says to try later.
+    /// [`Error::Deferred`] if a retrieval failed temporarily and the policy is to try the message again later.
     pub fn expand<'m>(&self, message: &'m [u8], name: &str) -> Result<Outcome<'m>, Error> {
         self.expand_beside(message, name, None, Mode::Run)
     }
@@ -191,14 +195,15 @@ impl Expander {
         driver.run(message, kinds)
     }
 
-    /// What [`Expander::expand`] would do, as far as that can be known without retrieving.
+    /// Returns the report that [`Expander::expand`] would probably give, without retrieving any content.
     pub fn forecast(&self, message: &[u8], name: &str) -> Report {
         let expansion = self.expand_beside(message, name, None, Mode::DryRun);
-        // Without requests, nothing fails for a while.
+        // A dry run makes no requests, so no retrieval can fail temporarily.
         expansion.map_or_else(|_| Report::default(), |outcome| outcome.report.would())
     }
 
-    /// False: a message with this header, its empty line included, needs no change, whatever body comes.
+    /// Returns false if a message with this header (including its empty line) needs no change, whatever its body
+    /// contains. The milter then does not receive the body.
     #[cfg(feature = "milter")]
     pub(crate) fn body_matters(&self, header: &[u8]) -> bool {
         let is_marked = self.engine.is_marked(header);
@@ -206,22 +211,23 @@ impl Expander {
         if is_marked || may_hold_notes || self.prefilter().first(header).is_some() {
             return true;
         }
-        // A leaf that is no reference and no document has nothing in it that is looked at.
+        // The body of a part that is neither a reference nor a document is never read.
         let tree = crate::mime::scan(header, &self.policy().limits.scan());
         let root = tree.root();
-        // Whether a composite with an untrue Content-Transfer-Encoding has parts, its body says.
+        // If a multipart or message declares an encoding that RFC 2045 forbids for it, only its body shows whether it
+        // contains parts.
         let is_composite = ["multipart/", "message/"]
             .iter()
             .any(|start| root.essence.starts_with(start));
         is_composite || root.content != crate::mime::PartKind::Leaf
     }
 
-    /// Where the first byte is that [`Expander::expand`] might care about, in any run of whole messages. This runs at
-    /// memory speed and proves nothing; `None` does: nothing in there would change.
+    /// Returns the position of the first byte that [`Expander::expand`] might change, in a sequence of whole messages.
+    /// This is as fast as reading memory. `None` proves that nothing would change. A position proves nothing.
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         match self.marks() {
             false => self.prefilter().first(bytes),
-            // A mark of others goes from a message in which nothing else is to be done, too.
+            // An X-Embody field that another program added is removed even if the message needs no other change.
             true => self.prefilter().first_or_mark(bytes),
         }
     }

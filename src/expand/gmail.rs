@@ -1,16 +1,17 @@
-//! Gmail's own words among the labels of a Google Takeout (`X-Gmail-Labels`): the state of a mail, and standard folders.
-//! Pure.
+//! Recognises Gmail's own words among the labels of a Google Takeout (`X-Gmail-Labels`). They name the state of a mail
+//! and the standard folders. No I/O.
 //!
-//! Takeout writes its words in the language of the account and does not mark them: a label that a person made looks the
-//! same. So a word counts only in the language of which a mail has the most words. A word that is not in the table is
-//! taken for a label, so that its mail is filed below it and nothing is lost.
+//! Takeout writes these words in the language of the account, and a label of the user looks the same. A word is
+//! therefore recognised only in the language from which a mail has the most words. A word that is not in the table is
+//! treated as a label, so its mail goes into a folder with this name, and nothing is lost.
 //!
-//! Gmail notes only that a mail is unread. `Opened` is on mail that was opened on the web or in Gmail's app, and not on
-//! mail that another program marked as read. So mail without the word for unread is read, if its language is known.
+//! Takeout marks only unread mail reliably. Mail has the word `Opened` if it was opened on the web or in Gmail's app,
+//! but not if another program marked it as read. Mail without the word for unread is therefore read, if its language is
+//! known.
 
 use crate::mailbox::MailState;
 
-/// A word of Gmail, and what it says of a mail.
+/// The meaning of one of Gmail's words for a mail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Word {
     Inbox,
@@ -18,27 +19,28 @@ enum Word {
     Drafts,
     Trash,
     Spam,
-    /// The mail is not in the inbox.
+    /// The mail is no longer in the inbox.
     Archived,
     Opened,
     Unread,
     Starred,
     Important,
-    /// Says nothing that another program could keep.
+    /// A meaning that mailboxes of other programs cannot store.
     Other,
 }
 
 /// Gmail's words in one language.
 struct Language {
     words: &'static [(&'static str, Word)],
-    /// What the labels of Gmail's tabs (Social, Promotions and others) start with, before their names.
+    /// Starts of the labels of Gmail's tabs (Social, Promotions and others), before the name of the tab.
     categories: &'static [&'static str],
-    /// Whether an export showed the word for unread, so that a mail without it is known to be read.
+    /// Whether the word for unread in this language is known from a real export. Only then is mail without it known to
+    /// be read.
     has_unread: bool,
 }
 
-/// Words come from exports that people showed, or from programs that read exports. A language whose words nobody showed
-/// is left out: its words stay labels.
+/// The words are from exports that users published, or from programs that read exports. A language without such a
+/// source is missing here, and its words are treated as labels of the user.
 const LANGUAGES: &[Language] = &[
     // English: google/import-mailbox-to-gmail, eneam/mboxviewer#22, thunderbird/import-export-tools-ng#256; Muted:
     // GAM-team/got-your-back#300.
@@ -56,7 +58,8 @@ const LANGUAGES: &[Language] = &[
             ("Starred", Word::Starred),
             ("Important", Word::Important),
             ("Muted", Word::Other),
-            // Without a colon, a label that starts with the same word is a person's, so each is named.
+            // The English tabs have no colon. A label of the user can start with the same word, so each tab is in the
+            // list.
             ("Category Personal", Word::Other),
             ("Category Social", Word::Other),
             ("Category Promotions", Word::Other),
@@ -109,7 +112,7 @@ const LANGUAGES: &[Language] = &[
         categories: &["Kategorie:"],
         has_unread: true,
     },
-    // Spanish: rgladwell/imap-upload, which people in Spain wrote; No leídos: GAM-team/got-your-back#360; Enviado: #442;
+    // Spanish: rgladwell/imap-upload, by authors in Spain; No leídos: GAM-team/got-your-back#360; Enviado: #442;
     // Archivados: rustmailer/bichon.
     Language {
         words: &[
@@ -189,7 +192,7 @@ const LANGUAGES: &[Language] = &[
         categories: &["Categorie:"],
         has_unread: true,
     },
-    // Portuguese: hanshuebner/herold, and no export that a person showed.
+    // Portuguese: hanshuebner/herold. No published export confirms these words.
     Language {
         words: &[
             ("Caixa de entrada", Word::Inbox),
@@ -205,7 +208,7 @@ const LANGUAGES: &[Language] = &[
         categories: &["Categoria:"],
         has_unread: false,
     },
-    // Japanese: hanshuebner/herold, gmailgem/gmail#41, and no export that a person showed.
+    // Japanese: hanshuebner/herold, gmailgem/gmail#41. No published export confirms these words.
     Language {
         words: &[
             ("受信トレイ", Word::Inbox),
@@ -224,7 +227,7 @@ const LANGUAGES: &[Language] = &[
     },
 ];
 
-/// A flag that a mail program set over IMAP, in any language: `IMAP_$Forwarded`.
+/// Start of a label for a flag that a mail program set over IMAP, in every language: `IMAP_$Forwarded`.
 const IMAP: &str = "IMAP_";
 
 impl Language {
@@ -236,11 +239,12 @@ impl Language {
     }
 }
 
-/// The folders of a mail, and its state.
+/// The folders of a mail, and its states.
 #[derive(PartialEq, Eq, Default, Debug)]
 pub(super) struct Sorted {
-    /// The best one first: the trash, spam and drafts, because a mail is nowhere else in Gmail then, or would not be
-    /// found as a draft; then the labels that a person made; then the mail that was sent, the inbox, and the archive.
+    /// The folders of the mail, the best one first. Trash, spam and drafts are first: such mail is in no other folder
+    /// in Gmail, and a draft must be found among the drafts. Then the labels of the user follow, then sent mail, the
+    /// inbox, and the archive.
     pub(super) folders: Vec<String>,
     pub(super) states: Vec<MailState>,
 }
@@ -288,14 +292,15 @@ pub(super) fn sorted(labels: Vec<String>) -> Sorted {
     ]);
     folders.extend(own);
     folders.extend(standard(&[(Word::Sent, "Sent"), (Word::Inbox, "INBOX")]));
-    // Most of the mail is archived, also what was sent or has a label.
+    // Gmail archives most mail, including sent mail and mail with a label. The archive is therefore used only for mail
+    // without any other folder.
     if folders.is_empty() && has_labels {
         folders.push("Archive".to_owned());
     }
     Sorted { folders, states }
 }
 
-/// Those of which the labels have the most words; several if that does not tell them apart.
+/// Returns the language to which most of the labels belong, or several languages if the numbers are equal.
 fn languages(labels: &[String]) -> Vec<&'static Language> {
     let counted = LANGUAGES.iter().map(|language| {
         let words = labels.iter().filter_map(|label| language.word(label));
@@ -324,9 +329,9 @@ mod tests {
         for (labels, folders, states) in [
             (&["Inbox", "Opened"][..], "INBOX", &[Read][..]),
             (&["Inbox", "Unread", "Starred"], "INBOX", &[Flagged]),
-            // A mail that was opened may be marked as unread again.
+            // Mail that was opened can be marked as unread again.
             (&["Archived", "Opened", "Unread"], "Archive", &[]),
-            // Another program marked it as read, so nobody opened it in Gmail.
+            // Another program marked the mail as read, so the word for opened is missing.
             (
                 &["Archived", "Important", "Category Updates"],
                 "Archive",
@@ -400,9 +405,9 @@ mod tests {
             (&["Posta in arrivo", "Da leggere"], "INBOX", &[]),
             (&["Gearchiveerd", "Ongelezen", "Speciali"], "Speciali", &[]),
             (&["受信トレイ", "未読"], "INBOX", &[]),
-            // No export showed the word for unread in these.
+            // The word for unread in this language is not confirmed, so the state is unknown.
             (&["受信トレイ", "重要"], "INBOX", &[Important]),
-            // A word of another language is a label of the person.
+            // A word of another language is treated as a label of the user.
             (
                 &["Inbox", "Opened", "Archiviert"],
                 "Archiviert|INBOX",
@@ -414,7 +419,7 @@ mod tests {
                 "Category theory|INBOX",
                 &[Read],
             ),
-            // Words of a language that is not in the table stay labels, and tell nothing of the state.
+            // Words of a language that is not in the table are treated as labels, and the state of the mail is unknown.
             (&["Arkistoitu", "Lukematon"], "Arkistoitu|Lukematon", &[]),
             (&["Spam", "Lukematon"], "Junk|Lukematon", &[]),
         ] {

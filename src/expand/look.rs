@@ -1,4 +1,5 @@
-//! What documents refer to, for a survey, whatever `--embed` and `--links` say. Nothing is retrieved or changed.
+//! Finds the links of HTML and CSS documents, for `embody survey`. The options `--embed` and `--links` have no effect
+//! here. Nothing is retrieved or changed.
 
 use super::expander::Expander;
 use crate::engine::ledger::Ledger;
@@ -9,21 +10,22 @@ use crate::policy::countable;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target<'d> {
-    /// By its location or by `cid:`.
+    /// Another part of the message, by its Content-Location or by a `cid:` URL.
     Part,
-    /// Octets.
+    /// A `data:` URL, with its length in bytes.
     Data(usize),
-    /// By http or https.
+    /// An http or https URL.
     Web { scheme: &'static str, host: String },
-    /// Another scheme.
+    /// A URL with another scheme.
     Scheme(&'d str),
-    /// A relative link without a base, or one without a host that could be asked.
+    /// A relative link without a base URL, or a URL without a usable host.
     Nowhere,
 }
 
 impl Expander {
-    /// Gives the number of documents, of which attached ones are somebody's files and do not count; and of those not
-    /// read to the end: a charset, a damaged encoding, too much work.
+    /// Calls `see` for each link of each document. Returns the number of documents, and the number of documents that
+    /// could not be read to the end, because of their charset, a damaged encoding or the work limit. Attached documents
+    /// are files and are not counted.
     pub(crate) fn look(
         &self,
         tree: &Tree<'_>,
@@ -54,7 +56,7 @@ fn target<'d>(shown: &'d Shown<'_>) -> Target<'d> {
             None => Target::Nowhere,
         }
     };
-    // `//host` is https, then http, as for `--embed`.
+    // `--embed` tries https and then http for a link `//host`. It is counted as https.
     if let Some(host) = &shown.host {
         return web(&format!("//{host}"), "https");
     }

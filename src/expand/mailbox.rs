@@ -15,7 +15,8 @@ use crate::report::Report;
 #[cfg(feature = "file")]
 use std::sync::Arc;
 
-/// The [`Observer`](crate::mailbox::Observer) of the run gets the report, which calls the message by its number.
+/// The report is passed to the [`Observer`](crate::mailbox::Observer) of the run. It names each message by its number
+/// in the mailbox.
 impl Transform<Report> for Expander {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.first_touch(bytes)
@@ -56,13 +57,14 @@ impl Expander {
         }
     }
 
-    /// Notes which files a message of Eudora names: what a later one names is not its own.
+    /// Records the files that a message of Eudora names. A file belongs to the first message that names it, so all
+    /// messages are read in order before the first one is filled in.
     pub(crate) fn see(&self, message: &Message<'_>) {
         #[cfg(feature = "file")]
         if message.beside == Some(Program::Eudora) && self.policy().follow.contains(Follow::Eudora)
         {
             let files = self.eudora_files(message, message.number == 1);
-            // The refusals are told when the message is filled.
+            // Errors are reported later, when the message is filled in.
             files.of_message(message.number, message.content, self.policy());
         }
         #[cfg(not(feature = "file"))]
@@ -83,7 +85,7 @@ impl Expander {
         files
     }
 
-    /// The files of the mailbox that is being read.
+    /// Returns the files of the Eudora mailbox that is being read.
     #[cfg(feature = "file")]
     pub(super) fn open_eudora_files(&self) -> Option<Arc<EudoraFiles>> {
         let mailbox = unpoisoned(self.eudora.lock());
@@ -92,7 +94,8 @@ impl Expander {
 
     pub(crate) fn touched_messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         if self.marks() {
-            // A mark of others goes from a message that has nothing but a document, too.
+            // An X-Embody field that another program added is also removed from a message that contains only a
+            // document.
             return one_by_one(|bytes| self.first_touch(bytes), bytes, ends);
         }
         self.prefilter().messages(bytes, ends)

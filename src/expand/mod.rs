@@ -1,4 +1,5 @@
-//! The loop around the engine, and its sources: [`Expander`] retrieves what the [engine](crate::engine) needs.
+//! The loop around the [engine](crate::engine): [`Expander`] retrieves the content that the engine needs, from its
+//! sources.
 
 mod driver;
 #[cfg(feature = "mailbox")]

@@ -1,4 +1,4 @@
-//! A store as a source: the content of detached attachments.
+//! A source of content that reads detached attachments from a store.
 
 use std::error::Error;
 use std::iter::successors;
@@ -24,7 +24,7 @@ impl Fetch for FromStore {
         }
     }
 
-    /// Reads the object in every mode, because only reading it shows whether the store has it intact.
+    /// Reads the object also in a dry run, because only reading it shows whether the store contains it intact.
     fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
         match &request.need {
             Need::Object { sha256 } => self.object(sha256).map(Answer::Content),

@@ -13,8 +13,8 @@ use super::words::Words;
 use crate::mailbox::Flags;
 use crate::same::{Difference, MailCopy, Place, covers, plain};
 
-/// Maximum number of cut positions in one group. For each position at which a cut copy ends, a digest of the other
-/// copies up to this position is compared with the cut copy.
+/// Maximum number of cut positions in one group. For each position at which a cut copy ends, the start of
+/// each other copy up to this position is compared with the cut copy.
 const MOST_PLACES: usize = 16;
 
 /// Maximum number of copies of one candidate whose keywords are still in the temporary file. They are read when this is

@@ -1,17 +1,19 @@
-//! The packets of the milter protocol, version 6: Sendmail's libmilter/milter.c and include/libmilter/mfdef.h
-//! are its only specification; Postfix's MILTER_README says where it differs.
+//! The packets of the milter protocol, version 6. Sendmail's libmilter/milter.c and include/libmilter/mfdef.h are its
+//! only specification. Postfix's MILTER_README describes the differences of Postfix.
 //!
-//! A packet: a length of four octets, big-endian, then octets; the first says what it is. At worst it is [`Malformed`].
+//! A packet consists of its length (4 bytes, big-endian), a byte for the command, and the data of the command. Reading
+//! a packet that does not follow these rules gives [`Malformed`].
 
 use std::io::{self, BufRead, Read as _, Write};
 
-/// Mail systems send body chunks of 65,535 octets, and fields of about that at most; libmilter's limit is above 1 MiB.
+/// Maximum size of a packet that is accepted, in bytes. Mail systems send parts of the body of 65,535 bytes, and header
+/// fields of at most about this size. The limit of libmilter is above 1 MiB.
 pub const LARGEST: usize = (1 << 20) + (1 << 10);
 
-/// The most octets that every mail system takes.
+/// Maximum number of bytes that every mail system accepts in one packet.
 pub const CHUNK: usize = 65_535;
 
-/// The changes that a filter may make (`SMFIF_`).
+/// The changes to a message that a filter may make (`SMFIF_`).
 pub mod action {
     pub const ADD_FIELDS: u32 = 0x01;
     pub const CHANGE_BODY: u32 = 0x02;
@@ -19,7 +21,7 @@ pub mod action {
     pub const SET_MACROS: u32 = 0x100;
 }
 
-/// Packets that need not be sent, and those that need no answer (`SMFIP_`).
+/// The packets that the mail system need not send, and the packets that need no reply (`SMFIP_`).
 pub mod option {
     pub const NO_CONNECT: u32 = 0x01;
     pub const NO_HELO: u32 = 0x02;
@@ -27,14 +29,14 @@ pub mod option {
     pub const NO_RCPT: u32 = 0x08;
     pub const NO_BODY: u32 = 0x10;
     pub const NO_FIELDS: u32 = 0x20;
-    /// Header fields are not answered.
+    /// The filter sends no replies to header fields.
     pub const QUIET_FIELDS: u32 = 0x80;
     pub const NO_UNKNOWN: u32 = 0x100;
     pub const NO_DATA: u32 = 0x200;
     pub const SKIP: u32 = 0x400;
-    /// Chunks of the body are not answered.
+    /// The filter sends no replies to parts of the body.
     pub const QUIET_BODY: u32 = 0x8_0000;
-    /// The blanks behind the colons of header fields are sent and taken.
+    /// Header field values include the blank after the colon, in both directions.
     pub const LEADING_SPACE: u32 = 0x10_0000;
 }
 
@@ -70,7 +72,7 @@ pub struct Terms {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Command<'p> {
     Negotiate(Terms),
-    /// Name, NUL, value, NUL, and so on.
+    /// Pairs of a name and a value, each followed by a NUL byte.
     Macros(&'p [u8]),
     Abort,
     Field {
@@ -79,15 +81,15 @@ pub enum Command<'p> {
     },
     EndOfHeader,
     Body(&'p [u8]),
-    /// It mostly has no octets.
+    /// The last part of the body, usually empty.
     EndOfBody(&'p [u8]),
-    /// CONNECT, HELO, MAIL, RCPT, DATA or an unknown SMTP command.
+    /// The SMTP command CONNECT, HELO, MAIL, RCPT, DATA, or an unknown one.
     Event(u8),
     QuitNewConnection,
     Quit,
 }
 
-/// It is false at the end, also within a packet.
+/// Reads one packet. Returns false at the end of the connection, even if it ends inside a packet.
 pub fn read_packet(from: &mut impl BufRead, packet: &mut Vec<u8>) -> io::Result<bool> {
     packet.clear();
     if from.by_ref().take(4).read_to_end(packet)? < 4 {
@@ -172,7 +174,7 @@ pub fn macro_value<'p>(macros: &'p [u8], name: &[u8]) -> Option<&'p [u8]> {
 pub enum Reply<'r> {
     Negotiate(Terms, Option<&'r [u8]>),
     Continue,
-    /// The message may go its way, and the rest of it is not needed.
+    /// The message is accepted, and the mail system sends no more of it.
     Accept,
     Skip,
     TryLater,
@@ -182,13 +184,13 @@ pub enum Reply<'r> {
         name: &'r [u8],
         value: &'r [u8],
     },
-    /// `at` counts from 0.
+    /// `at` is the position of the new field in the header, counted from 0.
     Insert {
         at: u32,
         name: &'r [u8],
         value: &'r [u8],
     },
-    /// `which` counts the fields of the name from 1; an empty value removes the field.
+    /// `which` counts the fields with this name, from 1. An empty value removes the field.
     Change {
         which: u32,
         name: &'r [u8],
@@ -196,7 +198,7 @@ pub enum Reply<'r> {
     },
 }
 
-/// The end of the body, and of the header (`SMFIM_`).
+/// The stages of a message for which macros are requested: the end of the body and the end of the header (`SMFIM_`).
 const STAGES: [u32; 2] = [5, 6];
 
 impl Reply<'_> {

@@ -1,4 +1,5 @@
-//! Counts of a server, for Prometheus: `GET /metrics` in a little HTTP/1.1. One request at a time, each bounded.
+//! Counters of the server, and a small HTTP/1.1 server that returns them to Prometheus (`GET /metrics`). It serves one
+//! request at a time, with a time limit and a size limit for each.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -15,7 +16,8 @@ use crate::engine::Content;
 use crate::error::unpoisoned;
 use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry};
 
-/// In seconds: most messages take milliseconds, retrievals hardly longer than `--deadline`.
+/// Upper limits of the histogram of processing times, in seconds. Most messages take milliseconds, and retrievals take
+/// little longer than `--deadline`.
 const BOUNDS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 240.0,
 ];
@@ -38,7 +40,8 @@ pub struct Counters {
     refused: AtomicU64,
     failed: AtomicU64,
     octets: AtomicU64,
-    /// Messages by time: up to each of [`BOUNDS`] and above the one before; the last are above all.
+    /// Number of messages in each interval between two values of [`BOUNDS`]. The last number counts the messages above
+    /// all of them.
     took: [AtomicU64; BOUNDS.len() + 1],
     microseconds: AtomicU64,
     pub(super) connections: AtomicU64,
@@ -93,7 +96,7 @@ impl Counters {
         }
     }
 
-    /// Prometheus's text format, version 0.0.4.
+    /// Returns all counters in version 0.0.4 of Prometheus's text format.
     pub fn text(&self) -> String {
         let mut page = String::new();
         let by_outcome = |(outcome, counter): (&str, &AtomicU64)| {
@@ -168,14 +171,15 @@ impl Counters {
             rows.push((format!("_bucket{{le=\"{bound}\"}}"), count as f64));
         }
         rows.push(("_sum".to_owned(), value(&self.microseconds) as f64 / 1e6));
-        // Not read again: it must be what the last bucket says.
+        // The count is the sum of the buckets and is not read from its own counter, so that both are equal while other
+        // threads count.
         rows.push(("_count".to_owned(), count as f64));
         let head = "processing_seconds histogram Time that each message took, with its retrievals.";
         metric(page, head, rows);
     }
 }
 
-/// No label has a value that would have to be escaped.
+/// Appends one metric to the page. Values of labels are not escaped, because no value contains characters that need it.
 fn metric<V: Display>(page: &mut String, head: &str, rows: impl IntoIterator<Item = (String, V)>) {
     let mut words = head.splitn(3, ' ');
     let [name, kind, help] = std::array::from_fn(|_| words.next().unwrap_or_default());
@@ -199,7 +203,7 @@ pub(super) fn serve(listener: &TcpListener, counters: &Counters) {
     loop {
         match listener.accept() {
             Ok((stream, _)) => drop(answer(&stream, counters)),
-            // Too many files may be open: that may pass.
+            // The process may have too many open files. That can pass, so the server tries again.
             Err(_) => std::thread::sleep(Duration::from_millis(100)),
         }
     }

@@ -1,10 +1,11 @@
-//! One message, as it comes in pieces.
+//! Collects one message from the packets in which the mail system sends it.
 //!
-//! Mail systems send header fields with LF in their folds and bodies with CRLF. The engine gets LF throughout, as a
-//! filter in a pipe does, and its lines become CRLF again on the way back. If a body has a bare LF, the header gets
-//! CRLF, and the body stays as it is in both directions.
+//! Mail systems send the folds of header fields with LF, and bodies with CRLF. The engine gets LF everywhere, as with a
+//! filter in a pipe, and its lines are converted back to CRLF. If a body contains a single LF, this conversion could
+//! not be undone. The header then gets CRLF, and the body is not converted in either direction.
 //!
-//! This is done while the octets come, and so is the prefilter's search: the mail system does not wait for either.
+//! The conversion and the search of the prefilter run while the packets arrive, so the mail system does not wait for
+//! them at the end.
 
 use crate::engine::{Kinds, Prefilter};
 use crate::mime::Header;
@@ -15,7 +16,7 @@ use crate::span::{Newline, Span};
 pub enum Left {
     AsItIs,
     TooLarge(Detail),
-    /// Its header or embody is at fault.
+    /// The header is malformed, or embody has a defect.
     Trouble(String),
 }
 
@@ -24,7 +25,8 @@ pub struct Draft {
     pub(super) message: Incoming,
     size: usize,
     body_start: Option<usize>,
-    /// The body so far ends with a CR that is not in `message`: what follows says whether it ends a line.
+    /// Whether the body so far ends with a CR that is not yet in `message`. The next byte shows whether the CR is part
+    /// of a line ending.
     holds_return: bool,
     pub(super) left: Option<Left>,
 }
@@ -38,7 +40,7 @@ pub struct Incoming {
     pub newline: Newline,
     pub(super) searched: usize,
     pub(super) kinds: Kinds,
-    /// It is empty if the mail system did not say it.
+    /// The queue id of the message. Empty if the mail system did not send it.
     pub queue_id: String,
 }
 
@@ -59,7 +61,7 @@ impl Draft {
         self.body_start.is_some()
     }
 
-    /// The value begins with the blank behind the colon.
+    /// Appends a header field. `value` includes the blank after the colon.
     pub fn field(&mut self, name: &[u8], value: &[u8], most: usize) {
         if self.left.is_some() || !self.has_space(name.len() + value.len() + 2, most) {
             return;
@@ -73,7 +75,7 @@ impl Draft {
         let mut lines = value.split(|&octet| octet == b'\n').peekable();
         while let Some(text) = lines.next() {
             let next = lines.peek();
-            // A CR before the LF of a fold belongs to the line end.
+            // A CR before the LF of a fold is part of the line ending.
             let folded = text.strip_suffix(b"\r").filter(|_| next.is_some());
             self.message.bytes.extend_from_slice(folded.unwrap_or(text));
             self.message.bytes.push(b'\n');
@@ -185,7 +187,7 @@ impl Draft {
             message.bytes.push(b'\r');
         }
         let header = Header::of_message(&message.bytes, usize::MAX);
-        // The engine and the mail system must agree on what is a field.
+        // If embody and the mail system found different fields, a change would be applied to the wrong field.
         let is_same = header.fields.len() == message.count
             && header.envelope.is_empty()
             && !header.separator.is_empty();

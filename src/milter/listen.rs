@@ -1,4 +1,4 @@
-//! Where a server listens: a socket in the file system, or a port.
+//! The address on which the server listens: a socket in the file system, or a TCP port.
 
 use std::fs;
 use std::io::{self, Read, Write};
@@ -28,7 +28,7 @@ pub enum Address {
 impl FromStr for Address {
     type Err = String;
 
-    /// libmilter's forms are taken, too: `local:/path`, `inet:port@host`.
+    /// Parses an address. The forms of libmilter are also accepted: `local:/path`, `inet:port@host`.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || format!("'{text}' is not unix:/path, inet:host:port or inet:port");
         let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
@@ -74,7 +74,8 @@ impl Address {
 #[derive(Debug)]
 pub struct Listener {
     socket: OwnedFd,
-    /// Dropping it removes the file that this process made, by device and number: no other one.
+    /// Path, device and inode of the socket that this process created. Dropping the listener removes this file, but not
+    /// a different file with the same path.
     file: Option<(PathBuf, (u64, u64))>,
 }
 
@@ -100,15 +101,17 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl Listener {
-    /// A socket's file has its mode and group before anybody but its owner can connect.
+    /// Creates the socket. Its file has the mode and the group before any other user can connect.
     pub fn bind(address: &Address, mode: u32, group: Option<u32>) -> io::Result<Self> {
         match address {
             Address::Inet(name) => Address::bind_port(name).map(Self::from),
             Address::Unix(path) => {
                 remove_stale(path)?;
-                // While the file has the group of this process, that group is to reach it as little as others.
+                // At first, the file has the group of this process. This group must not get access, so its permissions
+                // are added later.
                 let first = group.map_or(mode, |_| mode & 0o700);
-                // The file has that mode from the start: nobody connects before. The system's modes may have 16 bits.
+                // The umask gives the file its mode from the start, so no other user can connect in between. `RawMode`
+                // has 16 bits on some systems.
                 let others = rustix::fs::Mode::from_raw_mode((0o777 & !first) as RawMode);
                 let before = rustix::process::umask(others);
                 let bound = UnixListener::bind(path);
@@ -144,7 +147,8 @@ impl AsFd for Listener {
     }
 }
 
-/// The file is held open, so that neither goes to one that somebody else may have put there.
+/// Sets the group and the mode of the socket. The file is opened first, so that they are not applied to a file that
+/// another user put in its place.
 #[cfg(target_os = "linux")]
 fn give(path: &Path, made: (u64, u64), group: u32, mode: u32) -> io::Result<()> {
     use rustix::fs::{Mode, OFlags, open};
@@ -159,7 +163,7 @@ fn give(path: &Path, made: (u64, u64), group: u32, mode: u32) -> io::Result<()> 
             "another program replaced the socket with a different file",
         ));
     }
-    // A file that is held so can only be changed by this name.
+    // A file that was opened with O_PATH can be changed only through its name in /proc.
     let held = format!("/proc/self/fd/{}", held.as_raw_fd());
     chown(&held, None, Some(group)).map_err(|error| {
         let why = format!("cannot change the group of the socket to {group}: {error}");
@@ -174,7 +178,8 @@ fn give(_: &Path, _: (u64, u64), _: u32, _: u32) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 
-/// Only a socket that a killed process left is removed.
+/// Removes a socket that no process uses any more, for example after a crash. Any other file with this name is an
+/// error.
 fn remove_stale(path: &Path) -> io::Result<()> {
     let taken = |what: &str| io::Error::new(io::ErrorKind::AddrInUse, what.to_owned());
     match fs::symlink_metadata(path) {
@@ -185,7 +190,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         )),
         Ok(_) => match connect(path) {
             Err(Errno::CONNREFUSED) => fs::remove_file(path),
-            // AGAIN: it listens, but is too busy to accept.
+            // AGAIN means that a process listens, but is too busy to accept the connection.
             Ok(()) | Err(Errno::AGAIN) => Err(taken("another process answers on it")),
             Err(error) => Err(error.into()),
         },
@@ -217,7 +222,7 @@ impl Stream {
 
     pub(super) fn say_without_waiting(&self, octets: &[u8]) {
         let flags = SendFlags::DONTWAIT | NO_SIGNAL;
-        // Half a packet would make nonsense of what follows.
+        // If only a part of the packet was sent, the next packet would be misread, so the connection is closed.
         if send(&self.socket, octets, flags).is_ok_and(|length| length != octets.len()) {
             self.shut();
         }
@@ -228,8 +233,8 @@ impl Stream {
     }
 }
 
-/// Octets that were read are acknowledged at once. Postfix writes header fields in several small packets without an
-/// answer in between; over TCP it waits 40 ms for an acknowledgement that is held back.
+/// Reads from the connection, and acknowledges the received bytes immediately. Postfix writes header fields in several
+/// small packets without waiting for replies. Over TCP, it would wait 40 ms for each delayed acknowledgement.
 impl Read for &Stream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let length = rustix::io::read(&self.socket, buffer)?;
@@ -311,7 +316,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
         let address = Address::Unix(path.clone());
-        // Every process may give its own group; the super-user may give any.
+        // A process can set its own group; root can set any group.
         let (group, other) = match rustix::process::geteuid().is_root() {
             true => (4_321, None),
             false => (rustix::process::getegid().as_raw(), Some(0)),

@@ -1,10 +1,11 @@
-//! What `filter` does, inside a mail system: the milter protocol and its server (docs/milter.md).
+//! The milter protocol and its server, with which a mail system filters mail through embody (docs/milter.md).
 //!
-//! `codec` is the protocol's packets; `draft` a message as it comes; `session` one connection without its socket;
-//! `service` what is done to a message, and the result in the protocol's words. These read and write nothing.
-//! `server` has the sockets and threads, `listen` the addresses, `counters` what Prometheus asks for.
+//! `codec` contains the packets of the protocol. `draft` collects a message from the packets. `session` handles one
+//! connection without its socket. `service` processes a message, and converts the result to replies of the protocol.
+//! These modules do no I/O. `server` contains the sockets and threads, `listen` the addresses, and `counters` the
+//! metrics for Prometheus.
 //!
-//! What never lives here: options, printing, signals.
+//! This module never reads options, prints, or handles signals.
 
 pub mod codec;
 mod counters;

@@ -1,12 +1,14 @@
-//! Sockets and threads: one thread for each connection, up to a limit.
+//! The sockets and threads of the server: one thread for each connection, up to a limit.
 //!
-//! Above the limit, threads that hold nothing tell each message to come again later; above twice the limit, connections
-//! are closed at once. A connection takes expander and journal at each message's start, so both may be replaced.
+//! Connections above the limit get threads that store no message, and reply to each message that it must be sent again
+//! later. Above twice the limit, connections are closed immediately. A connection takes the current expander and
+//! journal at the start of each message, so both can be replaced while the server runs.
 //!
-//! One thread tells the mail systems whose messages take longer. No message gets a thread: a mail of a few KiB is done
-//! before another thread is on a core.
+//! One further thread tells the mail systems that a message takes longer. Messages do not get their own threads,
+//! because a mail of a few KiB is finished before another thread would start.
 //!
-//! A draining server accepts no connection; those between messages are closed, others when theirs is answered.
+//! A server that is being shut down accepts no connections. It closes connections between two messages immediately, and
+//! the others after the reply to their message.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, BufWriter, Write as _};
@@ -29,22 +31,24 @@ use crate::error::unpoisoned;
 use crate::expand::Expander;
 use crate::report::Report;
 
-/// Time between two words of progress, and up to a [`TICK`] more.
+/// Time between two progress packets for one message. It can be longer by one [`TICK`].
 const PROGRESS_EVERY: Duration = Duration::from_secs(9);
 
 const TICK: Duration = Duration::from_secs(1);
 
-/// Silence between two messages, as in libmilter.
+/// Maximum time without a packet between two messages, as in libmilter.
 const BETWEEN: Duration = Duration::from_secs(7210);
 
-/// Silence within a message.
+/// Maximum time without a packet during a message.
 const WITHIN: Duration = Duration::from_secs(600);
 
-/// Several chunks of a body: a large mail takes few calls.
+/// Size of the read buffer, in bytes. It has room for several parts of a body, so that large mail needs few system
+/// calls.
 const READ_AT_ONCE: usize = 256 << 10;
 
 pub trait Journal: Send + Sync {
-    /// A message that was not held has no bytes; its queue id may be missing. `elapsed` includes retrievals.
+    /// Records a message that was processed. If the message was not stored, `message` has no bytes. The queue id can be
+    /// missing. `elapsed` includes retrievals.
     fn processed(&self, message: &Incoming, verdict: &Verdict, report: &Report, elapsed: Duration);
     fn says(&self, line: &str);
 }
@@ -60,7 +64,7 @@ pub struct Server {
     counters: Arc<Counters>,
     connections: Mutex<Connections>,
     ended: Condvar,
-    /// A byte here ends the accepting of connections.
+    /// A byte on this socket makes the server stop accepting connections.
     wake: UnixStream,
     woken: UnixStream,
 }
@@ -141,7 +145,8 @@ impl Server {
                     Ok(()) => {}
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
-                        // The error may pass, as too many open files do, and must not keep a core busy.
+                        // An error such as too many open files can pass. The pause keeps the loop from using a whole
+                        // core until then.
                         let what = format!("cannot accept a connection: {error}");
                         self.work().journal.says(&what);
                         thread::sleep(Duration::from_millis(100));
@@ -175,7 +180,7 @@ impl Server {
             let is_full = count >= most;
             add(&self.counters.connections, 1);
             add(&self.counters.full, u64::from(is_full));
-            // The mail system does what it does when no filter is there.
+            // The mail system then does what is configured for a missing filter.
             if count >= most.saturating_mul(2) {
                 return Ok(());
             }
@@ -190,7 +195,7 @@ impl Server {
             add(&self.counters.open, 1);
             (number, is_full)
         };
-        // From here on, its `drop` takes it off the list.
+        // From here on, dropping the connection removes it from the list.
         let connection = Connection {
             server: Arc::clone(self),
             number,
@@ -201,10 +206,10 @@ impl Server {
         serving.spawn(move || connection.serve()).map(|_| ())
     }
 
-    /// Returns how many connections were still open after `patience`.
+    /// Closes the connections, and returns the number of connections that are still open after `patience`.
     pub fn drain(&self, patience: Duration) -> usize {
         let mut connections = self.connections();
-        // One byte is enough: nobody reads more, and a full socket would wait for ever.
+        // One byte is enough to wake the server. A second one could block for ever, because it is never read.
         if !std::mem::replace(&mut connections.is_draining, true) {
             let _ = (&self.wake).write_all(b"!");
         }
@@ -239,7 +244,7 @@ impl Drop for Connection {
 
 impl Connection {
     fn serve(mut self) {
-        // Any other error means that the mail system is gone, or too slow.
+        // Other errors mean that the mail system closed the connection or is too slow. They are not logged.
         if let Err(why) = self.run()
             && why.get_ref().is_some_and(|it| it.is::<Malformed>())
         {
@@ -333,7 +338,8 @@ impl Connection {
         said
     }
 
-    /// No word of progress may come after the end: Postfix takes none between changes.
+    /// Sets the time of the next progress packet. None may be sent after the end of the message, because Postfix does
+    /// not accept one between changes.
     fn progress(&self, due: Option<Instant>) {
         if let Some(open) = self.server.connections().open.get_mut(&self.number) {
             open.progress = due;

@@ -1,13 +1,14 @@
-//! The work on a message, whether the result may go on, and its edits in the words of the protocol.
+//! Processes a message, checks the result, and converts its edits to replies of the protocol.
 //!
-//! A message with trouble goes on unchanged, and a line says why. Only `--on-failure defer` makes the mail system try
-//! again later, and nothing refuses mail.
+//! If the processing of a message fails, the message is accepted unchanged, and a line in the log contains the reason.
+//! Only with `--on-failure defer` does the mail system try again later. No mail is refused.
 //!
-//! The header that comes out is held against the one that came: fields between two that stay are new or changed. Only
-//! fields that are embody's business may be among them; anything else is a defect, and the message is left.
+//! The header of the result is compared with the original header. Fields between two unchanged fields are new or
+//! changed. If one of them is a field that embody never writes, embody has a defect, and the message is left unchanged.
 //!
-//! Insertions come first, from the end to the front, so that no place moves that is still to be named; then changes and
-//! removals, each name's last one first, because mail systems disagree on whether a removed field still counts.
+//! The replies first insert fields, from the end of the header to its start, so that an insertion does not move a later
+//! position. Then they change and remove fields, for each name the last field first, because mail systems disagree on
+//! whether a removed field still counts.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -67,7 +68,7 @@ pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (V
         }
     }));
     let defect = || Left::Trouble("a defect in embody".to_owned());
-    // The report would name changes that were not made.
+    // If the result is not used, its report would name changes that were not made.
     judged
         .unwrap_or_else(|_| Err(defect()))
         .unwrap_or_else(|left| (Verdict::Unchanged(left), Report::default()))
@@ -82,7 +83,7 @@ fn verdict(
     if edits.is_empty() {
         return Ok(Verdict::Unchanged(Left::AsItIs));
     }
-    // The ledger counts what is put in; a mark comes on top.
+    // The ledger counted all added content, but not the field of `--mark`.
     let length = edits.splice(&incoming.bytes).len();
     let most = most(expander);
     if length > most && length > incoming.bytes.len() {
@@ -104,16 +105,17 @@ fn verdict(
 
 #[derive(Debug)]
 pub struct Changes {
-    /// The packets of all changes of fields, in their order.
+    /// The packets of all changes of header fields, in order.
     fields: Vec<u8>,
     body: Option<usize>,
 }
 
-/// Postfix and Sendmail count their own Received field, which a filter does not see. Sendmail counts more that it may
-/// add: there an insertion may stand too early.
+/// Number that is added to the position of an inserted field. Postfix and Sendmail also count their own Received field,
+/// which a filter does not receive. Sendmail counts further fields that it may add, so an insertion there can be too
+/// far up.
 const FIRST_PLACE: u32 = 1;
 
-/// In lower case.
+/// Names, or starts of names, of the fields that embody may change, in lower case.
 const OURS: [&[u8]; 5] = [
     b"content-",
     b"mime-version",
@@ -122,10 +124,12 @@ const OURS: [&[u8]; 5] = [
     b"x-mozilla-",
 ];
 
-/// In octets: Sendmail takes no larger packets, and would put the mail off for ever.
+/// Maximum length of a header field, in bytes. Sendmail accepts no larger packets, and would try to deliver the message
+/// for ever.
 const LONGEST_FIELD: usize = CHUNK - 6;
 
-/// A mail system looks for each field from the front, so many changes of a header with many fields would keep it busy.
+/// Maximum number of changes of header fields. A mail system searches for each field from the start of the header, so
+/// more changes in a header with many fields would take it too long.
 const MOST_CHANGES: usize = 250;
 
 fn defect(what: &str) -> Left {
@@ -133,7 +137,8 @@ fn defect(what: &str) -> Left {
 }
 
 impl Changes {
-    /// A mail system that does not keep the blank behind a field's colon puts one there itself.
+    /// Compares the header before and after the edits. `keeps_blanks` is false for a mail system that adds the blank
+    /// after the colon of a field itself.
     pub fn of(incoming: &Incoming, edits: &Edits, keeps_blanks: bool) -> Result<Self, Left> {
         let output = edits.splice(&incoming.bytes);
         let read = |bytes: &[u8]| Header::of_message(bytes, usize::MAX);
@@ -184,7 +189,7 @@ impl Changes {
     }
 }
 
-/// Fields that stay are not kept: a header may have millions of them.
+/// The comparison of the two headers. It does not store unchanged fields, because a header can have millions of them.
 struct Comparison<'c> {
     incoming: &'c Incoming,
     edits: &'c Edits,
@@ -250,7 +255,8 @@ impl Comparison<'_> {
     ) -> Result<(), Left> {
         let mut before = gap.drain(..).peekable();
         for field in new.drain(..) {
-            // In Postfix the name becomes the new one, in Sendmail it keeps its case. An empty value would remove the field.
+            // A changed name is written by Postfix, while Sendmail keeps the case of the old name. An empty value would
+            // remove the field.
             let is_same = |(_, old): &(usize, Field)| {
                 let name = old.name.of(&self.incoming.bytes);
                 name.eq_ignore_ascii_case(field.name.of(self.front)) && !field.value.is_empty()
@@ -270,7 +276,7 @@ impl Comparison<'_> {
     fn text(&self, field: Field) -> Result<(&[u8], Vec<u8>), Left> {
         let name = field.name.of(self.front);
         let mut value = with_newlines(field.value.of(self.front).to_vec(), Newline::Lf);
-        // Some readers take a CR for the end of a line, and what is behind it for another field.
+        // Some programs read a CR as the end of a line, and the text after it as another field.
         if name.is_empty() || value.iter().any(|octet| matches!(octet, 0 | b'\r')) {
             let why =
                 "a header field of the changed message would contain a NUL byte or a CR without LF";

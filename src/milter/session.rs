@@ -1,10 +1,11 @@
-//! One connection of a mail system, without its socket: packets in, what to do out.
+//! One connection of a mail system, without its socket. It takes packets and returns what to do.
 //!
-//! Only what is used is asked for: header fields with the blanks behind their colons and without answers, the end of
-//! the header, and the body in chunks, without answers where the mail system knows that. If the body is of no use, the
-//! end of the header is answered with ACCEPT, so that none of it is sent. A mail system that waits for an answer to
-//! each chunk is told to SKIP the rest of a body that is too large. ABORT forgets the message, however often it comes;
-//! QUIT_NC besides means that another SMTP connection follows. All else gets CONTINUE; nothing refuses mail.
+//! The negotiation requests only the packets that are used: header fields with the blanks after their colons and
+//! without replies, the end of the header, and the body in parts, without replies if the mail system supports this. If
+//! the body is not needed, the reply to the end of the header is ACCEPT, so that the body is not sent. If a body is too
+//! large and the mail system waits for a reply to each part, the reply is SKIP. ABORT drops the message, however often
+//! it is sent. QUIT_NC also means that another SMTP connection follows. The reply to all other packets is CONTINUE. No
+//! mail is refused.
 
 use super::codec::{Command, Malformed, Reply, Terms, action, macro_value, option};
 use super::draft::Draft;
@@ -15,7 +16,7 @@ use crate::expand::Expander;
 pub enum Step<'s> {
     Wait,
     Say(Reply<'s>),
-    /// The reply is said if there was no need to hold the message.
+    /// The message is complete. The reply is sent if it did not have to be stored.
     Judge(Draft, Reply<'s>),
     Refused,
     Close,
@@ -60,7 +61,8 @@ impl Session {
         self.terms.is_some_and(|terms| terms.options & wanted != 0)
     }
 
-    /// After a [`Malformed`] packet, or one out of place, the connection is closed: as if no filter were there.
+    /// Processes one packet. After a [`Malformed`] packet, or a packet in the wrong order, the connection is closed.
+    /// The mail system then does what is configured for a missing filter.
     pub fn take(&mut self, packet: &[u8], expander: &Expander) -> Result<Step<'static>, Malformed> {
         let out_of_order = || {
             Err(Malformed::OutOfOrder(
