@@ -1,5 +1,6 @@
-//! The cache of `--cache`, the archive of `--archive`, and the record of `--record`, in front of servers; and answers that
-//! are kept beside an output until it is whole, so that a run that was stopped, killed, or failed can go on (docs/cache.md).
+//! The options `--cache`, `--archive` and `--record`: the cache before the servers, the web archive, and the record of
+//! responses. Also the responses that are kept in a directory next to an output until the output is complete, so that a
+//! run that was stopped, was killed or failed can be continued (docs/cache.md).
 
 use std::cell::Cell;
 use std::fs;
@@ -24,7 +25,8 @@ use crate::mailbox::Stop;
 use crate::policy::Policy;
 use crate::record::{RecordPlace, WarcRecorder};
 
-/// The default of --cache-max: any mail may name large content that is never put in.
+/// Default of `--cache-max`, in bytes. The cache needs a limit, because any mail can link to large content that is
+/// never added to it.
 const CACHE_MAX: CacheMax = Some(2 << 30);
 
 const DAY: u64 = 24 * 60 * 60;
@@ -56,7 +58,8 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// With `--offline`, an empty folder would be of no use, so none is made.
+    /// Opens the cache, the archive and the record of the options. With `--offline`, a missing cache directory is not
+    /// created, because an empty one would contain no responses.
     pub(super) fn of(
         args: &PolicyArgs,
         mode: Mode,
@@ -104,7 +107,8 @@ impl Cache {
         };
         match opened {
             Ok(folder) => cache.folder = Some(Arc::new(folder)),
-            // Mail does not wait for a disk that is only good for keeping copies.
+            // Only the speed of a run depends on the cache. A disk error of the cache is therefore reported, and does
+            // not stop the run.
             Err(Error::Write { source, .. }) if !args.offline && is_of_disk(&source) => {
                 cache.trouble = Some(cannot_write(path, &source));
             }
@@ -139,7 +143,8 @@ impl Cache {
         let options = &self.archive;
         let archive: Arc<dyn Fetch> = match (&self.files, &options.archive) {
             (Some(files), _) => {
-                // The first of them: a run that recorded some has no other.
+                // A message without a date gets the first capture of a URL. Files that embody recorded contain only one
+                // capture of each URL.
                 let is_unbound = options.archive_window.is_none();
                 fetcher.undated = is_unbound.then_some(SystemTime::UNIX_EPOCH);
                 Arc::new(Replaying {
@@ -189,7 +194,8 @@ impl Cache {
         })
     }
 
-    /// It may take longer than a message has time.
+    /// Reads the files of the archive before the first message, because reading them can take longer than the deadline
+    /// of a message.
     pub(super) fn read_archive(&self, policy: &Policy, stop: &Stop) -> Result<(), Error> {
         match self.files.as_ref().filter(|_| !Fetcher::is_idle(policy)) {
             Some(files) => files.read(&|| stop.check().is_err()),
@@ -205,7 +211,8 @@ impl Cache {
         of_folder.into_iter().chain(of_files).collect()
     }
 
-    /// The mail is the same without a cache; the next run asks again.
+    /// Reports errors of the cache on standard error. The result is the same without a cache, but a later run requests
+    /// everything again.
     pub(super) fn tell_trouble(&self, volume: Volume) {
         if volume >= Volume::Normal {
             for trouble in self.troubles() {
@@ -214,7 +221,8 @@ impl Cache {
         }
     }
 
-    /// A mistake shows before anything is done, but a mail that passes through does not wait for that.
+    /// Opens the file of `--record`, so that a wrong path is reported before any work is done. `filter` does not call
+    /// this, because a mail must not wait for the record.
     pub(super) fn open_record(
         &self,
         sources: &[impl AsRef<Path>],
@@ -245,7 +253,8 @@ pub(super) struct Resume {
 }
 
 impl Resume {
-    /// `command` is all that decides about a result besides its source. `leaves` bytes of the disk stay free.
+    /// Opens the directory of kept responses next to `output`. `command` contains everything that determines the
+    /// result, apart from the source. `leaves` is the number of bytes that must stay free on the disk.
     pub(super) fn beside(
         output: &Path,
         command: &str,
@@ -258,7 +267,7 @@ impl Resume {
         let folder = match RunFolder::open(&path, leaves) {
             Ok(folder) => folder,
             Err(Error::Usage(why)) => return Err(Error::Usage(why.then(", or give --no-resume"))),
-            // No mail waits for a disk that is only good for keeping copies.
+            // Kept responses only save time, so a disk error here is reported and does not stop the run.
             Err(error @ Error::Write { .. }) => {
                 if volume >= Volume::Normal {
                     let why = say::error(&error);
@@ -312,7 +321,7 @@ fn place(output: &Path) -> Option<PathBuf> {
     }
     let whole = match output.file_name() {
         Some(_) => output.to_owned(),
-        // `.` and `..` have no name.
+        // `.` and `..` have no file name, so the canonical path is used.
         None => output.canonicalize().ok()?,
     };
     let mut name = whole.file_name()?.to_owned();

@@ -1,9 +1,9 @@
-//! `embody compare`: proves that one mailbox has all the mail of another.
+//! `embody compare`: proves that one mailbox (NEW) contains all mail of another one (OLD).
 //!
-//! Both mailboxes are read twice. The first reading takes a digest of each message, and most messages of NEW are
-//! identical to one of OLD. The second reading describes those that are left, and the relation of two descriptions
-//! ([`changes`]) says whether embody made one of the other. Descriptions of OLD are in a temporary file, so memory
-//! holds less than 100 bytes for a message, whatever its size.
+//! Both mailboxes are read twice. The first reading computes a digest of each message, and most messages of NEW are
+//! identical to one of OLD. The second reading describes the remaining messages. Two descriptions show whether embody
+//! could have changed one message into the other ([`changes`]). Descriptions of OLD are in a temporary file, so that
+//! memory contains less than 100 bytes for each message.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -71,15 +71,16 @@ pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
     Ok(verdict.status())
 }
 
-/// A mailbox to be compared.
+/// A mailbox that is compared with another one.
 struct Side {
     path: PathBuf,
-    /// The copy of a mailbox on a server, removed when the comparison is over.
+    /// Temporary copy of a mailbox on a server. Dropping it removes the copy.
     _copy: Option<tempfile::TempDir>,
     is_damaged: bool,
 }
 
-/// Downloads mail on a server into a temporary folder, because it is read twice.
+/// Returns a mailbox to compare. A mailbox on a server is downloaded into a temporary directory, because it is read
+/// twice.
 fn side(source: &Path, args: &CompareArgs, options: &Options, stop: &Stop) -> Result<Side, Error> {
     #[cfg(all(unix, feature = "imap"))]
     if let Some(account) = remote::account(source, &args.imap, &Policy::default())? {
@@ -136,19 +137,19 @@ impl Observer<()> for Told {
     }
 }
 
-/// Counts and flags of the messages of OLD with one identity.
+/// Counts and flags of all messages of OLD with the same digest.
 #[derive(Default)]
 struct Known {
-    /// Messages of OLD that no message of NEW is identical to.
+    /// Number of messages of OLD without an identical message in NEW.
     left: u32,
     old_flags: Flags,
     new_flags: Flags,
-    /// Whether the mailbox of each message of NEW can hold flags.
+    /// Whether the mailbox of every identical message of NEW can store flags. Otherwise missing flags are not reported.
     can_hold_flags: bool,
     is_found: bool,
 }
 
-/// A message of OLD that is not identical to one of NEW, as the temporary file keeps it.
+/// A message of OLD without an identical message in NEW, as it is stored in the temporary file.
 #[derive(Serialize, Deserialize)]
 struct Record {
     source: String,
@@ -158,13 +159,13 @@ struct Record {
     copy: Option<MailCopy>,
 }
 
-/// The description of a message of OLD in the temporary file.
+/// The position of a message of OLD in the temporary file, and whether NEW contains a version of it.
 struct Entry {
     key: Digest,
     at: u64,
     is_found: bool,
-    /// Reason why the last message of NEW with the same key is not a version of this message. `None` if there was no such
-    /// message.
+    /// Reason why the last message of NEW with the same key is not a version of this message. `None` if NEW has no
+    /// message with this key.
     altered: Option<Altered>,
 }
 
@@ -175,7 +176,7 @@ struct Verdict {
     identical: u64,
     changed: u64,
     changes: Changes,
-    /// Named messages, and what is wrong with each.
+    /// The messages that are missing, changed, or lack flags in NEW.
     lost: Vec<(Named, Loss)>,
     is_damaged: bool,
 }
@@ -191,7 +192,7 @@ struct Named {
 enum Loss {
     Missing,
     Altered(Altered),
-    /// Letters of a Maildir.
+    /// Letters of the missing flags, as in the file names of a Maildir.
     Flags(String),
 }
 
@@ -233,7 +234,7 @@ fn compare(
                 look.flags.is_some() && (known.can_hold_flags || !known.is_found);
             known.is_found = true;
             known.new_flags = known.new_flags.with(look.flags.unwrap_or_default());
-            // There may be more copies than OLD has.
+            // NEW can contain more identical messages than OLD. These extra ones are not counted.
             if let Some(left) = known.left.checked_sub(1) {
                 known.left = left;
                 verdict.identical += 1;
@@ -350,7 +351,7 @@ fn temporary(error: io::Error) -> Error {
     Error::cannot_write("a temporary file")(error)
 }
 
-/// Records in a temporary file.
+/// Writes [`Record`]s to a temporary file.
 struct Spool {
     writer: BufWriter<File>,
     end: u64,
@@ -365,7 +366,7 @@ impl Spool {
         })
     }
 
-    /// Returns where the record is.
+    /// Appends a record, and returns its position in the file.
     fn push(&mut self, record: &Record) -> io::Result<u64> {
         let bytes = serde_json::to_vec(record)?;
         let at = self.end;
@@ -390,8 +391,8 @@ impl Spool {
         Ok(serde_json::from_slice(&bytes)?)
     }
 
-    /// Finds the messages of OLD that `new` replaces: the one from which embody made it, and those of which it is a copy.
-    /// `entries` are sorted by key.
+    /// Finds the messages of OLD that `new` replaces: the message from which embody made it, and all messages of which
+    /// it is a copy. `entries` are sorted by key.
     fn place(&mut self, entries: &mut [Entry], new: &Described) -> io::Result<Vec<Changes>> {
         let key = new.key();
         let start = entries.partition_point(|entry| entry.key < key);
@@ -399,7 +400,7 @@ impl Spool {
         let count = rest.partition_point(|entry| entry.key == key);
         let candidates = rest.get_mut(..count).unwrap_or_default();
         let mut found = Vec::new();
-        // A million messages with one Message-ID take no more than linear time.
+        // The limit keeps the time linear, even if a million messages have the same Message-ID.
         for entry in candidates
             .iter_mut()
             .filter(|entry| !entry.is_found)
@@ -419,7 +420,8 @@ impl Spool {
                 continue;
             }
             match changes(&record.description, &new.description) {
-                // A merge leaves out a copy only for one that is as complete: a detached attachment would be missing.
+                // `merge` drops a copy only in favour of a copy that is as complete. A message whose attachment was
+                // detached is not.
                 Ok(_) if new.copy.is_some() => {}
                 Ok(changes) => {
                     entry.is_found = true;
@@ -433,22 +435,22 @@ impl Spool {
     }
 }
 
-/// The messages for which a [`MailCopy`] is computed.
+/// The messages for which a [`MailCopy`] is computed, which describes a message as a copy of a mail.
 #[derive(Clone, Copy)]
 enum Copies<'c> {
-    /// No message.
+    /// No messages.
     Ignored,
-    /// Every message that is described.
+    /// All messages that are described.
     OfDescribed,
-    /// Every message that is described, which includes each message with one of these keys. The values are the places at
+    /// All messages that are described, including all messages with one of these keys. The values are the positions at
     /// which cut copies end.
     Of(&'c HashMap<Digest, Vec<Place>>),
 }
 
-/// One message, as a reading found it.
+/// The results of reading one message.
 struct Look {
     identity: Digest,
-    /// `None` if the mailbox cannot hold flags.
+    /// `None` if the mailbox cannot store flags.
     flags: Option<Flags>,
     described: Option<Described>,
 }
@@ -471,8 +473,8 @@ impl Described {
     }
 }
 
-/// Shows each message of a mailbox to `see`, in its order; messages that `describes` names are described. Returns
-/// whether some of it could not be read.
+/// Calls `see` for each message of a mailbox, in order. Messages for whose digest `describes` returns true are also
+/// described. Returns whether a part of the mailbox could not be read.
 fn read(
     mailbox: &Path,
     options: &Options,
@@ -493,7 +495,7 @@ fn read(
 struct Reading<'r, D, S> {
     describes: D,
     copies: Copies<'r>,
-    /// The receiver of the messages, and whether a mailbox could not be read completely.
+    /// The function that receives the messages, and whether a part of the mailbox could not be read.
     see: Mutex<(S, bool)>,
 }
 
@@ -558,7 +560,7 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Observer<Look> for Re
 
     fn damaged(&self, path: &Path, why: &Detail) {
         let mut see = self.locked();
-        // Each mailbox is read twice, and what is damaged is named once.
+        // Each mailbox is read twice, but damage is reported only once.
         if !see.1 {
             say::tell(&say::damaged(path, &super::wording::detail(why)));
         }
@@ -704,7 +706,7 @@ fn messages(count: u64) -> String {
     }
 }
 
-/// Empty if nothing was counted.
+/// Returns the counts as text. Empty if all counts are zero.
 fn of_changes(changes: &Changes) -> String {
     let counts = [
         (changes.embedded, "picture embedded", "pictures embedded"),

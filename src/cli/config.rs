@@ -1,7 +1,8 @@
-//! `--config FILE`: options in TOML, under their long names.
+//! `--config FILE`: options in a TOML file, under their long names.
 //!
-//! The file's keys become arguments before the user's own: one parser judges both. The command line wins: a key whose
-//! option was given, or excludes one given, is dropped. What only another command knows is passed over.
+//! The options of the file are inserted before those of the command line, so that one parser checks both. The command
+//! line has precedence: an option of the file is dropped if the same option, or one that excludes it, is on the command
+//! line. Options that only other commands have are ignored.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -31,7 +32,7 @@ pub(super) fn merged<'a>(
     if !arguments.iter().any(is_named) {
         return unchanged;
     }
-    // Mistakes on the command line are told by the parser that reads the merged one.
+    // Errors on the command line are ignored here. The parser of the merged command line reports them.
     let mut of_program;
     let (command, given) = match options.has_subcommands() {
         true => {
@@ -112,13 +113,13 @@ fn option<'a>(command: &'a Command, long: &str) -> Option<&'a Arg> {
     arguments.find(|argument| names(argument).any(|name| name == long))
 }
 
-/// The long name of an option, and its former names.
+/// Returns the long name of an option and its former names.
 fn names(option: &Arg) -> impl Iterator<Item = &str> {
     let former = option.get_all_aliases().unwrap_or_default();
     option.get_long().into_iter().chain(former)
 }
 
-/// The options of all commands that take a configuration file, which they may share.
+/// Returns the names of the options of all commands with `--config`, because several commands can share a file.
 fn names_of_all() -> Vec<String> {
     let mut program = program();
     program.build();
@@ -127,7 +128,7 @@ fn names_of_all() -> Vec<String> {
     options.flat_map(names).map(str::to_owned).collect()
 }
 
-/// The name that is most like a wrong one, if any is.
+/// Returns the name that is most similar to a misspelled one, if one is similar enough for a suggestion.
 fn nearest<'a>(key: &str, names: &'a [String]) -> Option<&'a String> {
     const ALIKE: f64 = 0.7;
     let key = key.to_lowercase().replace('_', "-");
@@ -138,15 +139,15 @@ fn nearest<'a>(key: &str, names: &'a [String]) -> Option<&'a String> {
     (strsim::jaro(&key, name) > ALIKE).then_some(name)
 }
 
-/// A configuration file, and where its keys are.
+/// A configuration file, and the lines of its keys.
 pub(super) struct ConfigFile {
     path: PathBuf,
-    /// Lines, counted from 1.
+    /// Line of each key, counted from 1.
     lines: BTreeMap<String, usize>,
 }
 
 impl ConfigFile {
-    /// The file, and the line of the first of these keys that it has.
+    /// Returns the path of the file, and the line of the first of these keys that is in it.
     pub(super) fn place<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> String {
         let path = self.path.display();
         match keys.into_iter().find_map(|key| self.lines.get(key)) {
@@ -155,7 +156,8 @@ impl ConfigFile {
         }
     }
 
-    /// The place of what clap refuses, if the file has it.
+    /// Returns the place in the file of an option that clap rejects. If the option is not from the file, only the path
+    /// is returned.
     pub(super) fn place_of(&self, problem: &clap::Error) -> String {
         let arguments = [ContextKind::InvalidArg, ContextKind::PriorArg];
         let arguments = arguments.into_iter().filter_map(|kind| problem.get(kind));
@@ -163,7 +165,7 @@ impl ConfigFile {
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join(",");
-        // As in "--max-body <SIZE>".
+        // clap writes the option as in "--max-body <SIZE>".
         let words = arguments.split([' ', ',', '=', '[']);
         self.place(words.filter_map(|word| word.strip_prefix("--")))
     }
@@ -190,7 +192,7 @@ fn read(path: &Path) -> Result<(Table, ConfigFile), Error> {
 }
 
 fn words(argument: &Arg, key: &str, value: Value) -> Result<Vec<OsString>, &'static str> {
-    // With `=`, so that a value that begins with a hyphen stays one.
+    // `--key=value` as one argument, so that a value that begins with a hyphen is not read as an option.
     let word = |value| {
         let text = match value {
             Value::String(text) => text,

@@ -1,4 +1,4 @@
-//! `embody convert`: whole mailboxes, beside or in place.
+//! `embody convert`: processes whole mailboxes, and writes the result to a new mailbox or in place.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -42,7 +42,7 @@ use crate::platform::free_space;
 use crate::policy::{Policy, Trackers};
 use crate::store::{Mail, Store, User};
 
-/// Sources for which the summary names a command each.
+/// Maximum number of sources for which the summary contains a command that checks the result.
 const PROOFS: usize = 3;
 
 pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
@@ -67,7 +67,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         signals: Signals::watch(),
     };
     walk.check()?;
-    // Trackers are blanked without a network.
+    // Blanking trackers needs no network.
     let needs_http = policy.embed.remote && policy.embed.trackers != Trackers::Blank;
     if needs_http && !walk.retrieves_http() && args.mode().writes() {
         let what = "--embed remote retrieves pictures over http and https, but --fetch allows neither; add --fetch http,https";
@@ -107,13 +107,14 @@ pub(super) struct Walk<'w> {
     pub(super) word: &'static str,
     pub(super) task: Task,
     pub(super) policy: &'w Policy,
-    /// The status is 1 if `--attachments` has none of the files that mails lack.
+    /// Whether the exit status is 1 if `--attachments` lacks files to which mail refers.
     pub(super) needs_attachments: bool,
     pub(super) signals: Signals,
 }
 
 impl Walk<'_> {
-    /// Only an output that is a file or folder keeps answers, and only those of http servers.
+    /// Opens the directory of kept responses next to the output. Returns `None` if the output is not a file or
+    /// directory, or if no content is retrieved over http, because only such responses are kept.
     pub(super) fn resume(
         &self,
         args: &ResumeArgs,
@@ -125,7 +126,7 @@ impl Walk<'_> {
         let Some(output) = self.output.filter(|_| keeps && self.retrieves_http()) else {
             return Ok(None);
         };
-        // The output still needs as much.
+        // Number of bytes that must stay free for the output.
         let leaves = self.sizes(true);
         let policy = self.policy;
         let from = (&policy.fetch, &policy.maps, &policy.attachments);
@@ -180,7 +181,7 @@ impl Walk<'_> {
                     break;
                 }
                 Err(error) => {
-                    // Another run would find no mailbox there, either.
+                    // Running the command again would not help, because this source is not a mailbox.
                     has_left_some |= !matches!(error, Error::NotAMailbox { .. });
                     reporter.display.say(&say::error(&error));
                     status = Status::of_error(&error);
@@ -275,10 +276,10 @@ impl Walk<'_> {
         Ok(status)
     }
 
-    /// The command that proves that nothing was lost, for a result that differs from its source and stands next to it.
+    /// Returns the commands that check that the result contains all mail of its source.
     ///
-    /// It is left out where it would say something else: for mail on a server, where it needs options of its own, for a
-    /// part of a mailbox, and where mail that a source has twice is written once.
+    /// Returns an empty text if such a command would give a wrong result: for mail on a server, which needs further
+    /// options, for a part of a mailbox, and if a message that is twice in the source was written only once.
     fn proof(&self, summary: &Summary, targets: &[PathBuf]) -> String {
         let options = &self.options;
         let is_other_form = options.output_format != Format::Auto || options.by_label.is_some();
@@ -288,7 +289,7 @@ impl Walk<'_> {
             return String::new();
         }
         let new = |target: &'_ Path| match (options.output_format, self.output) {
-            // A folder of Thunderbird's is a file and a directory.
+            // A Thunderbird folder consists of a file and a directory, so the command names the path of the output.
             (Format::Thunderbird, Some(output)) => output.to_owned(),
             _ => target.to_owned(),
         };
@@ -311,8 +312,8 @@ impl Walk<'_> {
         lines.collect()
     }
 
-    /// Whether a source is a file or folder that `compare` reads as mail. Messages of Eudora become MIME, so that each one
-    /// is different afterwards.
+    /// Returns whether `compare` can read the source as mail. Messages of Eudora are converted to MIME, so all of them
+    /// are different afterwards.
     fn is_named_file(&self, source: &Path) -> bool {
         #[cfg(all(unix, feature = "imap"))]
         if remote::is_remote(source) {
@@ -365,7 +366,7 @@ impl Walk<'_> {
         };
         let mut total: u64 = match progress {
             ProgressOption::Never => 0,
-            // In place, what is compressed is expanded before.
+            // With `--in-place`, compressed files are decompressed first, so their compressed size is not used.
             _ => self.sizes(self.output.is_some() || self.args.dry_run),
         };
         if let Some(range) = &self.options.range {
@@ -415,7 +416,7 @@ impl Walk<'_> {
             return convert_in_place(source, options, transform, reporter, stop);
         };
         let is_pst = || {
-            // A pipe is read once.
+            // A pipe can be read only once, so its format is not detected here.
             let found = source.is_file().then(|| look_at(source, options.format));
             matches!(found, Some(Ok(Ok((Kind::Pst, _)))))
         };
@@ -442,7 +443,7 @@ impl Walk<'_> {
         convert_open(opened, source, to, options, transform, reporter, stop)
     }
 
-    /// A dry run writes no mail there.
+    /// Returns standard output. In a dry run, it contains only the report and no mail.
     fn standard_output(&self) -> Result<File, Error> {
         match self.options.mode {
             Mode::Run => streams::output(),
@@ -509,7 +510,7 @@ impl Walk<'_> {
             let are_remote = remote::are_remote(&self.sources, &self.args.imap)?;
             self.args.check_replacing(are_remote)?;
             if are_remote {
-                // Their folders are not looked for yet.
+                // The folders of the account are listed only later.
                 for source in &self.sources {
                     remote::account(source, &self.args.imap, self.policy)?;
                 }
@@ -522,7 +523,8 @@ impl Walk<'_> {
         }
         let files = self.sources.iter().filter(|source| source.is_file());
         for source in files.filter(|_| self.args.in_place) {
-            // A source that cannot be replaced is found before another is; the run tells of unreadable ones.
+            // A source that cannot be changed in place is an error before the first source is changed. Unreadable
+            // sources are reported later.
             if let Ok(Ok((Kind::Archive, _))) = look_at(source, self.options.format) {
                 return Err(Error::Usage(not_in_place(source).detail()));
             }
@@ -621,7 +623,8 @@ fn make_room(output: &Path, is_directory: bool, mode: Mode) -> Result<(), Error>
     fs::create_dir(output).map_err(failed)
 }
 
-/// One for all messages: what was retrieved for one is there for the next, and the policy bounds all requests together.
+/// Creates the fetcher for all messages of a run. Content is then retrieved only once, and the limits of the policy
+/// apply to all requests together.
 pub(super) fn shared_fetcher(
     policy: &Arc<Policy>,
     cache: &Cache,

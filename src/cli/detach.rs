@@ -1,4 +1,4 @@
-//! `embody detach` and `embody restore`: one message through, as a filter, or mailboxes, beside or in place.
+//! `embody detach` and `embody restore`: process one message as a filter, or mailboxes to a new mailbox or in place.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -75,7 +75,7 @@ fn detacher(
     policy: &Policy,
 ) -> Result<(Detaching, Option<Arc<dyn Store>>), Error> {
     let (store, base_url) = match args.walk.dry_run {
-        // Not even the folder is made.
+        // A dry run does not even create the directory of the store.
         true => (None, store::unopened_base_url(&args.store, policy)?),
         false => {
             let store = open(&args.store, Purpose::Put, policy)?;
@@ -107,7 +107,7 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
     status
 }
 
-/// With --offline, a dry run checks the cache, because this makes no requests.
+/// Returns the mode of the run. A dry run with `--offline` reads the cache, because that makes no requests.
 fn restore_mode(args: &RestoreArgs) -> Mode {
     args.walk.mode(args.cache.offline)
 }
@@ -167,7 +167,7 @@ fn restorer(
     })
 }
 
-/// In a dry run the sources and the output may be those of a filter.
+/// Creates the run over mailboxes. A dry run can also read one message from standard input, as a filter does.
 fn over_mailboxes<'a>(
     (sources, mode): (&[PathBuf], Mode),
     args: &'a WalkArgs,
@@ -184,7 +184,8 @@ fn over_mailboxes<'a>(
         sources => (sources.to_vec(), args.output.as_deref()),
     };
     let mut options = args.options(policy, mode);
-    // Messages that wait for a network hold no core, so more of them are worked on, and the mailbox is not locked.
+    // Messages that wait for a server use no core, so more of them are processed in parallel, and the mailbox is not
+    // locked meanwhile.
     if store.is_some_and(is_remote) {
         options.max_in_flight = policy.limits.in_flight.max(options.jobs);
         options.waits = true;

@@ -1,4 +1,5 @@
-//! How a run ends: exit statuses (docs/reasons.md), signals that ask it to stop, and the one for files that grow too large.
+//! The end of a run: exit statuses (docs/reasons.md), signals that stop the run, and the signal for files that exceed a
+//! size limit.
 
 use std::error::Error as StdError;
 use std::ffi::OsString;
@@ -27,23 +28,24 @@ pub(super) enum Status {
     Success,
     Trouble,
     Usage,
-    /// 75, `EX_TEMPFAIL` of sysexits.h: mail systems keep the message and try again.
+    /// 75, `EX_TEMPFAIL` in sysexits.h. Mail systems keep the message and try again.
     TryAgain,
-    /// 128 and the number of the signal that asked the run to stop, as shells have it.
+    /// 128 plus the number of the signal that stopped the run, as in shells.
     Stopped(u8),
 }
 
 impl Status {
-    /// The reader of a report closed the pipe, as `head` does when it has read enough. Shells show this status, 128 and the
-    /// number of SIGPIPE, for programs that the signal ended. It is not 0, because not everything was written.
+    /// Status if the reader of a report closed the pipe, as `head` does after it has read enough. It is 128 plus the
+    /// number of SIGPIPE, which shells report for programs that this signal ended. It is not 0, because the report was
+    /// not written completely.
     pub(super) const READER_GONE: Self = Self::Stopped(13);
 
     pub(super) fn of(done: Result<Self, Error>) -> Self {
         done.unwrap_or_else(|error| Self::told(&error))
     }
 
-    /// Returns the status of a command that only writes a report. A closed pipe gives no error message, because a reader such
-    /// as `head` closes it after it has read enough.
+    /// Returns the status of a command that only writes a report. A closed pipe causes no error message, because a
+    /// reader such as `head` closes it after it has read enough.
     pub(super) fn of_report(done: Result<Self, Error>) -> Self {
         match done {
             Err(error) if is_reader_gone(&error) => Self::READER_GONE,
@@ -73,8 +75,10 @@ impl Status {
         }
     }
 
-    /// Only words that were surely meant to be another command than a filter may end with 2, which makes mail systems
-    /// bounce: a typo in a mail system's configuration must delay mail. No configuration names no command at all.
+    /// Returns the status for a wrong command line. Status 2 makes a mail system return the mail to its sender, so a
+    /// typing error in its configuration must give 75 instead, which only delays the mail. Status 2 is therefore used
+    /// only if the arguments are surely not those of a filter. Without a command, the status is 2, because no mail
+    /// system runs embody like this.
     pub(super) fn of_usage(arguments: &[OsString]) -> Self {
         let Some(name) = arguments.get(1) else {
             return Self::Usage;
@@ -89,7 +93,8 @@ impl Status {
         }
     }
 
-    /// The status of a command that was asked for its help or its version. The caller of a filter may have waited for mail.
+    /// Returns the status after printing the help or the version. If printing fails for a filter, mail may be waiting,
+    /// so the status is 75.
     pub(super) fn of_help(printed: Result<(), Error>, command: Option<&OsString>) -> Self {
         let is_filter = |name: &str| name == "filter" || FILTERS.contains(&name);
         match Self::of_report(printed.map(|()| Self::Success)) {
@@ -122,12 +127,13 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// A run stops between two messages, so that it leaves no lock and no temporary file.
+    /// Watches the signals that stop a run. The run then stops between two messages, so that it leaves no lock and no
+    /// temporary file.
     pub(super) fn watch() -> Self {
         let flag = Arc::new(AtomicBool::new(false));
         let which = Arc::new(AtomicUsize::new(0));
         for signal in heeded() {
-            // Without the handler the signal ends the program at once, which loses no mail either.
+            // Without a handler, the signal ends the process immediately, which loses no mail either.
             let number = usize::try_from(signal).unwrap_or(0);
             let _ = signal_hook::flag::register_usize(signal, Arc::clone(&which), number);
             let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
@@ -143,7 +149,7 @@ impl Signals {
     }
 }
 
-/// Whether an argument says that the command is about mailboxes, as `--output=x`, `-o`, `-ox` and `-qn` do.
+/// Returns whether an argument belongs to a command over mailboxes: `--output=x`, `-o`, `-ox`, `-qn`.
 fn is_of_walk(argument: &str) -> bool {
     if let Some(option) = argument.strip_prefix("--") {
         return WALKS.contains(&option.split('=').next().unwrap_or_default());
@@ -158,15 +164,17 @@ const ASKING: &[i32] = &[SIGINT, SIGTERM, SIGHUP];
 #[cfg(not(unix))]
 const ASKING: &[i32] = &[SIGINT, SIGTERM];
 
-/// Signals that our caller ignores stay ignored: nohup and shells keep jobs in the background alive like this.
+/// Returns the signals that stop a run. Signals that the parent process ignores stay ignored, because nohup and shells
+/// keep background jobs running in this way.
 pub(super) fn heeded() -> impl Iterator<Item = i32> {
     let ignored = ignored("/proc/self/stat");
     let asking = ASKING.iter().copied();
     asking.filter(move |signal| ignored & 1 << (signal - 1) == 0)
 }
 
-/// A bit each. Where the system does not say, only SIGHUP is taken for ignored, which then does what it does without
-/// us. `/proc/self/status` names the field, but takes the system twice as long to write.
+/// Returns the ignored signals, with one bit for each. If the system has no /proc, SIGHUP counts as ignored: embody
+/// does not handle it, and its default action applies. `/proc/self/status` names this field, but the system needs twice
+/// as long to write that file.
 fn ignored(stat: &str) -> u64 {
     const HANGUP: u64 = 1;
     let mut text = [0; 2048];
@@ -176,7 +184,7 @@ fn ignored(stat: &str) -> u64 {
         .unwrap_or(HANGUP)
 }
 
-/// The default action of SIGXFSZ would end the process without a message.
+/// Makes writing beyond a size limit an ordinary error. By default, SIGXFSZ would end the process without a message.
 pub(super) fn limits_on_files_are_failed_writes() {
     #[cfg(unix)]
     let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());

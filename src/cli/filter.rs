@@ -1,4 +1,4 @@
-//! `embody filter`: one message in, one message out; output appears only when it is whole.
+//! `embody filter`: reads one message and writes one message. No output is written before it is complete.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -57,10 +57,11 @@ pub(super) fn run(
     Ok(())
 }
 
-/// One message on its way to standard output.
+/// The processing of one message to standard output.
 ///
-/// If the process is asked to stop, or aborted, as Rust does when memory or stack runs out, it ends with "try again", which
-/// mail systems understand, where a signal may look like a defect of the mail; with success once the mail is out.
+/// If the process is stopped by a signal, or aborted because memory or the stack is exhausted, it ends with the status
+/// "try again". A mail system could otherwise take the signal for a permanent error of this mail. After the mail was
+/// written, the process ends with success instead.
 pub(super) struct Job<'j> {
     file: Option<&'j Path>,
     saying: &'j SayingArgs,
@@ -72,7 +73,8 @@ pub(super) struct Job<'j> {
 }
 
 impl<'j> Job<'j> {
-    /// Before anything is opened or made. Spooled mail has no name; a later run sweeps what a store was to take.
+    /// Sets the exit statuses for signals, and checks the report, before any file is opened or created. Temporary files
+    /// of the mail have no name, and files that a store leaves are removed by a later run.
     pub(super) fn begin(
         saying: &'j SayingArgs,
         file: Option<&'j Path>,
@@ -94,7 +96,7 @@ impl<'j> Job<'j> {
         ];
         for signal in heeded().chain([SIGABRT]) {
             for (status, holds) in statuses {
-                // Without the handler the signal ends the program, which loses no mail either.
+                // Without a handler, the signal ends the process, which loses no mail either.
                 let _ = signal_hook::flag::register_conditional_shutdown(
                     signal,
                     i32::from(status.code()),
@@ -123,7 +125,8 @@ impl<'j> Job<'j> {
     ) -> Result<(), Error> {
         let mut output = streams::output()?;
         let file = self.file.filter(|path| !is_standard(path));
-        // Standard input has one message, or a stranger's line would delay a mail.
+        // Standard input always contains one message. If a line of an untrusted message could make it look like a
+        // mailbox, the mail would be delayed.
         let named = file.filter(|path| {
             *path != Path::new("/dev/stdin") && fs::metadata(path).is_ok_and(|data| data.is_file())
         });
@@ -184,7 +187,8 @@ impl<'j> Job<'j> {
             beside: None,
         })?;
         said.name(&name);
-        // A message that starts like a mailbox may be one, wherever it comes from.
+        // A message that looks like an mbox can really be one, also on standard input. Changing it could damage its
+        // further messages.
         let is_left = second && takes_separators(&message, &edits);
         let mut buffered = BufWriter::with_capacity(message.len().min(64 << 10), &mut output);
         if is_left {
@@ -197,13 +201,13 @@ impl<'j> Job<'j> {
         .map_err(write_error)?;
         drop(buffered);
         self.mail_is_out();
-        // Nothing that goes wrong with the report may change the exit status.
+        // The mail was written, so an error of the report must not change the exit status.
         self.report(&name, &said, &message, policy, mark);
         Ok(())
     }
 
-    /// A message of Outlook becomes one of mail. What is missing from the result is told, because standard output has no
-    /// other place for it.
+    /// Converts a message of Outlook to a mail. Content that could not be converted is reported on standard error,
+    /// because standard output contains only the mail.
     fn as_mail(&self, file: Vec<u8>) -> Result<Vec<u8>, Error> {
         if !starts_like_msg(&file) {
             return Ok(file);
@@ -278,7 +282,7 @@ impl<'j> Job<'j> {
         }
     }
 
-    /// A mailbox would pass for a message, with everything in it unchanged.
+    /// Returns an error for a mailbox, which would otherwise be copied unchanged as if it were one message.
     fn refuse_mailbox(&self, path: &Path) -> Result<(), Error> {
         match (look_at(path, Format::Eml)?, look_at(path, Format::Auto)?) {
             (Ok((_, Some(_))) | Err(NotMail::ReadAs(..)), Ok((Kind::Mbox, Some(_)))) => {

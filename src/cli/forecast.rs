@@ -1,4 +1,4 @@
-//! What `--embed` would do, in numbers.
+//! The preview of `--embed`: the number of pictures, and the expected time and growth.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
@@ -12,14 +12,15 @@ use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 const HOSTS: usize = 40;
 
-/// Bytes of a new part besides base64 and Content-Location: fields, boundary lines, what is put around the HTML.
+/// Estimated size in bytes of a new part, without base64 and Content-Location: header fields, boundary lines, and the
+/// part around the HTML.
 const AROUND: u64 = 800;
 const LOCATION: u64 = 4;
 
-/// URLs that are told apart: 2.4 MB of hashes.
+/// Maximum number of different URLs that are counted. Their hashes need 2.4 MB.
 const URLS: usize = 200_000;
 
-/// Seconds for a picture: a connection, the TLS on it, an answer.
+/// Estimated time for one picture, in seconds: a connection, its TLS handshake and a response.
 const TYPICAL: f64 = 0.3;
 
 #[derive(Default, Debug)]
@@ -30,7 +31,8 @@ pub(super) struct Forecast {
     trackers: u64,
     data: Amount,
     growth: u64,
-    /// Messages with more than pictures: style sheets, messages and documents may bring whatever `--max-growth` allows.
+    /// Number of messages that would also get other content than pictures. Such content can grow a message up to
+    /// `--max-growth`.
     open: u64,
 }
 
@@ -81,8 +83,9 @@ impl Forecast {
         self.open += other.open;
     }
 
-    /// The last line of `inspect --json`, of all sources. `growth` is gained from what is in the messages; for
-    /// `growth_at_most` each picture is as large as `--max-body` allows, and other contents use up `--max-growth`.
+    /// Returns the fields of the last line of `inspect --json`, for all sources. `growth` counts only pictures that are
+    /// in the messages. For `growth_at_most`, each picture is as large as `--max-body` allows, and other content
+    /// reaches `--max-growth`.
     pub(super) fn embed(&self, policy: &Policy) -> Fields {
         let pictures = self.remote.saturating_mul(in_base64(policy.limits.body));
         let others = self.open.saturating_mul(policy.limits.growth);

@@ -1,8 +1,8 @@
-//! The three levels of help: `-h` has the options that most people need, `--help` adds those for particular cases, and
-//! `--help-all` has all options, with every paragraph about them.
+//! The three levels of help: `-h` lists the options that most users need, `--help` also lists the options for special
+//! cases, and `--help-all` lists all options, with all paragraphs about them.
 //!
-//! clap has two levels. The flags that hide an option from its short and its long help say at which level the option begins to
-//! be shown; for `--help` they are rearranged before clap parses the command line.
+//! clap has only two levels. Two flags of each option hide it from clap's short or long help, and so define its level.
+//! For `--help`, these flags are changed before clap parses the command line.
 
 use std::ffi::OsString;
 
@@ -10,12 +10,12 @@ use clap::{Arg, ArgAction, Command, CommandFactory as _};
 
 use super::args::Cli;
 
-/// The program with all its commands.
+/// Returns the definition of the program with all its commands.
 pub(super) fn program() -> Command {
     with_flags(Cli::command())
 }
 
-/// `-h`, `--help` and `--help-all`, which every command has.
+/// Adds the options `-h`, `--help` and `--help-all`.
 pub(super) fn with_flags(command: Command) -> Command {
     let help = Arg::new("help")
         .short('h')
@@ -30,7 +30,7 @@ pub(super) fn with_flags(command: Command) -> Command {
     command.disable_help_flag(true).args(flags)
 }
 
-/// `embody help COMMAND` as `embody COMMAND --help`.
+/// Replaces `embody help COMMAND` by `embody COMMAND --help`.
 pub(super) fn without_help_command(arguments: &[OsString]) -> Option<Vec<OsString>> {
     let [first, help, name] = arguments else {
         return None;
@@ -39,7 +39,7 @@ pub(super) fn without_help_command(arguments: &[OsString]) -> Option<Vec<OsStrin
     is_known.then(|| vec![first.clone(), name.clone(), "--help".into()])
 }
 
-/// The same program, but clap shows what the level of help consists of that the arguments ask for.
+/// Changes the definition so that clap prints the level of help that is on the command line.
 pub(super) fn prepared(program: Command, arguments: &[OsString]) -> Command {
     let mut flags = arguments.iter().filter_map(|argument| argument.to_str());
     let Some(flag) = flags.find(|it| ["-h", "--help", "--help-all"].contains(it)) else {
@@ -65,7 +65,7 @@ pub(super) fn prepared(program: Command, arguments: &[OsString]) -> Command {
 fn with_particular_options(command: Command) -> Command {
     let hides_some = command.get_arguments().any(Arg::is_hide_long_help_set);
     if !hides_some {
-        // Nothing is left for --help-all.
+        // All options are shown already, so `--help` is the same as `--help-all`.
         return command.mut_arg("help", |flag| flag.action(ArgAction::HelpLong));
     }
     let page = command.get_after_long_help().map(ToString::to_string);
@@ -82,7 +82,7 @@ fn with_particular_options(command: Command) -> Command {
     command.after_help(more)
 }
 
-/// The first section of a page, up to the third example.
+/// Returns the first section of a help page, up to and including the third example.
 fn first_examples(page: &str) -> String {
     const MOST: usize = 3;
     let section = page.split("\n\n").next().unwrap_or_default();

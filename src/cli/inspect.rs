@@ -1,4 +1,5 @@
-//! `embody inspect`: what mail holds, and what the same options would do. It fetches nothing; `--probe` only asks.
+//! `embody inspect`: lists the references in mail, and what embody would do with the same options. It retrieves
+//! nothing; with `--probe`, it only asks servers whether the content exists.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -84,7 +85,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     let expanding = Expanding {
         expander,
         mode: args.mode(),
-        // As `detach` has it: the survey counts its changes.
+        // The same setting as in `detach`, because the survey counts the changes of `detach`.
         lengths: Lengths::Reversible,
         recorder: cache.recorder.clone(),
         tells_rows: args.json,
@@ -102,7 +103,8 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         options: args.compressed.added_to(Options {
             format: args.format,
             mode: args.mode(),
-            // More than there are cores may wait for servers.
+            // Messages that wait for servers use no core, so more of them than there are cores can be processed in
+            // parallel.
             max_in_flight: match args.mode() {
                 Mode::DryRun => defaults.jobs,
                 _ => policy.limits.in_flight.max(defaults.jobs),
@@ -153,7 +155,7 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         page: page_file.and_then(Path::to_str).map(str::to_owned),
         start: &inspection.start.time,
     };
-    // One message is told by its outline or its rows; with --by it is counted as well.
+    // A single message is already described by its outline or its rows. With `--by` it is also counted.
     let is_told = inspection.is_of_mailbox.get() || !args.by.is_empty();
     match inspection.says {
         Says::Rows if is_told || tells_embeds => {
@@ -197,7 +199,7 @@ fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Sta
 }
 
 fn source_kind(source: &Path, format: Format) -> SourceKind {
-    // A page shows no control characters.
+    // A page must not contain control characters, so such a source is not named.
     let is_name = |name: &str| harmless_within(name) == name;
     if !source.to_str().is_some_and(is_name) {
         return SourceKind::Nameless;
@@ -205,7 +207,7 @@ fn source_kind(source: &Path, format: Format) -> SourceKind {
     if is_folder(source) {
         return SourceKind::Folder;
     }
-    // A pipe is read once.
+    // A pipe can be read only once, so its format is not detected here.
     if is_standard(source) || !source.is_file() {
         return SourceKind::Nameless;
     }
@@ -265,7 +267,8 @@ impl Inspection<'_> {
                 )
             }
         };
-        // Text in a stream is a message, as for filter; a file was named, perhaps a wrong one.
+        // Text from a stream is read as a message, as `filter` does. A file that contains only text may have been named
+        // by mistake.
         let is_stream = stream.as_ref().is_some_and(|it| it.original().is_none());
         match kind {
             Ok(Kind::Mbox | Kind::Eudora | Kind::Pst) if !is_empty => self.mailbox(source, stream),

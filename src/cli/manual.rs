@@ -1,4 +1,5 @@
-//! `embody man` and `embody completions`, written from the definitions that parse the command line.
+//! `embody man` and `embody completions`: generate the manual pages and shell completions from the definition of the
+//! command line.
 
 use std::fs;
 use std::io;
@@ -17,7 +18,8 @@ use crate::policy::Scheme;
 
 pub(super) fn man(folder: Option<&Path>) -> Status {
     let folder = folder.filter(|path| !is_standard(path));
-    // Without clap's own `help`: embody(1) would name a page for it that is never written.
+    // clap's own command `help` is left out. Otherwise embody(1) would refer to a manual page for it, which is never
+    // written.
     let mut program = program().disable_help_subcommand(true);
     program.build();
     let written = match folder {
@@ -34,7 +36,7 @@ pub(super) fn completions(shell: Shell) -> Status {
     clap_complete::generate(shell, &mut completed(), "embody", &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
     if shell == Shell::Bash {
-        // A folder among the words gets its slash, and no blank, so that one can go on into it.
+        // A completed directory then gets a slash and no blank, so that the user can continue with a name in it.
         script = script.replace(
             "-o bashdefault -o default",
             "-o filenames -o bashdefault -o default",

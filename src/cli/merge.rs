@@ -1,7 +1,7 @@
-//! `embody merge`: one mailbox of several, with each mail once.
+//! `embody merge`: merges several mailboxes into one that contains each mail once.
 //!
-//! Every source is read once. The [`Index`] keeps the messages in temporary files next to the result, decides which of them
-//! are copies of one mail, and returns the most complete copies in their order.
+//! Each source is read once. The [`Index`] keeps the messages in temporary files next to the result, decides which of
+//! them are copies of one mail, and returns the most complete copies in order.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -40,7 +40,7 @@ use crate::report::Detail;
 /// Maximum number of pairs of sources in the summary.
 const MOST_PAIRS: usize = 10;
 
-/// If there are more sources than this, the summary names no command that checks the result.
+/// Maximum number of sources for which the summary contains a command that checks the result.
 const MOST_PROOFS: usize = 3;
 
 pub(super) fn run(args: &MergeArgs) -> Result<Status, Error> {
@@ -74,7 +74,7 @@ struct Run<'r> {
     stop: &'r Stop,
 }
 
-/// A source as it is read: a path, or the copy of a mailbox on a server.
+/// A source that is read: a path, or the temporary copy of a mailbox on a server.
 struct Origin {
     path: PathBuf,
     /// Whether the source has several folders.
@@ -84,7 +84,7 @@ struct Origin {
     is_damaged: bool,
 }
 
-/// The receiver of all messages.
+/// Adds all messages to the index.
 struct Collecting {
     index: Index,
     source: u32,
@@ -433,7 +433,8 @@ impl Run<'_> {
             return String::new();
         }
         let shell = |path: &Path| quoted(&path.display().to_string());
-        // Thunderbird keeps folders in a directory next to an mbox, which is empty here.
+        // Thunderbird stores folders in a directory next to an mbox, which is empty here. The command then names the
+        // directory.
         let mut folders = args.output.clone().into_os_string();
         folders.push(".sbd");
         let folders = PathBuf::from(folders);
@@ -516,7 +517,7 @@ impl Run<'_> {
     }
 }
 
-/// Returns the folder name for a source that is a single mailbox.
+/// Returns the name of the new folder for a source that is a single mailbox.
 fn named_by(source: &Path) -> String {
     let name = match names_a_file(source) {
         true => source.file_stem(),
@@ -533,7 +534,7 @@ fn counted(count: u64, one: &str, several: &str) -> String {
     }
 }
 
-/// A transform that leaves each message unchanged, and an observer that shows progress and damage.
+/// Leaves each message unchanged, and shows progress and damage.
 struct Reading<'r> {
     display: &'r Display,
 }

@@ -1,6 +1,7 @@
-//! `embody inspect --messages`: messages for other programs, which need not know mailboxes.
+//! `embody inspect --messages`: writes messages for other programs, which then need not parse mailbox formats.
 //!
-//! A JSON line says how many bytes follow, so nothing in a message can look like the next one.
+//! A JSON line before each message contains its length in bytes, so no text in a message can be mistaken for the start
+//! of the next one.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -39,7 +40,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
                 quoting => quoting,
             };
             let (content, _) = plain(&message.content, quoting);
-            // The names are those of rows, so that a row and its message can be put together.
+            // The same names as in the rows of a report, so that other programs can match a row with its message.
             let head = Fields::default()
                 .with("source", &message.source.to_string_lossy())
                 .with("index", &message.number)
@@ -56,7 +57,8 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     Ok(status)
 }
 
-/// Plain files need what `--output-format` asks of an mbox: whether it quotes what was quoted. `last` remembers it.
+/// Returns whether the program that wrote an mbox also quotes lines that are already quoted. `last` stores the result
+/// for the file of the previous message.
 fn is_twice(source: &Path, last: &mut Option<(PathBuf, bool)>) -> bool {
     if let Some((_, is_twice)) = last.as_ref().filter(|(last, _)| last == source) {
         return *is_twice;

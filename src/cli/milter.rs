@@ -1,4 +1,4 @@
-//! `embody milter`: what `filter` does, in one process for all the mail of a server (docs/milter.md).
+//! `embody milter`: processes mail as `filter` does, in one process for all mail of a server (docs/milter.md).
 
 use std::io;
 use std::path::PathBuf;
@@ -28,10 +28,10 @@ use crate::milter::{
 use crate::policy::Policy;
 use crate::report::{Report, Row};
 
-/// A message that is under way when the process is to end has so long behind its retrievals.
+/// Time for finishing messages after the server was told to end, in addition to the time for retrievals.
 const DRAINING: Duration = Duration::from_secs(15);
 
-/// Connections at a time by default: Postfix has 100 processes that may have one.
+/// Default of `--connections`. Postfix has 100 processes, and each of them can open one connection.
 const CONNECTIONS: usize = 128;
 
 const SOCKET_MODE: u32 = 0o660;
@@ -44,12 +44,14 @@ pub(super) fn run(
     args: &MilterArgs,
     reread: &dyn Fn() -> Result<MilterArgs, String>,
 ) -> Result<Status, Failure> {
-    // Before any other file is opened: handed-over sockets are known by their numbers.
+    // Inherited sockets are identified by their file descriptor numbers, so they are taken before any other file is
+    // opened.
     let mut listeners = handed_over()?;
     limits_on_files_are_failed_writes();
     let counters = Arc::new(Counters::default());
     let (work, mut log) = work_of(args, &counters)?;
-    // Signals are watched before anybody can connect: a signal never finds a process that it would kill.
+    // Signal handlers are set before the first connection is accepted, so that no signal ends the process without
+    // finishing its messages.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP]).map_err(cannot("watch signals"))?;
     for address in &args.listen {
         let mode = args.socket_mode.unwrap_or(SOCKET_MODE);
@@ -151,7 +153,7 @@ fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let expander = Expander::builder(args.policy()?)
         .fetch_with(|policy| {
-            // One for all messages: connections stay open, and answers are remembered for a while.
+            // All messages share one fetcher, so that connections stay open and responses stay in memory for some time.
             let mut fetcher = cache.fetcher(policy, Process::Service, &Stop::default())?;
             let counters = Arc::clone(counters);
             fetcher.observer = Some(Arc::new(move |answer| counters.asked(answer)));
@@ -185,7 +187,8 @@ struct Log {
     cache: Cache,
     is_cache_told: AtomicBool,
     is_record_told: AtomicBool,
-    /// It is opened when there is something to write: after a HUP that is another file, if the old one was moved.
+    /// The report file, which is opened for the first row. After SIGHUP it is opened again, so that logrotate can move
+    /// the old file.
     report: Option<(PathBuf, Mutex<Option<ReportFile>>)>,
 }
 
@@ -243,7 +246,7 @@ impl Journal for Log {
         }
         let tell = |line: &str| self.tell(queue_id, line);
         match verdict {
-            // No option asked for it, and --quiet does not hide it.
+            // This is an error and does not depend on an option, so `--quiet` does not hide it.
             Verdict::Unchanged(Left::Trouble(why)) => {
                 tell(&format!("not changed: {}", say::harmless(why)))
             }

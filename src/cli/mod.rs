@@ -1,7 +1,8 @@
-//! The command line: the only module that prints or exits.
+//! The command line. Only this module prints text and ends the process.
 //!
-//! A command is declared in `args` and has a file of its own; what `filter` and `convert` do to a message is a
-//! transform in `verb`. `say` makes text from strangers fit for a terminal, `wording` names the options.
+//! Each command is defined in `args` and implemented in its own file. `verb` contains the transforms of `filter` and
+//! `convert`, which process one message. `say` makes untrusted text safe for a terminal. `wording` writes the names of
+//! options into messages.
 
 mod args;
 mod cache;
@@ -56,23 +57,25 @@ use self::args::{Cli, Command, Deferred, EmbedArgs, FilterArgs, RecoverArgs};
 use self::exit::Status;
 use crate::link::url::masked;
 
-/// Runs the program on the process's own arguments and standard streams.
+/// Runs the program with the arguments and standard streams of the process.
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    // A defect in embody must not bounce anybody's mail.
+    // After a panic, the exit status must be one with which a mail system tries again. Another status could return mail
+    // to its sender.
     std::panic::catch_unwind(|| parse_and_run(&arguments))
         .unwrap_or_else(|_| Status::of_usage(&arguments))
         .into()
 }
 
-/// Tables in Markdown; `tests/unit/schemes.rs` tries each row.
+/// The tables of URL schemes in Markdown. `tests/unit/schemes.rs` tests each row.
 pub(crate) const SCHEMES: &str = include_str!("schemes.md");
 
 fn parse_and_run(arguments: &[OsString]) -> Status {
     if let [_, name] = arguments
         && name == "filter"
     {
-        // To build the options takes as long as to filter a small mail.
+        // Building the definitions of the options takes as long as filtering a small mail, so they are not built
+        // without options.
         return filtered(&FilterArgs::default());
     }
     let given = arguments;
@@ -102,7 +105,8 @@ fn parse_and_run(arguments: &[OsString]) -> Status {
     }
 }
 
-/// `filter` runs once per message, so it builds its own options alone.
+/// Returns the definition of the command line. `filter` runs once for each message, so only its own options are built
+/// for it.
 fn options(arguments: &[OsString]) -> clap::Command {
     match arguments.get(1) {
         Some(name) if name == "filter" => help::with_flags(FilterArgs::command()),
@@ -126,7 +130,8 @@ fn parse_alone(arguments: &[OsString]) -> Result<Command, clap::Error> {
     parse(arguments, options(arguments))
 }
 
-/// clap repeats a wrong value, and even one that is no URL may hold a password.
+/// Removes passwords from an error message. clap repeats the wrong value, and even a value that is not a URL can
+/// contain a password.
 fn without_passwords(mut problem: clap::Error) -> clap::Error {
     let text = |kind| problem.get(kind).map(ToString::to_string);
     let option = text(ContextKind::InvalidArg).unwrap_or_default();

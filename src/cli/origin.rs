@@ -1,4 +1,4 @@
-//! Which message rows are about, so that a log can be matched to mail.
+//! The message to which rows of a report belong, so that a log can be matched with mail.
 
 use std::fs::Metadata;
 use std::ops::Range;
@@ -25,12 +25,12 @@ const SUBJECT: usize = 60;
 #[derive(Clone, PartialEq, Eq, Serialize, Debug)]
 pub(super) struct Origin {
     pub(super) source: String,
-    /// From 1, in the file or folder.
+    /// Number of the message in its file or folder, counted from 1.
     pub(super) index: u64,
     pub(super) message_id: Option<String>,
     #[serde(skip)]
     subject: Option<String>,
-    /// When it was on its way, in UTC (RFC 3339).
+    /// Date of the message, in UTC (RFC 3339).
     date: Option<String>,
     #[cfg(all(unix, feature = "imap"))]
     #[serde(flatten)]
@@ -40,7 +40,7 @@ pub(super) struct Origin {
 impl Origin {
     pub(super) fn new(source: &str, index: u64, message: &[u8]) -> Self {
         let fields = Header::of_message(message, SEARCHED).fields;
-        // A subject without encoded words mostly is in the charset of the text.
+        // A subject without encoded words is usually in the charset of the message text.
         let content_type = fields.value(message, "Content-Type");
         let label = content_type.and_then(|value| MediaType::parse(value).parameter("charset"));
         let value = |name| {
@@ -96,7 +96,7 @@ impl Origin {
     }
 }
 
-/// When the run began, in UTC (RFC 3339).
+/// Start of a run, in UTC (RFC 3339).
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) time: String,
@@ -142,7 +142,7 @@ impl Piece {
     }
 }
 
-/// Seconds since 1970, with nine digits behind the point.
+/// Returns the time of the last change, in seconds since 1970, with nine digits after the decimal point.
 pub(super) fn mtime(metadata: &Metadata) -> String {
     format!("{}.{:09}", metadata.mtime(), metadata.mtime_nsec())
 }

@@ -1,4 +1,4 @@
-//! References by their outcome, and the sentences about them in a summary.
+//! Counts references by their outcome, and writes the sentences about them in the summary.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -9,7 +9,7 @@ use crate::policy::Policy;
 use crate::report::{Kind, Outcome, Provenance, Reason, Row};
 use crate::span::starts_like;
 
-/// The task of a run, which decides how a sentence names it.
+/// The task of a run, which determines the verbs in the sentences of the summary.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Task {
     FillIn,
@@ -17,12 +17,12 @@ pub(super) enum Task {
     Restore,
 }
 
-/// The things that a summary counts, each in a sentence of its own.
+/// The kinds of references, each with its own sentence in the summary.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Thing {
     Picture,
     Attachment,
-    /// An attachment that `detach` moves, or moved.
+    /// An attachment that `detach` moves or would move into a store.
     Stored,
     Document,
 }
@@ -38,7 +38,7 @@ impl Thing {
     }
 }
 
-/// References by their outcome.
+/// Counts of references by their outcome.
 #[derive(Default, Debug)]
 pub(super) struct Outcomes {
     done: BTreeMap<Thing, u64>,
@@ -47,23 +47,24 @@ pub(super) struct Outcomes {
     trackers: u64,
     blanked: u64,
     links: u64,
-    /// Bytes of attachments that stay because the mail displays them.
+    /// Total bytes of the attachments that are not detached because the mail displays them.
     displayed: u64,
-    /// References for which a server sent a response.
+    /// Number of references for which a server sent a response.
     answered: u64,
-    /// References for which no server could be reached.
+    /// Number of references for which no server could be reached, by reason.
     unreachable: BTreeMap<&'static str, u64>,
-    /// References for which the proxy sent an error, or passed one on.
+    /// Number of references for which the proxy sent an error, or may have sent it.
     of_proxy: u64,
 }
 
-/// With these a proxy says that it cannot reach the server, or does not allow the request. A server behind the proxy can
-/// send them too, so they count only if no request of the run had another response.
+/// Statuses with which a proxy reports that it cannot reach the server, or does not allow the request. A server can
+/// send the same statuses through the proxy. They are therefore counted as errors of the proxy only if no request of
+/// the run had another response.
 const OF_PROXIES: [u16; 4] = [403, 502, 503, 504];
 
 fn may_be_of_proxy(row: &Row, policy: &Policy) -> bool {
     let url = row.final_url.as_deref().or(row.url.as_deref());
-    // Errors in a tunnel of https are those of the server. If there is no tunnel, the connection failed.
+    // In a tunnel for https, errors are from the server. If the proxy does not open the tunnel, the connection fails.
     let is_http = url.is_some_and(|url| starts_like(url.as_bytes(), b"http:"));
     let is_error = row
         .status
@@ -106,7 +107,8 @@ impl Outcomes {
             ) if row.status.is_none() => {
                 *self.unreachable.entry(phrase(reason)).or_default() += 1;
             }
-            // These rows have no status, because the content did not come from the server that responded.
+            // For these reasons a server sent a response, but the row has no status, because no content came from that
+            // server.
             Some(
                 Reason::ArchiveBusy
                 | Reason::BadResponse
@@ -117,7 +119,8 @@ impl Outcomes {
                 | Reason::TooManyRedirects
                 | Reason::WebPage,
             ) => self.answered += 1,
-            // A probe has neither: the row says that the server would give the content.
+            // After a probe, the row has no content and no status. The outcome then shows that a server would send the
+            // content.
             _ => {
                 let is_there = row.outcome == Outcome::WouldFetch;
                 self.answered += u64::from(came || is_there || row.status.is_some());
@@ -145,12 +148,12 @@ impl Outcomes {
         self.of_proxy += other.of_proxy;
     }
 
-    /// Whether servers were contacted and no server sent a response.
+    /// Returns whether requests were sent and no server responded.
     pub(super) fn has_no_response(&self) -> bool {
         self.answered == 0 && (self.of_proxy > 0 || !self.unreachable.is_empty())
     }
 
-    /// The sentence for a run in which no server sent a response.
+    /// Returns the sentence of the summary for a run in which no server responded.
     pub(super) fn no_response(&self) -> String {
         let mut failed = self.unreachable.clone();
         if self.of_proxy > 0 {
@@ -264,7 +267,7 @@ pub(super) fn counted(count: u64, name: &str) -> String {
     format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
-/// The most frequent reasons first.
+/// Lists the reasons, the most frequent one first.
 fn listed<K: AsRef<str> + Ord>(reasons: &BTreeMap<K, u64>) -> String {
     const MOST: usize = 8;
     let mut reasons: Vec<(&str, u64)> = reasons
@@ -299,7 +302,7 @@ fn because(reason: Reason, row: &Row) -> String {
     }
 }
 
-/// A reason as a summary says it after a number: "3 timed out".
+/// Returns a phrase for the reason that can follow a number: "3 timed out".
 fn phrase(reason: Reason) -> &'static str {
     match reason {
         Reason::SchemeNotAllowed => "not allowed by --fetch",

@@ -1,4 +1,4 @@
-//! A message as `embody inspect` shows it: its parts, with their references.
+//! `embody inspect` for a single message: lists its parts with their references.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use crate::report::{Kind as RowKind, Outcome, Report, Row};
 pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
-    // Rows may be as many as parts.
+    // A message can have as many rows as parts, so the rows of a part are looked up in a map.
     let mut rows: HashMap<&str, Vec<&Row>> = HashMap::new();
     for row in &report.rows {
         rows.entry(&row.part).or_default().push(row);

@@ -1,8 +1,8 @@
-//! The text of `--help-all` and the manual pages, apart from the options. A line at the margin that ends with a colon
-//! begins a section. A line that is indented by two blanks is explained by lines that are indented by six. The first section
-//! has the examples, which `--help` shows, too.
+//! The text of `--help-all` and of the manual pages, without the options. A line without indentation that ends with a
+//! colon starts a section. A line with an indentation of two blanks is explained by the following lines with six
+//! blanks. The first section contains the examples, which `--help` also prints.
 
-/// A page with the paragraphs that several have.
+/// Inserts the paragraphs that several pages share.
 pub(super) fn whole(page: &str) -> String {
     let page = page.replace("{values}", VALUES);
     page.replace("{size}", SIZE).replace("{config}", CONFIG)

@@ -1,7 +1,8 @@
-//! How far a conversion has come: one line on a terminal that is written over again, elsewhere lines now and then.
+//! The progress of a conversion: one line that is overwritten on a terminal, or a new line every few seconds elsewhere.
 //!
-//! indicatif calls `pow`: for every message that `embody filter` handles, the loader would have to map the mathematical
-//! library, which takes a tenth of the time of `cat`. So the text is ours, and the terminal is `console`'s.
+//! The crate indicatif is not used, because it calls `pow`. For each message of `embody filter`, the loader would then
+//! map the mathematical library, which takes a tenth of the run time of `cat`. The text is written here, and the crate
+//! `console` controls the terminal.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Mutex;
@@ -33,7 +34,7 @@ struct Progress {
     start: Instant,
     next: Option<Instant>,
     every: Duration,
-    /// Whether the terminal shows a bar that has to go before anything else is written.
+    /// Whether the terminal shows a bar, which must be removed before other text is written.
     drawn: bool,
 }
 
@@ -93,7 +94,7 @@ impl Display {
             Some(terminal) => {
                 let (_, columns) = terminal.size();
                 let line = progress.bar(&text, usize::from(columns));
-                // A terminal that went away is no reason to stop.
+                // The terminal may have been closed. The run continues without progress.
                 let _ = terminal.clear_line();
                 let _ = terminal.write_str(&line);
                 let _ = terminal.flush();
@@ -135,7 +136,7 @@ impl Progress {
         let (unit, name) = unit(self.total.max(self.bytes));
         let in_units = |bytes: u64| bytes as f64 / unit as f64;
         let (mut percent, mut of) = (String::new(), String::new());
-        // The length of a stream is not known.
+        // The length of a stream is unknown.
         if self.total > 0 {
             let done = u128::from(self.bytes.min(self.total)) * 100 / u128::from(self.total);
             percent = format!("{done} %, ");
@@ -157,7 +158,7 @@ impl Progress {
     }
 
     fn bar(&self, text: &str, columns: usize) -> String {
-        // A character in the last column makes some terminals go to the next line.
+        // A character in the last column moves the cursor of some terminals to the next line.
         let room = columns.saturating_sub(1);
         let bar = room.saturating_sub(text.len() + 1).min(*BAR_COLUMNS.end());
         if !BAR_COLUMNS.contains(&bar) || self.total == 0 {
@@ -218,7 +219,7 @@ mod tests {
                 1 << 30,
                 "0 %, 1.0 of 500.0 GiB, 12 messages, 3 filled in, 4 unchanged, 8 h to go",
             ),
-            // A mailbox that grew meanwhile.
+            // A mailbox that grew during the run.
             (
                 1024,
                 2048,

@@ -1,4 +1,4 @@
-//! Sources that are accounts on servers of IMAP, and those of them that are changed in place.
+//! Sources that are accounts on IMAP servers, including accounts that are changed in place.
 
 use std::fs::File;
 use std::io::{self, BufReader, IsTerminal as _, Read as _, Write as _};
@@ -27,7 +27,8 @@ use crate::mailbox::{Format, Observer as _, Options, Stop};
 use crate::policy::{Follow, Limits, Policy};
 use crate::report::Detail;
 
-/// No option has the password itself: others would see it in the list of processes.
+/// Environment variable with the name of a file that contains the password. No option contains the password itself,
+/// because other users could see it in the list of processes.
 const PASSWORD_FILE: &str = "EMBODY_IMAP_PASSWORD_FILE";
 const LONGEST_PASSWORD: usize = 4096;
 
@@ -75,7 +76,7 @@ pub(super) fn account(
     let timeout = policy.limits.timeout;
     let mut account = location.with(Secret::new(from), policy.ca_file.clone());
     if timeout != Limits::default().timeout {
-        // The system takes no longer time.
+        // The operating system accepts no longer timeout.
         account.silence = timeout.clamp(Duration::from_millis(500), Duration::from_secs(86_400));
     }
     Ok(Some(args.added_to(account)))
@@ -92,7 +93,8 @@ pub(super) fn check_file(source: &Path) -> Result<(), Error> {
     Err(Error::Usage(what.into()))
 }
 
-/// The terminal does not show the answer. Keys that send signals are read as keys: a signal would not end the question.
+/// Asks for a password on the terminal, without showing the input. Keys such as Ctrl-C are read as characters, because
+/// a signal would not end the input.
 fn ask(text: &str) -> io::Result<String> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
     let before = termios::tcgetattr(&terminal)?;
@@ -147,7 +149,8 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
 }
 
 pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
-    // Notes of other forms may stand in any text. Apple's and Eudora's are of mail that lies in their folders.
+    // References of most forms can be in the text of any message. The forms in this list are only in parts with
+    // attachments, or only in mail that Apple Mail and Eudora store in files, so a server can search for candidates.
     let may_be_anywhere = |form: &Follow| match form {
         Follow::Thunderbird
         | Follow::Exchange
@@ -209,7 +212,7 @@ impl InPlaceObserver<Said> for Reporter<'_> {
     }
 }
 
-/// What ends a run over an account, and what may be done about it.
+/// Converts the error that ended a run over an account, and adds advice for the user.
 pub(super) fn error(why: ImapFailure, account: &Account) -> Error {
     let is_untrusted =
         |why: &str| why.contains("UnknownIssuer") || why.contains("CaUsedAsEndEntity");
@@ -225,7 +228,7 @@ pub(super) fn error(why: ImapFailure, account: &Account) -> Error {
     why.into_error(&account.url(""), remedy)
 }
 
-/// Nothing is downloaded.
+/// Prints the number and size of the messages in each folder. No message is downloaded.
 pub(super) fn overview(
     account: &Account,
     larger_than: u64,

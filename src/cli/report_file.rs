@@ -1,4 +1,4 @@
-//! `--report FILE`: JSON lines, one per reference.
+//! `--report FILE`: a report in JSON Lines, with one line for each reference.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata};
@@ -16,7 +16,8 @@ use crate::error::Error;
 use crate::mailbox::folder_of;
 use crate::platform::{self, DirEntryExt as _, MetadataExt as _};
 
-/// The wait for a pipe's reader: mail is out by then, and the program that handed it over waits.
+/// Maximum time to wait for the reader of a pipe. The mail was already written, but the calling program waits for the
+/// process to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 const RETRY_EVERY: Duration = Duration::from_millis(10);
 
@@ -24,10 +25,10 @@ const RETRY_EVERY: Duration = Duration::from_millis(10);
 pub(super) enum ReportFile {
     Stderr,
     Stdout,
-    /// Each line is appended in one write, so that several runs may share the file.
+    /// Each line is appended in one write, so that several runs can share the file.
     File {
         file: File,
-        /// For reading, until the first row is written.
+        /// The same file, opened for reading. `None` after the first row was written.
         before: Option<File>,
     },
 }
@@ -70,7 +71,7 @@ impl ReportFile {
                 Self::Stderr => io::stderr().write_all(&line)?,
                 Self::Stdout => io::stdout().write_all(&line)?,
                 Self::File { file, before } => {
-                    // A run that was killed, or a full disk, may have left a line without its end.
+                    // If an earlier run was killed, or the disk was full, the last line of the file can be incomplete.
                     if before.take().is_some_and(|before| is_torn(&before)) {
                         line.insert(0, b'\n');
                     }
@@ -88,7 +89,8 @@ fn is_torn(mut file: &File) -> bool {
     found.and_then(|_| file.read_exact(&mut last)).is_ok() && last != *b"\n"
 }
 
-/// Lines are appended to a report: it may be no mail, and hold nothing else. Nothing is made or opened for writing.
+/// Checks the path of the report. Rows are appended to this file, so it must not be mail or contain other data. This
+/// check creates no files and opens none for writing.
 pub(super) fn check(
     report: Option<&Path>,
     sources: &[impl AsRef<Path>],
@@ -145,10 +147,11 @@ pub(super) fn check_apart(
     Ok(())
 }
 
-/// Device and inode of what is there, or those of the folder and the new name: equal ones are one file.
+/// Device and inode of an existing file. For a new file, device and inode of its directory, and its name. Equal values
+/// are the same file.
 type Identity = (u64, u64, Option<OsString>);
 
-/// Many may write to a terminal or the null device, so these have none.
+/// Returns the identity of a file. Returns `None` for a terminal or the null device, which several outputs may share.
 fn identity(path: &Path) -> Option<Identity> {
     if let Ok(found) = fs::metadata(path) {
         return there(&found);
@@ -161,7 +164,8 @@ fn there(found: &Metadata) -> Option<Identity> {
     (!platform::is_character_device(found)).then(|| (found.dev(), found.ino(), None))
 }
 
-/// Folders that cannot be read are left for the run to tell.
+/// Returns the path at which a file is in a directory of mail, if it is there. Unreadable directories are skipped,
+/// because the run reports them.
 fn member(place: &Identity, source: &Path) -> Option<PathBuf> {
     let (_, inode, new) = place;
     let mut folders = vec![source.to_owned()];
@@ -175,7 +179,7 @@ fn member(place: &Identity, source: &Path) -> Option<PathBuf> {
                 folders.push(entry.path());
                 continue;
             }
-            // The inode number in the folder's listing rules out most.
+            // The inode number in the directory listing excludes most files without a further system call.
             let may_be = kind.is_none_or(|kind| !kind.is_file() || entry.ino() == *inode);
             if new.is_none() && may_be && identity(&entry.path()).as_ref() == Some(place) {
                 return Some(entry.path());
@@ -193,7 +197,7 @@ fn may_be_message((device, inode, name): &Identity, folder: &Path) -> bool {
     (is_number || is_of_maildir) && fs::metadata(folder).is_ok_and(is_there)
 }
 
-/// A slow reader of a pipe is waited for, a sleeping one is not.
+/// Writes all bytes. If the reader of a pipe is slow, this waits. If it reads nothing for [`PATIENCE`], this fails.
 fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
     let mut moved = Instant::now();
     while !bytes.is_empty() {
@@ -221,7 +225,7 @@ fn wait(since: Instant, what: &'static str) -> io::Result<()> {
     Ok(())
 }
 
-/// In ASCII: a log's reader should not have to guess at encodings.
+/// Returns a JSON line in ASCII, so that readers of a log need not know its encoding.
 pub(super) fn json(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let text = serde_json::to_string(value).map_err(io::Error::other)?;
     let mut line = Vec::with_capacity(text.len() + 1);

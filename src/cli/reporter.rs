@@ -1,4 +1,4 @@
-//! What is said and counted while a command goes over mailboxes, in the order of the messages.
+//! Reports and counts messages during a run over mailboxes, in the order of the messages.
 
 use std::fs::File;
 use std::io;
@@ -24,7 +24,7 @@ pub(super) struct Reporter<'r> {
     pub(super) display: Display,
     pub(super) volume: Volume,
     pub(super) says_rows: bool,
-    /// Stops the run once a row cannot be written, because the rows are all that the run is for.
+    /// Stops the run if a row cannot be written. Set if the rows are the only output of the run.
     pub(super) needs_rows: Option<&'r Stop>,
     pub(super) policy: &'r Policy,
     pub(super) start: &'r Start,
@@ -38,9 +38,9 @@ pub(super) struct Counts {
     mailbox: PathBuf,
     rows: Option<io::Result<ReportFile>>,
     of_mailbox: Totals,
-    /// For the page about the run: of the mailbox, and of the mailboxes before it.
+    /// Counts for the HTML page about the run: those of the current mailbox, and those of the finished ones.
     run: Option<[RunTally; 2]>,
-    /// A mailbox that an error or a stop ended does not count.
+    /// Sum of the finished mailboxes. A mailbox that ended with an error or was stopped is not counted.
     settled: (Summary, Totals),
 }
 
@@ -52,7 +52,7 @@ impl Counts {
         })
     }
 
-    /// The same that count for the page about a run, too.
+    /// Returns the same counts, and also counts for the HTML page about the run if there is one.
     pub(super) fn with_page(counts: Mutex<Self>, has_page: bool) -> Mutex<Self> {
         let counts = unpoisoned(counts.into_inner());
         Mutex::new(Self {
@@ -63,7 +63,7 @@ impl Counts {
 }
 
 impl Reporter<'_> {
-    /// Numbers for the page about the run.
+    /// Returns the counts for the HTML page about the run.
     pub(super) fn run_tally(&self) -> RunTally {
         let mut counts = unpoisoned(self.counts.lock());
         let [_, run] = counts.run.take().unwrap_or_default();
@@ -152,7 +152,7 @@ impl Observer<Said> for Reporter<'_> {
         let called = || origin.called();
         counts.of_mailbox.count_missing(&said.report, called);
         let rows = &said.report.rows;
-        // Twenty years of mail hold too many references to name each.
+        // A large mailbox contains too many references to list each of them, so they are listed only with `--verbose`.
         if self.says_rows && self.volume == Volume::Verbose {
             self.say_rows(&origin, rows);
         }

@@ -1,4 +1,4 @@
-//! Text for a person: strangers' text made harmless, reports in lines.
+//! Text for users: makes untrusted text safe for a terminal, and formats reports as lines.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,17 +13,18 @@ use crate::report::{Report, Row};
 
 const LONGEST: usize = 300;
 
-/// The reader may be gone, as in `2>&1 | head`: the work goes on.
+/// Writes a line to standard error. Errors are ignored, because the reader may have closed the pipe (`2>&1 | head`) and
+/// the run must continue.
 pub(super) fn tell(line: &str) {
     let _ = io::stderr().write_all(format!("embody: {line}\n").as_bytes());
 }
 
-/// Text from a mail or a server, as one line, cut at [`LONGEST`].
+/// Returns text from a mail or a server as one line without control characters, cut at [`LONGEST`].
 pub(super) fn harmless(text: &str) -> Cow<'_, str> {
     cleaned(text, LONGEST)
 }
 
-/// For a sentence of our own that holds a short text of a stranger.
+/// Returns text without control characters, and does not cut it. For sentences that contain a short untrusted text.
 pub(super) fn harmless_within(text: &str) -> Cow<'_, str> {
     cleaned(text, usize::MAX)
 }
@@ -41,7 +42,7 @@ pub(super) fn duration(seconds: f64) -> String {
     }
 }
 
-/// A number of bytes, in powers of ten: `251.1 MB`.
+/// Returns a number of bytes with a unit, in powers of ten: `251.1 MB`.
 pub(super) fn bytes(count: u64) -> String {
     for (unit, name) in [
         (1_000_000_000_000, "TB"),

@@ -1,5 +1,6 @@
-//! Mailboxes read whole for a collection, which must miss no mail: what is encrypted, compressed twice or unreadable
-//! stops a deletion. Programs move mail: folders are listed again until nothing new is there.
+//! Reads complete mailboxes for `store gc`, which deletes objects that no mail refers to. It must not miss any mail: a
+//! file that is encrypted, compressed twice or unreadable therefore prevents the deletion. Mail programs move messages
+//! between directories, so the directories are listed again until they contain no new files.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::{self, File};
@@ -21,7 +22,7 @@ const ROUNDS: usize = 10;
 
 const PIECE: usize = 1 << 20;
 
-/// Mail may be in these, but they are not looked into.
+/// First bytes of files that can contain mail but cannot be read here, and a description of each format.
 const CLOSED: &[(&[u8], &str)] = &[
     (b"CRYPTED\x03\x07", "encrypted by Dovecot"),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive"),
@@ -38,7 +39,8 @@ const CLOSED: &[(&[u8], &str)] = &[
     (b"age-encryption.org/", "encrypted by age"),
 ];
 
-/// Files that hold no mail but lie among saved mails: pictures, documents, and text in UTF-16, which is read.
+/// First bytes of files without mail that are often next to saved mail: pictures, documents, and text in UTF-16, which
+/// is read.
 const OPEN: &[&[u8]] = &[
     b"\x89PNG",
     b"\xff\xd8\xff",
@@ -56,16 +58,16 @@ const INDEXES: &[(&str, &str)] = &[
     ("dovecot-", ""),
     ("courierimap", ""),
     ("cyrus.", ""),
-    // MH, and what keeps folders as MH does.
+    // MH, and mail programs that store folders as MH does.
     (".mh_", ""),
     (".xmhcache", ""),
     (".claws_", ""),
     (".sylpheed_", ""),
-    // notmuch's Xapian.
+    // The Xapian database of notmuch.
     ("", ".glass"),
     ("iamglass", ""),
     ("flintlock", ""),
-    // Evolution, KMail, mbsync, and macOS.
+    // Indexes of Evolution, KMail, mbsync and macOS.
     ("", ".cmeta"),
     ("", ".ibex.index"),
     ("", ".ibex.index.data"),
@@ -78,7 +80,7 @@ const INDEXES: &[(&str, &str)] = &[
 
 #[derive(Default)]
 pub(super) struct Sources {
-    /// Files in the state in which they were read: those that change are read again.
+    /// Hashes of the files that were read, with size and time. A file that was changed in the meantime is read again.
     seen: HashSet<u64>,
     pub(super) files: u64,
     pub(super) octets: u64,
@@ -87,9 +89,10 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// `visit` gets each file in overlapping windows, also decoded, with the file's position when the window was full.
+    /// Reads all files. `visit` gets the content of each file in overlapping windows, also the decoded content, with
+    /// the position in the file at which the window ends.
     ///
-    /// What `store` itself wrote is passed over where it lies within a source: only objects that are used may use others.
+    /// Files that `store` itself wrote are skipped, because only objects that are in use may keep other objects in use.
     pub(super) fn read(
         sources: &[PathBuf],
         store: &Path,
@@ -117,7 +120,7 @@ impl Sources {
                 match read.file(&path, stop, visit) {
                     Ok(()) => {}
                     Err(why @ Error::Interrupted) => return Err(why),
-                    // The next round finds it where it was moved.
+                    // Another program moved the file. The next round finds it in its new place.
                     Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                         read.seen.insert(hash(&(round, &path)));
                     }
@@ -151,13 +154,14 @@ impl Sources {
     fn list(&mut self, source: &Path, store: &Path, found: &mut Vec<PathBuf>) {
         let store = fs::metadata(store).map(|it| (it.dev(), it.ino())).ok();
         let mut folders = vec![source.to_owned()];
-        // Links may lead in a circle.
+        // Symbolic links can form a loop.
         let mut been = HashSet::new();
         while let Some(path) = folders.pop() {
             let metadata = match fs::metadata(&path) {
                 Ok(metadata) => metadata,
                 Err(why) if path != source && why.kind() == io::ErrorKind::NotFound => {
-                    // Files that move are listed again; the target of a link must be there.
+                    // A file that was moved is found by the next round. A link without a target is an error, because
+                    // its mail is missing.
                     if fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink()) {
                         self.cannot_read(&path, "a link to what is not there");
                     }
@@ -262,7 +266,7 @@ fn judged(name: &[u8], start: &[u8]) -> Judged {
     let name = String::from_utf8_lossy(name);
     match hidden(Path::new(name.as_ref()), start) {
         Some((what, _)) => Judged::Left(what),
-        // The first bytes out of an archive are looked at once more, without a name.
+        // These first bytes are checked again later, without the name of the file.
         None if is_binary(start) && !is_open(start) => Judged::Skipped("an index"),
         None => Judged::Taken,
     }
@@ -281,14 +285,14 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     match kind_of(start, Format::Auto) {
         Err(NotMail::Format(what, advice)) => format(what, advice),
         Ok(Kind::Pst) => format("a mailbox of Outlook", "it is not looked into"),
-        // One that is not compressed was unpacked.
+        // Archives that are not compressed again were already unpacked.
         Ok(Kind::Archive) => {
             let why = "a zip archive that was compressed again; decompress the file first";
             Some(("an archive within an archive", why.to_owned()))
         }
         Ok(_) => None,
         Err(_) if !is_binary(start) => None,
-        // Indexes and pictures lie beside messages, not among them.
+        // Indexes and pictures are next to the directories of messages, and not inside them.
         Err(_) if in_folder_of_mails => unknown(),
         Err(_) => {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -303,7 +307,8 @@ fn is_open(start: &[u8]) -> bool {
     OPEN.iter().any(|magic| start.starts_with(magic))
 }
 
-/// Compressed or encrypted data have bytes of all kinds, however short.
+/// Returns whether this is the start of binary data. Compressed or encrypted data contains many different bytes, even
+/// if it is short.
 fn is_binary(start: &[u8]) -> bool {
     let is_control = |octet: &u8| {
         octet.is_ascii_control() && !matches!(octet, b'\t'..=b'\r' | b'\x1a' | b'\x1b')
@@ -314,9 +319,9 @@ fn is_binary(start: &[u8]) -> bool {
         || high * 10 > start.len() * 3 && start.iter().any(is_control)
 }
 
-/// A source without mail is most likely a wrong name, or a file system that is away.
+/// Returns an error for a source without mail, which is probably a wrong name or a file system that is not mounted.
 pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
-    // Opening a pipe would wait for its writer; listing names it.
+    // Opening a pipe would wait for its writer. Reading the sources reports it later.
     if fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
         return Ok(());
     }
@@ -326,7 +331,7 @@ pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// A file of text is taken for a message without any header field that mail has.
+/// Returns whether the file is text. A text without any header field of mail is read as a message.
 fn text(source: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(source).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));

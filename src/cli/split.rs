@@ -1,4 +1,4 @@
-//! `embody split`: ranges of mboxes for `embody convert --range`, as JSON lines.
+//! `embody split`: prints byte ranges of mboxes for `embody convert --range`, as JSON Lines.
 
 use std::fs::{self, File};
 use std::io;
@@ -128,7 +128,7 @@ fn lines(
     };
     let (kind, length) = (found.kind, metadata.len());
     mailbox::pieces(&mut source, kind, length, pieces, options, &mut add).map_err(failed)?;
-    // The ranges must be of the file that the line describes.
+    // If the file changed while it was read, the ranges do not belong to the file that the lines describe.
     let after = fs::metadata(path).map_err(failed)?;
     if after.len() != metadata.len() || mtime(&after) != mtime(&metadata) {
         return Err(Error::Changed { path: path.into() });

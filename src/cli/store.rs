@@ -1,4 +1,5 @@
-//! `embody store check` and `embody store gc` (docs/store.md).
+//! `embody store check` and `embody store gc`: verify a store, and remove objects that no mail refers to
+//! (docs/store.md).
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -19,7 +20,7 @@ use crate::store::layers::Layers;
 use crate::store::uses::{keys, references};
 use crate::store::{Folder, Key, Mail, Object};
 
-/// Younger objects are kept: a mail that refers to one may be on its way.
+/// Age below which objects are never removed, because a mail that refers to a new object may not be delivered yet.
 const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);
 
 pub(super) fn run(args: &StoreArgs) -> Status {
@@ -49,7 +50,8 @@ pub(super) fn run(args: &StoreArgs) -> Status {
 
 type Failure = Box<dyn std::error::Error>;
 
-/// A wrong directory would be walked to its end, and everything in it named.
+/// Checks that the directory is a store. Otherwise a wrong directory would be searched completely, and each of its
+/// files reported.
 fn check_arguments(args: &StoreArgs) -> Result<(), Error> {
     let store = &args.folder;
     let failed = Error::cannot_read(shown(store));
@@ -72,10 +74,11 @@ fn check_arguments(args: &StoreArgs) -> Result<(), Error> {
     Ok(())
 }
 
-/// The most lines about one kind of trouble.
+/// Maximum number of lines about one kind of error.
 const MOST_LINES: usize = 20;
 
-/// Writes the first lines, and how many more there are: a wrong source has thousands of files that hold no mail.
+/// Prints the first lines, and the number of the others, because a wrong source can contain thousands of files without
+/// mail.
 fn tell_first<T>(lines: impl ExactSizeIterator<Item = T>, line: impl Fn(T) -> String, what: &str) {
     let count = lines.len();
     for each in lines.take(MOST_LINES) {
@@ -235,7 +238,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let mut sources = Sources::read(&args.sources, store.path(), stop, &mut |_, _, window| {
         use_of(window, &mut used);
     })?;
-    // An attachment may be a mail from which something was detached.
+    // An attachment can be a mail that itself refers to detached attachments.
     while let Some(key) = used.pop() {
         stop.check()?;
         let mut layers = Layers::default();
@@ -249,7 +252,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let users = unread_users(args, &store, &sources, stop)?;
     match args.delete {
         true => sources.trouble.extend(users),
-        // A listing removes nothing, but its reader should know what it leaves out.
+        // A listing removes nothing, but the user must see which sources it could not read.
         false => users.iter().for_each(|user| say::tell(&harmless(user))),
     }
     let incomplete = told(&sources);
@@ -261,7 +264,8 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let young = young - garbage.len();
     let delete = args.delete && !incomplete && !garbage.is_empty();
     let store = match delete {
-        // From here on, putting an object waits; objects that were put since we began were touched, listed or not.
+        // From here on, other processes wait before they add an object. An object that was added since this command
+        // started has a new modification time, so it is kept.
         true => Folder::open_alone(store.path())?,
         false => store,
     };

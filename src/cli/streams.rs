@@ -1,4 +1,5 @@
-//! Standard streams, and whether there are any; and reading one message: a large one that needs no work is not held.
+//! Opens the standard streams, and detects closed ones. Reads one message: a large message that needs no change is not
+//! kept in memory.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -13,35 +14,36 @@ use crate::platform;
 
 const STANDARD_OUTPUT: &str = "standard output";
 
-/// Standard output for mail, which is lost if the stream is closed. A file shows every failed write; the standard library
-/// takes a closed descriptor for success.
+/// Opens standard output for mail. Returns an error if the stream is closed, because the mail would be lost. The
+/// standard library would ignore this error.
 pub(super) fn output() -> Result<File, Error> {
     platform::stream(io::stdout()).map_err(write_error)
 }
 
-/// Standard output for a report. A closed stream looks like Python's `subprocess.DEVNULL`, with which callers throw a
-/// report away, and no mail is lost with a report: both are accepted.
+/// Opens standard output for a report. A closed stream is accepted: it cannot be distinguished from Python's
+/// `subprocess.DEVNULL`, with which callers discard a report, and no mail is lost with a report.
 pub(super) fn report_output() -> Result<File, Error> {
     platform::stream_or_null(io::stdout()).map_err(write_error)
 }
 
-/// Whether standard output takes no more of a report, which ends the run.
+/// Returns whether writing a report to standard output failed, which ends the run.
 pub(super) fn is_output_lost(error: &Error) -> bool {
     matches!(error, Error::Write { what, .. } if what == STANDARD_OUTPUT)
 }
 
-/// Whether the reader of standard output closed the pipe, as in `embody inspect ... | head`.
+/// Returns whether the reader of standard output closed the pipe, as in `embody inspect ... | head`.
 pub(super) fn is_reader_gone(error: &Error) -> bool {
     let is_closed = |source: &io::Error| source.kind() == io::ErrorKind::BrokenPipe;
     is_output_lost(error) && matches!(error, Error::Write { source, .. } if is_closed(source))
 }
 
-/// The standard library takes an input that is closed, or open for writing only, for an empty message.
+/// Opens standard input for mail. Returns an error if the stream is closed or can only be written. The standard library
+/// would return an empty message instead.
 pub(super) fn input() -> Result<File, Error> {
     platform::stream(io::stdin()).map_err(read_error)
 }
 
-/// Writes a report, or a piece of one, to standard output.
+/// Writes a report, or a part of it, to standard output.
 pub(super) fn print(text: &[u8]) -> Result<(), Error> {
     report_output()?.write_all(text).map_err(write_error)
 }
@@ -58,12 +60,13 @@ pub(super) fn is_standard(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Standard input is no folder, whatever bears its name.
+/// Returns whether a source is a directory. `-` is always standard input, even if a directory has this name.
 pub(super) fn is_folder(source: &Path) -> bool {
     !is_standard(source) && source.is_dir()
 }
 
-/// A source that can be read only once, decompressed: standard input, or a pipe or device by name.
+/// Opens a source that can be read only once, and decompresses it: standard input, a named pipe or a device. Returns
+/// `None` for files and directories.
 pub(super) fn stream(
     source: &Path,
     options: &Options,
@@ -83,7 +86,7 @@ pub(super) fn stream(
         true => Path::new("standard input"),
         false => source,
     };
-    // Opening a pipe waits, too.
+    // Opening a named pipe waits for its writer, so the file is opened in the background thread.
     let open = move || {
         let file = match is_standard {
             true => input(),
@@ -100,14 +103,15 @@ pub(super) fn stream(
     Ok(Some(Source::stream(reader, None, skipped)))
 }
 
-/// With so many bytes a message that has shown nothing to work on goes to a temporary file.
+/// Number of bytes, in which the prefilter found nothing to change, after which a message is written to a temporary
+/// file.
 const SPOOL_FROM: usize = 16 << 20;
 const FIRST: usize = 32 << 10;
 const CHUNK: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(super) enum Input {
-    /// The text says why it fits into no temporary file.
+    /// A message in memory, and the reason if it could not be written to a temporary file.
     Message(Vec<u8>, Option<String>),
     Untouched(File),
 }
@@ -124,7 +128,8 @@ impl Input {
         Ok(Self::Message(bytes, None))
     }
 
-    /// If the file takes no more, all stays in memory.
+    /// Copies a large message into a temporary file while the prefilter searches it. If the file cannot be written, the
+    /// message is kept in memory.
     fn spool(
         mut window: Vec<u8>,
         mut reader: impl Read,
@@ -139,7 +144,8 @@ impl Input {
         };
         let (mut spooled, mut overlap) = (0, Prefilter::OVERLAP);
         loop {
-            // The next search needs these bytes again; the next round writes them.
+            // The end of the window is needed for the next search, because a word can cross its end. The next round
+            // writes it.
             let kept = window.len().saturating_sub(overlap);
             if let Err(error) = file.write_all(window.get(..kept).unwrap_or_default()) {
                 let bytes = unspooled(&file, spooled, window, reader)?;
@@ -170,7 +176,7 @@ fn unspooled(
     mut reader: impl Read,
 ) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // A lack of memory is an error, and not an abort.
+    // If memory is exhausted, this returns an error. Growing the vector later would abort the process.
     bytes.try_reserve_exact(spooled.saturating_add(window.len()))?;
     file.seek(SeekFrom::Start(0))?;
     file.take(spooled as u64).read_to_end(&mut bytes)?;
@@ -185,7 +191,7 @@ fn unspooled(
 
 fn no_spool(error: &io::Error) -> String {
     let (folder, cause) = (std::env::temp_dir(), error.to_string());
-    // tempfile's message ends with the name of the file, which nobody knows.
+    // The message of the crate tempfile ends with the random name of the file, which does not help the user.
     let cause = cause.split(" at path ").next().unwrap_or_default();
     format!(
         "cannot write a temporary file in {}: {cause}",
@@ -193,7 +199,8 @@ fn no_spool(error: &io::Error) -> String {
     )
 }
 
-/// A source that cannot be looked at counts nothing; a compressed one counts as it lies on the disk, or nothing.
+/// Returns the number of bytes to read, for the progress bar. Sources that cannot be read count as 0. Compressed
+/// sources count with their size on disk if `compressed` is true, otherwise as 0.
 pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let in_folder = |folder: &Path| -> u64 {
@@ -208,7 +215,7 @@ pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bo
             length(&found.path)
         }
         Kind::Maildir => in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new")),
-        // Other files of the folder are short.
+        // Other files in this directory are short, so all files are counted.
         Kind::Mh => in_folder(&found.path),
     };
     finds.mailboxes.iter().map(octets).sum()

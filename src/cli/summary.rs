@@ -1,5 +1,5 @@
-//! The summary at the end of a run over mailboxes, in sentences: what was achieved, what was not and why, and the option that
-//! would achieve more.
+//! The summary at the end of a run over mailboxes, in sentences: what was done, what was not done and why, and the
+//! option that would help most.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use super::totals::Totals;
 use crate::engine::Mode;
 use crate::mailbox::Summary;
 
-/// The time that a run took.
+/// Formats the duration of a run.
 fn elapsed(seconds: f64) -> String {
     let whole = seconds as u64;
     match whole {
@@ -33,7 +33,7 @@ pub(super) struct Ending<'e> {
     pub(super) task: Task,
     pub(super) mode: Mode,
     pub(super) seconds: f64,
-    /// Whether a forecast of pictures follows.
+    /// Whether a forecast of pictures follows this text.
     pub(super) pictures_follow: bool,
 }
 
@@ -116,7 +116,7 @@ impl Ending<'_> {
         text
     }
 
-    /// The option that would achieve more than each other option.
+    /// Returns the option that would allow the largest number of further references.
     pub(super) fn remedy(&self) -> String {
         let Some((remedy, count)) = self.totals.best_remedy() else {
             return String::new();

@@ -1,4 +1,4 @@
-//! Where the results of several sources go.
+//! Determines the paths of the results if there are several sources.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -48,7 +48,7 @@ pub(super) fn of(
     Ok(targets)
 }
 
-/// The topmost folders of Thunderbird, in the directory of the output. No two have the same name.
+/// Returns the top-level folders of Thunderbird in the output directory, each with a different name.
 fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Error> {
     if names_a_file(output) {
         let shown = output.display();
@@ -71,10 +71,10 @@ fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Er
     Ok(named.collect())
 }
 
-/// Suffixes of Outlook's files. The result never has the name of the source, because it has another format.
+/// File name extensions of Outlook. The result has another format, so it never has the name of the source.
 const OF_OUTLOOK: [&str; 4] = ["pst", "ost", "msg", "oft"];
 
-/// The name of a source without what says that it is a mailbox, compressed or an archive.
+/// Returns the name of a source without the extensions of mailboxes, compressed files and archives.
 fn plain(name: &OsStr) -> OsString {
     const SUFFIXES: [&str; 8] = ["mbox", "mbx", "eml", "emlx", "zip", "tgz", "tar", "txz"];
     let is_known = |suffix: &str| {
@@ -92,7 +92,7 @@ fn plain(name: &OsStr) -> OsString {
     plain.as_os_str().to_owned()
 }
 
-/// A result of another form does not end as the source does.
+/// Returns the name of the result. If it has another format than the source, it gets the extension of this format.
 fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
     let mut unpacked = Path::new(name);
     if Method::of_name(unpacked).is_some() {

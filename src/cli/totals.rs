@@ -1,4 +1,4 @@
-//! Counts over many messages, and the tables made of them.
+//! Counts over many messages, and the tables of these counts.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,14 +15,15 @@ use crate::mailbox::Summary;
 use crate::policy::{Policy, countable};
 use crate::report::{Kind, Outcome, Reason, Report, Row, Setting};
 
-/// Each table has at most so many rows, in full and in the sum of a run, which has at most 60 lines in all.
+/// Title of each table, and its maximum number of rows: in the complete output, and in the summary of a run. The
+/// summary has at most 60 lines in total.
 const TABLES: [(&str, [usize; 2]); 8] = [
     ("kind", [99, 99]),
-    // Keepers of files to which mails show links.
+    // Servers of companies that store files to which mail contains links.
     ("kept by", [99, 99]),
     ("scheme", [99, 6]),
     ("host", [40, 10]),
-    // Attachments that are missing beside the mailbox, by the subject and date of the mail.
+    // Attachments that are missing next to the mailbox, by the subject and date of their mail.
     ("missing", [40, 10]),
     ("outcome", [99, 12]),
     ("not from", [0, 5]),
@@ -40,7 +41,7 @@ pub(super) struct Totals {
     detached: u64,
     restored: u64,
     pub(super) outcomes: Outcomes,
-    /// Files that the folders of `--attachments` have, and lack.
+    /// Number of files that were found in the directories of `--attachments`, and of those that were missing there.
     found_below: u64,
     missing_below: u64,
     pub(super) forecast: Forecast,
@@ -111,7 +112,8 @@ impl Totals {
         }
     }
 
-    /// Counts the files that `--attachments` has, and those that it lacks and that came from nowhere else.
+    /// Counts the files that were found in the directories of `--attachments`, and the files that were found neither
+    /// there nor elsewhere.
     pub(super) fn count_attachments(&mut self, report: &Report, policy: &Policy) {
         if policy.attachments.is_empty() {
             return;
@@ -129,7 +131,7 @@ impl Totals {
                 .unwrap_or_default();
             let is_below = || folders.iter().any(|it| url.starts_with(it.as_str()));
             match row.outcome {
-                // A file of Eudora has no URL.
+                // A file of Eudora has no URL, so it is counted without one.
                 Outcome::Expanded if row.kind == Kind::Eudora || is_below() => {
                     self.found_below += 1;
                 }
@@ -141,7 +143,7 @@ impl Totals {
         }
     }
 
-    /// The line about files that are not below the folders of `--attachments`.
+    /// Returns the line about files that are missing in the directories of `--attachments`.
     pub(super) fn missing_below(&self, policy: &Policy) -> Option<String> {
         let folders = policy
             .attachments
@@ -191,7 +193,7 @@ impl Totals {
         }
     }
 
-    /// The option that would allow more references than each other option, and how many.
+    /// Returns the option that would allow the largest number of further references, and this number.
     pub(super) fn best_remedy(&self) -> Option<(&str, u64)> {
         let remedies = self.tables.get(REMEDIES);
         let remedies = remedies.into_iter().flat_map(Named::names);
@@ -199,7 +201,7 @@ impl Totals {
         best.map(|(remedy, count)| (remedy, *count))
     }
 
-    /// The tables of attachments that are missing next to the mailbox, and of skipped files.
+    /// Returns the tables of attachments that are missing next to the mailbox, and of skipped files.
     pub(super) fn missing_and_skipped(&self) -> String {
         let text = self.table(true);
         let lines = text.lines().filter(|line| {
@@ -214,7 +216,7 @@ impl Totals {
         self.tables(is_of_sum, |_| true)
     }
 
-    /// The rows of these titles alone.
+    /// Returns only the tables with these titles.
     pub(super) fn table_of(&self, titles: &[&str]) -> String {
         self.tables(false, |title| titles.contains(&title))
     }

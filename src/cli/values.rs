@@ -1,4 +1,4 @@
-//! Values of options, from text.
+//! Parses the values of options.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -18,7 +18,8 @@ pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
         .ok_or_else(|| format!("'{text}' is not one of {}", Scheme::names()))
 }
 
-/// `25M`, `1.5M`, `512k`, `1e6`, `1000`. The letters alone, and `MiB`, are powers of 1024, `MB` of 1000.
+/// Parses a size in bytes: `25M`, `1.5M`, `512k`, `1e6`, `1000`. `M` and `MiB` are powers of 1024, `MB` is a power of
+/// 1000.
 pub(super) fn size(text: &str) -> Result<u64, String> {
     octets(&text.trim().to_ascii_lowercase())
         .ok_or_else(|| format!("'{text}' is not a size such as 25M, 1.5M, 512k or 1000"))
@@ -47,7 +48,7 @@ fn octets(lower: &str) -> Option<u64> {
     u64::try_from(scaled / decimal(u32::try_from(fraction.len()).ok()?)?).ok()
 }
 
-/// `20s`, `500ms`, `2m`, `1h`, `1m30s`; a number alone is seconds.
+/// Parses a duration: `20s`, `500ms`, `2m`, `1h`, `1m30s`. A number without a unit means seconds.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("'{text}' is not a duration such as 20s, 500ms, 2m or 1m30s");
     let lower = text.trim().to_ascii_lowercase();
@@ -59,7 +60,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
             rest.split_at(rest.find(|it| !is_of_number(it)).unwrap_or(rest.len()));
         let (unit, behind) = behind.split_at(behind.find(is_of_number).unwrap_or(behind.len()));
         let seconds = match unit.trim() {
-            // Behind another unit a number alone could be of any.
+            // After another unit, a number without a unit is ambiguous.
             "" if rest.len() != lower.len() => return Err(wrong()),
             "ms" => 0.001,
             "" | "s" | "sec" => 1.0,
@@ -78,7 +79,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
     Ok(sum)
 }
 
-/// 0 is no limit, which a duration that is too short to count is not.
+/// Parses a duration. 0 means no limit. A duration that rounds to zero, such as 0.0000000001s, is not 0.
 pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
     let duration = duration(text)?;
     let is_zero = duration.is_zero() && !text.contains(|digit| matches!(digit, '1'..='9'));
@@ -142,7 +143,8 @@ fn number(text: &str) -> Option<u64> {
     text?.parse().ok()
 }
 
-/// The library's comments on the words are not for users: the option's help has what they need.
+/// Parses one of the words of an enum, without their doc comments as help. These are written for programmers, and the
+/// help of the option explains the words to users.
 pub(super) fn word<T: ValueEnum + Clone + Send + Sync + 'static>()
 -> impl TypedValueParser<Value = T> {
     let words = T::value_variants().iter();
@@ -156,7 +158,7 @@ pub(super) fn choice<T: Copy + Send + Sync + 'static>(
     BoolValueParser::new().map(move |is_given| values[usize::from(is_given)])
 }
 
-/// `None` is no limit.
+/// Maximum size of the cache, in bytes. `None` means no limit.
 pub(super) type CacheMax = Option<u64>;
 
 pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
@@ -168,7 +170,7 @@ pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
 
 pub(super) fn output_format(text: &str) -> Result<Format, String> {
     let written = [Format::Auto, Format::Mbox, Format::Maildir, Format::Eml];
-    // It is no value of --format.
+    // This value is only for results, and `--format` does not accept it.
     if text == "thunderbird" {
         return Ok(Format::Thunderbird);
     }
@@ -188,7 +190,7 @@ pub(super) fn octal(text: &str) -> Result<u32, String> {
 #[cfg(all(unix, feature = "milter"))]
 pub(super) fn group(text: &str) -> Result<u32, String> {
     let text = text.trim();
-    // The last number stands for none.
+    // The largest number means "no group" for the system calls, so it is not the number of a group.
     if let Some(number) = text.parse().ok().filter(|number| *number != u32::MAX) {
         return Ok(number);
     }
@@ -240,7 +242,7 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
         ));
     };
     let site = reference.site();
-    // Each mail would show it to whoever reads it.
+    // This URL is written into each mail, so every reader of the mail would see the password.
     if site.is_some_and(|site| site.userinfo.is_some()) {
         return wrong("contains a user name or password, which every reader of the mail would see");
     }

@@ -1,4 +1,4 @@
-//! What a command does to each message, as `filter` and the mailboxes see it.
+//! The transforms of the commands: how each command processes one message, alone or in a mailbox.
 
 use super::origin::Origin;
 use super::survey::{Listed, Survey};
@@ -20,7 +20,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Rows of what is missing beside a mailbox are always told.
+    /// Creates the record of a message. Rows about files that are missing next to a mailbox always name their message.
     pub(super) fn of(message: &Message<'_>, report: Report, tells_rows: bool) -> Self {
         let is_named = !report.rows.is_empty() && (tells_rows || message.beside.is_some());
         Self {
@@ -31,7 +31,7 @@ impl Said {
         }
     }
 
-    /// Memory that is needed until the message is written, in bytes.
+    /// Returns the memory, in bytes, that is needed until the message is written.
     fn weight(&self) -> usize {
         let rows: usize = self.report.rows.iter().map(Row::weight).sum();
         let notes: usize = self.report.notes.iter().map(String::len).sum();
@@ -82,7 +82,8 @@ pub(super) struct Expanding {
     pub(super) mode: Mode,
     pub(super) lengths: Lengths,
     pub(super) recorder: Option<WarcRecorder>,
-    /// To read where a mail is from takes as long as to read what it refers to.
+    /// Whether rows are printed. Otherwise the origin of a mail is not read, because that takes as long as reading its
+    /// references.
     pub(super) tells_rows: bool,
 }
 

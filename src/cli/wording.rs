@@ -1,4 +1,4 @@
-//! The names of options, which the library does not know, for its settings and for what would have allowed a reference.
+//! Inserts the names of options into messages. The library does not contain them; it only names the setting.
 
 use std::borrow::Cow;
 use std::error::Error as StdError;
@@ -98,19 +98,20 @@ pub(super) fn follow(row: &Row) -> Option<String> {
     form.map(|form| format!("--follow {form}"))
 }
 
-/// `--deny-host` wins over `--allow-host`, so each option is tried. Names are not resolved, nor redirects followed.
+/// Returns the options that would have allowed a reference. Each one is tested, because `--deny-host` has precedence
+/// over `--allow-host`. The test resolves no host names and follows no redirects.
 pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
     match reason {
         // No option moves a signed attachment out of its mail.
         Reason::Signed | Reason::Encrypted if row.kind == Kind::Attachment => None,
-        // Only what is a picture becomes one.
+        // Content that is not a picture is never embedded as one.
         Reason::TypeMismatch if row.kind == Kind::Embed => None,
-        // The memory for it is bounded by the mail, not by an option.
+        // This limit depends on the size of the mail and not on an option.
         Reason::TooMuchWork if !speaks_of(row, Setting::Work) => None,
-        // No number of redirects ends a circle.
+        // The redirects form a loop, so a higher limit would not help.
         Reason::TooManyRedirects if !speaks_of(row, Setting::Redirects) => None,
-        // A name that is no absolute path is beneath no folder.
+        // The name is not an absolute path, so it is in no directory.
         Reason::OutsideFileRoot if row.url.is_none() => None,
         Reason::NotFollowed => follow(row),
         Reason::RedirectRefused => redirect(row, policy),
@@ -135,7 +136,8 @@ fn speaks_of(row: &Row, setting: Setting) -> bool {
     row.detail.settings().any(|it| it == setting)
 }
 
-/// Opens a copy of the policy until it allows the row's reference. Each option is tried once.
+/// Changes a copy of the policy until it allows the reference of the row. Returns `None` if changing an option does not
+/// help.
 fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     let url = &*policy.map(row.url.as_deref().unwrap_or_default());
     let has_denied_hosts = !(policy.deny_hosts.is_empty() && policy.listed_hosts.is_empty());
@@ -169,7 +171,7 @@ fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     }
     match words.is_empty() {
         false => Some(words.join(" ")),
-        // The policy refuses what came later: an address, where a redirect led.
+        // The policy allows the URL, and refused something later: an address, or the target of a redirect.
         true if reason != Reason::TypeNotAllowed && has_denied_hosts => None,
         true => would_allow(reason).map(str::to_owned),
     }
@@ -215,8 +217,8 @@ fn open(policy: &mut Policy, reason: Reason, reference: &Reference<'_>) -> Optio
     })
 }
 
-/// `--fetch` opens no way from https to http, and no scheme that redirects may not lead to: of the two that they may,
-/// one led there, and the other is not allowed.
+/// Returns the option that would have allowed a redirect. Redirects can lead only to http or https, so the missing
+/// scheme is the one that `--fetch` does not contain. No option allows a redirect from https to http.
 fn redirect(row: &Row, policy: &Policy) -> Option<String> {
     if !speaks_of(row, Setting::Fetch) {
         return None;
@@ -228,7 +230,7 @@ fn redirect(row: &Row, policy: &Policy) -> Option<String> {
     (!is_downward).then(|| given(Setting::Fetch, scheme.as_str()))
 }
 
-/// The word for people. "left" of the JSON report is not used, because it can also mean that something went away.
+/// Returns the word for users. The word "left" of the JSON report could also mean that something was removed.
 pub(super) fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Left => "unchanged",

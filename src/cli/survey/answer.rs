@@ -1,23 +1,23 @@
-//! The answer of a source, as a row of the report tells it: for a probe before a run, and for the page about a run.
+//! The response of a source, derived from a row of the report: for a probe before a run, and for the page about a run.
 
 use super::tally::{Answers, Probe};
 use crate::report::{Outcome, Reason, Row};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {
-    /// The source has the content, or gave it.
+    /// The source has the content, or sent it.
     Alive,
-    /// The content is lost: status 404 or 410, no such host, another content in its place.
+    /// The content is lost: status 404 or 410, the host does not exist, or other content has taken its place.
     Gone,
-    /// No usable answer this time: a timeout, a status of 5xx, a broken connection.
+    /// The source sent no usable response this time: a timeout, a 5xx status, or a broken connection.
     Silent,
-    /// The server wants a sign-in or a permission.
+    /// The server requires a login or a permission.
     Denied,
-    /// The policy does not allow the request, or does not accept the answer.
+    /// The policy does not allow the request, or does not accept the response.
     Refused,
-    /// A limit ended the run over the message before the request: another run may do it.
+    /// A limit stopped the run before this request. Another run may make the request.
     Limited,
-    /// No request was made for another reason.
+    /// No request was made, for another reason.
     Unasked,
 }
 
@@ -92,7 +92,7 @@ impl Answer {
         counts
     }
 
-    /// The same in the words of `probe`, which calls dead whatever was asked for and gave nothing.
+    /// Returns the same result as counts of a probe. A source counts as dead if a request was made and gave no content.
     pub fn probe(self, row: &Row) -> Probe {
         let mut probe = Probe::default();
         let count = match self {

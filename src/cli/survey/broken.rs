@@ -1,4 +1,4 @@
-//! Messages that are damaged, with the places of the first ones.
+//! Damaged messages, with the places of the first ones.
 
 use memchr::memchr;
 use serde::Serialize;
@@ -6,14 +6,14 @@ use serde::Serialize;
 use crate::mime::transfer::TransferEncoding;
 use crate::mime::{PartId, PartKind, Tree};
 
-/// Places that are named for each kind of damage.
+/// Maximum number of places that are listed for each kind of damage.
 const PLACES: usize = 10;
 
-/// Where a message is.
+/// The place of a message in its mailbox.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Place {
     pub source: String,
-    /// `None` if the message has a file of its own.
+    /// Number of the message. `None` if the message is a separate file.
     pub index: Option<u64>,
 }
 
@@ -25,13 +25,13 @@ pub struct Places {
 
 #[derive(Default, Debug, Serialize)]
 pub struct Broken {
-    /// A multipart lacks its last boundary line: the end of the message is probably missing.
+    /// Messages with a multipart that lacks its last boundary line. The end of the message is probably missing.
     pub unclosed: Places,
-    /// A base64 body ends within a group of four symbols.
+    /// Messages with a base64 body that ends inside a group of four characters.
     pub cut: Places,
-    /// The message contains NUL bytes.
+    /// Messages that contain NUL bytes.
     pub nul: Places,
-    /// Files that could not be read to their end.
+    /// Number of files that could not be read completely.
     pub files: u64,
 }
 
@@ -52,7 +52,8 @@ impl Broken {
     pub fn of(tree: &Tree<'_>, place: impl Fn() -> Place) -> Self {
         let mut broken = Self::default();
         let is_own = |id: &PartId| {
-            // The message in a report or a forwarded one may be cut on purpose.
+            // A message inside a report or inside another message may be cut on purpose, so it does not count as
+            // damaged.
             let mut above = tree.part(*id).parent;
             while let Some(id) = above {
                 if tree.part(id).content == PartKind::Message {
@@ -117,8 +118,8 @@ impl Broken {
     }
 }
 
-/// The last line is looked at first: nearly all encoders write complete groups in each line. Lists append lines of text,
-/// which are no base64.
+/// Returns whether a base64 body ends inside a group of four characters. The last line is checked first, because almost
+/// all encoders write complete groups in each line. Mailing lists can append lines of text, which are not base64.
 fn ends_within_group(body: &[u8]) -> bool {
     let body = body.trim_ascii_end();
     let last = body.rsplit(|byte| *byte == b'\n').next();
@@ -129,7 +130,7 @@ fn ends_within_group(body: &[u8]) -> bool {
     is_plain && !last.len().is_multiple_of(4) && !count(body).is_multiple_of(4)
 }
 
-/// One of the largest messages.
+/// One of the largest messages of the mail.
 #[derive(Clone, Debug, Serialize)]
 pub struct Large {
     pub octets: u64,
@@ -137,13 +138,13 @@ pub struct Large {
     pub place: Place,
     pub subject: Option<String>,
     pub sender: Option<String>,
-    /// `2024-05-14`
+    /// Date of the message, as in `2024-05-14`.
     pub date: Option<String>,
 }
 
 pub const LARGEST: usize = 10;
 
-/// Keeps the largest, and of equal ones the first.
+/// Keeps only the largest messages. Of messages with the same size, the first ones are kept.
 pub fn merge(largest: &mut Vec<Large>, others: Vec<Large>) {
     if others.is_empty() {
         return;
@@ -182,7 +183,7 @@ mod tests {
             (format!("{base64}QUJD\nQUI=\n"), [0, 0, 0]),
             (format!("{base64}QUJD\nQUJ\n"), [0, 1, 0]),
             (format!("{base64}QUJD\n_____\nour list\n"), [0, 0, 0]),
-            // Lines may divide groups.
+            // Some encoders end a line inside a group.
             (format!("{base64}QUJDQ\nUJD\n"), [0, 0, 0]),
             (format!("{mixed}{base64}QUJDQU"), [1, 1, 0]),
         ] {

@@ -1,5 +1,5 @@
-//! The circumstances of a survey, and the commands that it names: each works on the same sources and writes a new
-//! mailbox, so that the mail stays as it is.
+//! The sources and options of a survey, and the commands that it recommends. Each command reads the same sources and
+//! writes a new mailbox, so that the original mail is not changed.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use super::repeated::Repeated;
 use super::words::quoted;
 
-/// More sources are not named: the commands would be too long to read.
+/// Maximum number of sources for which commands are printed. With more sources, the commands would be too long to read.
 const SOURCES: usize = 20;
 
 const ENDINGS: [&str; 10] = [
@@ -39,13 +39,13 @@ pub struct NamedSource {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourceKind {
-    /// One mbox, also a compressed one.
+    /// One mbox, which can be compressed.
     File,
-    /// A message in a file of its own.
+    /// A single message in a file.
     Message,
     Archive,
     Folder,
-    /// Standard input, or a name that cannot be written in a command.
+    /// Standard input, or a name that cannot be part of a command.
     Nameless,
 }
 
@@ -57,17 +57,17 @@ pub struct SurveyContext<'l> {
     pub by: &'l [Group],
     pub sources: Vec<NamedSource>,
     pub store: Option<(String, Option<&'l str>)>,
-    /// Options that each command needs: what the sources are.
+    /// The option `--format` for all commands, if it was used.
     pub format: String,
-    /// Options that commands need which make requests, as they were given.
+    /// Options of this run that commands with requests must repeat.
     pub repeated: Repeated,
-    /// The page that is written.
+    /// Path of the HTML page that this run writes.
     pub page: Option<String>,
     pub start: &'l str,
 }
 
 impl SurveyContext<'_> {
-    /// Returns a line for each source: `embody VERB SOURCE --output RESULT OPTIONS`.
+    /// Returns one command for each source: `embody VERB SOURCE --output RESULT OPTIONS`.
     pub fn commands(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
         let options = format!("{options}{}", self.format);
         let Some(sources) = self.named() else {
@@ -81,7 +81,7 @@ impl SurveyContext<'_> {
         lines.collect()
     }
 
-    /// The same for commands that make requests, and after them a line for each source that compares it with its result.
+    /// Returns the same commands, and then one command for each source that compares it with its result.
     pub fn compared(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
         let mut lines = self.commands(verb, options, purpose);
         if let Some(sources) = self.named() {
@@ -93,14 +93,14 @@ impl SurveyContext<'_> {
         lines
     }
 
-    /// A command that reads all sources at once.
+    /// Returns one command that reads all sources.
     pub fn reading(&self, command: &str) -> Vec<String> {
         let sources = self.named().map(all_quoted);
         let sources = sources.unwrap_or_else(|| "MAILBOX".to_owned());
         vec![format!("{command}{} {sources}", self.format)]
     }
 
-    /// By default a new directory beside the results.
+    /// Returns the options for the store. The default is a new directory next to the results.
     pub fn storing(&self) -> String {
         match &self.store {
             None => " --store mail-attachments".to_owned(),

@@ -1,5 +1,5 @@
-//! What a survey means for the owner of the mail: a statement, the three numbers that matter, and the steps that can be
-//! taken. The page and the lines of a terminal say the same.
+//! The meaning of a survey for the owner of the mail: one statement, the three most important numbers, and the possible
+//! steps. The page and the text in the terminal contain the same findings.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ use super::words::{
     capitalized, counted, either, grouped, listed, option_size, quoted, share, size,
 };
 
-/// One number and the words around it.
+/// A number, and the words that explain it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tile {
     pub number: String,
     pub words: String,
 }
 
-/// One thing that can be done.
+/// A step that the user can take.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Step {
     pub title: String,
@@ -32,7 +32,8 @@ pub struct Findings {
     pub step: Option<Step>,
 }
 
-/// A fact that may be one of the three. What the mail loses with time weighs most.
+/// A fact that can become one of the three numbers. Facts about content that the mail will lose have the largest
+/// weight.
 struct Fact {
     weight: u64,
     statement: String,
@@ -42,7 +43,7 @@ struct Fact {
 
 const TILES: usize = 3;
 
-/// Ways by which `recover` gets content without being told a directory.
+/// The sources from which `recover` gets content without an option that names a directory.
 pub const RECOVERED: [Way; 3] = [Way::Here, Way::Web, Way::Ftp];
 
 pub fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings {
@@ -92,7 +93,7 @@ fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
         broken(survey),
     ];
     let mut facts: Vec<Fact> = facts.into_iter().flatten().collect();
-    // Without findings there are still numbers.
+    // If there are no findings, these plain numbers are shown.
     let plain = [
         (
             survey.mail.messages,
@@ -312,7 +313,7 @@ fn broken(survey: &Survey) -> Option<Fact> {
     })
 }
 
-/// Whether `embed` finds a picture, as far as a probe says.
+/// Returns whether `embed` would find at least one picture, as far as a probe shows.
 fn has_living_pictures(survey: &Survey, context: &SurveyContext<'_>) -> bool {
     let answers = &survey.answers.pictures;
     let is_known = context.is_probed && answers.asked() > 0;
@@ -402,7 +403,8 @@ pub fn blank(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     })
 }
 
-/// Pictures in `data:` URLs alone: `embed` takes them along with those of the web.
+/// Returns the step for mail that contains pictures only in `data:` URLs. If there are also pictures on the web, the
+/// step `embed` includes them.
 pub fn data(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     let count = survey.pictures.data;
     (count > 0 && survey.pictures.remote == 0).then(|| Step {
@@ -502,13 +504,13 @@ pub fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     })
 }
 
-/// Hosts of pictures, without those beyond the bound.
+/// Returns the number of hosts with pictures. Hosts above the limit on names are not counted.
 pub fn pictured_hosts(survey: &Survey) -> u64 {
     let hosts = survey.hosts.names();
     hosts.filter(|(_, it)| it.pictures > 0).count() as u64
 }
 
-/// Trackers by the domain that somebody registered, which is the company's.
+/// Counts trackers by the registered domain of their host, which usually identifies a company.
 pub fn companies(survey: &Survey) -> Vec<(String, u64)> {
     let mut companies: BTreeMap<String, u64> = BTreeMap::new();
     for (host, counts) in survey.hosts.names() {
@@ -528,7 +530,7 @@ pub fn registered(host: &str) -> String {
     domain.unwrap_or(host).to_owned()
 }
 
-/// Years of mail in their order, without gaps.
+/// Returns the counts of all years from the first to the last, including years without mail.
 pub fn years(survey: &Survey) -> Vec<(i64, Year)> {
     let years = survey.years.names();
     let years = years.filter_map(|(name, year)| Some((name.parse::<i64>().ok()?, *year)));

@@ -1,4 +1,5 @@
-//! The survey of one message. It runs in the workers; sums are made in the order of the messages.
+//! Computes the survey of one message. This runs in several threads; the sums are made later, in the order of the
+//! messages.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -31,10 +32,10 @@ use crate::policy::countable;
 use crate::report::{Kind, Outcome, Provenance, Reason, Report, Row};
 use crate::store::Key;
 
-/// In octets.
+/// Maximum length of a From field that is parsed, in bytes.
 const LONGEST_FROM: usize = 4 << 10;
 
-/// Characters of a subject or sender that are shown.
+/// Maximum length of a subject or sender on the page, in characters.
 const LONGEST_TEXT: usize = 100;
 
 pub struct Surveying {
@@ -42,8 +43,8 @@ pub struct Surveying {
     planner: Planner,
     now: SystemTime,
     pub tells_embeds: bool,
-    /// Sizes of the largest messages that any worker has seen. A smaller message is not among the largest of the mail,
-    /// so its subject need not be read.
+    /// Sizes of the largest messages that any thread has seen. A smaller message cannot be one of the largest of the
+    /// mail, so its subject is not parsed.
     largest: Mutex<BinaryHeap<Reverse<u64>>>,
 }
 
@@ -78,7 +79,8 @@ impl Surveying {
             largest.pop();
             largest.push(Reverse(octets));
         }
-        // The first of several equal messages counts. Workers do not finish in the order of the mail.
+        // A message of equal size is included, because the first one in the mail must be listed, and threads do not
+        // finish in this order.
         octets >= least
     }
 
@@ -184,7 +186,7 @@ impl Transform<Said> for Surveying {
         if !self.tells_embeds {
             said.report.rows.retain(|row| {
                 let reference = || Reference::split(row.url.as_deref().unwrap_or_default());
-                // A picture that had to be retrieved to be judged was asked for, too.
+                // A picture that a probe had to retrieve was also requested.
                 let is_asked_for = match row.outcome {
                     Outcome::WouldExpand => row.from == Provenance::Network,
                     Outcome::WouldBlank => false,
@@ -334,7 +336,7 @@ fn sender(tree: &Tree<'_>) -> String {
     domain.unwrap_or_else(|| "none".to_owned())
 }
 
-/// Archives of lists write `anna at example.org (Anna)` in place of an address.
+/// Returns the domain of a sender in the form of mailing list archives, `anna at example.org (Anna)`.
 fn sender_at(value: &[u8]) -> Option<String> {
     let value = str::from_utf8(value.get(..LONGEST_FROM).unwrap_or(value)).ok()?;
     let address = match value.rsplit_once('<') {
@@ -356,7 +358,8 @@ fn parsed_sender(value: &[u8]) -> Option<String> {
     Some(address?.rsplit_once('@')?.1.to_owned())
 }
 
-/// Nearly all From fields have one address in angle brackets behind plain or quoted words. mail-parser reads others.
+/// Parses the usual form of a From field: plain or quoted words, then one address in angle brackets. Other forms are
+/// parsed by mail-parser, which is slower.
 fn plain_sender(value: &[u8]) -> Option<&str> {
     let value = str::from_utf8(value).ok()?.trim_ascii();
     let (name, address) = value.strip_suffix('>')?.split_once('<')?;

@@ -1,4 +1,4 @@
-//! The file of a page: a new page takes the place of an earlier one, and of nothing else.
+//! Writes the file of an HTML page. A new page replaces an earlier page, but never a file with other content.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
@@ -8,7 +8,7 @@ use super::sheet::BEGIN;
 use crate::error::Error;
 use crate::mailbox::folder_of;
 
-/// Finds out before a long run whether the page can be written.
+/// Checks before a long run whether the page can be written.
 pub fn check_page(path: &Path) -> Result<(), Error> {
     check(path)
         .and_then(|()| temporary(path).map(drop))
@@ -22,7 +22,7 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
 fn check(path: &Path) -> io::Result<()> {
     let refused = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     match fs::metadata(path) {
-        // Opening a pipe would wait.
+        // Opening a named pipe would wait for its reader.
         Ok(metadata) if !metadata.is_file() => refused(
             "the page cannot be written here, because the path is not a regular file; name a new file",
         ),
@@ -50,7 +50,8 @@ fn replace(path: &Path, page: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Other users may read it as any file of the user. Errors of `tempfile_in` would name this file; people know the page.
+/// Creates the temporary file of the page with the usual permissions of the user's files. Errors of `tempfile_in` would
+/// contain the random name of this file, while the user needs the name of the page.
 fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile<File>> {
     let new = |path: &Path| File::options().write(true).create_new(true).open(path);
     let mut builder = tempfile::Builder::new();

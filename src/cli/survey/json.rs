@@ -1,4 +1,4 @@
-//! The survey for a program, and the attachments and pictures that mail holds, one by one (docs/survey.md).
+//! The survey as JSON, and the list of all attachments and pictures in the mail (docs/survey.md).
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub fn as_json(survey: &Survey, context: &SurveyContext<'_>, embed: Option<Field
     let references = Fields::default()
         .with("count", &survey.references)
         .with("kinds", &survey.kinds);
-    // The last two where an archive was asked.
+    // The last two columns are printed only if an archive was used.
     let told = if context.has_archive { 6 } else { 4 };
     let probe = || with_first(told, Fields::default(), &survey.probe);
     let whole = with_all(Fields::default(), &survey.mail)
@@ -101,7 +101,7 @@ fn missing(survey: &Survey) -> Vec<Fields> {
     survey.missing.iter().map(row).collect()
 }
 
-/// Trackers by company.
+/// Returns the number of trackers of each company.
 fn trackers(survey: &Survey) -> Fields {
     let companies: BTreeMap<String, u64> = companies(survey).into_iter().collect();
     Fields::default().with("companies", &companies)
@@ -134,7 +134,7 @@ pub struct Listed {
     kind: &'static str,
     media_type: String,
     name: Option<String>,
-    /// Decoded octets.
+    /// Size of the decoded content, in bytes.
     bytes: Option<u64>,
     sha256: Option<String>,
     disposition: Option<String>,

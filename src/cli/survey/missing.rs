@@ -1,4 +1,4 @@
-//! Content that stands outside of the mail, by what a person calls it, and by the way in which it can come back.
+//! Content that is stored outside of the mail, with the name that users give it, and the way to add it to the mail.
 
 use std::collections::BTreeMap;
 
@@ -7,28 +7,28 @@ use serde::Serialize;
 use crate::link::url::Reference;
 use crate::report::{Kind, Outcome, Reason, Row, Setting};
 
-/// How the content of a reference can be put into the mail.
+/// The source from which the content of a reference can be added to the mail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// It is in the mail itself, or in a file beside the mailbox: no network is needed.
+    /// In the mail itself, or in a file next to the mailbox. No network is needed.
     Here,
-    /// By http or https.
+    /// Over http or https.
     Web,
     Ftp,
-    /// From a directory that the user names.
+    /// In a directory that the user must name.
     Directory,
-    /// From the store into which `detach` moved it.
+    /// In the store into which `detach` moved it.
     Store,
-    /// A link in the text to a file in a cloud, which only `--follow links` follows.
+    /// In cloud storage, behind a link in the text. Only `--follow links` retrieves it.
     Link,
-    /// An attached `.url` file, which only `--follow shortcuts` follows.
+    /// Behind an attached `.url` file. Only `--follow shortcuts` retrieves it.
     Shortcut,
-    /// It cannot come back.
+    /// The content is lost.
     Never,
 }
 
-/// Counts by a name in the singular, one in the plural, and a way.
+/// Number of references, by source, and by their names in the singular and the plural.
 pub type Missing = BTreeMap<(Way, Named), u64>;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -42,7 +42,7 @@ pub fn sum(missing: &Missing, ways: &[Way]) -> u64 {
     of.map(|(_, count)| count).sum()
 }
 
-/// `None` for a row about something else than content outside of the mail.
+/// Returns the source and the name of missing content. `None` if the row is not about content outside of the mail.
 pub fn of(row: &Row) -> Option<(Way, Named)> {
     let named = named(row)?;
     Some((way(row), named))
@@ -51,7 +51,7 @@ pub fn of(row: &Row) -> Option<(Way, Named)> {
 fn named(row: &Row) -> Option<Named> {
     let (one, many) = match row.kind {
         Kind::Link | Kind::Embed => return None,
-        // The content of this part is in the mail already.
+        // The mail already contains the content of this part.
         Kind::Tnef | Kind::Rtf | Kind::Msg if row.reason == Some(Reason::AlreadyInMail) => {
             return None;
         }
@@ -138,7 +138,7 @@ fn way(row: &Row) -> Way {
         return Way::Ftp;
     }
     match row.kind {
-        // A note in a digest has no URL before it is followed.
+        // A Mailman note in a digest has no URL until it is followed.
         Kind::Mailman | Kind::Hosted if followed_by.is_some() => Way::Web,
         Kind::Detached => Way::Directory,
         _ if names_directory() => Way::Directory,

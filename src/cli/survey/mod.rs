@@ -1,10 +1,12 @@
-//! What a mailbox contains, in numbers (docs/survey.md), and what a run did to it.
+//! The survey: what a mailbox contains, in numbers (docs/survey.md). Also the page about a run.
 //!
-//! `gather` counts one message, in the workers; `sum` adds surveys up, with the bounded counts of `tally`. `findings`
-//! says what the numbers mean and which command helps, with the commands of `context`; `json`, `text` and `page` print
-//! it. `run_page` is the page about a run. `sheet` has the elements of both pages, and `html_file` writes them.
+//! `gather` counts one message, in several threads. `sum` adds these surveys, with the counts of `tally`, whose size is
+//! limited. `findings` derives a meaning and a useful command from the numbers, with the commands of `context`. `json`,
+//! `text` and `page` print the results. `run_page` is the page about a run. `sheet` contains the elements of both
+//! pages, and `html_file` writes them.
 //!
-//! Memory has a bound, whatever untrusted mail names: ten thousand hosts, types and schemes each; a million contents.
+//! Memory is limited, whatever untrusted mail contains: to ten thousand hosts, types and schemes each, and a million
+//! contents.
 
 mod answer;
 mod broken;

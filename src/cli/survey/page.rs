@@ -1,4 +1,4 @@
-//! The page of a survey: what matters first, then everything that is not empty.
+//! The HTML page of a survey: first the most important findings, then all numbers that are not zero.
 
 use super::context::{Group, SurveyContext};
 use super::findings::{self, Step};
@@ -10,13 +10,13 @@ use super::tally::{Answers, Counts, Host, Named, Type};
 use super::words::{capitalized, class, counted, either, grouped, listed, size, type_words};
 use crate::report::Reason;
 
-/// Sources that the head of a page names.
+/// Maximum number of sources in the title of a page.
 const NAMED: usize = 3;
 
-/// Bytes of a message that is worth a place in the list of the largest.
+/// Minimum size, in bytes, of the largest message for which the list of the largest messages is shown.
 const LARGE: u64 = 100_000;
 
-/// Names of hosts and types that a stranger chose, on one page.
+/// Maximum length on one page of names of hosts and types, which are untrusted text.
 const LONG: usize = 60;
 
 pub fn page(survey: &Survey, context: &SurveyContext<'_>) -> String {
@@ -47,7 +47,7 @@ pub fn page(survey: &Survey, context: &SurveyContext<'_>) -> String {
     page.sheet.finish(made)
 }
 
-/// The sources by their last names.
+/// Returns the file names of the sources, without their directories.
 fn named(context: &SurveyContext<'_>) -> String {
     let names = context.sources.iter().map(|source| {
         let path = std::path::Path::new(&source.name);
@@ -99,7 +99,7 @@ impl Page<'_> {
         }
     }
 
-    /// A step that is not the recommended one already.
+    /// Shows a step, unless it is already shown as the recommended step.
     fn step(&mut self, step: Option<Step>) {
         let recommended = findings::findings(self.survey, self.context).step;
         if let Some(step) = step.filter(|step| Some(step) != recommended.as_ref()) {
@@ -424,7 +424,7 @@ impl Page<'_> {
 
     fn largest(&mut self) {
         let largest = &self.survey.largest;
-        // A list of short messages would not help to find what takes room.
+        // If all messages are small, a list of the largest ones does not help to save space.
         let is_large = largest.first().is_some_and(|it| it.octets >= LARGE);
         if largest.len() < 2 || !is_large {
             return;
@@ -681,7 +681,7 @@ impl Page<'_> {
     }
 }
 
-/// The outcome with the meaning of its reason.
+/// Returns the outcome with an explanation of its reason.
 fn explained(outcome: &str) -> String {
     let reason = outcome.split_once(": ").map(|it| it.1);
     let reason = reason.and_then(|word| Reason::ALL.iter().find(|it| it.as_str() == word));
@@ -695,7 +695,7 @@ fn tail(text: &str) -> &str {
     text.split_once(' ').map_or(text, |it| it.1)
 }
 
-/// The answers of a probe in a sentence.
+/// Describes the responses to a probe in a sentence.
 fn told(answers: &Answers, one: &str, many: &str) -> String {
     let mut said = Vec::new();
     for (count, word, words) in [

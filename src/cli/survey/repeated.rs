@@ -1,11 +1,12 @@
-//! Options of a command line that the commands of a page repeat: with them a later run is allowed what this one was.
+//! Options of the command line that the commands on a page repeat, so that a later run may retrieve the same content as
+//! this one.
 
 use std::ffi::OsString;
 
 use super::words::quoted;
 use crate::link::url::masked;
 
-/// Options with a value that say what may be retrieved, from where, and within which limits.
+/// Options with a value that define what may be retrieved, from where, and within which limits.
 const WITH_VALUE: [&str; 27] = [
     "config",
     "fetch",
@@ -36,10 +37,10 @@ const WITH_VALUE: [&str; 27] = [
     "max-in-flight",
 ];
 
-/// The same without a value.
+/// The same options, but without a value.
 const FLAGS: [&str; 3] = ["allow-userinfo", "archive-first", "archive-any"];
 
-/// Options that say what a run does: only a page about a run repeats them.
+/// Options with a value that define what a run does. Only the page about a run repeats them.
 const OF_RUN: [&str; 24] = [
     "follow",
     "embed",
@@ -61,7 +62,7 @@ const OF_RUN: [&str; 24] = [
     "max-parts",
     "max-header",
     "max-expanded",
-    // Which messages of an account.
+    // These options select messages of an account.
     "since",
     "before",
     "folder",
@@ -83,12 +84,12 @@ pub struct Repeated {
 }
 
 impl Repeated {
-    /// Options of `inspect` that `embed` and `recover` need, too.
+    /// Returns the options of `inspect` that `embed` and `recover` also need.
     pub fn of_retrieval(arguments: &[OsString]) -> Self {
         Self::of(arguments, &[&WITH_VALUE], &[&FLAGS])
     }
 
-    /// Options of a run that the same run needs once more.
+    /// Returns the options that the same run needs again.
     pub fn of_run(arguments: &[OsString]) -> Self {
         Self::of(arguments, &[&WITH_VALUE, &OF_RUN], &[&FLAGS, &FLAGS_OF_RUN])
     }
@@ -111,7 +112,7 @@ impl Repeated {
             };
             if is_among(with_value, name) {
                 let value = value.or_else(|| words.next().flatten());
-                // People show each other such pages: a password stays out of them.
+                // Users may show such a page to others, so an option with a password is not repeated.
                 if let Some(value) = value.filter(|value| masked(value) == *value) {
                     options.push((name.to_owned(), Some(value.to_owned())));
                 }
@@ -126,12 +127,12 @@ impl Repeated {
         self.options.iter().any(|(option, _)| option == name)
     }
 
-    /// Returns the options as they follow in a command, all but these.
+    /// Returns the options as part of a command, without those with these names.
     pub fn without(&self, names: &[&str]) -> String {
         let options = self.options.iter();
         let options = options.filter(|(name, _)| !names.contains(&name.as_str()));
         let words = options.map(|(name, value)| match value {
-            // A value that begins with a hyphen is an option otherwise.
+            // Without `=`, a value that begins with a hyphen would be read as an option.
             Some(value) if value.starts_with('-') => format!(" --{name}={value}"),
             Some(value) => format!(" --{name} {}", quoted(value)),
             None => format!(" --{name}"),
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!(Repeated::of_run(&words).all(), " --timeout 5s");
     }
 
-    /// An option that is new must be put into a list, or into the one below.
+    /// A new option must be added either to one of the lists above or to the list below.
     #[test]
     fn each_option_of_a_run_is_repeated_or_not_by_decision() {
         const NOT_REPEATED: &str = "output in-place backup output-format by-label jobs dry-run progress report quiet verbose \

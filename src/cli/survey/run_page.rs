@@ -1,4 +1,5 @@
-//! The page about a run: what was saved, what is lost for good, and what another run may still get.
+//! The HTML page about a run: the content that was saved, the content that is lost, and the content that another run
+//! may get.
 
 use std::path::{Path, PathBuf};
 
@@ -14,10 +15,10 @@ use crate::mailbox::Summary;
 use crate::policy::countable;
 use crate::report::{Kind, Outcome, Reason, Row};
 
-/// Attachments that are named, of those that are lost.
+/// Maximum number of lost attachments that are listed.
 const LISTED: usize = 50;
 
-/// Outcomes of the references of a run.
+/// Counts of the references of a run, by their outcome.
 #[derive(Default, Debug)]
 pub struct RunTally {
     pictures: Amount,
@@ -31,12 +32,12 @@ pub struct RunTally {
     denied: What,
     refused: What,
     trackers: u64,
-    /// Left for another reason.
+    /// References that were left unchanged for other reasons, by reason.
     left: Named<u64>,
     lost_causes: Named<u64>,
     again_causes: Named<u64>,
     denied_causes: Named<u64>,
-    /// Options that would have allowed what the policy refused.
+    /// Options that would have allowed requests that the policy refused.
     remedies: Named<u64>,
     hosts: Named<Fates>,
     listed: Vec<Lost>,
@@ -72,7 +73,7 @@ impl What {
         self.pictures + self.others
     }
 
-    /// `3 pictures and 1 attachment`
+    /// Returns the counts as text: `3 pictures and 1 attachment`.
     fn words(&self) -> String {
         let mut words = Vec::new();
         if self.pictures > 0 {
@@ -86,7 +87,7 @@ impl What {
 }
 
 impl RunTally {
-    /// Counts the rows of one message. `called` names the message.
+    /// Counts the rows of one message. `called` returns the name of the message.
     pub fn count(
         &mut self,
         rows: &[Row],
@@ -207,7 +208,7 @@ impl RunTally {
     }
 }
 
-/// The reason in words, with the status of the server.
+/// Explains the reason of a row, with the status of the server.
 fn cause(row: &Row) -> String {
     let Some(reason) = row.reason else {
         return "the content was not retrieved in this run".to_owned();
@@ -228,20 +229,20 @@ fn cause(row: &Row) -> String {
     }
 }
 
-/// Facts about the run that are not in its rows.
+/// Data about the run that is not in the rows of its report.
 pub struct RunContext<'r> {
-    /// `embed`, `recover`, `convert`, `detach` or `restore`.
+    /// The command: `embed`, `recover`, `convert`, `detach` or `restore`.
     pub verb: &'r str,
     pub sources: &'r [PathBuf],
     pub output: Option<&'r Path>,
-    /// Options of the run, for a command that repeats it.
+    /// Options of the run, for the command that repeats it.
     pub repeated: Repeated,
     pub start: &'r str,
     pub is_stopped: bool,
 }
 
 impl RunContext<'_> {
-    /// Returns the names of the mailboxes that the run has written. `None` if a name cannot be part of a command.
+    /// Returns the paths of the mailboxes that the run wrote. `None` if a path cannot be part of a command.
     fn results(&self) -> Option<Vec<String>> {
         let paths = match self.output {
             Some(output) => vec![output],
@@ -255,7 +256,7 @@ impl RunContext<'_> {
         names.collect()
     }
 
-    /// Returns the command that repeats the run on its own result.
+    /// Returns the command that repeats the run, with the result of this run as its source.
     fn again(&self) -> Option<String> {
         let results = self.results()?;
         let names: Vec<String> = results.iter().map(|name| quoted(name)).collect();
@@ -268,7 +269,8 @@ impl RunContext<'_> {
         Some(format!("embody {verb} {names} {to}{options}"))
     }
 
-    /// Pictures alone: `compare` does not know each form of attachment that `recover` puts back.
+    /// Returns the command that compares the source with the result. Only after `embed`, because `compare` does not
+    /// support each form of attachment that `recover` adds.
     fn compare(&self) -> Option<String> {
         if self.verb != "embed" {
             return None;
@@ -286,12 +288,12 @@ impl RunContext<'_> {
     }
 }
 
-/// `kept.mbox` becomes `kept-2.mbox`.
+/// Returns the name for a further result: `kept.mbox` becomes `kept-2.mbox`.
 fn further(name: &str) -> String {
     let path = Path::new(name);
     let file = path.file_name().map(|it| it.to_string_lossy());
     let file = file.as_deref().unwrap_or("mail");
-    // All endings stay, so that a compressed mailbox stays one.
+    // All extensions are kept, so that the result is compressed like its source.
     let (stem, endings) = match file.split_once('.') {
         Some((stem, endings)) if !stem.is_empty() => (stem, format!(".{endings}")),
         _ => (file, String::new()),

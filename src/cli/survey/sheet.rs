@@ -1,5 +1,5 @@
-//! The elements of a page: tiles, steps with their commands, bars, columns and tables. Text of a mail or of the command
-//! line goes through [`escaped`] or [`foreign`].
+//! The elements of an HTML page: tiles, steps with their commands, bars, columns and tables. Text from mail or from the
+//! command line is untrusted, so [`escaped`] or [`foreign`] escapes it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,26 +9,26 @@ use super::super::say::{harmless, harmless_within};
 use super::findings::{Step, Tile};
 use super::words::grouped;
 
-/// Rows of a table; a note says how many more there are.
+/// Maximum number of rows of a table. A note below the table says how many rows are missing.
 pub const ROWS: usize = 30;
 
-/// Bars of a plot.
+/// Maximum number of bars in a plot.
 pub const BARS: usize = 12;
 
-/// Years whose names fit under the columns on a telephone.
+/// Maximum number of years that are named below the columns, so that the names fit on the screen of a phone.
 const NAMED_COLUMNS: usize = 8;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
-/// A file that begins so is a page of embody, and a new one may replace it.
+/// Start of every page that embody writes. Only a file that begins with this text may be replaced by a new page.
 pub const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"embody inspect\">\n";
 
 pub struct Sheet {
     html: String,
 }
 
-/// A bar of one length, of which a part may be marked.
+/// A horizontal bar, of which a part can have another colour.
 pub struct Bar {
     pub name: String,
     pub value: u64,
@@ -38,15 +38,15 @@ pub struct Bar {
 
 pub struct Table<'t> {
     pub heads: &'t [&'t str],
-    /// The first cell of each row is text of a mail.
+    /// Rows of the table. The first cell of each row is untrusted text from a mail.
     pub rows: Vec<(String, Vec<String>)>,
-    /// How many rows there are besides.
+    /// Number of further rows that are not shown.
     pub more: usize,
 }
 
 impl Sheet {
-    /// Returns a page that opens without a network: its policy forbids everything from elsewhere, and allows the one
-    /// script by its hash.
+    /// Creates a page. Its Content-Security-Policy forbids all content from other places, so the page makes no
+    /// requests. It allows the script of the page by its hash.
     pub fn new(title: &str) -> Self {
         let hash = STANDARD.encode(Sha256::digest(SCRIPT));
         let title = escaped(title);
@@ -73,7 +73,7 @@ impl Sheet {
         self.add(&format!("<h2>{text}</h2>"));
     }
 
-    /// A paragraph of our own words; backticks are around options and commands.
+    /// Adds a paragraph of trusted text. Words in backticks are shown as code.
     pub fn say(&mut self, words: &str) {
         self.add(&format!("<p>{}</p>", in_code(words)));
     }
@@ -100,14 +100,14 @@ impl Sheet {
         self.commands("act", &step.title, &step.words, &step.commands);
     }
 
-    /// The one step that is recommended.
+    /// Adds the recommended step.
     pub fn next_step(&mut self, step: &Step) {
         let title = format!("Next step: {}", lowered(&step.title));
         self.commands("act next", &title, &step.words, &step.commands);
     }
 
     fn commands(&mut self, class: &str, title: &str, words: &str, commands: &[String]) {
-        // Names of files are whole: they are not cut as other text is.
+        // Commands contain file names, which must be complete. Other text is cut.
         let lines = commands.iter().map(|line| marked(&harmless_within(line)));
         let lines = lines.collect::<Vec<String>>().join("\n");
         let words = in_code(words);
@@ -120,7 +120,7 @@ impl Sheet {
         if table.rows.is_empty() {
             return;
         }
-        // A column of which every cell is zero says nothing.
+        // A column that contains only zeros is left out.
         let is_empty = |column: usize| {
             let mut cells = table.rows.iter().filter_map(|row| row.1.get(column));
             cells.all(|cell| matches!(cell.as_str(), "0" | "0 bytes" | ""))
@@ -177,10 +177,10 @@ impl Sheet {
         self.add(&html);
     }
 
-    /// Columns over the years, each with a part of it.
+    /// Adds a plot with one column for each year. A part of each column has another colour.
     pub fn columns(&mut self, title: &str, most: &str, columns: &[Bar]) {
         let tallest = columns.iter().map(|bar| bar.value).max().unwrap_or(0);
-        // One column is a number, and needs no plot.
+        // A single column is not shown, because the number alone is clear.
         if columns.len() < 2 || tallest == 0 {
             return;
         }
@@ -211,20 +211,20 @@ impl Sheet {
     }
 }
 
-/// The words begin with a lower-case letter, to follow others.
+/// Returns the text with a lower-case first letter, to continue a sentence.
 fn lowered(text: &str) -> String {
     let mut symbols = text.chars();
     let first = symbols.next().map(|it| it.to_lowercase().to_string());
     first.unwrap_or_default() + symbols.as_str()
 }
 
-/// Text from outside, in one line, cut.
+/// Returns untrusted text escaped for HTML, on one line and cut.
 pub fn escaped(text: &str) -> String {
     marked(&harmless(text))
 }
 
-/// The same for text that a page shows on its own, such as a subject: it may run from right to left without turning
-/// what is around it, and characters that are not shown are left out.
+/// Returns untrusted text that stands alone on a page, such as a subject. It is isolated, so that text from right to
+/// left does not change the direction of the text around it. Invisible characters are removed.
 pub fn foreign(text: &str) -> String {
     let is_shown = |symbol: &char| !matches!(symbol, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{fe0f}');
     let text: String = text.chars().filter(is_shown).collect();
@@ -250,7 +250,7 @@ fn marked(text: &str) -> String {
         .replace('\'', "&#39;")
 }
 
-/// A value above zero always shows.
+/// Returns the length of a bar, in percent. A value above zero gets at least 0.5, so that it is visible.
 fn percent(value: u64, most: u64) -> String {
     let thousandths = u128::from(value) * 1000 / u128::from(most.max(1));
     let thousandths = thousandths.min(1000).max(u128::from(value > 0) * 5);

@@ -1,4 +1,4 @@
-//! The survey: what one message holds, or the sum of many.
+//! The survey of one message, or the sum of the surveys of many messages.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ use crate::link::value::Role;
 use crate::mailbox::Summary;
 use crate::store::Key;
 
-/// 48 MB of hashes.
+/// Maximum number of different attachments that are compared. Their hashes need 48 MB.
 const OBJECTS: usize = 1 << 20;
 
-/// In octets.
+/// Lower limits of the size classes of attachments, in bytes.
 pub const SIZES: [u64; 6] = [0, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 #[derive(Default, Debug)]
@@ -41,7 +41,8 @@ pub struct Survey {
     pub outcomes: BTreeMap<String, u64>,
     pub years: Named<Year>,
     pub senders: Named<Amount>,
-    /// It is counted when the survey is added: thousands of surveys may wait for their turn.
+    /// Domain of the sender. It is counted in `senders` only when this survey is added to the sum, because thousands of
+    /// surveys may wait for this, and one text needs less memory than a map.
     pub sender: Option<Box<str>>,
     pub copies: Copies<Hash, MESSAGES>,
     pub hosts: Named<Host>,
@@ -49,7 +50,7 @@ pub struct Survey {
     pub answers: AnswersByWhat,
     pub missing: Missing,
     pub largest: Vec<Large>,
-    /// Labels of Google Takeout that people made, and the standard folders that its other labels mean.
+    /// Labels of the user in a Google Takeout, and the standard folders for Gmail's own labels.
     pub labels: Named<u64>,
     pub broken: Broken,
 }
@@ -57,13 +58,13 @@ pub struct Survey {
 #[derive(Default, Debug, Serialize)]
 pub struct AnswersByWhat {
     pub pictures: Answers,
-    /// References to content that stands outside of the mail.
+    /// Responses for references to content outside of the mail.
     pub attachments: Answers,
-    /// Those of pictures, by the year of the mail.
+    /// Responses for pictures, by the year of the mail.
     pub years: Named<Answers>,
 }
 
-/// In seconds since 1970.
+/// The earliest and latest date of the mail, in seconds since 1970.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
 pub struct Dates {
     #[serde(serialize_with = "in_words")]
@@ -71,7 +72,7 @@ pub struct Dates {
     #[serde(serialize_with = "in_words")]
     pub last: Option<i64>,
     pub missing: u64,
-    /// Dates that no clock showed: unreadable, before 1971, or in the future.
+    /// Number of messages with an implausible date: unreadable, before 1971, or in the future.
     pub insane: u64,
 }
 
@@ -80,9 +81,9 @@ pub struct Detach {
     pub large: Amount,
     pub leave: Amount,
     pub content_octets: u64,
-    /// Documents show these; they leave with `--inline` alone.
+    /// Attachments that a document displays. Only `detach --inline` moves them.
     pub shown_inline: Amount,
-    /// The reasons include those of `shown_inline`.
+    /// Number of attachments that `detach` does not move, by reason. They include those in `shown_inline`.
     pub stay: BTreeMap<&'static str, u64>,
     pub saves: i64,
     pub contents: Copies<Key, OBJECTS>,
@@ -129,7 +130,7 @@ impl Survey {
         self.broken.add(other.broken);
     }
 
-    /// Names the places of one message as the mailbox does: a message in a file of its own has no number.
+    /// Corrects the places of messages after the mailbox is known: a message in a separate file has no number.
     pub fn locate(&mut self, mailbox: &Path) {
         let largest = self.largest.iter_mut().map(|it| &mut it.place);
         for place in largest.chain(self.broken.places_mut()) {
@@ -163,7 +164,7 @@ impl Survey {
         sum
     }
 
-    /// The sizes before and after differ by exactly what a run of `detach` would save.
+    /// Takes the counts of the whole run. The difference of the sizes is the space that `detach` would save.
     pub fn walked(&mut self, summary: &Summary) {
         self.mail.mailboxes = summary.mailboxes;
         self.mail.oversized = summary.oversized;
@@ -202,7 +203,8 @@ impl Dates {
 }
 
 impl Detach {
-    /// Contents that were not compared are taken for different.
+    /// Returns the number and size of the objects that `detach` would store. Contents that were not compared count as
+    /// different.
     pub fn objects(&self) -> Amount {
         let repeated = self.contents.repeated;
         Amount {

@@ -1,5 +1,5 @@
-//! Counts, counts by names that come from strangers, and of messages and attachments that stand several times, as in an
-//! export with a mailbox for each label: memory is bounded, whatever a mail names and holds.
+//! Counters: plain counts, counts by untrusted names, and counts of messages and attachments that occur several times,
+//! as in an export with a mailbox for each label. Memory is limited, whatever the mail contains.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher as _, Hasher as _};
@@ -10,9 +10,10 @@ use serde::{Serialize, Serializer};
 use crate::mime::{Field, PartId, Tree};
 use crate::span::Span;
 
-/// All of them together take about a megabyte.
+/// Maximum number of different names that are counted. Together they need about a megabyte.
 pub const NAMES: usize = 10_000;
-/// Octets of a name that is counted apart: no host and no media type has more (RFC 1035 §2.3.4, RFC 6838 §4.2).
+/// Maximum length, in bytes, of a name that is counted separately. Hosts and media types cannot be longer (RFC 1035
+/// §2.3.4, RFC 6838 §4.2).
 pub const LONGEST_NAME: usize = 255;
 
 pub trait Counts: Default {
@@ -70,7 +71,7 @@ counts! {
     }
 
     Pictures {
-        /// Trackers are not counted.
+        /// Pictures on the web, without trackers.
         remote,
         trackers,
         in_mail,
@@ -81,7 +82,7 @@ counts! {
 
     Links {
         documents,
-        /// They were not read, or not wholly.
+        /// Documents that were not read, or not completely.
         unread,
         count,
         relative,
@@ -89,16 +90,16 @@ counts! {
         to_parts,
     }
 
-    /// Answers of the sources to a probe.
+    /// Responses of the sources to a probe.
     Answers {
         alive,
-        /// Lost: status 404 or 410, no such host, another content in its place.
+        /// Lost content: status 404 or 410, the host does not exist, or other content has taken its place.
         gone,
-        /// No usable answer this time.
+        /// No usable response this time.
         silent,
-        /// A sign-in or a permission is needed.
+        /// A login or a permission is required.
         denied,
-        /// The policy does not allow the request or the answer.
+        /// The policy does not allow the request or the response.
         refused,
         unasked,
     }
@@ -109,11 +110,11 @@ counts! {
     Probe {
         alive,
         dead,
-        /// The policy does not allow to ask, or to take the answer.
+        /// The policy does not allow the request, or does not accept the response.
         refused,
-        /// A limit or a tracker was met.
+        /// No request was made, because of a limit or because the picture is a tracker.
         unasked,
-        /// An archive has them; it and the next are told where one was asked.
+        /// The content is in an archive. This count and the next one are printed only if an archive was used.
         archived,
         lost,
     }
@@ -126,7 +127,7 @@ impl Fates {
 }
 
 impl Answers {
-    /// How many sources were asked.
+    /// Returns the number of references for which a request was made.
     pub fn asked(&self) -> u64 {
         self.alive + self.gone + self.silent + self.denied
     }
@@ -180,7 +181,7 @@ pub struct Named<C> {
 
 impl<C: Counts> Named<C> {
     pub fn of(&mut self, name: &str) -> &mut C {
-        // Most names are known and in lower case: they need no memory.
+        // Most names are known and in lower case, so no memory is allocated for them.
         if !self.names.contains_key(name) {
             return self.exactly(name.to_ascii_lowercase());
         }
@@ -196,7 +197,8 @@ impl<C: Counts> Named<C> {
         self.names.entry(name).or_default()
     }
 
-    /// Names come in the order of the alphabet, so that sums at the bound do not depend on chance.
+    /// Adds the counts of `other` in alphabetical order, so that the result is the same in each run if the limit on
+    /// names is reached.
     pub fn add(&mut self, other: Self) {
         if self.names.is_empty() && self.others.is_none() {
             *self = other;
@@ -231,10 +233,11 @@ impl<C: Serialize> Serialize for Named<C> {
     }
 }
 
-/// As many as a table of a million buckets holds, 18 MB: one more would double it.
+/// Maximum number of messages that are compared. A hash table with a million buckets (18 MB) can contain this number,
+/// and one more would double its size.
 pub const MESSAGES: usize = (1 << 20) / 8 * 7;
 
-/// Copies of one message differ in these.
+/// Header fields that can be different in copies of one message, so they are not part of its hash.
 const OF_MAILBOXES: [&str; 12] = [
     "Status",
     "X-Status",
@@ -250,7 +253,8 @@ const OF_MAILBOXES: [&str; 12] = [
     "Lines",
 ];
 
-/// A stranger may make two messages that share one; that changes a count. SHA-256 took a quarter of a survey's time.
+/// A hash of a message. An attacker could create two messages with the same hash, which would only change a count.
+/// SHA-256 would take a quarter of the time of a survey.
 pub type Hash = u64;
 
 #[derive(Debug, Serialize)]
@@ -258,15 +262,15 @@ pub struct Copies<K, const MOST: usize> {
     #[serde(flatten)]
     pub repeated: Amount,
     pub uncompared: Amount,
-    /// Octets by hash.
+    /// Size in bytes of each known message or attachment, by hash.
     #[serde(skip)]
     known: HashMap<K, u64>,
-    /// The first message waits here: one alone needs no table.
+    /// The first message is stored here, because a survey of only one message needs no hash table.
     #[serde(skip)]
     alone: Option<(K, u64)>,
 }
 
-/// Also of a hash that has no default.
+/// Not derived, because the type of the hash need not have a default.
 impl<K, const MOST: usize> Default for Copies<K, MOST> {
     fn default() -> Self {
         Self {
@@ -283,7 +287,7 @@ impl Copies<Hash, MESSAGES> {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
         for whole in tree.fields(PartId::ROOT).wholes() {
-            // Two pieces have another hash than both as one.
+            // Empty pieces are skipped, because the hash depends on how the bytes are divided into pieces.
             let before = Span::new(from, whole.start.max(from)).of(tree.original);
             if !before.is_empty() {
                 hash.write(before);
@@ -311,7 +315,7 @@ impl<K: Ord + std::hash::Hash, const MOST: usize> Copies<K, MOST> {
         if self.known.is_empty() {
             self.known = other.known;
         } else {
-            // Sorted, so that the same mail always gives the same survey, at the bound too.
+            // Sorted, so that the result is the same in each run, even if the limit is reached.
             let mut known: Vec<(K, u64)> = other.known.into_iter().collect();
             known.sort_unstable();
             known.into_iter().for_each(|message| self.compare(message));
@@ -322,7 +326,7 @@ impl<K: Ord + std::hash::Hash, const MOST: usize> Copies<K, MOST> {
     }
 
     pub fn compare(&mut self, (hash, octets): (K, u64)) {
-        // The `entry` of the table would make room for one more.
+        // `entry` would reserve space for one more element, and so could double the table.
         if self.known.contains_key(&hash) {
             self.repeated.count(octets);
         } else if self.known.len() >= MOST {

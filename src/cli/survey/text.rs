@@ -1,4 +1,4 @@
-//! The survey in lines, for a person at a terminal. It says what the page says first; `--by` adds tables.
+//! The survey as text for the terminal. It contains the same findings as the start of the page. `--by` adds tables.
 
 use super::super::say::{harmless, harmless_within};
 use super::context::{Group, SurveyContext};
@@ -50,7 +50,7 @@ fn in_words(title: &str) -> String {
     first.unwrap_or_default() + symbols.as_str()
 }
 
-/// The counts that are not zero, each with its words.
+/// Returns all counts that are not zero, each with its words.
 fn told(counts: &[(u64, &str)]) -> String {
     let counts = counts.iter().filter(|it| it.0 > 0);
     let words = counts.map(|(count, words)| format!("{} {words}", grouped(*count)));

@@ -1,9 +1,9 @@
-//! Numbers, sizes, shares and media types in words, for the page and the lines of a survey.
+//! Formats numbers, sizes, shares and media types, for the page and the text of a survey.
 
 use super::sum::SIZES;
 
-/// Returns a size in powers of ten: `512 bytes`, `1.2 kB`, `45 MB`. The number is cut and not rounded, so that it is
-/// never more than there is.
+/// Formats a size in powers of ten: `512 bytes`, `1.2 kB`, `45 MB`. The number is rounded down, so that it is never too
+/// large.
 pub fn size(octets: u64) -> String {
     let mut unit = 1;
     let mut name = None;
@@ -22,7 +22,7 @@ pub fn size(octets: u64) -> String {
     }
 }
 
-/// The size as an option takes it: `100k` has 102,400 bytes.
+/// Formats a size as the value of an option: `100k` means 102,400 bytes.
 pub fn option_size(octets: u64) -> String {
     for (unit, letter) in [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")] {
         if octets > 0 && octets.is_multiple_of(unit) {
@@ -62,7 +62,7 @@ pub fn either<'w>(count: u64, one: &'w str, many: &'w str) -> &'w str {
     if count == 1 { one } else { many }
 }
 
-/// Joins words as a sentence does: `a, b and c`.
+/// Joins words for a sentence: `a, b and c`.
 pub fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),
@@ -71,8 +71,8 @@ pub fn listed(words: &[String]) -> String {
     }
 }
 
-/// Returns a share as a person says it: `a quarter of the`, `27% of the`. `None` if the part is less than one percent
-/// or more than the whole.
+/// Describes a share in words: `a quarter of the`, `27% of the`. Returns `None` if the part is less than one percent or
+/// more than the whole.
 pub fn share(part: u64, whole: u64) -> Option<String> {
     const FRACTIONS: [(u128, &str); 6] = [
         (100, "a tenth of the"),
@@ -108,7 +108,7 @@ pub fn capitalized(text: &str) -> String {
     }
 }
 
-/// Returns the plural of a word for a media type, and the type itself if there is no word for it.
+/// Returns a plural noun for a media type, or the media type if there is no such noun.
 pub fn type_words(essence: &str) -> &str {
     const TYPES: [(&str, &[&str]); 24] = [
         ("JPEG pictures", &["image/jpeg", "image/jpg", "image/pjpeg"]),
@@ -205,7 +205,8 @@ pub fn type_words(essence: &str) -> &str {
     row.map_or(essence, |row| row.0)
 }
 
-/// The name as one word of a shell, which embody does not take for an option.
+/// Quotes a file name for a shell. A name that begins with a hyphen gets the prefix `./`, so that it is not read as an
+/// option.
 pub fn quoted(name: &str) -> String {
     let name = match name.starts_with('-') {
         true => format!("./{name}"),
