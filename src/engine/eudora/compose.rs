@@ -1,4 +1,4 @@
-//! The parts of a message, put together: one text, or a multipart of texts and files.
+//! Builds the new body of a message of Eudora: a single text, or a multipart of texts and files.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,8 @@ enum Slot<'f> {
 }
 
 impl Flattened<'_> {
-    /// Also what the edits do where no file comes in. A [`Refusal`]: nothing may be changed.
+    /// Returns the edits for the message, and a sentence about the change for a message without files. Returns a [`Refusal`]
+    /// if the message must stay unchanged.
     pub(super) fn edits(
         &self,
         found: &[Option<File>],
@@ -82,7 +83,7 @@ impl Flattened<'_> {
         Ok((edits, what))
     }
 
-    /// Lines whose files are not there are text with what stands beside them.
+    /// Divides the body into texts and files. If a file is missing, the line that names it stays part of the text around it.
     fn slots<'f>(&self, found: &'f [Option<File>]) -> Vec<Slot<'f>> {
         let message = self.message;
         let mut slots: Vec<Slot<'f>> = Vec::new();
@@ -133,7 +134,8 @@ impl Flattened<'_> {
         slots
     }
 
-    /// Lines that are too long cannot stand as they are.
+    /// Returns the encoded text if a line is too long for mail or the text contains NUL or a bare CR. Otherwise the text stays
+    /// unencoded, and the result is `None`.
     fn encoded(&self, text: &EudoraText) -> Option<(TransferEncoding, Vec<u8>)> {
         let octets = text.span.of(self.message);
         let is_bare = |at: usize| octets.get(at + 1) != Some(&b'\n');
@@ -154,7 +156,7 @@ impl Flattened<'_> {
             .media_type
             .filter(|it| MediaType::parse(it).main() == "text");
         match (text.wrapper, header) {
-            // Text that is not marked keeps its type.
+            // Text without markup of Eudora keeps the media type of the message.
             (None, Some(value)) => {
                 fields.extend_from_slice(value);
                 let is_named = MediaType::parse(value).parameter("charset").is_some();
@@ -179,7 +181,8 @@ impl Flattened<'_> {
             true => TransferEncoding::SevenBit,
             false => TransferEncoding::EightBit,
         });
-        // Browsers show nothing of a page that is all of a message where no encoding is named.
+        // Browsers show an empty page for a message that is only HTML and has no Content-Transfer-Encoding field. So text that
+        // Eudora marked always gets this field.
         if encoding != TransferEncoding::SevenBit || text.wrapper.is_some() {
             let name = "Content-Transfer-Encoding";
             entity::push_field(&mut fields, name, encoding.as_str(), Newline::CrLf);
@@ -193,7 +196,8 @@ impl Flattened<'_> {
         with_newlines(fields, self.newline)
     }
 
-    /// Fields of the body give way to others. `text`: the body, if it is one part; `is_new`: its type is another one.
+    /// Replaces the header fields that describe the body by `new`. `text` is the body if it is a single part. `is_new` is true
+    /// if the media type changes.
     fn header(&self, mut new: Vec<u8>, text: &EudoraText, is_new: bool) -> Vec<Edit> {
         if !is_new && !text.span.of(self.message).is_ascii() {
             entity::push_field(&mut new, "Content-Transfer-Encoding", "8bit", self.newline);

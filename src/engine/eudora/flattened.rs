@@ -1,4 +1,4 @@
-//! A message as Eudora keeps it, and what its header says that is not so any more.
+//! A message as Eudora stores it. Eudora took the multipart apart, so parts of the header are no longer true.
 
 use crate::external_body::{EudoraNote, EudoraPiece, EudoraText, eudora_pieces};
 use crate::mime::MediaType;
@@ -27,7 +27,7 @@ impl<'m> Flattened<'m> {
         if header.end == SectionEnd::TooLarge || holds_boundary(message, body, media_type) {
             return None;
         }
-        // Between them there may be as many texts.
+        // Each file can have a text before it, so files may use only half of the limit on parts.
         let most = policy.limits.parts / 2;
         let (pieces, is_cut) = eudora_pieces(message, body, most);
         let named = EudoraNote::of_header(message, &header.fields, most);
@@ -62,7 +62,8 @@ impl<'m> Flattened<'m> {
     }
 }
 
-/// The message says that it is a multipart, and is one.
+/// Returns true if the header declares a multipart and the body contains its boundary lines. Eudora did not take such a
+/// message apart.
 fn holds_boundary(message: &[u8], body: Span, media_type: Option<&[u8]>) -> bool {
     let media_type = media_type.map(MediaType::parse);
     let media_type = media_type.filter(|it| it.main() == "multipart");
@@ -81,7 +82,9 @@ impl Flattened<'_> {
         self.texts().any(|(_, text)| text.wrapper.is_some())
     }
 
-    /// What the Mac says that it was made, else what the header says, else what it seems.
+    /// Returns the charset of a text: the one to which Eudora for the Mac converted it, otherwise the one in the header,
+    /// otherwise UTF-8 if the bytes are valid, otherwise the one that Eudora noted. A charset that the bytes contradict is
+    /// ignored.
     pub(super) fn charset(&self, text: &EudoraText) -> Option<String> {
         let octets = text.span.of(self.message);
         let is_utf8 = std::str::from_utf8(octets).is_ok();
@@ -96,7 +99,7 @@ impl Flattened<'_> {
         if octets.is_ascii() {
             return header;
         }
-        // `X/macintosh`: it came in X.
+        // A note of the form `X/macintosh` means that the text arrived in the charset X and that Eudora converted it.
         let comment = text.charset.map(|span| span.of(self.message));
         let comment = comment.and_then(|octets| token(octets, b"()<>@,;:\\\"[]?="));
         let (is_made, comment) = match comment.as_deref().map(|it| it.rsplit_once('/')) {
@@ -117,7 +120,7 @@ impl Flattened<'_> {
         }
     }
 
-    /// The encoding that the header names was undone.
+    /// Returns true if the body is already decoded, although the header still names an encoding.
     pub(super) fn is_decoded(&self) -> bool {
         let octets = self.body.of(self.message);
         let encoding = self
@@ -126,7 +129,7 @@ impl Flattened<'_> {
             .value(self.message, "Content-Transfer-Encoding");
         let encoding = encoding.map(|value| unfold(value).trim_ascii().to_ascii_lowercase());
         match encoding.as_deref() {
-            // Every = is one of the encoding's.
+            // In quoted-printable, every `=` begins an escape or ends a line. Any other `=` shows that the body is decoded.
             Some(b"quoted-printable") => !memchr::memchr_iter(b'=', octets).all(|at| {
                 let hexadecimal = |octet: Option<&u8>| octet.is_some_and(u8::is_ascii_hexdigit);
                 let behind = octets.get(at + 1..).unwrap_or_default();

@@ -1,12 +1,13 @@
-//! Messages of Eudora's mailboxes are made MIME again, before anything else is done with them: marked text becomes a
-//! part of its type, and lines that name files give way to these. What is not marked and names no file stays text.
+//! Converts messages of Eudora's mailboxes back to MIME, before any other work on them. Text that Eudora marked as HTML
+//! becomes a part of this type, and lines that name files are replaced by the files. Everything else stays text.
 //!
-//! The header's Content-Type is that of the message before Eudora took it apart, and Content-Transfer-Encoding is
-//! undone: both are replaced where they do not hold. A multipart whose boundary lines are there was not taken apart,
-//! and is left alone.
+//! The Content-Type in the header describes the message before Eudora took it apart, and the declared transfer encoding was
+//! already removed. Both fields are replaced if they are wrong. If the boundary lines of a multipart are still present, Eudora
+//! did not take the message apart, and it stays unchanged.
 //!
-//! Files are attachments in base64. Text with line ends of one kind (on the Mac, a bare CR) goes as text, with those of
-//! the message. What the HTML shows by an id or location whose hash the line has joins it in a multipart/related.
+//! Files become attachments in base64. Text files with uniform line endings (on the Mac a bare CR) become text with the line
+//! endings of the message. If the HTML shows a file, the file becomes part of a multipart/related. Eudora recorded a hash of
+//! the file's id or URL, which identifies the link.
 
 mod compose;
 mod flattened;
@@ -35,7 +36,8 @@ use crate::span::{Newline, starts_like};
 
 const AROUND: usize = 200;
 
-/// By hash: the text in which each stands; and a Content-ID, or the URL of a Content-Location.
+/// The links in the texts, by the hash that Eudora records. Each entry has the number of the text, and the Content-ID or the
+/// URL for a Content-Location.
 type Referred = HashMap<u32, Link>;
 type Link = (usize, Result<String, String>);
 
@@ -51,7 +53,7 @@ impl Session<'_> {
         if self.settings.detached_only || !is_told {
             return done;
         }
-        // Each message is looked at once, whatever the bound.
+        // Every message is read once, even if this exceeds the limit of work.
         self.ledger.spend(message.len().saturating_mul(2));
         let Some(mut flattened) = Flattened::read(message, policy) else {
             return done;
@@ -98,7 +100,7 @@ impl Session<'_> {
                     &mut row,
                 )
             });
-            // The files that a header names may lie anywhere.
+            // A header can name files anywhere on the user's disk. A missing file of this kind is normal and gets no row.
             let is_row = index < in_body || file.is_ok();
             found.push(match file {
                 Ok(file) => Some(file),
@@ -141,7 +143,8 @@ impl Session<'_> {
         done
     }
 
-    /// Looks for the files that the message names, as many as can come in. If one was not read yet, the round is stopped.
+    /// Reads the files that the message names, as far as the limit on growth allows. If a file was not read yet, this round
+    /// stops, and the driver reads the file before the next round.
     fn read_named(&mut self, files: &[Result<EudoraFile, Refusal>]) {
         if self.last.is_some() {
             return;
@@ -160,7 +163,8 @@ impl Session<'_> {
         self.lack(missing);
     }
 
-    /// The length of a file in bytes. That of a file which was read is not asked for again: it may be another one now.
+    /// Returns the length of a file in bytes. For a file that was already read, this is the length of the content that was
+    /// read, because the file may have changed since then.
     fn length(&self, named: &EudoraFile) -> Result<u64, Refusal> {
         if let Some(Ok(Some(answer))) = self.answers.get(&need(named)) {
             return Ok(answer.len() as u64);
@@ -197,7 +201,7 @@ impl Session<'_> {
         let is_text = obtained.essence.starts_with("text/");
         let octets = obtained.content.bytes();
         let encoded = match is_text.then(|| lines_of(octets)).flatten() {
-            // An mbox would quote it.
+            // Text with lines that begin with `From ` is encoded in base64, because an mbox would quote these lines.
             Some(text) if !holds_from(&text) => encode_text(text, newline, boundaries),
             Some(text) => encode_base64(&text, newline),
             None => encode_base64(octets, newline),
@@ -222,7 +226,8 @@ impl Session<'_> {
     }
 }
 
-/// The refusal of a file that is read in the next round, which this round does not see.
+/// Returns the refusal for a file that the driver has not read yet. The result of this round is discarded, so no report
+/// contains it.
 fn not_read() -> Refusal {
     Refusal::temporary(Reason::FileNotReadable, "the file was not read yet")
 }
@@ -240,7 +245,8 @@ fn holds_from(text: &[u8]) -> bool {
     text.starts_with(b"From ") || memchr::memmem::find(text, b"\nFrom ").is_some()
 }
 
-/// Those of the Mac become LF. None if there are several kinds, or NUL.
+/// Returns a text with its bare CRs (line endings of the Mac) replaced by LF. Returns `None` if the file contains several
+/// kinds of line endings, or a NUL.
 fn lines_of(octets: &[u8]) -> Option<Vec<u8>> {
     let count = |octet| memchr::memchr_iter(octet, octets).count();
     let (cr, lf) = (count(b'\r'), count(b'\n'));

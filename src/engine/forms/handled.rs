@@ -1,27 +1,28 @@
-//! Parts that wait for the next pass, or that an earlier pass handled.
+//! Parts that must wait for the next pass, or that an earlier pass has already opened.
 
 use std::collections::HashSet;
 
 use crate::mime::PartId;
 
-/// Parts of one form that need not, or must not, be opened now.
+/// Parts of one form, such as winmail.dat, that must not be opened in the current pass.
 #[derive(Default, Debug)]
 pub struct Handled {
-    /// Digests of parts that an earlier pass opened and that stay.
+    /// Digests of parts that an earlier pass opened and that stay in the message.
     kept: HashSet<String>,
-    /// Digests of parts that this pass opened. What an equal part contains is in the mail in the next pass.
+    /// Digests of parts that the current pass opened. An equal part waits for the next pass, which finds the content in the
+    /// message and does not add it again.
     opened: HashSet<String>,
-    /// Texts that got an alternative in this pass. A second one would be put into the middle of the first one.
+    /// Texts that got an alternative in the current pass. The next alternative must wait, because its edits would overlap.
     hosts: HashSet<PartId>,
 }
 
 impl Handled {
-    /// Whether a part waits for the next pass, or was handled in an earlier one.
+    /// Returns true if a part with this digest was opened, in the current pass or in an earlier one.
     pub fn has(&self, digest: &str) -> bool {
         self.kept.contains(digest) || self.opened.contains(digest)
     }
 
-    /// Whether the text has an alternative of this pass, so that the part waits for the next one.
+    /// Returns true if the text `host` already got an alternative in this pass. The part must then wait for the next pass.
     pub fn waits_for(&self, host: Option<PartId>) -> bool {
         host.is_some_and(|host| self.hosts.contains(&host))
     }
@@ -34,7 +35,7 @@ impl Handled {
         };
     }
 
-    /// The next pass sees what this one made.
+    /// Ends a pass. The next pass scans the changed message, so only the parts that stay are remembered.
     pub fn end_pass(&mut self) {
         self.opened.clear();
         self.hosts.clear();

@@ -1,27 +1,27 @@
-//! The byte strings that tell whether a message may have a part of a form. A message without them needs no scan.
+//! Searches for byte strings that occur in every message with a part of some form. A message without them need not be scanned.
 
 use aho_corasick::{AhoCorasick, MatchKind, packed};
 
 use crate::mime::{Part, TransferEncoding};
 
-/// A byte string, one of which is in each message that has a part of the form.
+/// A byte string of a form. Every message with a part of the form contains at least one of the form's marks.
 #[derive(Clone, Copy, Debug)]
 pub enum Mark {
-    /// A line starts with it: the start of an encoded body.
+    /// A string at the start of a line: the start of an encoded body.
     Line(&'static [u8]),
-    /// It is anywhere, in exactly this spelling.
+    /// A string anywhere, in exactly this case.
     Text(&'static [u8]),
-    /// It is anywhere, with letters of any case. Two letters at `anchor` and the byte before them are searched for, so there
-    /// should be few such places in other texts.
+    /// A string anywhere, in any case. The search looks for two letters and the byte before them, so these three bytes should
+    /// be rare in other text.
     Word {
         text: &'static [u8],
-        /// The place of the byte before the two letters.
+        /// Position in `text` of the byte before the two letters.
         anchor: usize,
     },
 }
 
 impl Mark {
-    /// The strings that are searched for.
+    /// Returns the strings to search for.
     fn patterns(self) -> Vec<Vec<u8>> {
         match self {
             Self::Line(start) => vec![[b"\n", start].concat()],
@@ -40,7 +40,7 @@ impl Mark {
         }
     }
 
-    /// Where the mark starts if one of its patterns starts at `at`.
+    /// Returns the start of the mark if one of its patterns is at `at` and the rest of the mark surrounds it.
     fn around(self, bytes: &[u8], at: usize) -> Option<usize> {
         let Self::Word { text, anchor } = self else {
             return Some(at);
@@ -51,14 +51,14 @@ impl Mark {
     }
 }
 
-/// A search for all marks of one form or of several, in one pass.
+/// Searches for all marks of one or more forms in one pass.
 pub struct Marks {
-    /// The mark of each pattern.
+    /// The mark to which each pattern belongs, in the order of the patterns.
     marks: Vec<Mark>,
     search: Search,
 }
 
-/// `Vectors` is more than twice as fast as `Automaton`, but needs SIMD instructions.
+/// The implementation of the search. `Vectors` is more than twice as fast as `Automaton`, but needs SIMD instructions.
 enum Search {
     Vectors(packed::Searcher),
     Automaton(AhoCorasick),
@@ -78,7 +78,7 @@ impl Marks {
         Self { marks, search }
     }
 
-    /// Returns the place of a mark, at or after `from`, before which there is no other mark.
+    /// Returns the position of the first mark at or after `from`.
     pub fn first(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         while let Some(rest) = bytes.get(at..) {
@@ -108,7 +108,7 @@ impl Search {
     }
 }
 
-/// Whether the body of a part begins with one of the `starts`. base64 may begin behind blanks and empty lines.
+/// Returns true if the body of a part begins with one of the `starts`. In base64, blanks and empty lines may precede it.
 pub fn begins(part: &Part, original: &[u8], starts: &[&[u8]]) -> bool {
     let body = part.body.of(original);
     let body = match part.encoding {
@@ -139,7 +139,7 @@ mod tests {
         },
     ];
 
-    /// The place of the first mark, one mark and one place after the other.
+    /// Tests with a simple loop whether a mark occurs at or after `from`, as a reference for the fast searches.
     fn plainly(bytes: &[u8], from: usize) -> bool {
         let is_at = |at: usize| {
             let rest = bytes.get(at..).unwrap_or_default();

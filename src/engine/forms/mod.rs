@@ -1,7 +1,7 @@
-//! The forms in which content is in a message without being a part that mail programs can read: one directory each.
+//! Forms in which a message contains content that mail programs cannot read, such as winmail.dat. Each form has a directory.
 //!
-//! A form finds its parts in the tree, reads their content, and says what the message becomes. [`place`] puts the new
-//! parts where the old one was. No form needs anything but the message.
+//! A form finds its parts in the tree, reads their content, and decides what replaces them. [`place`] inserts the new parts in
+//! the place of the old one. All content is in the message, so a form makes no requests.
 
 mod handled;
 mod marks;
@@ -28,23 +28,23 @@ use crate::mime::{self, PartId, Tree};
 use crate::policy::Policy;
 use crate::report::{Kind, Outcome, Refusal, Row};
 
-/// One form.
+/// The functions and names of one form.
 pub struct Form {
-    /// The word of the policy that selects it.
+    /// The word of the option `--follow` that selects this form.
     pub follow: Follow,
-    /// The kind of its rows.
+    /// The kind of the rows in the report.
     kind: Kind,
-    /// Returns the place of the first of the `marks`, at or after an offset. They are in other messages as well.
+    /// Returns the position of the first mark at or after an offset. Messages without such a part can also contain a mark.
     pub first: fn(&[u8], usize) -> Option<usize>,
-    /// The byte strings, one of which is in each message that has such a part.
+    /// Returns the marks. Every message with a part of this form contains at least one of them.
     marks: fn() -> Vec<Mark>,
-    /// Whether a part may be of this form.
+    /// Returns true if a part may be of this form.
     is_of: fn(&Tree<'_>, PartId) -> bool,
-    /// Opens a part. `Ok(false)`: it is not of this form after all, or was opened before, and there is nothing to tell.
+    /// Opens a part. Returns `Ok(false)` if the part gets no row, because it is not of this form or was opened before.
     open: fn(&mut Opening<'_>, PartId, &mut Row) -> Result<bool, Refusal>,
 }
 
-/// All forms. A new one is a directory and a row here.
+/// All forms. To add a form, create a directory and add an entry here.
 pub const FORMS: &[Form] = &[
     Form {
         follow: Follow::Winmail,
@@ -84,13 +84,14 @@ pub const FORMS: &[Form] = &[
 static MARKS: LazyLock<Marks> =
     LazyLock::new(|| Marks::new(FORMS.iter().flat_map(|form| (form.marks)())));
 
-/// Returns the place of the first mark of any form, at or after `from`: one search in place of one for each form.
+/// Returns the position of the first mark of any form at or after `from`. One search for all forms is faster than one for
+/// each.
 pub fn first_of_any(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
 impl Form {
-    /// Opens the parts of a message, and returns the edits and a row for each part.
+    /// Opens all parts of this form in a message, and returns a row for each.
     fn pass(&self, opening: &mut Opening<'_>, name: &str) -> Vec<Row> {
         let tree = opening.tree;
         let mut rows = Vec::new();
@@ -109,23 +110,23 @@ impl Form {
     }
 }
 
-/// Whether rows of this kind are of a form.
+/// Returns true if rows of this kind belong to a form.
 pub fn is_kind(kind: Kind) -> bool {
     FORMS.iter().any(|form| form.kind == kind)
 }
 
-/// A message whose parts were opened.
+/// A message whose parts were opened, with the edits and rows so far.
 #[derive(Default, Debug)]
 pub struct Opened {
-    /// The message with the edits made. `None`: it is the original.
+    /// The message after the edits, or `None` if it is unchanged.
     pub made: Option<Bytes>,
     pub edits: Edits,
     pub rows: Vec<Row>,
 }
 
 impl Opened {
-    /// Opens the parts of `message`, to which the edits of `self` were made before. New parts are looked at again, because
-    /// a message within may have such parts.
+    /// Opens the parts of `message`, to which the edits in `self` were applied. New parts are searched again, because an
+    /// enclosed message can contain parts of a form, too.
     #[must_use]
     pub fn further(
         mut self,
@@ -136,7 +137,7 @@ impl Opened {
     ) -> Self {
         let told = policy.reading_to_tell().forms;
         let limits = policy.limits.scan();
-        // Most messages have nothing of any form.
+        // Most messages contain no mark, so this check saves most of the work.
         if first_of_any(self.made.as_deref().unwrap_or(message), 0).is_none() {
             return self;
         }
@@ -144,7 +145,7 @@ impl Opened {
             let mut handled = Handled::default();
             for level in 0..=policy.limits.depth {
                 let current = self.made.as_deref().unwrap_or(message);
-                // Most messages have nothing of the form, and need no scan.
+                // Most messages contain no mark of this form and need not be scanned.
                 if (form.first)(current, 0).is_none() {
                     break;
                 }
@@ -158,7 +159,7 @@ impl Opened {
                 let rows = form.pass(&mut opening, name);
                 let edits = opening.edits;
                 handled.end_pass();
-                // Parts that were left are looked at again in the next pass.
+                // The current pass has examined unchanged parts again, so their rows from the last pass are replaced.
                 let is_settled = |row: &Row| row.kind != form.kind || row.outcome != Outcome::Left;
                 self.rows.retain(is_settled);
                 self.rows.extend(rows);

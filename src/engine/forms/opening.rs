@@ -1,4 +1,4 @@
-//! The work that all forms have in common: one pass over a message, in which the parts of one form are opened.
+//! One pass over a message in which the parts of one form are opened. All forms use this code.
 
 use super::handled::Handled;
 use super::place::{Known, Placed, place};
@@ -9,7 +9,7 @@ use crate::mime::{PartId, Tree};
 use crate::policy::Policy;
 use crate::report::{Outcome, Provenance, Reason, Refusal, Row};
 
-/// Bytes of work that a look at one part of the tree counts as.
+/// Number of bytes of work that examining one part of the tree counts as.
 const LOOK: usize = 64;
 
 pub struct Opening<'o> {
@@ -19,7 +19,7 @@ pub struct Opening<'o> {
     /// Parts that this pass or an earlier one opened.
     pub handled: &'o mut Handled,
     pub edits: Edits,
-    /// The contents of the message, once a form has asked for them.
+    /// Digests of the contents of the message. They are computed when they are first needed.
     known: Option<Known>,
 }
 
@@ -40,11 +40,12 @@ impl<'o> Opening<'o> {
         }
     }
 
-    /// Puts `contents` where `part` is, as far as the message does not have them already. `digest` is that of the part. If
-    /// `keeps`, the part stays. Returns the number of new parts; `None` if the part waits for the next pass.
+    /// Inserts `contents` in the place of `part`, except content that the message already contains. `digest` is the digest of
+    /// the part. If `keeps` is true, the part stays. Returns the number of new parts, or `None` if the part waits for the next
+    /// pass.
     ///
-    /// # Errors
-    /// [`Reason::AlreadyInMail`] with the detail `already` if nothing would change, and the errors of the limits.
+    /// # Errors Returns [`Reason::AlreadyInMail`] with the detail `already` if nothing would change, and the errors of the
+    /// limits.
     pub fn put_contents(
         &mut self,
         part: PartId,
@@ -53,7 +54,7 @@ impl<'o> Opening<'o> {
         already: impl FnOnce() -> String,
         row: &mut Row,
     ) -> Result<Option<usize>, Refusal> {
-        // A message may consist of such parts, and each looks for the texts of the message.
+        // A message can contain many parts of this form, and each one searches all parts for texts, so this counts as work.
         self.ledger
             .work(self.tree.ids().count().saturating_mul(LOOK))?;
         if self.known.is_none() {
@@ -72,10 +73,9 @@ impl<'o> Opening<'o> {
         Ok(Some(parts))
     }
 
-    /// Makes the edits of one part, all or none of them.
+    /// Adds all edits of one part, or none.
     ///
-    /// # Errors
-    /// The refusal of the ledger, or [`Reason::BoundaryCollision`] if an edit overlaps with an earlier one.
+    /// # Errors Returns the refusal of the ledger, or [`Reason::BoundaryCollision`] if an edit overlaps an earlier one.
     pub fn put(&mut self, group: Group, row: &mut Row) -> Result<(), Refusal> {
         let growth: i64 = group.iter().map(Edit::growth).sum();
         self.ledger.grow(growth)?;

@@ -1,7 +1,7 @@
-//! New parts in place of one that mail programs cannot read.
+//! Inserts new parts in the place of a part that mail programs cannot read.
 //!
-//! The mail's own text stays. HTML becomes an alternative to this text, and everything else is put where the part was.
-//! If the part stays, everything is put before it.
+//! The text of the mail stays. HTML becomes an alternative to this text. Everything else replaces the part, or is inserted
+//! before it if the part stays.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use crate::span::{Newline, Span};
 
 type Digest = [u8; 32];
 
-/// The contents of a message, by which content is recognised that is in it already.
+/// Digests and ids of everything in a message, to recognise content that the message already contains.
 pub struct Known {
     digests: HashSet<Digest>,
     ids: HashSet<Vec<u8>>,
@@ -58,7 +58,7 @@ impl Known {
                     known
                         .digests
                         .insert(digest(&bytes, name_of(tree, id).as_deref()));
-                    // Reports are text as well.
+                    // Reports are text too, so they are compared without regard to line endings.
                     if part.essence.starts_with("text/") || part.essence.starts_with("message/") {
                         known.digests.insert(text_digest(&bytes));
                     }
@@ -69,7 +69,8 @@ impl Known {
         known
     }
 
-    /// Whether the message has this content. Anyone can write a Content-ID, so that it counts only for a part that stays.
+    /// Returns true if the message already contains the content. A Content-ID can be forged, so it is enough only if the
+    /// opened part stays in the message and nothing can be lost.
     pub fn has(&self, leaf: &Leaf<'_>, stays: bool) -> bool {
         if stays && self.ids.contains(made_id(leaf).as_bytes()) {
             return true;
@@ -83,7 +84,8 @@ impl Known {
     }
 }
 
-/// Nothing is like nothing else, unless it has the same name.
+/// Returns the digest of a file. For an empty file it includes the name, because empty files with different names are
+/// different.
 fn digest(bytes: &[u8], name: Option<&str>) -> Digest {
     match (bytes, name) {
         ([], Some(name)) => Sha256::digest(["empty: ", name].concat()).into(),
@@ -91,7 +93,7 @@ fn digest(bytes: &[u8], name: Option<&str>) -> Digest {
     }
 }
 
-/// Line ends, and those at the end, are not compared.
+/// Returns the digest of a text. The kind of line endings, and line endings at the end, make no difference.
 fn text_digest(text: &[u8]) -> Digest {
     let lines = with_newlines(text.to_vec(), Newline::Lf);
     let end = lines.iter().rposition(|byte| *byte != b'\n');
@@ -105,13 +107,14 @@ fn name_of(tree: &Tree<'_>, id: PartId) -> Option<String> {
     MediaType::parse(value).name("filename").text()
 }
 
-/// The id of a document whose links may be changed after it was put in, so that its bytes prove nothing later.
+/// Returns a Content-ID made from the hash of a document. Its links may be changed later, and then the document is recognised
+/// by this id, because its bytes differ.
 fn made_id(leaf: &Leaf<'_>) -> String {
     let hash = entity::sha256(leaf.bytes());
     format!("{}@embody.invalid", hash.get(..32).unwrap_or_default())
 }
 
-/// The texts of the message that `part` belongs to.
+/// Returns the texts of the message that contains `part`, except attachments, empty texts and `part` itself.
 fn own_texts(tree: &Tree<'_>, part: PartId) -> Vec<PartId> {
     let message = tree.message_of(part);
     let is_text = |id: &PartId| {
@@ -126,12 +129,12 @@ fn own_texts(tree: &Tree<'_>, part: PartId) -> Vec<PartId> {
     tree.ids().filter(is_text).collect()
 }
 
-/// Whether the mail has a text besides the part.
+/// Returns true if the mail has a text other than the part.
 pub fn has_text(tree: &Tree<'_>, part: PartId) -> bool {
     !own_texts(tree, part).is_empty()
 }
 
-/// Words of a text, for a comparison in which white space means nothing.
+/// Returns the words of a text, separated by single blanks, so that texts are compared without regard to white space.
 fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -153,19 +156,18 @@ fn says_the_same(tree: &Tree<'_>, texts: &[PartId], leaf: &Leaf<'_>) -> bool {
     })
 }
 
-/// The edits that put the content of a part into the message.
+/// The edits that insert the content of a part into the message.
 pub struct Placed {
     pub edits: Group,
-    /// Number of parts that came in.
+    /// Number of new parts.
     pub parts: usize,
-    /// The text of the mail that got an alternative.
+    /// The text of the mail to which an alternative was added.
     pub host: Option<PartId>,
 }
 
-/// Puts `contents` where `part` is. If `keeps`, the part stays, and the new parts are before it.
+/// Inserts `contents` in the place of `part`. If `keeps` is true, the part stays, and the new parts are inserted before it.
 ///
-/// # Errors
-/// [`Reason::BoundaryCollision`] if a new part contains a boundary line of the message.
+/// # Errors Returns [`Reason::BoundaryCollision`] if a new part contains a boundary line of the message.
 pub fn place(
     tree: &Tree<'_>,
     part: PartId,
@@ -188,7 +190,7 @@ pub fn place(
     contents.attachments.retain(is_new);
     if !texts.is_empty() {
         contents.rtf_text = None;
-        // The mail's own text is the alternative to the HTML.
+        // The mail already has a text, which is the alternative to the new HTML.
         contents.text = contents
             .text
             .take_if(|text| !has_html && !says_the_same(tree, &texts, text));
@@ -276,7 +278,7 @@ impl Placing<'_> {
         part.write(self.newline(), &self.around)
     }
 
-    /// Among other parts.
+    /// Creates the edits for a part in a multipart that is a list of parts, such as multipart/mixed.
     fn list(
         &mut self,
         mut contents: Contents<'_>,
@@ -336,7 +338,8 @@ impl Placing<'_> {
         Ok(group)
     }
 
-    /// The text to which the HTML is an alternative: a part next to this one, or a multipart/alternative there.
+    /// Returns the text to which the HTML becomes an alternative. This is a part in the same multipart, or a
+    /// multipart/alternative in it.
     fn host(&self, above: PartId, texts: &[PartId]) -> Option<PartId> {
         let tree = self.tree;
         let text = *texts.first()?;
@@ -405,7 +408,8 @@ impl Placing<'_> {
         Part::Raw(own.span.of(self.tree.original).to_vec())
     }
 
-    /// As one branch of an alternative.
+    /// Creates the edits for a part that is one branch of a multipart/alternative. The new parts must stay together in one
+    /// branch.
     fn one(&self, contents: Contents<'_>) -> Result<Group, Refusal> {
         let tree = self.tree;
         let own = tree.part(self.part);
@@ -426,7 +430,7 @@ impl Placing<'_> {
         Ok(vec![Edit::replace(own.span, written)])
     }
 
-    /// As the body of a message.
+    /// Creates the edits for a part that is the whole body of a message. The Content-* fields of the header change too.
     fn body(&self, contents: Contents<'_>) -> Result<Group, Refusal> {
         let tree = self.tree;
         let own = tree.part(self.part);

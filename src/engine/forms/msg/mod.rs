@@ -1,7 +1,8 @@
-//! `.msg`: a message of Outlook that is attached to a mail becomes a message/rfc822 part (MS-OXMSG; the page docs/outlook.md).
+//! Opens `.msg` files: a message of Outlook that is attached to a mail becomes a message/rfc822 part (MS-OXMSG;
+//! docs/outlook.md).
 //!
-//! The file goes only if the message contains all of it. A file that is damaged, or that contains something that mail
-//! cannot contain, stays next to the message, and the row says why. Nothing that is signed or encrypted is changed.
+//! The file is removed only if the new message contains everything in it. A damaged file, or one with content that mail cannot
+//! contain, stays next to the message, and the row contains the reason. Signed and encrypted parts are not changed.
 
 use std::sync::LazyLock;
 
@@ -15,11 +16,11 @@ use crate::external_body::Follow;
 use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
 use crate::report::{Reason, Refusal, Row, Setting};
 
-/// The start of a body in which a compound file is: in base64 and without an encoding. Quoted-printable has too many forms,
-/// so that the type tells such a part.
+/// Start of a body that contains a compound file, in base64 and without an encoding. Quoted-printable has too many spellings,
+/// so such a part is recognised only by its media type.
 const STARTS: [&[u8]; 2] = [b"0M8R4KGxGuE", msg::SIGNATURE];
 
-/// See [`Form::marks`](super::Form::marks).
+/// Returns the marks; see [`Form::marks`](super::Form::marks).
 pub fn marks() -> Vec<Mark> {
     let declared = Mark::Word {
         text: b"vnd.ms-outlook",
@@ -34,17 +35,17 @@ pub fn marks() -> Vec<Mark> {
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// See [`Form::first`](super::Form::first).
+/// Returns the position of the first mark; see [`Form::first`](super::Form::first).
 pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
-/// Levels of a tree of parts that a message within a message takes.
+/// Number of levels in the tree of parts that one attached message needs.
 const LEVELS: usize = 3;
-/// Messages in messages, at most.
+/// Maximum nesting depth of attached messages.
 const DEEPEST: usize = 20;
 
-/// Whether the part is declared as a message of Outlook, or named and begins like one.
+/// Returns true if the part is declared as a message of Outlook, or if its name and its first bytes are those of one.
 pub fn is_msg(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     let is_named = || {
@@ -69,7 +70,7 @@ fn name_of(tree: &Tree<'_>, id: PartId) -> Option<String> {
     named("Content-Disposition", "filename").or_else(|| named("Content-Type", "name"))
 }
 
-/// Opens a part. `Ok(false)`: it is no message of Outlook after all, or an earlier pass has told about it.
+/// Opens a part. Returns `Ok(false)` if it is not a message of Outlook, or if an earlier pass has already added its row.
 pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
     let (tree, policy) = (opening.tree, opening.policy);
     let part = tree.part(id);
@@ -78,7 +79,7 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
     let Some(bytes) = part.encoding.decode(body) else {
         return Ok(false);
     };
-    // A .pst has the same type.
+    // `.pst` mailboxes have the same media type, but do not begin with this signature.
     if !bytes.starts_with(msg::SIGNATURE) {
         return Ok(false);
     }
@@ -91,7 +92,7 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
     }
     policy.judge_form(Follow::Msg)?;
     row.bytes = Some(bytes.len() as u64);
-    // Each enclosed message is written once for each message around it.
+    // An enclosed message is written again as part of each message around it, so the work is counted twice.
     opening.ledger.work(bytes.len().saturating_mul(2))?;
     let depth = (policy.limits.depth.saturating_sub(part.depth) / LEVELS).min(DEEPEST);
     let message = msg::read(&bytes, depth).map_err(|why| {
@@ -99,7 +100,7 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
     })?;
     policy.judge_type("message/rfc822")?;
     let mut mail = source::mail(&message.item);
-    // The line end before the next boundary takes its place.
+    // The boundary line that follows begins with a line ending, which replaces this one.
     if mail.content.ends_with(b"\n") {
         mail.content.pop();
     }
@@ -144,7 +145,7 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
 }
 
 fn kept(missing: &[String]) -> String {
-    // A hostile file may have thousands.
+    // A hostile file can have thousands of faults, so the sentence lists only some of them.
     const MOST: usize = 10;
     let mut said: Vec<String> = missing.iter().take(MOST).cloned().collect();
     let more = missing.len().saturating_sub(MOST);

@@ -1,7 +1,7 @@
-//! `rtf-body.rtf`: RTF that readpst and Emailchemy attach in place of the HTML or text that it encapsulates.
+//! Opens `rtf-body.rtf`: RTF that readpst and Emailchemy attach instead of the HTML or text that it encapsulates.
 //!
-//! RTF that encapsulates HTML or text becomes that. Other RTF stays an attachment; if the mail has no text, the text of the
-//! RTF becomes the body as well.
+//! If the RTF encapsulates HTML or text, this replaces it. Other RTF stays an attachment. If the mail has no text, the text of
+//! the RTF also becomes its body.
 
 use std::sync::LazyLock;
 
@@ -16,22 +16,22 @@ use crate::external_body::Follow;
 use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
 use crate::report::{Refusal, Row};
 
-/// The name that readpst and Emailchemy give to the RTF of a mail.
+/// Name that readpst and Emailchemy give to the RTF body of a mail.
 pub const NAME: &[u8] = b"rtf-body.rtf";
 
 const TYPES: [&str; 3] = ["application/rtf", "text/rtf", "text/richtext"];
 
-/// Endings of names and types, as programs write them.
+/// Endings of file names and media types of RTF, in the cases that programs write.
 const WORDS: [&[u8]; 5] = [b".rtf", b".RTF", b"/rtf", b"/RTF", b"/richtext"];
 
-/// See [`Form::marks`](super::Form::marks).
+/// Returns the marks; see [`Form::marks`](super::Form::marks).
 pub fn marks() -> Vec<Mark> {
     WORDS.map(Mark::Text).to_vec()
 }
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// See [`Form::first`](super::Form::first).
+/// Returns the position of the first mark; see [`Form::first`](super::Form::first).
 pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
@@ -50,7 +50,7 @@ pub fn is_rtf(tree: &Tree<'_>, id: PartId) -> bool {
     part.content == PartKind::Leaf && is_type && is_body
 }
 
-/// Opens a part. `Ok(false)`: the RTF is an ordinary attachment, or an earlier pass has told about it.
+/// Opens a part. Returns `Ok(false)` if the RTF is an ordinary attachment, or if an earlier pass has already added its row.
 pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
     let tree = opening.tree;
     let part = tree.part(id);

@@ -1,6 +1,6 @@
-//! uuencoded files in text: `begin 644 name`, lines of data, and `end` become an attachment where they were.
+//! Opens uuencoded files in texts: the line `begin 644 name`, lines of data, and `end` become an attachment in the same place.
 //!
-//! Only a block that is complete and decodes without an error is taken. Quoted text and signed parts are not changed.
+//! Only a block that is complete and decodes without an error is replaced. Quoted text and signed parts are not changed.
 
 use std::sync::LazyLock;
 
@@ -17,36 +17,36 @@ use crate::mime::{PartId, PartKind, TransferEncoding, Tree, entity};
 use crate::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::span::{Lines, Newline, Span};
 
-/// The start of the line that begins a block.
+/// Start of the line that begins a block.
 const BEGIN: &[u8] = b"begin ";
 
-/// The word that begins a block, which quoted-printable does not change, and the same in base64 at each of the three places in
-/// a group of bytes.
+/// The word that begins a block, which quoted-printable does not change. It is followed by its base64 for each of the three
+/// positions that a byte can have in a base64 group.
 const WORDS: [&[u8]; 4] = [b"begin", b"YmVnaW4", b"JlZ2lu", b"iZWdpb"];
 
-/// See [`Form::marks`](super::Form::marks).
+/// Returns the marks; see [`Form::marks`](super::Form::marks).
 pub fn marks() -> Vec<Mark> {
     WORDS.map(Mark::Text).to_vec()
 }
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// See [`Form::first`](super::Form::first).
+/// Returns the position of the first mark; see [`Form::first`](super::Form::first).
 pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
-/// Largest length of a name, in bytes.
+/// Maximum length of a file name in bytes.
 const LONGEST_NAME: usize = 255;
 
 struct Block {
-    /// The lines of the block, with their line ends.
+    /// All lines of the block, with their line endings.
     span: Span,
     name: String,
     bytes: Vec<u8>,
 }
 
-/// Finds the blocks of a text, in time that is linear in the text.
+/// Finds the blocks of a text. The time is linear in the length of the text.
 fn blocks(text: &[u8]) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut lines = Lines::new(text, Span::new(0, text.len())).peekable();
@@ -58,11 +58,12 @@ fn blocks(text: &[u8]) -> Vec<Block> {
         let mut bytes = Vec::new();
         let mut is_ended = false;
         let (mut is_short, mut has_grave) = (false, false);
-        // Lines that are not data belong to the text again, and may begin a block.
+        // A line that is not data is only peeked at, because it may begin another block.
         while let Some(next) = lines.peek() {
             let content = next.content.of(text);
             if is_ended {
-                // An encoder that writes no blanks loses none at the ends of lines: such a line is cut.
+                // Mail programs shorten lines by removing blanks at their ends. This encoder writes grave accents instead of
+                // blanks, so a short line has lost data, and the block is not decoded.
                 let is_cut = is_short && has_grave;
                 if content.trim_ascii_end() == b"end" && !is_cut {
                     let span = Span::new(start, next.whole.end);
@@ -85,7 +86,7 @@ fn blocks(text: &[u8]) -> Vec<Block> {
     blocks
 }
 
-/// `begin`, three or four octal digits, and a name.
+/// Returns the file name if a line begins a block: `begin`, three or four octal digits, and the name.
 fn begins(line: &[u8]) -> Option<String> {
     let rest = line.strip_prefix(BEGIN)?;
     let digits = rest
@@ -107,20 +108,20 @@ fn begins(line: &[u8]) -> Option<String> {
     is_fit.then_some(name)
 }
 
-/// Appends what a line encodes, and returns its length, and whether symbols are missing at its end. `None`: it is not a
-/// line of data.
+/// Decodes a line of data into `bytes`. Returns the number of decoded bytes, and true if symbols are missing at the end of the
+/// line. Returns `None` if the line is not data.
 fn data(line: &[u8], bytes: &mut Vec<u8>) -> Option<(usize, bool)> {
     let value = |byte: u8| match byte {
         b' '..=b'`' => Some((byte - b' ') & 63),
         _ => None,
     };
-    // A blank, which is nothing encoded, may have been removed.
+    // An empty line is a line of length 0 whose only symbol, a blank, was removed by a mail program.
     let Some((first, symbols)) = line.split_first() else {
         return Some((0, false));
     };
     let length = usize::from(value(*first)?);
     let wanted = length.div_ceil(3) * 4;
-    // Mail programs remove blanks at the ends of lines, and some encoders append a checksum.
+    // Mail programs remove blanks at the ends of lines, and some encoders append a checksum symbol. Both are accepted.
     if symbols.len() > wanted + 1 || symbols.iter().any(|byte| value(*byte).is_none()) {
         return None;
     }
@@ -146,12 +147,12 @@ pub fn is_text(tree: &Tree<'_>, id: PartId) -> bool {
         && !tree.has_disposition(id, "attachment")
 }
 
-/// Opens a text. `Ok(false)`: it has no blocks.
+/// Opens a text. Returns `Ok(false)` if it contains no block.
 pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
     let (tree, policy) = (opening.tree, opening.policy);
     let part = tree.part(id);
     let body = part.body.of(tree.original);
-    // In base64 the line that begins a block is not to be seen.
+    // An encoded body must be decoded before the line that begins a block can be found.
     let is_plain = !part.encoding.is_encoded();
     if is_plain && memchr::memmem::find(body, BEGIN).is_none() {
         return Ok(false);
@@ -200,7 +201,7 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
     Ok(true)
 }
 
-/// The text around the blocks keeps its type and its encoding.
+/// Creates the edits that split a text into the files and the texts around them. The texts keep their type and encoding.
 fn divided(tree: &Tree<'_>, id: PartId, text: &[u8], blocks: Vec<Block>) -> Group {
     let part = tree.part(id);
     let newline = tree.newline;
@@ -301,7 +302,8 @@ fn describes(field: &crate::mime::Field, original: &[u8]) -> bool {
     names.iter().any(|name| field.is(original, name))
 }
 
-/// Without the name of a file, because the pieces are not that file.
+/// Returns the Content-Type and Content-Transfer-Encoding fields for the texts around the files. Content-Disposition is left
+/// out, because it describes the whole part.
 fn texts_fields(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
     let mut fields = Vec::new();
     for field in tree.fields(id).iter(tree.original) {
@@ -321,7 +323,7 @@ fn texts_fields(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
     fields
 }
 
-/// Without the line end before a block.
+/// Encodes one of the texts around the files. Its last line ending is removed, because the boundary line begins with one.
 fn encoded(encoding: TransferEncoding, piece: &[u8], newline: Newline) -> Vec<u8> {
     let piece = piece.strip_suffix(b"\n").unwrap_or(piece);
     let piece = piece.strip_suffix(b"\r").unwrap_or(piece);

@@ -1,7 +1,7 @@
-//! `winmail.dat`: a part in TNEF becomes what it carries (MS-OXTNEF; the page docs/outlook.md).
+//! Opens `winmail.dat`: a TNEF part is replaced by its content (MS-OXTNEF; docs/outlook.md).
 //!
-//! The part goes only if all of its content came out. A file that is damaged, or that contains something that mail
-//! cannot contain, stays next to what came out, and the row says why. Nothing that is signed or encrypted is changed.
+//! The part is removed only if the new parts contain everything in it. A damaged file, or one with content that mail cannot
+//! contain, stays next to the new parts, and the row contains the reason. Signed and encrypted parts are not changed.
 
 use std::sync::LazyLock;
 
@@ -16,11 +16,11 @@ use crate::mime::{PartId, PartKind, Tree, entity};
 use crate::policy::Policy;
 use crate::report::{Detail, Reason, Refusal, Row, Setting};
 
-/// The start of a body in which TNEF is: in base64 (of which the last letter of a group depends on the next byte),
-/// quoted-printable, and without an encoding.
+/// Start of a body that contains TNEF: in base64, in quoted-printable, and without an encoding. The base64 is cut where it
+/// depends on the next byte.
 const STARTS: [&[u8]; 4] = [b"eJ8+I", b"x=9F>\"", b"x=9f>\"", tnef::SIGNATURE];
 
-/// See [`Form::marks`](super::Form::marks). The end of the media types is one of the prefilter's words as well.
+/// Returns the marks; see [`Form::marks`](super::Form::marks). The prefilter also searches for the end of the media types.
 pub fn marks() -> Vec<Mark> {
     let declared = Mark::Word {
         text: b"ms-tnef",
@@ -35,17 +35,17 @@ pub fn marks() -> Vec<Mark> {
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// See [`Form::first`](super::Form::first).
+/// Returns the position of the first mark; see [`Form::first`](super::Form::first).
 pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
-/// Levels of a tree of parts that an item within an item takes.
+/// Number of levels in the tree of parts that one enclosed item needs.
 const LEVELS: usize = 3;
-/// Items in items, at most.
+/// Maximum nesting depth of enclosed items.
 const DEEPEST: usize = 20;
 
-/// Whether the part is TNEF by its type, or by its first bytes.
+/// Returns true if the media type or the first bytes of the part are those of TNEF.
 pub fn is_tnef(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     let is_declared = matches!(
@@ -57,7 +57,7 @@ pub fn is_tnef(tree: &Tree<'_>, id: PartId) -> bool {
             || part.essence == "application/octet-stream" && begins(part, tree.original, &STARTS))
 }
 
-/// Opens a part. `Ok(false)`: an earlier pass has told about it.
+/// Opens a part. Returns `Ok(false)` if an earlier pass has already added its row.
 pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
     let (tree, policy) = (opening.tree, opening.policy);
     if let Some(refusal) = protection(tree, id, policy) {
@@ -76,7 +76,7 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
     if opening.handled.has(&digest) {
         return Ok(false);
     }
-    // Each enclosed item is written once for each item around it.
+    // An enclosed item is written again as part of each item around it, so the work is counted twice.
     opening.ledger.work(bytes.len().saturating_mul(2))?;
     let depth = (policy.limits.depth.saturating_sub(part.depth) / LEVELS).min(DEEPEST);
     let stream = tnef::read(&bytes, depth);
@@ -117,7 +117,7 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
     Ok(true)
 }
 
-/// Removes the leaves whose type the policy does not allow, and returns a sentence for each.
+/// Removes the parts whose type the policy does not allow, and returns a sentence for each.
 fn refused(policy: &Policy, leaves: &mut Vec<Leaf<'_>>) -> Vec<String> {
     let mut refused = Vec::new();
     leaves.retain(|leaf| match policy.judge_type(&leaf.essence) {
@@ -131,7 +131,7 @@ fn refused(policy: &Policy, leaves: &mut Vec<Leaf<'_>>) -> Vec<String> {
     refused
 }
 
-/// Sentences about a file.
+/// Sentences about a TNEF file, for its row in the report.
 struct Told {
     content: String,
     kept: String,
@@ -163,7 +163,7 @@ fn told(contents: &Contents<'_>, damage: &[tnef::Damage]) -> Told {
         .iter()
         .map(|it| format!("it {}", it.what()))
         .collect();
-    // A hostile file may have thousands.
+    // A hostile file can have thousands of faults, so the sentence lists only some of them.
     const MOST: usize = 10;
     kept.extend(contents.unmapped.iter().take(MOST).cloned());
     let more = contents.unmapped.len().saturating_sub(MOST);
