@@ -1,7 +1,8 @@
-//! `--attachments`: folders with attachments that a mail names by a URL of elsewhere.
+//! Files in the directories of `--attachments`, for attachments to which a mail links with a URL on a server or another
+//! machine.
 //!
-//! The longest end of the URL's path that exists beneath a folder is the file. Folders are opened like those of
-//! `--file-root`: whatever path and links say, what is read is beneath them.
+//! The last components of the URL's path are compared with the files in the directories, and the longest match is used. Files
+//! are opened as in `--file-root`: whatever the path and symbolic links are, the file is inside the directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -43,7 +44,7 @@ impl Attachments {
             let mut found = Vec::new();
             for folder in &self.policy.attachments {
                 let path = folder.join(&end);
-                // One folder may be named twice.
+                // The option may name a directory twice.
                 if self.roots.holds_file(&path) && !found.contains(&path) {
                     found.push(path);
                 }
@@ -57,7 +58,8 @@ impl Attachments {
         Ok(None)
     }
 
-    /// The file of one of the folders, or the answer of `others`.
+    /// Returns the file from one of the directories. If there is none, returns the answer of `others`, after `also_missing` has
+    /// added that the file is missing.
     fn file_or<T: From<Content>>(
         &self,
         request: &Request,
@@ -89,7 +91,8 @@ impl Attachments {
     }
 }
 
-/// The refusal of another source, for a file that no folder has. By the setting that is named a summary counts such files.
+/// Adds to the refusal of another source that no directory contains the file. The detail names the option, and the summary
+/// counts the files by that option.
 fn refused_and_missing(refusal: Refusal) -> Refusal {
     Refusal {
         detail: match refusal.detail.is_empty() {
@@ -128,7 +131,8 @@ pub(super) fn ambiguous(first: &Path, second: &Path) -> Refusal {
     Refusal::lasting(Reason::AmbiguousFile, detail)
 }
 
-/// Each is decoded once, and none leads elsewhere.
+/// Returns the components of the path as file names, from the end back to the first invalid one. Each is percent-decoded once,
+/// and none can lead to another directory.
 fn components(url: &str) -> Vec<String> {
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let path = url.get(..end).unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The body of a mail as a list of items: its parts, and the starts and ends of the multiparts and messages around them.
+//! Describes the body of a mail as a list of items: its parts, and the starts and ends of the multiparts and messages around
+//! them.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -17,10 +18,11 @@ use crate::mime::charset::Charset;
 use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
 use crate::span::Span;
 
-/// A mail with more items is compared as a whole: one with a part that is missing in it stays.
+/// Maximum number of items that are compared one by one. A longer mail is compared as a whole, so a copy that lacks a part is
+/// kept.
 const MOST_ITEMS: usize = 1000;
 
-/// A body as it is compared.
+/// The body of a mail in the form in which it is compared.
 pub(super) struct Body {
     pub(super) items: Vec<Item>,
     pub(super) footers: Footers,
@@ -54,7 +56,7 @@ impl Body {
         body
     }
 
-    /// Makes one item of all, which is equal only to that of a mail with the same items.
+    /// Replaces all items with a single one, which is equal only for a mail with exactly the same items.
     fn unite(&mut self) {
         let all = format!("{:?} {}", self.items, self.is_cut);
         self.items = vec![Item::Content(Box::new(Leaf {
@@ -76,20 +78,20 @@ impl Body {
     }
 }
 
-/// How the mail ends.
+/// The end of a mail, which may be missing.
 struct End {
-    /// Whether its end is missing.
+    /// Whether the end of the mail is missing.
     is_cut: bool,
-    /// The part in which it is cut off.
+    /// The part in which the mail is truncated.
     within: Option<PartId>,
-    /// Multiparts and messages whose end is missing.
+    /// The multiparts and messages without an end.
     open: BTreeSet<PartId>,
 }
 
 impl End {
-    /// A mail is cut off if its last part is in a multipart without a closing boundary line, or is base64 that ends within a
-    /// group of four symbols. If the mail ends in the header of a part, nobody knows what the header was: such a mail is
-    /// compared as if it were complete.
+    /// Determines whether a mail is truncated: its last part is in a multipart without a closing boundary line, or is base64
+    /// that ends within a group of four symbols. If the mail ends in the header of a part, the rest of the header is unknown,
+    /// so the mail is compared as if it were complete.
     fn of(tree: &Tree<'_>) -> Self {
         let mut end = Self {
             is_cut: false,
@@ -114,7 +116,7 @@ impl End {
         let mut is_within = true;
         for above in tree.ancestors(last) {
             match &tree.part(above).content {
-                // Behind the limit of parts nobody knows whether the end is missing: the rest is compared as it is.
+                // After the limit of parts, it is unknown whether the end is missing. The rest is compared unchanged.
                 PartKind::Multipart(multipart)
                     if multipart.close.is_some() || multipart.overflow.is_some() =>
                 {
@@ -125,7 +127,7 @@ impl End {
                     if is_within {
                         end.within = Some(last);
                     }
-                    // The multiparts and messages around the part end with it.
+                    // The multiparts and messages around the part have no end either.
                     let between = tree.ancestors(last).take_while(|it| *it != above);
                     let is_open = |id: &PartId| !matches!(&tree.part(*id).content, PartKind::Multipart(it) if it.close.is_some());
                     end.open.extend(between.filter(is_open));
@@ -150,7 +152,7 @@ struct Describer<'d> {
     items: Vec<Item>,
     footers: Footers,
     is_scrubbed: bool,
-    /// Whether the last part has only the fields that a list writes above a footer.
+    /// Whether the last part has only the header fields that a mailing list writes for its footer.
     has_bare_last: bool,
     end: End,
 }
@@ -160,7 +162,7 @@ impl Describer<'_> {
         let tree = self.tree;
         let notes = scrubbed(tree, reading, &HashSet::new());
         let mut notes = notes.iter().peekable();
-        // The multiparts and messages around the part.
+        // The multiparts and messages around the current part.
         let mut around: Vec<PartId> = Vec::new();
         let mut until = 0;
         for id in tree.ids() {
@@ -174,7 +176,7 @@ impl Describer<'_> {
             while let Some(note) = notes.next_if(|note| note.part == id) {
                 of_part.push(note);
             }
-            // The parts inside a note were read with the note.
+            // The parts inside a note were read together with it.
             if id != PartId::ROOT && part.span.start < until {
                 continue;
             }
@@ -234,7 +236,7 @@ impl Describer<'_> {
         self.items.push(Item::End(behind));
     }
 
-    /// Digest of a text around the parts of a multipart.
+    /// Returns the digest of a text before or after the parts of a multipart.
     fn aside(&self, span: Span) -> u64 {
         let text = PlainText::of(span.of(self.tree.original), &Lists::default());
         hash(&text.whole)
@@ -244,7 +246,7 @@ impl Describer<'_> {
         let tree = self.tree;
         let part = tree.part(id);
         let body = part.body.of(tree.original);
-        // Mailman makes one text of a mail, and leaves no multipart.
+        // Mailman turns a mail into a single text, so only a mail without a multipart can be the result.
         let may_be_scrubbed = id == PartId::ROOT && !notes.is_empty() && is_plain_text(tree, id);
         if may_be_scrubbed && self.scrubbed_leaf(id, notes) {
             return;
@@ -298,7 +300,7 @@ impl Describer<'_> {
             prefixes: lengths.into_iter().filter_map(prefix).collect(),
         };
         self.items.push(Item::Content(Box::new(leaf)));
-        // A list declares its footer, and nothing else.
+        // A mailing list gives its footer part only these fields.
         let mut names = tree.fields(id).iter(tree.original);
         self.has_bare_last = !part.has_stray_lines()
             && names.all(|field| {
@@ -312,7 +314,7 @@ impl Describer<'_> {
             });
     }
 
-    /// Divides a text that Mailman made of several parts. Returns `false` if one of its notes has words that are not known.
+    /// Divides a text that Mailman made of several parts. Returns `false` if one of its notes contains unknown words.
     fn scrubbed_leaf(&mut self, id: PartId, notes: &[&ExternalBody<'_>]) -> bool {
         let tree = self.tree;
         let part = tree.part(id);
@@ -371,7 +373,8 @@ impl Describer<'_> {
         true
     }
 
-    /// A list that cannot write its footer into a text adds a part for it, and puts a multipart around a mail that is none.
+    /// Removes the footer of a mailing list that is a part of its own. A list adds one if it cannot append the footer to the
+    /// text. If the mail was not a multipart, the list also added a multipart around it, which is removed, too.
     fn remove_footer_part(&mut self) {
         let is_mixed = self.tree.root().essence == "multipart/mixed";
         let [
@@ -391,12 +394,12 @@ impl Describer<'_> {
         if !is_mixed || !is_only_footer || last.cut_at.is_some() {
             return;
         }
-        // The list wrote no other parameter and no text into the multipart that it made.
+        // A multipart that the list added has only a boundary parameter, and no text around its parts.
         let is_bare =
             start.before == nothing && *behind == nothing && start.fields == start.essence;
         let footer = self.items.len() - 2;
         self.items.remove(footer);
-        // How many parts are left in the multipart itself.
+        // Counts the parts that are left directly in the multipart.
         let (mut depth, mut count) = (0, 0);
         for item in &self.items {
             match item {
@@ -427,7 +430,7 @@ fn name_of_part(tree: &Tree<'_>, id: PartId) -> Option<u64> {
     name.map(|name| hash(name.as_bytes()))
 }
 
-/// Digest of the charset of a text that is not ASCII. Archives of lists declare none, and have UTF-8.
+/// Returns the digest of the charset of a text that is not ASCII. Archives of lists declare no charset, and use UTF-8.
 fn charset_of(tree: &Tree<'_>, id: PartId, content: &[u8]) -> Option<u64> {
     let value = tree.value(id, "Content-Type").unwrap_or_default();
     let label = MediaType::parse(value).parameter("charset");
@@ -435,7 +438,7 @@ fn charset_of(tree: &Tree<'_>, id: PartId, content: &[u8]) -> Option<u64> {
     (!content.is_ascii()).then(|| hash(&label))
 }
 
-/// Whether Content-Type and Content-Disposition give a part different names.
+/// Returns whether Content-Type and Content-Disposition contain different names.
 fn has_two_names(tree: &Tree<'_>, id: PartId) -> bool {
     let named = |field: &str, parameter: &str| {
         let value = tree.value(id, field)?;
@@ -448,7 +451,7 @@ fn has_two_names(tree: &Tree<'_>, id: PartId) -> bool {
     matches!(names, [Some(one), Some(other)] if one != other)
 }
 
-/// Whether line feeds and ASCII words can be seen in the bytes of a text, as they cannot in UTF-16 or UTF-7.
+/// Returns whether line feeds and ASCII words can be found in the bytes of a text. In UTF-16 and UTF-7 they cannot.
 fn is_readable(tree: &Tree<'_>, id: PartId) -> bool {
     let value = tree.value(id, "Content-Type").unwrap_or_default();
     match MediaType::parse(value).parameter("charset") {
@@ -460,8 +463,8 @@ fn is_readable(tree: &Tree<'_>, id: PartId) -> bool {
     }
 }
 
-/// Whether a part is a text as a person writes it into a mail, and no attachment: lists write footers into such parts, and
-/// Mailman writes them into its monthly text.
+/// Returns whether a part is plain text that is shown in the mail, and not an attachment. Mailing lists append footers only to
+/// such parts, and only such parts are in the monthly text of Mailman.
 fn is_plain_text(tree: &Tree<'_>, id: PartId) -> bool {
     let value = tree.value(id, "Content-Type").unwrap_or_default();
     let removes_blanks = MediaType::parse(value).parameter("delsp").is_some();
@@ -474,13 +477,13 @@ fn is_plain_text(tree: &Tree<'_>, id: PartId) -> bool {
         && !removes_blanks
 }
 
-/// Digest of the fields that say what a part is: see [`fields_of`]. `with_encoding` adds the transfer encoding, for a part that
-/// is compared in its encoded form.
+/// Returns the digest of the header fields that describe a part ([`fields_of`]). `with_encoding` includes the transfer
+/// encoding, for a part that is compared in its encoded form.
 fn fields_of_part(tree: &Tree<'_>, id: PartId, with_encoding: bool) -> u64 {
     let part = tree.part(id);
     let counts = |name: &[u8]| match name {
         b"content-transfer-encoding" => with_encoding,
-        // The other fields of a message are compared with its header.
+        // The other fields of a message are compared as its header.
         _ if tree.is_message(id) => role(name) == Role::Content,
         _ => !is_of_programs(name),
     };
@@ -491,7 +494,8 @@ fn fields_of_part(tree: &Tree<'_>, id: PartId, with_encoding: bool) -> u64 {
     hash(&fields)
 }
 
-/// The whole header of a part that has other lines than fields: readers disagree about the fields after them.
+/// Returns the whole header of a part if it contains malformed lines, because programs interpret the fields after them
+/// differently.
 fn stray_lines(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
     let part = tree.part(id);
     match part.has_stray_lines() || !part.envelope.is_empty() {
@@ -504,8 +508,8 @@ fn stray_lines(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
     }
 }
 
-/// The decoded body of a part. `None` if it is compared as it is: several fields name an encoding, or the body has anything
-/// else than symbols of its encoding.
+/// Decodes the body of a part. Returns `None` if it has to be compared unchanged: several fields declare an encoding, or the
+/// body is not valid in its encoding.
 fn decoded(tree: &Tree<'_>, id: PartId, body: &[u8], is_cut: bool) -> Option<Vec<u8>> {
     let original = tree.original;
     let names = tree.fields(id).iter(original);
@@ -521,7 +525,7 @@ fn decoded(tree: &Tree<'_>, id: PartId, body: &[u8], is_cut: bool) -> Option<Vec
             false => None,
         },
         TransferEncoding::QuotedPrintable if is_cut => {
-            // The mail may end in an escape.
+            // The mail may be truncated within an escape sequence, which is removed.
             let near = body.len().saturating_sub(2);
             let sign = memchr::memrchr(b'=', body).filter(|at| *at >= near);
             let whole = body.get(..sign.unwrap_or(body.len())).unwrap_or_default();
@@ -531,8 +535,8 @@ fn decoded(tree: &Tree<'_>, id: PartId, body: &[u8], is_cut: bool) -> Option<Vec
     }
 }
 
-/// Whether base64 has only complete groups of four symbols. `None` if the body has other bytes than symbols, blanks and a
-/// padding at its end.
+/// Returns whether base64 consists of complete groups of four symbols. Returns `None` if the body contains anything other than
+/// symbols, white space and padding at its end.
 fn is_base64(body: &[u8]) -> Option<bool> {
     let mut symbols = 0_u64;
     let mut padding = 0_u64;
@@ -565,7 +569,7 @@ fn decoded_start(body: &[u8]) -> Vec<u8> {
     engine.decode(&symbols).unwrap_or_default()
 }
 
-/// A mail that ends within a boundary line has a piece of that line in its last part.
+/// Removes the beginning of a boundary line from the last part of a mail that is truncated within this line.
 fn without_torn_boundary<'b>(tree: &Tree<'_>, id: PartId, body: &'b [u8]) -> &'b [u8] {
     let body = body.trim_ascii_end();
     let start = memchr::memrchr(b'\n', body).map_or(0, |at| at + 1);

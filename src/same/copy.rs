@@ -1,8 +1,8 @@
-//! A description of a mail in a few hundred bytes, for comparing copies.
+//! A description of a mail in a few hundred bytes, with which copies are compared.
 //!
-//! Copies of a mail may share no bytes: each took another route ([`transport`](super::transport)), and parts of it may have been
-//! detached, scrubbed, deleted or cut off since. A [`MailCopy`] therefore describes the content: the fields that the
-//! author wrote, and the [items](super::item) of the body by their digests.
+//! Copies of one mail may have no bytes in common: each took a different route ([`transport`](super::transport)), and parts may
+//! have been detached, replaced by a note, deleted or truncated. A [`MailCopy`] therefore describes the content: the fields
+//! that the author wrote, and digests of the [items](super::item) of the body.
 
 use std::collections::HashMap;
 
@@ -19,46 +19,49 @@ use crate::external_body::{Followed, Reading};
 use crate::mime::{Header, PartId, Tree, scan};
 use crate::policy::{Follow, Policy};
 
-/// A longer header is compared as it is, so that each copy of such a mail stays.
+/// Maximum length of a header in bytes. A longer header is compared byte by byte, so every copy of such a mail is kept.
 const LONGEST_HEADER: usize = 1 << 20;
 
-/// A mail as one mailbox has it.
+/// The description of a copy of a mail.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct MailCopy {
     pub(super) header: CopyHeader,
     pub(super) items: Vec<Item>,
-    /// Whether Mailman made one text of the mail. The structure of the mail is gone then.
+    /// Whether Mailman has turned the mail into a single text, so that its structure is lost.
     pub(super) is_scrubbed: bool,
-    /// Whether the end of the mail is missing: a multipart is not closed, or the last part ends within a base64 group.
+    /// Whether the end of the mail is missing: a multipart is not closed, or the base64 of the last part ends within a group of
+    /// four.
     pub(super) is_cut: bool,
     pub(super) footers: Footers,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct CopyHeader {
-    /// Digest of all From fields, as of all Date and Subject fields below.
+    /// Digest of all From fields. `date` and `subject` below are the same for their fields.
     pub(super) from: u64,
-    /// Digest of the name and the address if From is one mailbox.
+    /// Digest of the name and address in From, if it contains exactly one mailbox.
     pub(super) mailbox: Option<u64>,
     pub(super) date: u64,
     pub(super) subject: u64,
-    /// Digest of the subject without the tags of lists.
+    /// Digest of the subject without the tags of mailing lists, such as `[dev]`.
     pub(super) untagged: u64,
     /// Digests of the entries in Cc.
     pub(super) copied_to: Digests,
-    /// Digests of all other fields of the author.
+    /// Digests of all other fields that the author wrote.
     pub(super) others: Digests,
     /// Digests of the identifiers in In-Reply-To and References.
     pub(super) references: Digests,
-    /// Whether there is a Reply-To that a list did not add.
+    /// Whether there is a Reply-To field that was not added by a mailing list.
     pub(super) has_reply_to: bool,
-    /// Whether the copy is from a monthly text of Pipermail: it has only the fields that Pipermail keeps, and a hidden address.
+    /// Whether the copy comes from the monthly text of Pipermail: it has only the fields that Pipermail keeps, and a hidden
+    /// address (`ann at example.org`).
     pub(super) is_reduced: bool,
 }
 
 impl MailCopy {
-    /// Describes a mail in its [plain form](super::plain::plain). `places` are those at which cut copies of the mail end
-    /// ([`cut_at`](Self::cut_at)): whether such a copy is the start of this one can only be seen with the content at hand.
+    /// Describes a mail in its [plain form](super::plain::plain). `places` are the positions at which truncated copies of the
+    /// mail end ([`cut_at`](Self::cut_at)). Digests of the content up to these positions are computed now, because the content
+    /// is not available later.
     pub(crate) fn of(plain: &[u8], places: &[Place]) -> Self {
         let policy = Policy {
             follow: Followed::all(),
@@ -80,7 +83,7 @@ impl MailCopy {
         }
     }
 
-    /// The place at which this copy ends within a part, if its end is missing.
+    /// Returns the position at which this copy is truncated within a part.
     pub(crate) fn cut_at(&self) -> Option<Place> {
         match self.items.last()? {
             Item::Content(leaf) => {
@@ -94,26 +97,26 @@ impl MailCopy {
         }
     }
 
-    /// Whether the end of the mail is missing.
+    /// Returns whether the end of the mail is missing.
     pub(crate) fn is_cut(&self) -> bool {
         self.is_cut
     }
 
-    /// Number of parts that a note replaces.
+    /// Returns the number of parts that are replaced by a note.
     pub(crate) fn missing(&self) -> usize {
         let is_missing = |item: &&Item| matches!(item, Item::Missing(_));
         self.items.iter().filter(is_missing).count()
     }
 
-    /// How complete the copy is compared with another one that has the same content, the most complete first: a complete
-    /// structure, then fewer footers of lists. Nothing that the sender claims has a part in this.
+    /// Returns a sort key of copies with the same content, the most complete first: not truncated, then with fewer footers of
+    /// mailing lists. Values that the sender could forge are not used.
     pub(crate) fn rank(&self) -> impl Ord + use<> {
         (self.is_cut, self.footers.count())
     }
 }
 
-/// Returns a key that all copies of a mail share: the digest of the Message-ID. Without one, that of From, Date, Subject and the
-/// first text.
+/// Returns a key that all copies of a mail share: the digest of the Message-ID. If there is none, the digest of From, Date,
+/// Subject and the first text.
 pub(crate) fn copy_key(plain: &[u8]) -> Digest {
     let header = Header::of_message(plain, LONGEST_HEADER);
     let id = header.fields.value(plain, "Message-ID").map(identifier);
@@ -139,7 +142,7 @@ pub(crate) fn copy_key(plain: &[u8]) -> Digest {
     Digest::of(&words)
 }
 
-/// An identifier without `<>` and white space. Archives of lists hide the `@` in it.
+/// Returns an identifier without `<>` and white space. `a at b.example`, as archives of lists write it, becomes `a@b.example`.
 fn identifier(value: &[u8]) -> Vec<u8> {
     let value = crate::mime::header::unfold(value);
     let shown = with_addresses_shown(value.trim_ascii());
@@ -147,7 +150,7 @@ fn identifier(value: &[u8]) -> Vec<u8> {
     shown.iter().copied().filter(is_kept).collect()
 }
 
-/// The fields of one name. A mail that repeats one of them is another mail than one that does not.
+/// The values of all fields with one name. A mail that repeats a field is different from one that does not.
 #[derive(Default)]
 struct Repeated(Vec<u8>);
 
@@ -162,7 +165,7 @@ impl Repeated {
     }
 }
 
-/// The entries of a field of addresses in one spelling.
+/// Returns the normalized entries of an address field.
 fn addresses(value: &[u8]) -> Vec<u8> {
     let entries = entries(value);
     let entries: Vec<Vec<u8>> = entries.iter().map(|entry| entry.bytes()).collect();
@@ -186,12 +189,12 @@ impl CopyHeader {
             if role != Role::Author && name != b"message-id" {
                 continue;
             }
-            // The address for replies and the sender may be those of a list.
+            // The Reply-To and Sender fields may have been added by a mailing list.
             let is_of_list = |is_its: &dyn Fn(&Mailbox) -> bool| match entries(value).as_slice() {
                 [entry] => entry.mailbox().is_some_and(|mailbox| is_its(&mailbox)),
                 _ => false,
             };
-            // The first of several fields with one name is another field than the second one.
+            // Fields with the same name are numbered, because their order matters.
             let number = counts.entry(name.to_vec()).or_insert(0_u64);
             *number += 1;
             let start = [name, b":", &number.to_be_bytes()].concat();
@@ -213,7 +216,7 @@ impl CopyHeader {
                     copied_to.extend(entries(value).iter().map(|entry| hash(&entry.bytes())));
                 }
                 b"message-id" => {
-                    // The first one is the key of the copy.
+                    // The first Message-ID is the key of the copy, so only further ones are compared.
                     ids += 1;
                     if ids > 1 {
                         others.push(digest(&identifier(value)));
@@ -235,7 +238,7 @@ impl CopyHeader {
                 }
             }
         }
-        // Readers disagree about lines that are no fields, and about a CR that is no line end.
+        // Programs interpret malformed lines and bare CRs in a header differently. Such a header is compared byte by byte.
         let header = tree.root().header.of(original);
         if tree.root().has_stray_lines() || header.contains(&b'\r') {
             others.push(hash(header));

@@ -1,33 +1,33 @@
-//! Whether one copy of a mail has everything that another copy has.
+//! Decides whether a copy of a mail contains everything that another copy contains, so that the other one can be discarded.
 //!
-//! The relation is strict in both directions: every part of the copy must be in the other one, and every part of the other one
-//! must be explained by a part of the copy, by a note in it, or by its missing end. A mail with an additional part is another
-//! mail: anyone can write one with the Message-ID of the original.
+//! The comparison is strict in both directions. Every part of the discarded copy must be in the kept one. Every part of the
+//! kept copy must be in the discarded one, or be replaced by a note there, or be after its truncated end. A mail with an
+//! additional part is a different mail, because anyone can write one with the Message-ID of the original.
 
 use super::copy::{CopyHeader, MailCopy};
 use super::item::{Item, Leaf};
 
-/// Different mails with one Message-ID that are compared with each other. The others are kept as they are, so that a million
-/// mails with one Message-ID take linear time.
+/// Maximum number of different mails with the same Message-ID that are compared with each other. Further ones are kept, so that
+/// a million mails with one Message-ID take linear time.
 pub(crate) const MOST_COMPARED: usize = 64;
 
-/// Why two mails are not copies of one mail.
+/// The reason why two mails are not copies of one mail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Difference {
-    /// From, Date or Subject.
+    /// The From, Date or Subject field is different.
     Origin,
-    /// Another field that the author wrote.
+    /// Another field that the author wrote is different.
     Fields,
-    /// The content of a part.
+    /// The content of a part is different.
     Part,
-    /// One of them has more parts.
+    /// One mail has more parts than the other.
     Parts,
-    /// The text around the parts.
+    /// The text before, between or after the parts is different.
     Around,
 }
 
 impl Difference {
-    /// The words for summaries: "different ...".
+    /// Returns the words after "different" in a summary.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Origin => "From, Date or Subject",
@@ -39,7 +39,8 @@ impl Difference {
     }
 }
 
-/// Says whether `other` has everything that `copy` has, and nothing else.
+/// Checks that `other` contains everything that `copy` contains, and nothing more than a note or the truncated end of `copy`
+/// explains.
 ///
 /// # Errors
 /// The first [`Difference`].
@@ -48,7 +49,7 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
     if !copy.footers.agree_with(&other.footers) {
         return Err(Difference::Part);
     }
-    // A list or its archive made one text of the mail: nothing is left of the structure.
+    // A mailing list, or its archive, has turned the mail into a single text, so the structure of the parts is lost.
     let is_text = copy.is_scrubbed || copy.header.is_reduced;
     let [own, others] = [copy, other].map(|of| match is_text {
         true => without_structure(&of.items),
@@ -59,7 +60,7 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
         if let Item::Content(leaf) = item
             && leaf.cut_at.is_some()
         {
-            // The copy has no content after this part.
+            // The copy is truncated in this part.
             return match rest.first() {
                 Some(Item::Content(other)) if is_start_of(leaf, other) => Ok(()),
                 _ => Err(Difference::Part),
@@ -76,7 +77,7 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
             (Item::Missing(note), Item::Content(other)) => note.is_of(other),
             (Item::Missing(note), Item::Missing(other)) => note == other,
             (Item::Missing(note), Item::Start(start)) => {
-                // The digest of a message is not at hand.
+                // The digest of an enclosed message is not known, so only its fields can be compared.
                 start.is_message
                     && note.is_message
                     && note.content.is_none()
@@ -112,7 +113,7 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
     }
 }
 
-/// The items behind the end of a message whose start was the item before `items`.
+/// Returns the items after the end of the message whose start is directly before `items`.
 fn behind_end<'i, 'a>(items: &'i [&'a Item]) -> &'i [&'a Item] {
     let mut depth = 1;
     for (at, item) in items.iter().enumerate() {
@@ -128,7 +129,7 @@ fn behind_end<'i, 'a>(items: &'i [&'a Item]) -> &'i [&'a Item] {
     &[]
 }
 
-/// The parts without the multiparts around them, and without empty texts. Messages stay messages.
+/// Returns the items without multiparts and empty texts. Enclosed messages are kept.
 fn without_structure(items: &[Item]) -> Vec<&Item> {
     let mut kept = Vec::new();
     let mut around = Vec::new();
@@ -178,8 +179,8 @@ fn is_same(leaf: &Leaf, other: &Leaf) -> bool {
     leaf.fields == other.fields && (leaf.content == other.content || is_same_text)
 }
 
-/// Whether a text that a list made of the mail is the text of a part. The list does not keep how the part was declared, so the
-/// part must be a plain text.
+/// Returns whether a text from the archive of a list is the text of a part. The archive does not keep the media type, so the
+/// part must be plain text.
 fn is_shown(leaf: &Leaf, other: &Leaf) -> bool {
     match (leaf.shown, other.shown) {
         (Some(one), Some(shown)) => {
@@ -189,7 +190,7 @@ fn is_shown(leaf: &Leaf, other: &Leaf) -> bool {
     }
 }
 
-/// Whether a part that the end of the mail cut off is the start of `other`.
+/// Returns whether a part that is truncated at the end of the mail is the beginning of `other`.
 fn is_start_of(leaf: &Leaf, other: &Leaf) -> bool {
     let Some(length) = leaf.cut_at else {
         return false;

@@ -1,4 +1,4 @@
-//! What [`changes`](super::changes) needs to know of a message, in a few hundred bytes.
+//! Describes a message in a few hundred bytes, for [`changes`](super::changes).
 
 use std::collections::HashMap;
 
@@ -24,10 +24,10 @@ use crate::mime::{PartId, PartKind, Tree, scan};
 use crate::policy::Policy;
 use crate::span::Span;
 
-/// A `data:` URL that decodes to more is compared as it is written.
+/// Maximum decoded size of a `data:` URL in bytes. The URL of larger content is compared as text.
 const LARGEST_DATA: u64 = 512 << 20;
 
-/// The types that marked texts of Eudora become.
+/// Media types that embody gives to marked texts of Eudora.
 const MARKED_BY_EUDORA: [&str; 2] = ["text/html", "text/enriched"];
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -37,13 +37,13 @@ pub(crate) struct Description {
     pub(super) header: u64,
     /// Parts, headers of enclosed messages and text between parts, in the order of the message.
     pub(super) items: Vec<Item>,
-    /// Content-IDs of multiparts and messages that say where they are from.
+    /// Content-IDs of multiparts and messages that have a Content-Location.
     pub(super) located: Vec<u64>,
     /// Number of multiparts without a closing boundary line.
     pub(super) unclosed: usize,
     /// Sum of the digests of the fields of parts that do not describe content.
     pub(super) other_fields: u64,
-    /// The message after its parts were opened that mail programs cannot read, such as `winmail.dat`.
+    /// Description of the message after unpacking parts that mail clients cannot read, such as `winmail.dat`.
     pub(super) opened: Option<Box<Self>>,
 }
 
@@ -58,31 +58,32 @@ pub(super) enum Item {
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Part {
-    /// The number of the part as IMAP counts, for reports.
+    /// Number of the part as in IMAP, for reports.
     pub(super) number: String,
     pub(super) essence: String,
     /// Length of the decoded content, in bytes.
     pub(super) size: u64,
-    /// Digest of the fields that describe the content, without [`REWRITTEN_FIELDS`].
+    /// Digest of the fields that describe the content, without `REWRITTEN_FIELDS`.
     pub(super) fields: u64,
-    /// The same fields one by one, without Content-Type.
+    /// Digests of the single fields in `fields`, without Content-Type.
     pub(super) content_fields: Digests,
-    /// Those of these that embody itself adds to a part whose content came in: Content-Disposition and Content-Base.
+    /// Digests of those fields that embody adds when it fills in content: Content-Disposition and Content-Base.
     pub(super) added_fields: Digests,
-    /// The fields that do not describe content and were not written by a program next to the part. A message has none
-    /// here: [`Description::header`] has them.
+    /// Digests of fields that neither describe the content nor were written by a program. Empty for a message, whose fields are
+    /// in [`Description::header`].
     pub(super) other_fields: Digests,
     pub(super) media_type: Digests,
     /// Digest of the decoded content.
     pub(super) content: Option<Digest>,
-    /// Digest of the content with a line feed at the end of each line but the last, if that is different.
+    /// Digest of the content with line feeds, and without line endings at its end. `None` if the content has this form.
     pub(super) text: Option<Digest>,
-    /// What is left of a text without the notes in it, piece by piece. Empty if the text has no notes.
+    /// Digests of the pieces of text between notes. Empty if the text contains no notes.
     pub(super) pieces: Vec<u64>,
     pub(super) notes: usize,
-    /// Whether this is a whole message as Eudora keeps it: its parts are marked texts and lines that name files.
+    /// Whether this is a message as Eudora stores it: a single text with marked texts and with notes that name the attached
+    /// files.
     pub(super) is_flattened: bool,
-    /// Number of files that the header of such a message names. Nothing there tells whether they came in.
+    /// Number of files that the header of such a message names. Whether embody filled them in cannot be seen from the message.
     pub(super) files_of_header: usize,
     pub(super) document: Option<Document>,
     pub(super) reference: Option<Reference>,
@@ -90,38 +91,38 @@ pub(super) struct Part {
     pub(super) has_location: bool,
 }
 
-/// An HTML or CSS document.
+/// An HTML or CSS document, divided into links and the text around them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Document {
-    /// Digest of the text around the values of links, with runs of white space as one blank.
+    /// Digest of the text without the URLs of links, with white space reduced to single spaces.
     pub(super) frame: Digest,
     pub(super) links: Vec<Link>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Link {
-    /// The absolute URL, or the reference itself if there is no base.
+    /// The absolute URL. If the document has no base URL, the URL as it is written.
     Url(u64),
-    /// What a `data:` URL contains, and the digest of the media type that it declares.
+    /// The content of a `data:` URL, and the digest of its media type.
     Data(Digest, u64),
-    /// The Content-ID that a `cid:` URL names.
+    /// The Content-ID in a `cid:` URL.
     Part(u64),
 }
 
-/// A part that stands for content that is elsewhere.
+/// A part that refers to content outside the message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Reference {
-    /// Digests of the content, if the part proves it (a note of `embody detach`) or contains it (a `data:` URL).
+    /// Digests of the content, if the part contains its hash (a note of `embody detach`) or the content itself (a `data:` URL).
     pub(super) of: Vec<Digest>,
-    /// The media type that the content must have, if the part says it.
+    /// Media type of the content, if the part declares it.
     pub(super) essence: Option<String>,
-    /// That media type with its parameters, if the phantom header says it.
+    /// Media type with its parameters, from the phantom header: the header of the content inside a message/external-body part.
     pub(super) media_type: Digests,
-    /// Fields that stay when the content comes in, both those of the phantom header and those around it.
+    /// Fields that are kept when the content is filled in, from the phantom header and from the header around it.
     pub(super) fields: Digests,
-    /// Whether `embody detach` left it.
+    /// Whether the part is a note of `embody detach`.
     pub(super) is_note: bool,
-    /// One of several references to one object.
+    /// Whether another reference to the same content comes before this one, so that this one is not filled in.
     pub(super) is_rival: bool,
 }
 
@@ -153,7 +154,7 @@ impl Description {
         policy.limits.growth = u64::MAX >> 2;
         let tree = &scan(message, &policy.limits.scan());
         let reading = Reading {
-            // An old message of Apple Mail may lie next to its attachments; what is new does not.
+            // An old message may be next to attachments of Apple Mail, but the new one is not.
             beside: Some(Follow::Apple),
             ..policy.reading()
         };
@@ -170,7 +171,7 @@ impl Description {
             documents: Documents::new(tree, &policy),
             ledger: Ledger::new(&policy.limits, message.len()),
         };
-        // The first of several sources stands for all of them.
+        // If a content has several sources, the first reference counts, and the others are rivals.
         for rival in plan.rivals.iter().flat_map(|group| group.iter().skip(1)) {
             if let Some(is_rival) = describer.is_rival.get_mut(*rival) {
                 *is_rival = true;
@@ -193,7 +194,7 @@ impl Description {
         let mut until = 0;
         for id in tree.ids() {
             let span = tree.part(id).span;
-            // A note that stands for a message or a multipart is read as one, and is none.
+            // A note that replaces a message or a multipart is described as one part. The parts inside it are skipped.
             if id == PartId::ROOT || span.start >= until {
                 let is_reference = describer.add(id, &mut description);
                 until = if is_reference { span.end } else { until };
@@ -208,7 +209,8 @@ impl Description {
         self
     }
 
-    /// What a message has in common with those that embody makes of it: its Message-ID, or its header if it has none.
+    /// Returns a key that the message shares with each version that embody makes of it: the Message-ID, or the header if there
+    /// is no Message-ID.
     pub(crate) fn key(&self) -> u64 {
         self.key
     }
@@ -224,7 +226,7 @@ struct Describer<'d> {
 }
 
 impl Describer<'_> {
-    /// Returns whether the part stands for content that is elsewhere.
+    /// Adds a part to the description. Returns whether the part refers to content outside the message.
     fn add(&mut self, id: PartId, to: &mut Description) -> bool {
         let (tree, part) = (self.tree, self.tree.part(id));
         if tree.is_message(id) {
@@ -328,7 +330,7 @@ impl Describer<'_> {
         part
     }
 
-    /// Describes a message whose parts Eudora has marked or named in its text. Returns `None` for any other message.
+    /// Describes a message of Eudora: a single text with marked texts and notes. Returns `None` for any other message.
     fn flattened(&self) -> Option<Part> {
         let root = self.tree.part(PartId::ROOT);
         let is_whole = match &root.content {
@@ -363,7 +365,7 @@ impl Describer<'_> {
         let original = tree.original;
         let names = field_names(original, phantom.iter(original));
         let around = |name: &[u8]| {
-            // Where the content has a name or a disposition of its own, the one around it may give way.
+            // If the content has a name or a disposition of its own, that of the outer header may be replaced.
             describes_content(name)
                 && !is(name, "Content-Type")
                 && !is(name, "Content-Disposition")
@@ -396,7 +398,8 @@ impl Describer<'_> {
         digests.into_iter().collect()
     }
 
-    /// `fields` are those of the part, or those of the content that it stands for.
+    /// Returns the digests of fields that do not describe content. `fields` are those of the part, or those of the content to
+    /// which it refers.
     fn other_fields(&self, id: PartId, fields: &Fields) -> Digests {
         let mut digests = Vec::new();
         if !self.tree.is_message(id) {
@@ -454,7 +457,8 @@ fn objects(body: &ExternalBody<'_>) -> Vec<Digest> {
         .collect()
 }
 
-/// A text with a note of Mailman's in it stays; so does a document that names a file of a cloud.
+/// Returns whether the reference is a whole part. A text that contains a note of Mailman, or a document that links to a file in
+/// a cloud, is kept when the content is filled in.
 fn is_whole_part(item: &PlannedItem<'_>) -> bool {
     item.body.scrubbed.is_none() && !matches!(item.body.form, Form::Hosted(_))
 }
@@ -472,7 +476,7 @@ fn link(url: &str) -> Link {
         start.eq_ignore_ascii_case(name).then_some(behind)
     };
     if let Some(id) = scheme("cid:") {
-        // A place in the part is no other part.
+        // The fragment leads to a place inside the part, so the part is the same.
         let id = id.split('#').next().unwrap_or_default();
         let id: Vec<u8> = percent_decode(id.as_bytes()).collect();
         return Link::Part(hash(id.trim_ascii()));

@@ -1,4 +1,4 @@
-//! Header fields as digests, and which of them embody changes.
+//! Computes digests of header fields, and classifies the fields that embody changes.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,10 +6,10 @@ use super::plain::hash;
 use crate::mime::MediaType;
 use crate::mime::header::Fields;
 
-/// Number of parameters of a media type that are compared.
+/// Maximum number of parameters of a media type that are compared.
 const MOST_PARAMETERS: usize = 64;
 
-/// Fields of a part that embody rewrites or adds where it changes the part.
+/// Fields that embody rewrites or adds if it changes the content of the part.
 const REWRITTEN_FIELDS: [&str; 7] = [
     "Content-Transfer-Encoding",
     "Content-MD5",
@@ -33,7 +33,7 @@ impl Digests {
         self.0.iter().copied()
     }
 
-    /// The media type and each parameter of it.
+    /// Returns the digests of the media type and of each of its parameters.
     pub(super) fn of_media_type(value: Option<&[u8]>) -> Self {
         let Some(value) = value else {
             return Self::default();
@@ -57,8 +57,8 @@ impl FromIterator<u64> for Digests {
     }
 }
 
-/// Gives each field whose name `counts` to `see`, with its name in lower case and with runs of white space in its value as
-/// one blank: programs fold fields again.
+/// Calls `see` with each field for which `counts` returns true. The name is in lower case, and white space in the value is
+/// reduced to single spaces, because programs fold fields differently.
 pub(super) fn each_field(
     original: &[u8],
     fields: &Fields,
@@ -87,13 +87,13 @@ pub(super) fn is(name: &[u8], other: &str) -> bool {
     name.eq_ignore_ascii_case(other.as_bytes())
 }
 
-/// Whether a field describes content, so that embody may change it in a message header.
+/// Returns whether a field describes content, so that embody may change it even in the header of a message.
 pub(super) fn is_content(name: &[u8]) -> bool {
     let start = name.get(..b"content-".len()).unwrap_or_default();
     start.eq_ignore_ascii_case(b"content-") || is(name, "MIME-Version") || is(name, "Lines")
 }
 
-/// Whether a field describes content and stays as it is where embody changes the content.
+/// Returns whether a field describes content and stays unchanged if embody changes the content.
 pub(super) fn describes_content(name: &[u8]) -> bool {
     is_content(name) && !REWRITTEN_FIELDS.iter().any(|it| is(name, it))
 }
@@ -102,7 +102,8 @@ pub(super) fn is_added(name: &[u8]) -> bool {
     is(name, "Content-Disposition") || is(name, "Content-Base")
 }
 
-/// Whether a field of a part is a note of Thunderbird's, Apple Mail's or embody's own, which is removed with what it refers to.
+/// Returns whether a field of a part belongs to a note of Thunderbird, Apple Mail or embody. It is removed when the content of
+/// the part is put back.
 pub(super) fn is_of_programs(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     [&b"x-mozilla-"[..], b"x-embody", b"x-apple-"]

@@ -1,11 +1,10 @@
-//! The fields that say what a part is, in one spelling.
+//! Normalizes the header fields of a part, so that different spellings of the same fields are equal.
 
 use super::spelling::{quoted, text};
 use crate::mime::header::{Field, Fields, unfold};
 
-/// The fields of a part in one spelling: its type, with charset and the other parameters, its disposition, its identifier, its
-/// description and whatever else `counts`, which gets names in lower case. The boundary and what programs add do not count. The
-/// order of fields with different names does not count.
+/// Returns the normalized fields of a part: the media type with its parameters, and all other fields for which `counts` returns
+/// true. `counts` gets names in lower case. The boundary is left out, and the order of fields with different names is ignored.
 pub(super) fn fields_of(
     (original, fields): (&[u8], &Fields),
     essence: &str,
@@ -26,7 +25,7 @@ pub(super) fn fields_of(
         let value = match name.as_slice() {
             b"content-type" => {
                 let spelled = parameters(value);
-                // No field says the same as one without parameters.
+                // A missing field has the same meaning as one with the default type and no parameters.
                 if has_one_type && spelled == essence.as_bytes() {
                     continue;
                 }
@@ -45,9 +44,9 @@ pub(super) fn fields_of(
     bytes
 }
 
-/// The word of a field and its parameters in one spelling, without the boundary, and without `charset=us-ascii`, which a field
-/// that is missing says, too. The order of parameters with different names does not count. A value with anything else is
-/// returned as it is: some programs find a parameter in it.
+/// Returns the value of a field with parameters in normalized form. The boundary is left out, and so is `charset=us-ascii`,
+/// which is the default. The order of parameters with different names is ignored. A value with any other syntax is returned
+/// unchanged, because programs interpret it differently.
 fn parameters(value: &[u8]) -> Vec<u8> {
     let value = unfold(value);
     let Some(clean) = clean(&value) else {
@@ -74,14 +73,14 @@ fn parameters(value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A value without anything that a reader could understand in another way.
+/// A value that every program interprets in the same way.
 struct Clean<'v> {
     word: &'v [u8],
-    /// Names as they are written (`name*0*`), and values without quotation marks.
+    /// Names of parameters as they are written, such as `name*0*`, and values without quotation marks.
     parameters: Vec<(&'v [u8], Vec<u8>)>,
 }
 
-/// Reads `word; name=value; name="value"`. Returns `None` if the value has anything else.
+/// Parses `word; name=value; name="value"`. Returns `None` if the value contains anything else.
 fn clean(value: &[u8]) -> Option<Clean<'_>> {
     let is_of_word = |byte: &u8| byte.is_ascii_graphic() && !b"()<>@,;:\\\"[]?=".contains(byte);
     let word_at = |text: &[u8]| text.iter().take_while(|byte| is_of_word(byte)).count();
@@ -99,7 +98,7 @@ fn clean(value: &[u8]) -> Option<Clean<'_>> {
         rest = rest.strip_prefix(b";")?.trim_ascii_start();
         let (name, behind) = rest.split_at(word_at(rest));
         if name.is_empty() {
-            // Nothing between two semicolons, or behind the last one.
+            // An empty parameter, between two semicolons or after the last one, is ignored.
             continue;
         }
         let behind = behind.strip_prefix(b"=")?;

@@ -1,4 +1,5 @@
-//! The items of which the comparison of two bodies consists.
+//! The items of which a body consists for the comparison: parts, notes in place of parts, and the starts and ends of multiparts
+//! and messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ pub(super) enum Item {
     Content(Box<Leaf>),
     Missing(Box<Missing>),
     Start(Start),
-    /// With the digest of the text behind the last part of a multipart.
+    /// The end, with the digest of the text after the last part of a multipart.
     End(u64),
 }
 
@@ -36,48 +37,51 @@ pub(super) struct Leaf {
     pub(super) description: Option<u64>,
     /// Length of the decoded content, in bytes.
     pub(super) size: u64,
-    /// Length of the body as it is encoded, with line feeds, in bytes.
+    /// Length of the encoded body with LF as line ending, in bytes.
     pub(super) encoded: u64,
     /// Digest of the decoded content.
     pub(super) content: Digest,
-    /// Digest of a text as it is compared, without the footers of lists: see [`PlainText`](super::list::PlainText).
+    /// Digest of a text without the footers of mailing lists. [`PlainText`](super::list::PlainText) describes its form.
     pub(super) text: Option<Digest>,
-    /// Digests of a [plain](super::body::is_plain_text) text with hidden addresses shown, with and without the footers of lists.
+    /// Digests of a [plain](super::body::is_plain_text) text in which `ann at example.org` is replaced with the address: with
+    /// and without the footers of mailing lists.
     pub(super) shown: Option<[Digest; 2]>,
     /// Digest of the charset of a text that is not ASCII.
     pub(super) charset: Option<u64>,
-    /// Whether Content-Type and Content-Disposition give the part different names.
+    /// Whether Content-Type and Content-Disposition contain different names.
     pub(super) has_two_names: bool,
-    /// The length of the content if the mail ends in the part: of the whole text, otherwise of the decoded content.
+    /// Length of the content if the mail is truncated in this part, in bytes: of the text for a text, otherwise of the decoded
+    /// content.
     pub(super) cut_at: Option<u64>,
-    /// Digests of the first bytes, for the lengths that were requested for this item, and for `cut_at`.
+    /// Lengths in bytes, and digests of as much of the content. A truncated copy is compared by them. The lengths are those
+    /// that were requested for this item, and `cut_at`.
     pub(super) prefixes: Vec<(u64, Digest)>,
 }
 
 impl Leaf {
-    /// Whether the part is a text with no word and without a name.
+    /// Returns whether the part is a text without any words and has no name.
     pub(super) fn is_empty_text(&self) -> bool {
         self.shown.is_some() && self.text == Some(Digest::of(b""))
     }
 }
 
-/// Where a cut copy ends.
+/// The position at which a truncated copy of a mail ends.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Place {
-    /// The item in which it ends.
+    /// Index of the last item.
     pub(super) item: usize,
     /// Length of the content of the item, in bytes.
     pub(super) length: u64,
 }
 
-/// Facts in the note that replaces a part. A field is `None` if the note lacks the fact.
+/// The facts in a note that a program left in place of a removed part. A field is `None` if the note does not contain the fact.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Missing {
-    /// Digest of the note with its header. Notes of different words are different parts.
+    /// Digest of the note with its header. Notes with different words count as different parts.
     pub(super) note: u64,
     /// Digest of the decoded content.
     pub(super) content: Option<Digest>,
-    /// Digest of the fields of the part that was replaced. Mailman does not note them.
+    /// Digest of the header fields of the removed part. A note of Mailman does not contain them.
     pub(super) fields: Option<u64>,
     /// Length of the decoded content, in bytes.
     pub(super) size: Option<u64>,

@@ -1,9 +1,9 @@
-//! Lines as the comparison of mails reads them.
+//! Divides mails into lines for the comparison.
 
-/// Gives each line of `text` without its end, which is LF or CRLF, also with several CR.
+/// Returns the lines of `text` without their line endings: LF or CRLF, also with several CRs.
 ///
-/// A bare CR ends a line only if there is no LF, as in a mail of an old Macintosh. In other mails it is a byte of the content: two
-/// files that differ in it are two files.
+/// A bare CR is a line ending only if the mail contains no LF, as on an old Macintosh. In other mails it is part of the
+/// content: two files that differ in it are different files.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_old = memchr::memchr(b'\n', text).is_none();
     let mut rest = text;
@@ -25,13 +25,13 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Some programs write several CR before the LF.
+/// Removes all CRs at the end of a line, because some programs write several before the LF.
 fn without_returns(line: &[u8]) -> &[u8] {
     let end = line.iter().rposition(|byte| *byte != b'\r');
     line.get(..end.map_or(0, |end| end + 1)).unwrap_or_default()
 }
 
-/// Removes every `>` from the start of a quoted `From ` line: readers disagree on how many a format adds.
+/// Removes every `>` before a quoted `From ` line, because mailbox formats and programs add different numbers of them.
 pub(super) fn unquoted(line: &[u8]) -> &[u8] {
     let quotes = line.iter().take_while(|byte| **byte == b'>').count();
     let behind = line.get(quotes..).unwrap_or_default();

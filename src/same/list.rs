@@ -1,8 +1,8 @@
-//! What a mailing list adds to a mail: a tag in the subject, an address for replies, and a footer.
+//! Recognizes the additions of a mailing list to a mail: a tag in the subject, an address for replies, and a footer.
 //!
-//! Anyone can write such things. They count as a list's only if the list is a recipient of the mail: its address is in To or
-//! Cc, and the same address is in List-Id or List-Post of the same copy. The recipients are compared, so that a forged copy
-//! cannot name a list of its own.
+//! An attacker could write such additions, too. They are ignored in the comparison only if the list is a recipient of the mail:
+//! its address must be in To or Cc, and also in List-Id or List-Post of the same copy. The recipients are compared, so a forged
+//! copy cannot name a list of the attacker.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::spelling::{Mailbox, entries, text};
 use crate::mime::header::Fields;
 use crate::mime::header::unfold;
 
-/// The lists that sent a copy, which are also among its recipients.
+/// The mailing lists that sent a copy and are also among its recipients.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Lists {
     lists: Vec<List>,
@@ -24,7 +24,7 @@ pub(super) struct Lists {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct List {
-    /// The name is the part of the address before `@`. All is in lower case.
+    /// Part of the address before `@`, in lower case. `host` is in lower case, too.
     name: String,
     host: String,
 }
@@ -34,7 +34,7 @@ impl List {
         format!("{}@{}", self.name, self.host)
     }
 
-    /// Whether a mailbox has no name, or that of the list.
+    /// Returns whether a mailbox has no name, or the name of the list.
     fn is_named(&self, mailbox: &Mailbox) -> bool {
         mailbox.name.is_empty() || mailbox.name.eq_ignore_ascii_case(self.name.as_bytes())
     }
@@ -42,11 +42,11 @@ impl List {
 
 const LONGEST_NAME: usize = 64;
 
-/// Lists of one mail that are told from other recipients.
+/// Maximum number of mailing lists that are recognized in one mail.
 const MOST_LISTS: usize = 16;
 
 impl Lists {
-    /// `fields` are those of the message.
+    /// Finds the mailing lists in the header of a message, whose fields are `fields`.
     pub(super) fn of(original: &[u8], fields: &Fields) -> Self {
         let (mut known, mut links) = (BTreeSet::new(), BTreeSet::new());
         let mut recipients: Vec<Mailbox> = Vec::new();
@@ -98,8 +98,8 @@ impl Lists {
         }
     }
 
-    /// Whether a Reply-To leads to the list that is the only recipient. If there are others, a forger can call one of them a
-    /// list, and lead answers there.
+    /// Returns whether a Reply-To leads to the list, which must be the only recipient. With several recipients, an attacker
+    /// could declare one of them to be a list and direct the replies there.
     pub(super) fn have_reply_to(&self, mailbox: &Mailbox) -> bool {
         let address = mailbox.address();
         self.is_alone
@@ -109,7 +109,7 @@ impl Lists {
                 .any(|list| list.address() == address && list.is_named(mailbox))
     }
 
-    /// Whether a Sender is the program or the owner of one of the lists (`dev-bounces@HOST`).
+    /// Returns whether a Sender is the software or the owner of one of the lists, such as `dev-bounces@HOST`.
     pub(super) fn have_sender(&self, mailbox: &Mailbox) -> bool {
         let address = mailbox.address();
         let Some((local, host)) = address.rsplit_once('@') else {
@@ -127,11 +127,11 @@ impl Lists {
         })
     }
 
-    /// Returns a subject without the tags of the lists (`[list] `), also after `Re: `.
+    /// Returns a subject without the tags of the lists (`[list] `), even after `Re: `.
     pub(super) fn untagged(&self, subject: &[u8]) -> Vec<u8> {
         const MOST_TAGS: usize = 8;
         let text = text(subject);
-        // A subject with bytes that are no characters is compared as it is.
+        // A subject that is not valid UTF-8 is compared unchanged.
         let Ok(text) = String::from_utf8(text.clone()) else {
             return text;
         };
@@ -159,11 +159,12 @@ impl Lists {
         (answers + rest.trim_start()).into_bytes()
     }
 
-    /// Finds the footer of a list at the end of a text, and returns where it starts, and whether the hosts of all its links
-    /// are those of the list.
+    /// Finds the footer of a list at the end of a text. Returns its start, and whether all its links lead to the host of the
+    /// list.
     ///
-    /// A footer is a line of underscores, the name of the list with the words "mailing list", and then lines that are only the
-    /// address of the list, a link to it, or the address for unsubscribing. A footer with any other word is text.
+    /// A footer is a line of underscores, the name of the list with the words "mailing list", and lines that consist only of
+    /// the address of the list, a link to it, or the address for unsubscribing. If any other word occurs, the lines are text of
+    /// the mail.
     fn footer(&self, text: &[u8]) -> Option<(usize, bool)> {
         let from = text.len().saturating_sub(LONGEST_FOOTER);
         let near = text.get(from..)?;
@@ -188,7 +189,7 @@ impl Lists {
         }
     }
 
-    /// Returns whether the hosts of all links are those of the list.
+    /// Returns whether all links in the footer lead to the host of the list, or `None` if the lines are not a footer.
     fn is_footer_of(&self, list: &List, lines: &[&[u8]]) -> Option<bool> {
         let text = |line: &&[u8]| Some(str::from_utf8(line).ok()?.to_lowercase());
         let lines = lines.iter().map(text).collect::<Option<Vec<String>>>()?;
@@ -219,7 +220,7 @@ impl Lists {
     }
 }
 
-/// Whether a path is one that Mailman has for a list. Some hosts write their own name behind that of the list.
+/// Returns whether a path is that of a list in Mailman. Some installations append the host name to that of the list.
 fn is_path_of(path: &str, list: &List) -> bool {
     const BEFORE: [&str; 7] = [
         "",
@@ -239,7 +240,7 @@ fn is_path_of(path: &str, list: &List) -> bool {
     starts.any(|name| ends.iter().any(|end| end == name))
 }
 
-/// Whether a line is the address of the list, or one of the addresses for commands to it. Archives hide the `@`.
+/// Returns whether a line is the address of the list, or its address for unsubscribing. An archive may hide the `@`.
 fn is_address_of(line: &str, list: &List) -> bool {
     let line = line.replacen(" at ", "@", 1);
     let line = line.trim_matches(['<', '>']);
@@ -257,32 +258,32 @@ fn bracketed(value: &[u8]) -> Vec<String> {
     pieces.collect()
 }
 
-/// A mail that went over several lists can have a footer of each.
+/// Maximum number of footers in a text: a mail may pass through several lists.
 const MOST_FOOTERS: usize = 4;
 
-/// Lines of a footer after the underscores.
+/// Maximum number of lines in a footer after the underscores.
 const MOST_LINES: usize = 5;
 
-/// Fewer underscores than this are a line that a person wrote.
+/// Minimum number of underscores in the line before a footer. A person may write a shorter line.
 const UNDERSCORES: usize = 20;
 
 const LONGEST_FOOTER: usize = 2000;
 
-/// The text of a part, as it is compared.
+/// The text of a part in the form in which it is compared.
 pub(super) struct PlainText {
-    /// With line feeds, and nothing after the last word.
+    /// The text with line feeds, without white space at its end.
     pub(super) whole: Vec<u8>,
     /// Length of the text without the footers of lists.
     pub(super) length: usize,
     pub(super) footers: Footers,
 }
 
-/// The footers that were found in a copy, as digests.
+/// Digests of the footers in a copy.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Footers {
-    /// With links only to the host of the list.
+    /// Footers with links only to the host of the list.
     pub(super) proved: Vec<u64>,
-    /// With links to hosts that only a List field names.
+    /// Footers with links to other hosts that are in a List field.
     pub(super) claimed: Vec<u64>,
 }
 
@@ -296,16 +297,16 @@ impl Footers {
         self.claimed.extend(&others.claimed);
     }
 
-    /// Whether two copies of one mail can have these footers. Of two different ones whose links are not proved, nobody knows
-    /// which one is the list's.
+    /// Returns whether two copies of one mail can have these footers. If their footers link to different unproven hosts, one of
+    /// them may be forged, and it is not possible to tell which.
     pub(super) fn agree_with(&self, others: &Self) -> bool {
         let set = |digests: &[u64]| digests.iter().copied().collect::<Digests>();
         self.count() == 0 || others.count() == 0 || set(&self.claimed) == set(&others.claimed)
     }
 }
 
-/// The lines of a text with line feeds. The plain form of a mail has them, and no quoted `From ` lines; an encoded text is as
-/// its author encoded it.
+/// Converts the line endings of a text to line feeds. In the plain form of a mail this is already done, but not inside an
+/// encoded part.
 fn with_line_feeds(content: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(content.len());
     for line in content.split(|byte| *byte == b'\n') {
@@ -316,7 +317,7 @@ fn with_line_feeds(content: &[u8]) -> Vec<u8> {
 }
 
 impl PlainText {
-    /// The text of a part that is no plain text: a page or an attached file. Only its line ends do not count.
+    /// Returns the text of an HTML page or an attached file. Only its line endings are normalized.
     pub(super) fn of_file(content: &[u8]) -> Self {
         let mut whole = with_line_feeds(content);
         let end = whole.iter().rposition(|byte| *byte != b'\n');
@@ -351,7 +352,7 @@ impl PlainText {
         }
     }
 
-    /// The text without the footers of lists.
+    /// Returns the text without the footers of mailing lists.
     pub(super) fn own(&self) -> &[u8] {
         self.whole.get(..self.length).unwrap_or_default()
     }

@@ -1,7 +1,7 @@
-//! What stands in a mail in place of a part that a program has removed.
+//! Parses notes: the text that a program leaves in a mail in place of a part that it removed.
 //!
-//! Only a note that has nothing but the known words of the program counts as one: a copy with a note is dropped for a copy
-//! with the part, and any other word in the note would be lost.
+//! If a copy of the mail has the part and another one has only the note, the copy with the note is discarded. So a note is
+//! accepted only if it consists of the program's own words: any other word in it would be lost.
 
 use super::fields::is_of_programs;
 use super::fields_of_part::fields_of;
@@ -15,11 +15,11 @@ use crate::mime::header::{Field, Fields};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::Span;
 
-/// A longer note has other words in it.
+/// Maximum length of a note in bytes. A longer one contains other words.
 const LONGEST_NOTE: usize = 4096;
 
 impl Missing {
-    /// Reads the note that is the part `id`. Returns `None` for any other part.
+    /// Parses the part `id` as a note. Returns `None` if it is not one.
     pub(super) fn of_part(tree: &Tree<'_>, id: PartId, reading: &Reading) -> Option<Self> {
         let part = tree.part(id);
         if matches!(part.content, PartKind::Multipart(_)) || part.has_stray_lines() {
@@ -40,7 +40,7 @@ impl Missing {
                 || is_of_programs(field.name.of(original))
         };
         let body = ExternalBody::read(tree, id, reading)?;
-        // The fields that Apple Mail leaves are those of the part, and are compared.
+        // Apple Mail leaves the header fields of the removed part in place. They are compared later.
         if body.form != Form::Apple && !own.iter(original).all(is_known) {
             return None;
         }
@@ -48,7 +48,7 @@ impl Missing {
             note: hash(part.span.of(original)),
             ..Self::default()
         };
-        // The header that the part had before.
+        // The header of the part that was removed.
         let header = match body.form {
             Form::Apple => {
                 let length = tree.value(id, LENGTH_FIELD)?.trim_ascii();
@@ -77,12 +77,12 @@ impl Missing {
         };
         let value = header.value(original, "Content-Type")?;
         let name = name_of(original, &header).text();
-        // Without a name and a digest, a note could stand for any part.
+        // A note with neither a name nor a digest could stand for any part.
         if name.is_none() && missing.content.is_none() {
             return None;
         }
         let essence = MediaType::parse(value).essence;
-        // Thunderbird writes the name into its note.
+        // Thunderbird repeats the name in the header of its note, with `Deleted: ` before it.
         let own_name = name_of(original, own).text();
         let is_its =
             |own: &str| name.as_deref() == Some(own.strip_prefix("Deleted: ").unwrap_or(own));
@@ -95,7 +95,7 @@ impl Missing {
         Some(missing)
     }
 
-    /// Reads a note of Mailman in a text. `text` is that of the note alone. Returns `None` if it has other words.
+    /// Parses a note of Mailman, whose text is `text`. Returns `None` if it contains other words.
     pub(super) fn of_mailman(body: &ExternalBody<'_>, text: &[u8]) -> Option<Self> {
         let scrubbed = body.scrubbed.as_ref()?;
         let is_known = matches!(scrubbed.scrap, Scrap::File | Scrap::Html | Scrap::Text);
@@ -113,7 +113,7 @@ impl Missing {
         })
     }
 
-    /// Whether `leaf` can be the content that the note stands for.
+    /// Returns whether `leaf` can be the content that the note replaced.
     pub(super) fn is_of(&self, leaf: &Leaf) -> bool {
         let is_length = |length| length == leaf.encoded || length == leaf.encoded + 1;
         let is_declared = match self.fields {
@@ -132,19 +132,19 @@ impl Missing {
     }
 }
 
-/// Digest of the Content-Description.
+/// Returns the digest of the Content-Description field.
 pub(super) fn description_of(original: &[u8], fields: &Fields) -> Option<u64> {
     let value = fields.value(original, "Content-Description")?;
     Some(hash(&text(value)))
 }
 
-/// Whether a part has no body, apart from blanks.
+/// Returns whether a part has an empty body, apart from white space.
 fn is_blank(tree: &Tree<'_>, id: PartId) -> bool {
     let body = tree.part(id).body.of(tree.original);
     body.trim_ascii().is_empty()
 }
 
-/// Returns the header that Thunderbird quotes in a part whose attachment was removed. `None` if the part has anything else.
+/// Returns the header that Thunderbird quotes in the note. Returns `None` if the part contains anything else.
 fn quoted(tree: &Tree<'_>, id: PartId) -> Option<Fields> {
     let original = tree.original;
     let body = tree.part(id).body;
@@ -161,20 +161,20 @@ fn quoted(tree: &Tree<'_>, id: PartId) -> Option<Fields> {
     is_all.then_some(header.fields)
 }
 
-/// A type that says nothing about the content is not compared.
+/// Returns the digest of a media type. `application/octet-stream` does not describe the content, so it is not compared.
 fn known_essence(essence: Option<&str>) -> Option<u64> {
     let known = essence.filter(|it| *it != "application/octet-stream");
     known.map(|it| hash(it.as_bytes()))
 }
 
-/// The sentences of Mailman in English. Those of other languages are not told from other words, and such a copy stays.
+/// The sentences of Mailman in English. A note in another language is not recognized, so that copy is kept.
 const SENTENCES: [&[u8]; 3] = [
     b"A non-text attachment was scrubbed...",
     b"An HTML attachment was scrubbed...",
     b"An embedded and charset-unspecified text was scrubbed...",
 ];
 
-/// Whether a text has only a sentence of Mailman and the fields below it, each at most once.
+/// Returns whether a text consists of a sentence of Mailman and the fields below it, each at most once.
 fn is_note_of_mailman(text: &[u8]) -> bool {
     let text = text.trim_ascii();
     let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);

@@ -1,4 +1,4 @@
-//! The form of a message in which it does not matter what mailbox it is in.
+//! The plain form of a message: the message without the traces of the mailbox that contains it.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -6,8 +6,8 @@ use sha2::{Digest as _, Sha256};
 use super::lines::{lines, unquoted};
 use crate::span::{is_from_line, starts_like};
 
-/// Fields that mail programs and embody itself write into the header of a stored message: flags, numbers of the
-/// mailbox, lengths that follow from the body, and the mark of `--mark`. In lower case.
+/// Header fields that mail clients and embody write when they store a message: flags, numbers in the mailbox, lengths of the
+/// body, and the field of `--mark`. In lower case.
 const FIELDS_OF_MAILBOXES: [&[u8]; 14] = [
     b"status",
     b"x-status",
@@ -25,7 +25,7 @@ const FIELDS_OF_MAILBOXES: [&[u8]; 14] = [
     b"x-embody",
 ];
 
-/// The first half of a SHA-256, which is enough to tell messages apart and half as long.
+/// The first half of a SHA-256 hash. It is long enough to distinguish messages, and saves memory.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub(crate) struct Digest(u64, u64);
 
@@ -46,7 +46,7 @@ impl Digest {
         ((u128::from(self.0) << 64) | u128::from(self.1)).to_be_bytes()
     }
 
-    /// Reads 64 hexadecimal digits. Returns `None` for anything else.
+    /// Parses a SHA-256 hash of 64 hexadecimal digits. Returns `None` for any other text.
     pub(crate) fn of_hex(digits: &str) -> Option<Self> {
         let half = |at: usize| u64::from_str_radix(digits.get(at..at + 16)?, 16).ok();
         (digits.len() == 64).then_some(())?;
@@ -54,21 +54,21 @@ impl Digest {
     }
 }
 
-/// A short digest, for values of which there are few in one message.
+/// Returns a short digest of 64 bits, for values of which a message contains only a few.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     Digest::of(bytes).0
 }
 
-/// Returns the plain form of `content`, a message without the separator line of an mbox:
+/// Returns the plain form of a message, which must not begin with the separator line of an mbox:
 /// * every line ends with a line feed ([`lines`]);
-/// * `From ` lines are not quoted, however often they were;
-/// * the header has no fields that mailboxes write, and no `From ` lines;
-/// * the message does not end with empty lines.
+/// * the quoting of `From ` lines is removed, even if it was added several times;
+/// * fields that mailboxes add, and `From ` lines in the header, are removed;
+/// * empty lines at the end are removed.
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(content.len() + 1);
     let (mut is_header, mut is_dropped) = (true, false);
     for line in lines(content) {
-        // In a header, `>From ` lines are separators of another mailbox, and are dropped.
+        // A `>From ` line in the header is the separator of another mailbox, so it is removed below.
         let line = if is_header { line } else { unquoted(line) };
         if is_header {
             let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
@@ -90,7 +90,7 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     plain
 }
 
-/// Returns what tells a message from others that are not identical to it: the digest of its plain form.
+/// Returns the digest of a plain form. Messages with the same digest are identical.
 pub(crate) fn identity(plain: &[u8]) -> Digest {
     Digest::of(plain)
 }
@@ -146,7 +146,8 @@ mod tests {
         fn plain_form_of_a_plain_form_is_itself(
             lines in prop::collection::vec("(>{0,2}From x|Status: R|Subject: b| folded||text)(\r\n|\n|\r)", 0..12),
         ) {
-            // A header that begins with what is dropped may end earlier the second time: only whole messages count.
+            // If the first line is removed, the header may end earlier in the second run. So the test begins with a valid
+            // field.
             let content = format!("Subject: a\n{}", lines.concat());
             let once = plain(content.as_bytes());
             prop_assert_eq!(plain(&once), once);

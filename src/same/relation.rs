@@ -1,4 +1,4 @@
-//! Two descriptions → what embody did to a message, or why it was not embody.
+//! Compares two descriptions of a message. Finds what embody changed, or the reason why another program changed the message.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,36 +6,36 @@ use super::description::{Description, Document, Item, Link, Part, Reference};
 use super::plain::Digest;
 use crate::mime::media_type;
 
-/// The picture that `--trackers blank` puts in has no source.
+/// The picture that `--trackers blank` inserts. It has no source.
 use crate::engine::BLANK_PICTURE;
 
-/// What embody changed in one message.
+/// The changes that embody made to a message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Changes {
-    /// Links that point at a part of the mail now.
+    /// Number of links that now lead to a part of the mail.
     pub(crate) embedded: usize,
-    /// Attachments that were moved into a store, with their digest in the note.
+    /// Number of attachments that were moved to a store. A note with their hash replaced them.
     pub(crate) detached: usize,
-    /// Attachments that came back from a store.
+    /// Number of attachments that were put back from a store.
     pub(crate) restored: usize,
-    /// References whose content is in the mail now.
+    /// Number of references whose content is now in the mail.
     pub(crate) filled: usize,
-    /// Documents whose relative links are absolute now.
+    /// Number of documents whose relative links are now absolute.
     pub(crate) resolved: usize,
-    /// 1 if `winmail.dat` and the like became the parts that they contain.
+    /// 1 if `winmail.dat` or a similar part was unpacked.
     pub(crate) opened: usize,
-    /// Messages of Eudora that have the form of mail again.
+    /// Number of messages of Eudora that were converted back to MIME.
     pub(crate) unmarked: usize,
-    /// Messages in the place of which there is another copy of the mail, which is at least as complete.
+    /// Number of messages that were replaced by another copy of the mail that is at least as complete.
     pub(crate) merged: usize,
 }
 
-/// Why a message is not one that embody changed.
+/// The reason why the difference cannot be a change of embody.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Altered {
     /// A header field that embody never changes is different.
     Header,
-    /// A part is missing, or has other content.
+    /// A part is missing, or has different content.
     Part {
         number: String,
         essence: String,
@@ -43,15 +43,15 @@ pub(crate) enum Altered {
     },
     /// The fields of a part are different.
     PartFields { number: String },
-    /// A link of a document leads elsewhere.
+    /// A link in a document leads to a different URL.
     Link { number: String },
-    /// An enclosed message, or text around parts, is missing or different.
+    /// An enclosed message, or the text around parts, is missing or different.
     Around,
-    /// There are parts that nothing in the old message refers to.
+    /// There are parts to which nothing in the old message refers.
     More,
-    /// A boundary line at the end of a multipart is missing.
+    /// The closing boundary line of a multipart is missing.
     Cut,
-    /// Only the encoding of parts, boundary lines, or the white space of fields is different.
+    /// Only the encoding of parts, the boundary lines, or the white space in fields is different.
     Encoding,
 }
 
@@ -94,17 +94,17 @@ impl std::fmt::Display for Altered {
     }
 }
 
-/// Says what embody did to the message that `old` describes so that it became the one that `new` describes.
+/// Returns the changes that embody made to the message of `old`, so that it became the message of `new`.
 ///
 /// # Errors
-/// [`Altered`] if that cannot be what embody did.
+/// [`Altered`] if embody cannot have made the change.
 pub(crate) fn changes(old: &Description, new: &Description) -> Result<Changes, Altered> {
     let direct = changes_of_parts(old, new);
     let Some(opened) = old.opened.as_ref().filter(|_| direct.is_err()) else {
         return direct;
     };
     let further = match changes_of_parts(opened, new) {
-        // Nothing else was changed.
+        // Unpacking the part was the only change.
         Err(Altered::Encoding) => Changes::default(),
         Err(_) => return direct,
         Ok(changes) => changes,
@@ -146,24 +146,24 @@ fn changes_of_parts(old: &Description, new: &Description) -> Result<Changes, Alt
 
 struct Comparison<'c> {
     new: &'c [Item],
-    /// The first item of the new message that no item of the old one was found in.
+    /// Index of the first item of the new message that was not yet matched.
     at: usize,
     parts_by_id: HashMap<u64, &'c Part>,
-    /// The last place of each content, so that a search that must fail does not begin.
+    /// Last index of each content. A search for content after its last index is skipped.
     last: HashMap<Digest, usize>,
-    /// Items of the new message that were passed over.
+    /// Items of the new message that were skipped.
     extra: Vec<&'c Item>,
-    /// Multiparts and messages that say where they are from.
+    /// Content-IDs of multiparts and messages that have a Content-Location.
     located: HashSet<u64>,
     linked: HashSet<u64>,
-    /// References of the old message that are not in the new one.
+    /// References of the old message whose content should be in the new one.
     filled: Vec<Part>,
-    /// Whether a document of the old message links to files in clouds. The new message has them as parts, so that it
-    /// does not say any more which links were meant.
+    /// Whether a document of the old message links to files in a cloud. Its links are unchanged in the new message, so nothing
+    /// shows which parts are those files.
     has_hosted: bool,
-    /// Number of contents that have to be among the extra items.
+    /// Number of contents that must be among the skipped items.
     expected: usize,
-    /// Number of files that may be among them.
+    /// Number of files that may be among the skipped items.
     files_of_header: usize,
     changes: Changes,
 }
@@ -223,12 +223,12 @@ impl<'c> Comparison<'c> {
         Err(altered(part))
     }
 
-    /// Whether this content stands in the rest of the new message.
+    /// Returns whether the rest of the new message contains this content.
     fn may_stand(&self, content: Digest) -> bool {
         self.last.get(&content).is_some_and(|last| *last >= self.at)
     }
 
-    /// Moves behind the item at `place`, counted from where the comparison is.
+    /// Continues after the item at `place`, counted from the current index.
     fn pass(&mut self, place: Option<usize>) -> Option<()> {
         let end = self.at + place?;
         self.extra.extend(self.new.get(self.at..end)?);
@@ -255,10 +255,10 @@ impl<'c> Comparison<'c> {
         trouble.map_or(Ok(false), Err)
     }
 
-    /// `None`: these are two parts.
+    /// Compares two parts. Returns `None` if they are unrelated.
     fn compare(&mut self, old: &Part, new: &Part) -> Result<Option<Changes>, Altered> {
         if old.is_flattened && !(new.is_flattened && old.fields == new.fields) {
-            // Text of a multipart that Eudora took apart may become text/plain, and stay as it is otherwise.
+            // A text from a message that Eudora took apart may become text/plain and otherwise stay unchanged.
             let is_text = new.is_flattened && new.essence == "text/plain";
             let is_only_type = is_text && old.content == new.content;
             return Ok(is_only_type.then_some(Changes {
@@ -287,10 +287,10 @@ impl<'c> Comparison<'c> {
                 }
             }
             _ if is_same && old.fields == new.fields && old.other_fields == new.other_fields => {
-                // Files of clouds are parts of their own; the document that names them stays.
+                // The content of files in a cloud is added as separate parts, and the document that links to them is unchanged.
                 return Ok(Some(Changes::default()));
             }
-            // The bodies of most references are the same; their fields say which one it is.
+            // Most references have the same body, so only their fields distinguish them.
             (Some(_), _) if is_same => return Ok(None),
             _ if is_same => {
                 return Err(Altered::PartFields {
@@ -340,14 +340,15 @@ impl<'c> Comparison<'c> {
                 _ => return None,
             }
         }
-        // The documents are different, and so some relative link is absolute now.
+        // The documents differ although no link was embedded, so a relative link was made absolute.
         if changes.embedded == 0 {
             changes.resolved = 1;
         }
         Some(changes)
     }
 
-    /// A text with notes is divided where the content of a note came in.
+    /// Compares the pieces of a text with notes. If the content of a note was filled in, the new message has the text before
+    /// and after the note as separate parts.
     fn find_pieces(&mut self, old: &Part) -> bool {
         if old.notes == 0 && !old.is_flattened {
             return false;
@@ -389,7 +390,7 @@ impl<'c> Comparison<'c> {
     fn finish(&mut self) -> Result<(), Altered> {
         self.extra
             .extend(self.new.get(self.at..).unwrap_or_default());
-        // Content that came in may be a message, a multipart, or a document with pictures of its own.
+        // Content that was filled in may be a message, a multipart, or a document with its own pictures.
         if self.expected > 0 {
             return match self.expected <= self.extra.len() {
                 true => self.check_filled(),
@@ -405,7 +406,7 @@ impl<'c> Comparison<'c> {
             .collect::<Option<_>>()
             .ok_or(Altered::More)?;
         for part in &extra {
-            // A style sheet that came in shows pictures that came with it.
+            // A style sheet that was embedded may contain links to pictures that were embedded with it.
             let links = part.document.iter().flat_map(|document| &document.links);
             self.linked.extend(links.filter_map(|link| match link {
                 Link::Part(id) => Some(*id),
@@ -432,8 +433,9 @@ impl<'c> Comparison<'c> {
 }
 
 impl Comparison<'_> {
-    /// Checks that the content of each reference came in, as far as the reference says what that is: in the order of the
-    /// references, each a part of its own. A message or a multipart that came in can be anything.
+    /// Checks that the new message contains the content of each reference, as far as the reference describes it. The contents
+    /// must be different parts, in the order of the references. The content of a filled in message or multipart cannot be
+    /// checked.
     fn check_filled(&self) -> Result<(), Altered> {
         let is_whole = |item: &&Item| !matches!(item, Item::Part(_));
         let has_composite = self.extra.iter().any(is_whole);
@@ -463,7 +465,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether a part can be the content of a reference.
+/// Returns whether a part can be the content of a reference.
 fn is_filled(reference: &Reference, new: &Part) -> bool {
     let is_content_of = |it: &Digest| is_content(new, *it);
     new.reference.is_none()
@@ -475,8 +477,8 @@ fn is_filled(reference: &Reference, new: &Part) -> bool {
         && has_fields_of(reference, new)
 }
 
-/// Whether a part has the fields that stay when the content of a reference comes in, and no others, except those that embody
-/// adds.
+/// Returns whether a part has all fields that are kept when the content of a reference is filled in, and no other fields except
+/// those that embody adds.
 fn has_fields_of(reference: &Reference, new: &Part) -> bool {
     let is_there = |it| new.content_fields.contains(it) || new.other_fields.contains(it);
     let is_known = |it| reference.fields.contains(it) || new.added_fields.contains(it);
@@ -507,7 +509,8 @@ fn altered(part: &Part) -> Altered {
     }
 }
 
-/// The digests of a part that may be those of an object in a store, or of the same text elsewhere.
+/// Returns the digests of the content of a part, with its own line endings and with line feeds. The store, or another copy of
+/// the text, may have either.
 fn contents(part: &Part) -> impl Iterator<Item = Digest> {
     [part.content, part.text].into_iter().flatten()
 }

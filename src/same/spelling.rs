@@ -1,18 +1,18 @@
-//! Header fields in one spelling: programs fold fields again, and write names in quotation marks or in encoded words.
+//! Normalizes header fields: programs fold them differently, and write names in quotation marks or as encoded words.
 //!
-//! A field of addresses is divided into words and [`SPECIALS`] before its words are decoded. A name that contains `<` or `,`
-//! in quotation marks or in an encoded word is therefore not taken for an address.
+//! An address field is divided into words and [`SPECIALS`] before the words are decoded. A `<` or `,` inside quotation marks or
+//! an encoded word is therefore part of the name and not the start of an address.
 
 use std::borrow::Cow;
 
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
 
-/// Symbols that divide a field of addresses (RFC 5322 section 3.2.3).
+/// Characters that separate the elements of an address field (RFC 5322 section 3.2.3).
 const SPECIALS: &[u8] = b"<>(),;:@";
 
-/// Returns the value of a field as people read it: unfolded, with encoded words decoded and with single blanks. A value with
-/// bytes that are no characters, or with broken encoded words, is returned as it is written, because readers differ.
+/// Returns the value of a field as text: unfolded, with encoded words decoded and with single spaces. A value with invalid
+/// bytes or malformed encoded words is returned unchanged, because programs decode it differently.
 pub(super) fn text(value: &[u8]) -> Vec<u8> {
     let value = unfold(value);
     let text = decoded_words(&value);
@@ -28,16 +28,16 @@ pub(super) fn text(value: &[u8]) -> Vec<u8> {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Token {
-    /// Decoded, with single blanks.
+    /// Words, decoded and with single spaces.
     Words(Vec<u8>),
     Special(u8),
 }
 
-/// One entry of a field of addresses.
+/// An entry of an address field.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Entry(Vec<Token>);
 
-/// A name and an address.
+/// A name with an address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Mailbox {
     pub(super) name: Vec<u8>,
@@ -47,14 +47,14 @@ pub(super) struct Mailbox {
 }
 
 impl Mailbox {
-    /// The address in lower case.
+    /// Returns the address in lower case.
     pub(super) fn address(&self) -> String {
         let address = [self.local.as_slice(), b"@", self.host.as_slice()].concat();
         String::from_utf8_lossy(&address).to_lowercase()
     }
 }
 
-/// Returns the entries between the commas of a field of addresses.
+/// Returns the entries of an address field, which are separated by commas.
 pub(super) fn entries(value: &[u8]) -> Vec<Entry> {
     let mut entries = vec![Entry(Vec::new())];
     for token in tokens(&unfold(value)) {
@@ -72,7 +72,7 @@ pub(super) fn entries(value: &[u8]) -> Vec<Entry> {
 }
 
 impl Entry {
-    /// Bytes that are equal for two spellings of one entry, and for nothing else.
+    /// Returns bytes that are equal for different spellings of the same entry, and different for any other entry.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         for token in &self.0 {
@@ -91,7 +91,7 @@ impl Entry {
         bytes
     }
 
-    /// Reads `name <local@host>`, `<local@host>`, `local@host` and `local@host (name)`.
+    /// Parses `name <local@host>`, `<local@host>`, `local@host` and `local@host (name)`.
     pub(super) fn mailbox(&self) -> Option<Mailbox> {
         use Token::{Special, Words};
         let none = Vec::new();
@@ -131,8 +131,8 @@ impl Entry {
     }
 }
 
-/// Reads the one mailbox of a field, also if an archive of a list hides its address (`ann at example.org (Ann B)`).
-/// Returns whether it was hidden, too.
+/// Parses a field with exactly one mailbox. Its address may be hidden as in the archive of a list (`ann at example.org (Ann
+/// B)`). Also returns whether it was hidden.
 pub(super) fn one_mailbox(value: &[u8]) -> Option<(Mailbox, bool)> {
     let value = unfold(value);
     let shown = with_addresses_shown(&value);
@@ -143,12 +143,12 @@ pub(super) fn one_mailbox(value: &[u8]) -> Option<(Mailbox, bool)> {
     }
 }
 
-/// `value` is unfolded.
+/// Divides a field into tokens. `value` must be unfolded.
 fn tokens(value: &[u8]) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut rest = value;
     let mut is_spaced = false;
-    // A quotation mark without an end is looked for once.
+    // If a quotation mark has no end, later ones have none either, and the search is not repeated.
     let mut has_end = true;
     while let Some(&first) = rest.first() {
         if first.is_ascii_whitespace() {
@@ -168,7 +168,7 @@ fn tokens(value: &[u8]) -> Vec<Token> {
             _ if SPECIALS.contains(&first) => {
                 (Token::Special(first), rest.get(1..).unwrap_or_default())
             }
-            // A host is not decoded.
+            // A host name cannot contain encoded words.
             _ if tokens.last() == Some(&Token::Special(b'@')) => {
                 let (word, behind) = rest.split_at(word_length(rest));
                 (Token::Words(word.to_vec()), behind)
@@ -190,7 +190,7 @@ fn tokens(value: &[u8]) -> Vec<Token> {
     tokens
 }
 
-/// Reads a string in quotation marks. Returns `None` if it has no end.
+/// Parses a quoted string. Returns `None` if the closing quotation mark is missing.
 pub(super) fn quoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let mut words = Vec::new();
     let mut at = 1;
@@ -221,7 +221,7 @@ fn single_blanks(text: &[u8]) -> Vec<u8> {
     single
 }
 
-/// Reads a word, or several encoded words with only blanks between them, which are one text (RFC 2047 section 6.2).
+/// Parses a word. Several encoded words with only white space between them are a single text (RFC 2047 section 6.2).
 fn word(text: &[u8]) -> (Token, &[u8]) {
     let length = word_length(text);
     let (first, mut behind) = text.split_at(length);
@@ -245,13 +245,14 @@ fn word(text: &[u8]) -> (Token, &[u8]) {
     (Token::Words(words.join(" ").into_bytes()), behind)
 }
 
-/// An encoded word has at most 75 bytes (RFC 2047 section 2). Some programs write longer ones.
+/// Maximum length of an encoded word in bytes. The standard allows 75 (RFC 2047 section 2), but some programs write longer
+/// ones.
 const LONGEST_ENCODED: usize = 1000;
 
-/// Length of the word at the start of `text`, in bytes. It is at least 1.
+/// Returns the length of the word at the start of `text` in bytes, at least 1.
 fn word_length(text: &[u8]) -> usize {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || SPECIALS.contains(byte) || *byte == b'"';
-    // Specials in an encoded word are a part of it.
+    // An encoded word may contain special characters.
     if text.starts_with(b"=?") {
         let near = text.get(..LONGEST_ENCODED).unwrap_or(text);
         let blank = near.iter().position(u8::is_ascii_whitespace);
@@ -275,7 +276,7 @@ fn is_encoded(word: &[u8]) -> bool {
     word.starts_with(b"=?") && word.ends_with(b"?=") && word.len() > 6
 }
 
-/// Writes `a at example.org` as `a@example.org`, as archives of lists show addresses.
+/// Replaces `a at example.org`, as archives of lists write addresses, with `a@example.org`.
 pub(super) fn with_addresses_shown(text: &[u8]) -> Cow<'_, [u8]> {
     const AT: &[u8] = b" at ";
     let mut shown = Vec::new();

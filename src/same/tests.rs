@@ -1,4 +1,4 @@
-//! The relation of copies, row by row of the table in docs/merge.md.
+//! Compares copies of mails, row by row of the table in docs/merge.md.
 
 use base64::Engine as _;
 use sha2::{Digest as _, Sha256};
@@ -36,7 +36,7 @@ fn text(body: &str) -> String {
     format!("{FIELDS}\n{body}")
 }
 
-/// Whether the second mail covers the first one, and the other way round.
+/// Returns whether the second mail covers the first one, and whether the first one covers the second.
 fn relation(one: &str, other: &str) -> [Result<(), Difference>; 2] {
     let [one, other] = [one, other].map(|mail| plain(mail.as_bytes()));
     let places = [&one, &other].map(|it| MailCopy::of(it, &[]).cut_at());
@@ -181,7 +181,7 @@ fn part_that_a_note_replaces_is_covered_by_its_content_and_by_nothing_else() {
         PDF.len()
     );
     let scrubbed = |size: usize| {
-        // The start and the end of the SHA-1 of the Message-ID.
+        // The first and last digits of the SHA-1 of the Message-ID.
         let hash = "50f524a0";
         format!(
             "{FIELDS}\nhello\n-------------- next part --------------\nA non-text attachment was scrubbed...\nName: a.pdf\nType: application/pdf\nSize: {size} bytes\nDesc: not available\nURL: <http://lists.example.org/pipermail/dev/attachments/20240506/{hash}/attachment.pdf>\n"
@@ -235,7 +235,8 @@ fn part_that_a_note_replaces_is_covered_by_its_content_and_by_nothing_else() {
             ),
         ];
         for (what, file) in others {
-            // A note of Thunderbird or mutt says nothing about the content; the digest says everything.
+            // A note of Thunderbird or mutt does not contain a digest, so different content is not detected. With a digest,
+            // only the content matters.
             let is_unproved =
                 what == "content" && (row.contains("Thunderbird") || row.contains("mutt"));
             if is_unproved || *row == "detached" && what != "content" {
@@ -248,7 +249,7 @@ fn part_that_a_note_replaces_is_covered_by_its_content_and_by_nothing_else() {
         assert_eq!(relation(copy, &more)[0], Err(Difference::Parts), "{row}");
     }
     assert!(relation(&scrubbed(PDF.len() + 1), &whole())[0].is_err());
-    // A line of hyphens in the text is no separator, and Mailman does not keep the text around the parts.
+    // A line of hyphens in the text is not a separator. Mailman does not keep the text around the parts.
     let lines = "hello\n\n---------- a title ----------\n\nmore\n";
     let titled = scrubbed(PDF.len()).replace("hello\n", lines);
     let around = whole()
@@ -267,7 +268,7 @@ fn copy_that_is_visibly_cut_is_covered_and_a_mere_prefix_is_not() {
         assert_eq!(relation(cut, &whole)[0], Ok(()), "{length}: {cut}");
         seen += usize::from(relation(cut, &whole)[1].is_err());
     }
-    // Nobody knows what the rest of a header was.
+    // If a mail is truncated in the header of a part, the rest of the header is unknown, so the copy is not covered.
     for length in start - 60..start - 2 {
         let cut = whole.get(..length).unwrap();
         assert!(relation(cut, &whole)[0].is_err(), "{length}: {cut}");
@@ -361,7 +362,7 @@ fn forged_mail_is_another_mail() {
     );
 }
 
-/// Each mail is another mail than the one beside it, in both directions.
+/// Asserts that the two mails of each case are different mails, in both directions.
 fn assert_others(cases: &[(&str, String, String)]) {
     for (what, one, other) in cases {
         assert_ne!(one, other, "{what}");
@@ -717,7 +718,7 @@ fn footer_with_other_words_or_of_another_list_is_text() {
         attached(&format!("{LINE}\ndev mailing list\n")),
     ));
     assert_others(&cases);
-    // Links elsewhere are claimed by the copy alone: of two such footers nobody knows which one is the list's.
+    // A footer with links to another host is confirmed only by the copy itself. Of two such footers, one may be forged.
     let claimed = |host: &str| {
         let field = format!("List-Subscribe: <https://{host}/listinfo/dev>\n");
         format!(
@@ -750,7 +751,7 @@ fn note_with_other_words_is_a_part_of_its_own() {
     let whole = whole();
     let good = note(&moz, &format!("{sentence}\n{quoted}"));
     assert_eq!(relation(&good, &whole)[0], Ok(()));
-    // Gmail gives each attachment a field of its own.
+    // Gmail adds a field to each attachment.
     let of_gmail = |mail: &str| {
         mail.replace("a.pdf\"\n", "a.pdf\"\nX-Attachment-Id: f_1\n")
             .replace("a.pdf\nContent-T", "a.pdf\nX-Attachment-Id: f_1\nContent-T")

@@ -1,16 +1,16 @@
-//! Texts as digests, in which line ends do not count, and in which notes divide pieces.
+//! Digests of texts that ignore line endings. A text that contains notes of Eudora is compared in pieces.
 
 use super::plain::{Digest, hash};
 use crate::external_body::{EudoraPiece, eudora_pieces, separator_at_end};
 use crate::span::Span;
 
-/// Number of texts and files of a message of Eudora that are told apart.
+/// Maximum number of texts and files that are distinguished in a message of Eudora.
 pub(super) const MOST_PIECES: usize = 10_000;
 
-/// What Eudora's lines divide a text into.
+/// The pieces into which notes of Eudora divide a text. A note is a line that names an attached file.
 pub(super) struct EudoraTexts {
     pub(super) pieces: Vec<u64>,
-    /// Number of lines that name files.
+    /// Number of notes.
     pub(super) notes: usize,
     /// Whether Eudora marked one of the texts as HTML, rich or flowed.
     pub(super) is_marked: bool,
@@ -37,7 +37,8 @@ impl EudoraTexts {
     }
 }
 
-/// The digest of a text with a line feed at the end of each line but the last. Returns `None` if that is the content itself.
+/// Returns the digest of a text with LF as line ending and without line endings at its end. Returns `None` if the content
+/// already has this form.
 pub(super) fn text_digest(content: &[u8]) -> Option<Digest> {
     let is_end = |byte: &u8| matches!(byte, b'\n' | b'\r');
     let ends = content.last().is_some_and(is_end);
@@ -57,12 +58,13 @@ pub(super) fn text_digest(content: &[u8]) -> Option<Digest> {
     Some(Digest::of(&text))
 }
 
-/// Texts that embody divides get other line ends at their edges. Returns `None` for an empty text.
+/// Returns the digest of a piece of text. Lines are compared without trailing white space, and empty lines are ignored, because
+/// embody changes the line endings at the edges of a piece. Returns `None` for an empty text.
 pub(super) fn piece(text: Option<&[u8]>) -> Option<u64> {
     let mut words = Vec::new();
     for line in text?.split(|byte| matches!(byte, b'\r' | b'\n')) {
         let line = line.trim_ascii_end();
-        // A note takes the separator before it along, which may follow the text in the same line.
+        // When embody fills in a note, it also removes the separator before it, which may be on the same line as the text.
         let line = separator_at_end(line).map_or(line, |at| line.get(..at).unwrap_or(line));
         if !line.is_empty() {
             words.extend_from_slice(line);

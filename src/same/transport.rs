@@ -1,7 +1,7 @@
-//! The fields that servers, lists and mail programs add to a mail or change, so that copies of one mail differ in them. The texts
-//! that lists add are in [`list`](super::list).
+//! Classifies header fields. Servers, mailing lists and mail clients add some fields or change them, so copies of one mail
+//! differ in them, and they are ignored. Footers of lists are handled in [`list`](super::list).
 //!
-//! The table of docs/merge.md lists them. Each row has a test in `tests.rs`.
+//! The table in docs/merge.md lists these fields. Each row of the table has a test in `tests.rs`.
 
 use super::spelling::text;
 use crate::mime::date;
@@ -10,15 +10,15 @@ use crate::mime::header::unfold;
 /// The role of a header field for the question whether two mails are copies of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
-    /// Servers, lists and mail programs add the field or change it.
+    /// A field that servers, mailing lists and mail clients add or change. It is ignored.
     Transport,
-    /// Describes the content of the mail, which is compared instead.
+    /// A field that describes the content. The content itself is compared instead.
     Content,
-    /// The author wrote the field.
+    /// A field that the author wrote. It must be the same.
     Author,
 }
 
-/// Names in lower case. A name that ends with a hyphen stands for all names that start with it.
+/// Names of transport fields in lower case. A name that ends with a hyphen is a prefix.
 const TRANSPORT: [&str; 40] = [
     "apparently-to",
     "approved-by",
@@ -62,7 +62,7 @@ const TRANSPORT: [&str; 40] = [
     "xref",
 ];
 
-/// `name` is in lower case.
+/// Returns the role of a field. `name` must be in lower case.
 pub(super) fn role(name: &[u8]) -> Role {
     let is = |known: &str| match known.ends_with('-') {
         true => name.starts_with(known.as_bytes()),
@@ -77,7 +77,7 @@ pub(super) fn role(name: &[u8]) -> Role {
     }
 }
 
-/// Fields that Pipermail keeps in the monthly text of a list, and no others.
+/// Returns whether Pipermail, the archive of Mailman, keeps the field in the monthly text of a list.
 pub(super) fn is_kept_by_pipermail(name: &[u8]) -> bool {
     matches!(
         name,
@@ -85,8 +85,7 @@ pub(super) fn is_kept_by_pipermail(name: &[u8]) -> bool {
     )
 }
 
-/// Returns a date in seconds, so that its zone and its comments do not count. A date in another form than the usual one is
-/// compared as text.
+/// Returns a date in seconds, so that its time zone and comments are ignored. A date in an unusual format is compared as text.
 pub(super) fn date_text(value: &[u8]) -> Vec<u8> {
     match date::usual_seconds(&unfold(value)) {
         Some(seconds) => seconds.to_string().into_bytes(),
