@@ -1,13 +1,13 @@
-//! New mailboxes, filled with messages of some other form, or one for each label.
+//! Creates new mailboxes and fills them with messages of another format, or with one mailbox for each label.
 //!
-//! A folder is filled beside its place under a name that no mail program looks at, synced, and then gets its name: it
-//! appears whole, and a run that ends before leaves nothing. So messages need no `tmp`.
+//! A directory is filled under a temporary name that mail programs ignore, synced, and then renamed. It appears
+//! complete, and a run that ends earlier leaves nothing. For this reason, messages need not be written to `tmp` first.
 //!
-//! What is made is private (0600, 0700): the source may have access lists that a new folder cannot have. The super-user
-//! gives it to the source's owner.
+//! New files are private (modes 0600 and 0700), because the source may have access lists that a new directory cannot
+//! get. If root runs the program, the files belong to the owner of the source.
 //!
-//! Names hold no clock and nothing random (P4): a Maildir's message is named by the time at which it came, which is
-//! also its file's, by its number in the run, and by its size, as Dovecot's are.
+//! Names contain neither the current time nor random numbers (P4, reproducible results). A message in a Maildir is
+//! named by its date, which is also the time of its file, by its number in the run, and by its size, as in Dovecot.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, FileTimes, Metadata};
@@ -33,26 +33,27 @@ use crate::mailbox::{ByLabel, Envelope, Format, MailState, Options, Summary};
 use crate::platform;
 use crate::span::Newline;
 
-/// One mail grows by that many times its size. Gmail users have a handful.
+/// Maximum number of mailboxes to which one mail is written, because each one needs a copy. Gmail users have a handful
+/// of labels.
 const MOST_LABELS: usize = 100;
-/// Gmail allows as many labels.
+/// Maximum number of mailboxes. Gmail allows as many labels.
 const MOST_FOLDERS: usize = 10_000;
-/// Octets; Gmail's labels have at most 225 characters.
+/// Maximum length of a label, in bytes. Gmail's labels have at most 225 characters.
 const LONGEST_LABEL: usize = 1000;
 const MOST_OPEN: usize = 32;
 
 const UNLABELLED: &str = "No label";
 
-/// The file of a Maildir that says which letter stands for which keyword.
+/// The file of a Maildir that maps letters in file names to keywords.
 const KEYWORDS: &str = "dovecot-keywords";
 
 pub(crate) struct Letter<'m> {
-    /// Nothing in it is quoted.
+    /// Content of the message, without quoting.
     pub(crate) content: &'m [u8],
-    /// What its mailbox notes apart from the content; its fields count otherwise.
+    /// Flags that the source mailbox stores outside of the content. If `None`, the header fields contain the flags.
     pub(crate) flags: Option<Flags>,
     pub(crate) envelope: Envelope,
-    /// The separator of an mbox, if the message brought one that all readers understand.
+    /// Separator line of an mbox, if the message has one that all programs understand.
     pub(crate) separator: Option<&'m [u8]>,
 }
 
@@ -65,22 +66,24 @@ pub(crate) struct Delivery {
     /// The mailbox of each label. The key `None` is for mail without a label.
     labels: HashMap<Option<String>, usize>,
     names: FolderNames,
-    /// Thunderbird's folders.
+    /// The folder tree, if the result is for Thunderbird.
     tree: Option<FolderTree>,
-    /// The mailbox of mail that is not sorted by its labels.
+    /// Index of the mailbox for mail that is not sorted by its labels.
     current: usize,
-    /// Mailboxes that were the current one, by the path of their folder.
+    /// Index of each mailbox that was the current one, by the path of its folder.
     entered: HashMap<Vec<String>, usize>,
     mailboxes: Vec<PathBuf>,
-    /// The mbox that was written to last is at the end.
+    /// Open mboxes, with their indexes. The most recently written one is at the end, so that the first can be closed.
     open: Vec<(usize, BufWriter<File>)>,
-    /// Digests of the delivered mails, with 16 bytes each: an archive can contain a mail once for each of its labels.
+    /// Digests of the delivered mails, 16 bytes each, to find repeated mails: an archive can contain a mail once for
+    /// each of its labels.
     known: HashSet<[u8; 16]>,
-    /// Each mail is delivered at most once, so `known` is not needed; and the labels are the folders of the sources.
+    /// Whether each mail is delivered only once, so that `known` is not needed, and labels are the folders of the
+    /// sources.
     is_distinct: bool,
     delivered: u64,
     before_flags: char,
-    /// Maildirs that have a file of keywords.
+    /// Indexes of the Maildirs that already have a keywords file.
     with_keywords: HashSet<usize>,
     owner: Option<platform::Owner>,
 }
@@ -92,7 +95,7 @@ enum NewMailbox {
     File(Beside),
     Directly(BufWriter<File>),
     Folder(TempDir),
-    /// Messages are passed to another part of the program.
+    /// Messages are passed to a function of the program and not written.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     Handler(Handler),
 }
@@ -101,7 +104,7 @@ enum NewMailbox {
 pub(crate) type Handler = Arc<Mutex<dyn FnMut(&Letter<'_>, Flags) -> Result<(), Error> + Send>>;
 
 impl Delivery {
-    /// Passes each message to `handler`, as it would be written to a mailbox of that form.
+    /// Creates a delivery that passes each message to `handler`, as it would be written to a mailbox of this format.
     #[cfg(feature = "cli")]
     pub(crate) fn to_handler(form: Format, handler: Handler) -> Self {
         Self {
@@ -111,8 +114,8 @@ impl Delivery {
         }
     }
 
-    /// Starts a delivery. With `open`, an mbox is written into this file, whose name is `target`. Otherwise a new mailbox is
-    /// made at `target`, for the owner of `like`.
+    /// Starts a delivery. With `open`, an mbox is written to this file, whose name is `target`. Otherwise, a new
+    /// mailbox is created at `target`, and belongs to the owner of `like`.
     pub(crate) fn start(
         form: Format,
         options: &Options,
@@ -157,8 +160,8 @@ impl Delivery {
             return Err(io::Error::new(io::ErrorKind::AlreadyExists, EXISTS));
         }
         let made = temporary_folder_in(folder_of(target))?;
-        // Only the user of this process may open the directory until it is complete. If root writes it for another user, that
-        // user could put links into it while it is filled.
+        // Only the user of this process may open the directory until it is complete. If root writes it for another
+        // user, that user could put links into it while it is filled.
         platform::make_private(made.path())?;
         if self.form == Format::Maildir {
             self.before_flags = platform::before_flags(made.path())?;
@@ -172,7 +175,7 @@ impl Delivery {
         Ok(made)
     }
 
-    /// A temporary folder in the place of the result, with its topmost folder.
+    /// Creates a temporary directory for the result, with its top folder.
     fn folder_tree(&mut self, target: &Path) -> io::Result<TempDir> {
         for path in [target, &subfolders_of(target)] {
             if platform::absent(fs::symlink_metadata(path))?.is_some() {
@@ -191,13 +194,13 @@ impl Delivery {
         Ok(made)
     }
 
-    /// Gives the result another name. Its directory must exist and be on the same file system.
+    /// Changes the name of the result. Its directory must exist and be on the same file system.
     pub(crate) fn rename(&mut self, target: &Path) {
         target.clone_into(&mut self.target);
     }
 
-    /// Declares that no mail occurs twice, which saves the memory for `known`; and that the labels of each mail are the
-    /// folders in which the sources have it, so that it is delivered to each of them.
+    /// Declares that no mail occurs twice, which saves the memory for `known`, and that the labels of a mail are the
+    /// folders of the sources that contain it, so that it is delivered to all of them.
     #[cfg(feature = "cli")]
     pub(crate) fn of_distinct_mails(self) -> Self {
         Self {
@@ -206,7 +209,7 @@ impl Delivery {
         }
     }
 
-    /// Puts the mail that follows into this folder of Thunderbird's, unless its labels say where it goes.
+    /// Selects the Thunderbird folder for the mail that follows, unless its labels determine the folder.
     pub(crate) fn enter(&mut self, levels: &[String]) -> Result<(), Error> {
         let Some(tree) = self.tree.as_mut().filter(|_| self.by_label.is_none()) else {
             return Ok(());
@@ -220,12 +223,12 @@ impl Delivery {
         Ok(())
     }
 
-    /// Whether the messages become those of an mbox.
+    /// Returns whether the messages are written to an mbox.
     pub(crate) fn is_mbox(&self) -> bool {
         self.form.has_separators()
     }
 
-    /// Counts octets in `summary` as often as they are written.
+    /// Delivers a message to its mailboxes. Adds the bytes to `summary` as often as they are written.
     pub(crate) fn deliver(
         &mut self,
         letter: Letter<'_>,
@@ -286,8 +289,9 @@ impl Delivery {
         Ok(())
     }
 
-    /// What the mailbox notes, together with what the labels of the mail say. Programs delete for good what is noted as
-    /// deleted, so the trash of the labels counts only where no folder says it, and where nothing else is noted.
+    /// Returns the flags of the mailbox combined with the flags that the labels show. Programs permanently remove
+    /// messages that are marked as deleted. For this reason, a label for the trash counts only if the result has no
+    /// folder for it and the mailbox stores no flags.
     fn flags(&self, letter: &Letter<'_>) -> Flags {
         let noted = letter.flags;
         let fields = || Flags::of_fields(letter.content);
@@ -304,7 +308,7 @@ impl Delivery {
         noted.unwrap_or_else(fields).with(Flags::of_states(&states))
     }
 
-    /// Damaged data of which nothing was read have no result.
+    /// Completes the mailbox. If the source was damaged and no message was read, no mailbox is created.
     pub(crate) fn finish_unless_damaged(self, summary: &Summary) -> Result<(), Error> {
         if summary.messages == 0 && summary.damaged > 0 {
             return Ok(());
@@ -332,18 +336,19 @@ impl Delivery {
                 }
                 let synced = owned.and_then(|()| {
                     platform::sync_tree(made.path())?;
-                    // Replaces nothing but an empty folder.
+                    // Replaces an empty directory, but no other file.
                     platform::rename_folder(made.path(), &target)
                 });
                 synced.map_err(cannot_write(&target))?;
-                // The folder has another name now: there is nothing to remove.
+                // The directory was renamed, so there is no temporary directory left to remove.
                 let _ = made.keep();
                 sync_folder(folder_of(&target))
             }
         }
     }
 
-    /// Mail without a label that may be used goes where mail without labels goes.
+    /// Returns the indexes of the mailboxes for these labels. If no label can be used, the mail is written to the
+    /// mailbox for mail without labels.
     fn numbers(&mut self, labels: &[String], summary: &mut Summary) -> io::Result<Vec<usize>> {
         let most = match self.by_label {
             None => return Ok(vec![self.current]),
@@ -395,7 +400,8 @@ impl Delivery {
         Ok(Some(number))
     }
 
-    /// The file system says which names are the same.
+    /// Creates a mailbox. Returns false if the name exists, because only the file system knows which names are the
+    /// same.
     fn mailbox(&self, path: &Path) -> io::Result<bool> {
         let made = match self.form {
             Format::Mbox => new_file(path).and_then(|file| platform::own(&file, self.owner)),
@@ -424,7 +430,7 @@ impl Delivery {
     fn name(&self, flags: Flags, seconds: i64, octets: usize) -> String {
         let number = self.delivered;
         if self.form == Format::Eml {
-            // They sort as they come.
+            // The names sort in the order of the messages.
             return format!("{number:08}.eml");
         }
         let name = format!("{seconds:010}.{number:08}.embody,S={octets}");
@@ -445,13 +451,14 @@ impl Delivery {
         date: Option<SystemTime>,
     ) -> io::Result<()> {
         let Some(mailbox) = self.mailboxes.get(number) else {
-            // A dry run makes no mailboxes.
+            // A dry run creates no mailboxes.
             return Ok(());
         };
         self.file(&mailbox.join(name), content, date)?;
         let has_keyword = self.form == Format::Maildir && flags.is_important();
         if has_keyword && !self.with_keywords.contains(&number) {
-            // Dovecot reads from it what the letter `a` means; other programs pass over both.
+            // Dovecot reads the meaning of the letter `a` from this file. Other programs ignore the file and the
+            // letter.
             let mut file = new_file(&mailbox.join(KEYWORDS))?;
             writeln!(file, "0 {IMPORTANT_KEYWORD}")?;
             platform::own(&file, self.owner)?;
@@ -487,7 +494,8 @@ impl Delivery {
     }
 }
 
-/// Every octet of a mail, its sender, and when it came. Half of a SHA-256 is enough: nobody finds two mails with the same.
+/// Returns a hash of the content, the sender and the date of a mail. Half of a SHA-256 is enough to make two mails with
+/// the same hash infeasible.
 fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
     let sender = letter.envelope.sender.as_bytes();
     let mut hash = Sha256::new();
@@ -499,7 +507,8 @@ fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
     whole.first_chunk().copied().unwrap_or_default()
 }
 
-/// Thunderbird reads the subfolders of a folder when it finds the mbox, so that gets its name last.
+/// Moves a folder tree to its place. Thunderbird looks for subfolders when it finds the mbox, so the mbox is renamed
+/// last.
 fn appear_as_tree(made: &Path, target: &Path) -> io::Result<()> {
     platform::sync_tree(made)?;
     let mbox = made.join(target.file_name().unwrap_or_default());
@@ -510,7 +519,7 @@ fn appear_as_tree(made: &Path, target: &Path) -> io::Result<()> {
     platform::rename_to_new(&mbox, target)
 }
 
-/// An unknown date, or one before 1970, is 0.
+/// Returns the date in seconds since 1970. Returns 0 for an unknown date, or one before 1970.
 fn seconds(date: Option<SystemTime>) -> i64 {
     let since = date.and_then(|date| date.duration_since(UNIX_EPOCH).ok());
     i64::try_from(since.unwrap_or(Duration::ZERO).as_secs()).unwrap_or(i64::MAX)

@@ -1,5 +1,6 @@
-//! A Maildir, or another folder with a message a file: its messages, where they are written first, and what is synced;
-//! and what the names of a Maildir's messages say: flags, and sizes (`,S=` the octets, `,W=` with CRLF line ends).
+//! A Maildir or an MH folder: the paths of its messages, where new messages are written, and which directories are
+//! synced. Also reads the names of messages in a Maildir, which contain flags and sizes (`,S=` in bytes, `,W=` in bytes
+//! with CR LF line endings).
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ pub(crate) struct MessageFolder {
 }
 
 impl MessageFolder {
-    /// The Maildir of a part or a message in it.
+    /// Returns the Maildir around `path`, if `path` is its `cur` or `new` or a message in one of them.
     pub(crate) fn within(path: &Path, format: Format) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let (part, name) = match path.is_dir() {
@@ -34,7 +35,7 @@ impl MessageFolder {
         })
     }
 
-    /// `path` was found to be of that `kind`.
+    /// Returns the folder at `path`, which was recognised as this `kind`.
     pub(crate) fn of(path: &Path, kind: Kind, format: Format) -> Self {
         let is_mh = kind == Kind::Mh;
         let part = (!is_mh).then(|| Self::within(path, format)).flatten();
@@ -50,7 +51,7 @@ impl MessageFolder {
         self.name.is_none()
     }
 
-    /// Messages are written there before they go to `folder`.
+    /// Returns the directory in which messages are written before they are moved to `folder`.
     pub(crate) fn writing_in(&self, folder: &Path) -> PathBuf {
         match self.is_mh {
             true => folder.to_owned(),
@@ -58,7 +59,8 @@ impl MessageFolder {
         }
     }
 
-    /// A Maildir becomes a Maildir, its `cur` alone a folder of the messages.
+    /// Returns the path of a converted message and the directory in which it is written. A Maildir is converted to a
+    /// Maildir; `cur` or `new` alone becomes a directory of messages.
     pub(crate) fn target(&self, to: &Path, name: &Path) -> (PathBuf, PathBuf) {
         match (&self.part, name.file_name()) {
             (Some(_), Some(name)) => (to.join(name), to.to_owned()),
@@ -74,8 +76,8 @@ impl MessageFolder {
     }
 }
 
-/// What the letters in the name of a Maildir's message say. `None`: nothing does, and its header may. Thunderbird notes flags
-/// in the header only; its files have no place for letters.
+/// Returns the flags in the name of a message in a Maildir. Returns `None` if the name cannot contain flags, so that
+/// the header must be read. Thunderbird stores flags only in the header: its file names have no letters.
 pub(crate) fn noted_in_name(name: &Path) -> Option<Flags> {
     let bytes = name.file_name().unwrap_or_default().as_bytes();
     if flags_at(bytes).is_none() && bytes.to_ascii_lowercase().ends_with(b".eml") {
@@ -117,8 +119,9 @@ pub(crate) fn base_of(name: &[u8]) -> &[u8] {
     name.split(|&b| b == b',').next().unwrap_or(name)
 }
 
-/// A colon, or what programs write where a file system takes none. That may also stand in a name without flags, so they
-/// have to look like flags.
+/// Returns the position of the character before the flags: a colon, or the character that programs use on file systems
+/// that do not allow colons. That character may also occur in a name without flags, so the text after it must look like
+/// flags.
 fn flags_at(name: &[u8]) -> Option<usize> {
     memchr::memchr(b':', name).or_else(|| {
         let at = name.iter().rposition(|b| BEFORE_FLAGS.contains(b))?;
@@ -127,7 +130,7 @@ fn flags_at(name: &[u8]) -> Option<usize> {
     })
 }
 
-/// Replaces the colon where a file system takes none.
+/// Replaces the colon in a file name by `separator`, for file systems that do not allow colons.
 pub(crate) fn with_separator(path: &Path, separator: char) -> PathBuf {
     let name = path.file_name().unwrap_or_default().as_bytes();
     match memchr::memchr(b':', name) {
@@ -141,7 +144,8 @@ pub(crate) fn with_separator(path: &Path, separator: char) -> PathBuf {
     }
 }
 
-/// The flags of both copies; but a message is to be deleted only if both say so. A message with flags stands in `cur`.
+/// Returns `path` with the flags of both copies of a message. The result is marked as deleted only if both copies are.
+/// A message with flags is in `cur`.
 pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
     let (Some((name, one)), Some((_, two))) = (flags_of(path), flags_of(other)) else {
         return path.into();
@@ -180,9 +184,9 @@ pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// The flags of a message by its file and its fields. Returns `None` if nothing says that its mailbox can hold flags: the
-/// file is in no `cur` or `new`, is no mbox, and the header has no field for them. An mbox may be in a directory with such
-/// a name.
+/// Returns the flags of a message, from its file name or its header fields. Returns `None` if its mailbox cannot store
+/// flags: the file is not in `cur` or `new`, is not an mbox, and the header has no field for flags. `is_mbox` is needed
+/// because the directory of an mbox may also be named `cur`.
 #[cfg(feature = "cli")]
 pub(crate) fn flags_of_message(file: &Path, content: &[u8], is_mbox: bool) -> Option<Flags> {
     let of_fields = || Flags::of_fields(content);

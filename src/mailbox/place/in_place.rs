@@ -1,15 +1,15 @@
-//! An mbox in place: read, locked and replaced so that no deliverer's mail is lost.
+//! Changes an mbox in place: reads, locks and replaces it so that no mail that is delivered during the run is lost.
 //!
-//! Usually the lock is held from before the first byte is read until the new file has the name. A transform that waits
-//! for a network ([`waits`](crate::mailbox::Options::waits)) would let strangers' servers hold up the deliverers; its
-//! work is done in rounds between locks:
-//! 1. Lock, see how long the file is, unlock: up to there all messages are whole.
-//! 2. Read and transform that much, and write the result beside it. Nobody is kept out.
-//! 3. Lock again. If what was read is not there any more, start again, with what was fetched in the run's cache. If
-//!    mail was appended, do another round over that alone.
-//! 4. After some rounds take over mail that still comes as it is, for a later run; name the new file, still locked.
+//! Usually the lock is held from before the first byte is read until the new file has replaced the old one. If the
+//! transform waits for the network ([`waits`](crate::mailbox::Options::waits)), slow servers would delay deliveries. In
+//! this case, the mbox is processed in rounds between locks:
+//! 1. Lock the mbox, get its length, and unlock it. All messages up to this length are complete.
+//! 2. Read and transform these bytes without a lock, and write the result to a temporary file.
+//! 3. Lock the mbox again. If the bytes that were read have changed, start again. Content that was already retrieved is
+//!    in the cache of the run. If mail was appended, process only this mail in another round.
+//! 4. After a few rounds, copy further mail unchanged, for a later run. Replace the file while it is locked.
 //!
-//! `latecomers` carries over what is appended to the old file. docs/mailbox-internals.md: "What can still be lost".
+//! `latecomers` copies mail that is appended to the old file. See docs/mailbox-internals.md, "What can still be lost".
 
 use std::fs::File;
 use std::path::Path;
@@ -35,11 +35,12 @@ use crate::mailbox::{Stop, Summary};
 use crate::platform::MetadataExt as _;
 
 const ATTEMPTS: usize = 3;
-/// Rounds over mail that was appended meanwhile, before the rest is left.
+/// Maximum number of rounds for mail that is appended during the run. Mail that arrives later is copied unchanged.
 const ROUNDS: usize = 4;
-/// A file whose change is older cannot have changed again with the same time: old file systems count in seconds.
+/// Minimum age of the last change of a file for its time to be reliable. Old file systems store times in seconds, so a
+/// file that changed twice within a second would have the same time.
 const SETTLED: Duration = Duration::from_secs(3);
-/// Empty lines in front of the `From ` line of mail that was appended, and its start.
+/// Number of bytes that are checked for the start of appended mail: empty lines and the start of its `From ` line.
 const BLANKS: usize = 16;
 
 impl<S: Send> Job<'_, S> {
@@ -67,7 +68,7 @@ impl<S: Send> Job<'_, S> {
                 if method_of(&lock.file).map_err(unreadable(self.path))? != Some(method) {
                     return Err(changed(&target));
                 }
-                // Damage is seen before anything is reported as done.
+                // Damage must be found before messages are reported as processed.
                 match self.expanded(method, &lock.file)? {
                     Ok(plain) => Arc::new(plain),
                     Err(damage) => {
@@ -114,7 +115,8 @@ impl<S: Send> Job<'_, S> {
         Err(changed(target))
     }
 
-    /// None: what was read is not what is there now.
+    /// Processes the mbox once. Returns `None` if the bytes that were read have changed, so that the work must be
+    /// repeated.
     fn attempt(&self, target: &Path) -> Result<Option<Summary>, Error> {
         let mut lock = self.locked(target)?;
         let quoting = self.quoting(&mut Source::file(&lock.file))?;
@@ -185,7 +187,7 @@ impl<S: Send> Job<'_, S> {
         lock.check(target)?;
         let old = finished.replace(before, self.options.backup.as_deref())?;
         self.observer.done(summary);
-        // From here on a stop would lose mail.
+        // A stop is ignored from here on, because it would lose mail that is appended to the old file.
         let never = Stop::default();
         let patience = Patience::new(self.options.lock_timeout, &never, self.observer);
         carry_over(lock, target, before.length, &patience).map_err(|error| keep(old, target, error))
@@ -194,7 +196,7 @@ impl<S: Send> Job<'_, S> {
 
 struct Moment {
     identity: Identity,
-    /// Unlike the time of modification nobody can set it.
+    /// The ctime of the file. Programs cannot set it, unlike the modification time, so it shows every change.
     changed: (i64, i64),
     taken: SystemTime,
 }
@@ -226,13 +228,13 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
         Ok(())
     });
     match read {
-        // A shorter file has another digest.
+        // A file that became shorter has another digest, so the change is still detected.
         Ok(()) | Err(Error::Changed { .. }) => Ok(digest.finalize().to_vec()),
         Err(error) => Err(error),
     }
 }
 
-/// Mail that was appended may continue the last message.
+/// Returns whether a new message starts at `at`. If not, the appended bytes continue the last message that was read.
 fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
     let start = octets_at(file, at, BLANKS.max(mmdf::LOOK_AHEAD)).map_err(unreadable(path))?;
     let text = start.get(..BLANKS).unwrap_or(&start).trim_ascii_start();

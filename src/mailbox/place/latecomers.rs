@@ -1,8 +1,10 @@
-//! Deliverers with fcntl locks only, who opened an mbox before it was replaced: they lock and append to the old file.
+//! Saves mail that another program appends to the old mbox after it was replaced. This happens if a delivery program
+//! that uses only fcntl locks opened the mbox before: it then locks the old file and appends its message to it.
 //!
-//! So the old file's lock is kept, but for moments in which those who wait get it, until what they appended has been
-//! carried over. That goes on until nobody has the old file open for writing, as far as /proc tells, and nothing came
-//! for a while, as /proc does not tell everybody everything; without /proc (macOS), for longer. The dotlock stays ours.
+//! For this reason, the lock on the old file is kept and released only for moments, in which waiting programs can
+//! append. Appended mail is copied to the new file. This continues until no process has the old file open for writing
+//! (according to /proc) and no mail was appended for a while, because /proc does not show the files of all users.
+//! Without /proc (macOS), it continues for longer. The dotlock is held during this time.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -18,13 +20,15 @@ use crate::mailbox::place::replace;
 use crate::platform::{self, FileExt as _, OsStrExt as _};
 
 const QUIET: Duration = Duration::from_millis(100);
-/// Whoever has the old file open and writes nothing for so long is no deliverer.
+/// Maximum time without new mail, after which the old file is no longer watched. A program that still has it open is
+/// not a delivery program.
 const LONGEST: Duration = Duration::from_secs(2);
 const PROCESSES: &str = "/proc";
 const ACCESS_MODE: u32 = 3;
 const READ_ONLY: u32 = 0;
 
-/// On an error the old file holds mail that the new one does not. `known` bytes of it are in both.
+/// Copies mail that is appended to the old file to the new file. The first `known` bytes of the old file are in both.
+/// After an error, the old file may contain mail that the new file does not.
 pub(crate) fn carry_over(
     lock: &Lock,
     target: &Path,
@@ -48,7 +52,8 @@ pub(crate) fn carry_over(
     }
 }
 
-/// True where `processes` is no /proc of Linux. It tells nothing of other people's processes unless we are the super-user.
+/// Returns whether another process may have the file open for writing. Returns true if `processes` is not the /proc of
+/// Linux. Without root rights, /proc does not show the files of other users' processes.
 fn is_being_written(file: &File, processes: &Path) -> bool {
     let tells = processes.join("self/fdinfo").exists();
     let (true, Ok(wanted), Ok(processes)) = (tells, file.metadata(), fs::read_dir(processes))
@@ -73,7 +78,7 @@ fn is_being_written(file: &File, processes: &Path) -> bool {
         })
 }
 
-/// What /proc does not tell may be writable.
+/// Returns whether an open file may be writable, by its entry in /proc. If the entry is unreadable, it may be.
 fn is_writable(information: &Path) -> bool {
     let text = fs::read_to_string(information).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -81,7 +86,7 @@ fn is_writable(information: &Path) -> bool {
     flags.is_none_or(|flags| flags & ACCESS_MODE != READ_ONLY)
 }
 
-/// All of the bytes or none, under the new file's own fcntl lock.
+/// Appends all of the bytes to the new file or none of them, while holding the fcntl lock of the new file.
 fn append(
     target: &Path,
     old: &File,
@@ -103,13 +108,13 @@ fn append(
     let written = new.write_all(&late);
     let synced = written.and_then(|()| platform::sync(&new));
     synced.map_err(|error| {
-        // Half a message would spoil the next one; there is nothing else to be done about it.
+        // Half a message would damage the next one, so it is removed. If this fails too, there is no other remedy.
         let _ = new.set_len(before);
         cannot_write(target)(error)
     })
 }
 
-/// Mail that came late is only in the old file.
+/// Keeps the old file after an error, because late mail exists only there. The error names the file.
 pub(crate) fn keep(old: Option<NamedTempFile>, target: &Path, error: Error) -> Error {
     let Some(old) = old else { return error };
     let kept = replace::keep_before(old, target);
@@ -145,7 +150,7 @@ mod tests {
                 .stdout(Stdio::piped())
                 .spawn()
                 .unwrap();
-            // The shell says something once it has opened the file.
+            // The shell writes a line after it has opened the file.
             io::Read::read(shell.stdout.as_mut().unwrap(), &mut [0]).unwrap();
             assert_eq!(is_being_written(PROCESSES), writes, "{redirection}");
             drop(shell.stdin.take());

@@ -1,18 +1,19 @@
-//! The messages of a Maildir or an MH folder, listed and opened while other programs rename them.
+//! Lists and opens the messages of a Maildir or an MH folder while other programs rename them.
 //!
 //! A mail client renames a message from `new` to `cur` when it shows the message for the first time, and again for each
-//! change of its flags. No system call lists two directories at one moment, and a directory that changes while it is
-//! listed may show a renamed file under both names or under neither. A message must not be missed for that, so
-//! * `new` is listed before `cur`: a message on its way from one to the other is in at least one list;
-//! * if a directory changed during the listing or just before it, both are listed again, until no list contains a
-//!   message that was missing before;
-//! * if a message was listed under several names, only the names that still exist count. A copy that a killed run left
-//!   has its own name, and is kept;
-//! * if the name of a message is gone when the message is opened, [`Messages`] searches for the unique part of the name.
-//!   A message that is not found is reported.
+//! change of its flags. No system call lists two directories at the same moment, and if a directory changes while it is
+//! listed, a renamed file may be listed under both names or under neither. To list every message, these rules are used:
+//! * `new` is listed before `cur`: a message that is moved from one to the other is in at least one list.
+//! * If a directory changed during the listing or just before it, both are listed again, until no list contains a
+//!   message that was missing before.
+//! * If a message was listed under several names, only the names that still exist count. A copy that a killed run left
+//!   has its own name, and is kept.
+//! * If the name of a message no longer exists when the message is opened, [`Messages`] searches for the unique part of
+//!   the name. A message that is not found is reported.
 //!
-//! Messages of MH folders have no unique names. A message whose number is gone is reported, and if the folder changed
-//! during the run, so is every file that was not read under any number ([`Messages::missed`]).
+//! Messages of MH folders have no unique names. If the number of a message no longer exists, the message is reported.
+//! If the folder changed during the run, every file that was not read under any number is reported too
+//! ([`Messages::missed`]).
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -29,22 +30,24 @@ use crate::mailbox::place::folder::{MessageFolder, base_of, flags_of};
 use crate::mailbox::place::partial::is_litter;
 use crate::platform::{MetadataExt as _, OsStrExt as _, absent};
 
-/// A directory whose last change is older did not change again with the same time: old file systems count in seconds.
+/// Minimum age of the last change of a directory for its time to be reliable. Old file systems store times in seconds,
+/// so a second change within a second is not visible.
 const SETTLED: Duration = Duration::from_secs(3);
-/// Listings in a row that must contain no new message if the directories changed just before the listings.
+/// Number of consecutive listings without a new message after which listing stops, if the directories changed only just
+/// before the listings.
 const QUIET: usize = 2;
-/// The same if the directories change during the listings: each of them may miss a message.
+/// The same number if the directories change during the listings, because each of them may miss a message.
 const BUSY: usize = 8;
 const MOST_LISTINGS: usize = 32;
-/// Names of one message that are tried before the message counts as gone.
+/// Maximum number of names that are tried for a message before it is reported as gone.
 const SEARCHES: usize = 16;
-/// Searches may list so many times the entries of the folder, so that a run over a folder of which another program
-/// deletes every message takes linear time.
+/// Limit on the entries that all searches list, as a multiple of the entries of the folder. If another program deletes
+/// every message during the run, the run still takes linear time.
 const MOST_SEARCHED: u64 = 256;
-/// Listings of one search. A message that is renamed during a listing may be missing in it.
+/// Maximum number of listings in one search. A single listing may miss a message that is renamed during it.
 const LISTINGS: usize = 3;
 
-/// In the order in which messages pass through them.
+/// The directories in the order in which a message moves through them.
 const PARTS: [&str; 2] = ["new", "cur"];
 
 const RESTLESS: &str = "other programs renamed messages each time the directory was listed, so messages may be missing; run the same command again when these programs have finished";
@@ -54,37 +57,38 @@ pub(crate) const GONE: &str =
 
 type Others = Vec<(PathBuf, Detail)>;
 
-/// The messages of a folder, each found also under a new name.
+/// The listed messages of a folder. A message is also found if it was renamed since.
 pub(crate) struct Messages<'f> {
     place: &'f MessageFolder,
-    /// Relative to the folder; the names of a Maildir are sorted.
+    /// Paths relative to the folder. Those of a Maildir are sorted.
     names: Vec<PathBuf>,
     searches: Mutex<Searches>,
-    /// When the parts had changed last before the listing.
+    /// Modification times of the directories before they were listed.
     state: Vec<Option<SystemTime>>,
-    /// Device and number of each file of an MH folder that was opened.
+    /// Device and inode number of each file of an MH folder that was opened.
     opened: Mutex<HashSet<(u64, u64)>>,
 }
 
 #[derive(Default)]
 struct Searches {
-    /// Names by their unique part, as the last search listed them.
+    /// Names by their unique part, as listed by the last search.
     listed: HashMap<Vec<u8>, Vec<PathBuf>>,
-    /// New names, with the names under which their messages were listed.
+    /// Name under which a message was listed, by its new name.
     taken: HashMap<PathBuf, PathBuf>,
-    /// When the parts had changed last before that search.
+    /// Modification times of the directories before the last search.
     state: Vec<Option<SystemTime>>,
     cost: u64,
 }
 
 impl MessageFolder {
-    /// Returns the messages, and each path that has the name of a message but is not a file or cannot be read. The memory for the
-    /// names grows with the mailbox, by some hundred bytes for each message.
+    /// Returns the messages, and the paths that are named like a message but are not files or cannot be read. The
+    /// memory for the names grows with the mailbox, by some hundred bytes for each message.
     pub(crate) fn messages(&self) -> (Messages<'_>, Others) {
         self.messages_watched(&mut |_| {})
     }
 
-    /// Calls `before` with the name of a part before the part is listed.
+    /// Does the same as [`messages`](Self::messages), and calls `before` with the name of a directory before it is
+    /// listed, for tests.
     fn messages_watched(&self, before: &mut dyn FnMut(&str)) -> (Messages<'_>, Others) {
         let mut others = Others::new();
         let state = self.state(self.parts());
@@ -119,7 +123,7 @@ impl MessageFolder {
                 before(part);
                 let mut list = Vec::new();
                 if let Err(error) = absent(self.list(Path::new(part), &mut list, others)) {
-                    // The directory may contain further messages, so the failure is reported.
+                    // The directory may contain further messages, so the error is reported.
                     others.push((self.folder.join(part), unread(&error).into()));
                 }
                 has_news |= listing.add(self, part, list, round > 0);
@@ -165,7 +169,7 @@ impl MessageFolder {
         }
     }
 
-    /// When each part changed last.
+    /// Returns the modification time of each directory.
     fn state(&self, parts: &[&str]) -> Vec<Option<SystemTime>> {
         let modified = |part: &&str| fs::metadata(self.folder.join(part))?.modified();
         parts.iter().map(|part| modified(part).ok()).collect()
@@ -187,7 +191,7 @@ impl MessageFolder {
                 Ok(kind) if kind.is_file() => names.push(part.join(name)),
                 Ok(kind) if kind.is_dir() => {}
                 Ok(_) => others.push((entry.path(), OTHER.into())),
-                // A file system that does not list the types of files; the file has another name now.
+                // On a file system that does not list file types, the type is unknown if the file was renamed since.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     names.push(part.join(name));
                 }
@@ -197,7 +201,8 @@ impl MessageFolder {
         Ok(())
     }
 
-    /// Removes names that no longer exist if several names have the same unique part. Every message keeps at least one name.
+    /// If several names have the same unique part, removes those that no longer exist. Every message keeps at least one
+    /// name.
     fn remove_old_names(&self, names: &mut Vec<PathBuf>) {
         let mut by_base: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
         for (index, name) in names.iter().enumerate() {
@@ -210,11 +215,12 @@ impl MessageFolder {
                 let found = name.map(|name| absent(fs::symlink_metadata(self.folder.join(name))));
                 !matches!(found, Some(Ok(None)))
             };
-            // The second look does not count a message that was renamed between the first looks at two names.
+            // A message may be renamed between the checks of its two names, so the existing names are checked a second
+            // time.
             let there: Vec<&usize> = group.iter().filter(exists).collect();
             let mut there: HashSet<&usize> = there.into_iter().filter(exists).collect();
             if there.is_empty() {
-                // It is searched for when it is opened.
+                // No name exists: the message is searched for when it is opened.
                 there.extend(group.first());
             }
             old.extend(group.iter().filter(|index| !there.contains(index)));
@@ -234,8 +240,8 @@ struct Listing {
 }
 
 impl Listing {
-    /// Whether `list` contains a message that an earlier round missed. A message that appears in `new`, or in an MH folder
-    /// under a number greater than all others, was delivered after that round.
+    /// Adds a list, and returns whether it contains a message that an earlier listing missed. A new name in `new`, or a
+    /// number greater than all others in an MH folder, is a message that was delivered since, and does not count.
     fn add(&mut self, place: &MessageFolder, part: &str, list: Vec<PathBuf>, again: bool) -> bool {
         if !again {
             self.names.extend(list);
@@ -265,12 +271,13 @@ impl Listing {
 }
 
 impl Messages<'_> {
-    /// The names under which the messages were listed.
+    /// Returns the names under which the messages were listed.
     pub(crate) fn names(&self) -> &[PathBuf] {
         &self.names
     }
 
-    /// Opens the message that was listed as `listed`, and returns its name. `None` if the message is gone.
+    /// Opens the message that was listed as `listed`, and returns its current name. Returns `None` if the message is
+    /// gone.
     pub(crate) fn open(&self, listed: &Path) -> io::Result<Option<(PathBuf, File)>> {
         let mut name = listed.to_owned();
         for search in 0..SEARCHES {
@@ -289,8 +296,9 @@ impl Messages<'_> {
         Ok(None)
     }
 
-    /// Messages of an MH folder that may not have been read, because another program renumbered or replaced messages since
-    /// they were listed. Greater numbers than the listed ones are of mail that was delivered since then.
+    /// Returns the messages of an MH folder that may not have been read, because another program renumbered or replaced
+    /// messages since they were listed. Numbers greater than the listed ones are mail that was delivered since, and do
+    /// not count.
     pub(crate) fn missed(&self) -> io::Result<Vec<PathBuf>> {
         if !self.place.is_mh || self.place.state(self.place.parts()) == self.state {
             return Ok(Vec::new());
@@ -310,9 +318,9 @@ impl Messages<'_> {
         Ok(names)
     }
 
-    /// A name that the message listed as `listed` has now, or had a moment ago.
+    /// Returns the current name of the message that was listed as `listed`, according to the last search.
     ///
-    /// `anew` says that the name from an earlier call is gone as well.
+    /// With `anew`, the name from an earlier call no longer exists, so the directories are listed again.
     pub(crate) fn find(&self, listed: &Path, anew: bool) -> io::Result<Option<PathBuf>> {
         if self.place.is_mh {
             return Ok(None);
@@ -347,8 +355,8 @@ impl Messages<'_> {
         Ok(found)
     }
 
-    /// The name of another message with the same unique part does not count. Such messages differ in the fields before
-    /// the flags.
+    /// Returns the name of a message in the last search. The name of another message with the same unique part does not
+    /// count: such messages differ in the fields before the flags.
     fn listed(&self, searches: &Searches, listed: &Path) -> Option<PathBuf> {
         let is_free = |name: &&PathBuf| {
             let is_other = self.names.binary_search(name).is_ok();
@@ -551,7 +559,7 @@ mod tests {
             assert!(others.is_empty());
             let open = |name: &str| messages.open(Path::new(name)).unwrap().is_some();
             assert!(open("1"));
-            // The clock of a file system may have steps of 10 ms.
+            // The clock of a file system may have a resolution of 10 ms.
             std::thread::sleep(Duration::from_millis(20));
             for (from, to) in renames {
                 fs::rename(folder.path().join(from), folder.path().join(to)).unwrap();

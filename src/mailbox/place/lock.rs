@@ -1,16 +1,18 @@
-//! The lock on an mbox: dotlock *and* fcntl, as the deliverers of such files use both.
-//! * **Dotlock**: `FILE.lock`, made by linking a finished file to that name, so that it is never seen half written. Its first
-//!   line is `pid:host` as Dovecot's is, its second tells that process's system: the machine's boot, the pid namespace, when
-//!   the process started. Its time is renewed while it is held: others take a lock that nobody touched for minutes for a dead
-//!   one. If the path is a symbolic link, the name beside the link is locked too: deliverers may know either.
-//! * **fcntl**: the whole file, exclusively, through the handle it is read with. Such a lock belongs to the process and
-//!   goes when *any* handle of the file is closed, so the rest of this module opens no other (no Linux OFD lock:
-//!   nothing safe offers it).
+//! Locks an mbox with a dotlock *and* an fcntl lock, because delivery programs use either.
+//! * **Dotlock**: a file `FILE.lock`. A complete file is linked to this name, so that it is never seen half written.
+//!   Its first line is `pid:host`, as Dovecot writes it. Its second line identifies the system and the process: the
+//!   boot id, the pid namespace, and the start time of the process. Its modification time is renewed while it is held,
+//!   because other programs treat a lock that is minutes old as stale. If the path is a symbolic link, a dotlock is
+//!   also created next to the link, because delivery programs may know either name.
+//! * **fcntl**: an exclusive lock on the whole file, through the handle that reads the file. Such a lock belongs to the
+//!   process, and is released when *any* handle of the file is closed. For this reason, this module opens no other
+//!   handle. (Linux OFD locks would avoid this, but no safe interface offers them.)
 //!
-//! A dotlock is stale if its process is gone and the second line names this very system: several machines or containers
-//! may have one name and share a folder. Every other dotlock is stale once it is older than procmail's 1024 seconds. A
-//! stale one is renamed and looked at again, so that of two who judged it stale none removes the other's new one. Our
-//! own is removed only as long as it is the file that we made.
+//! A dotlock is stale if its second line names this system and its process no longer exists. The host name alone is not
+//! enough, because several machines or containers may have the same name and share a directory. Any other dotlock is
+//! stale when it is older than 1024 seconds, as in procmail. A stale dotlock is renamed and checked again before it is
+//! removed. Otherwise, of two runs that see the same stale lock, one could remove the new lock of the other. A dotlock
+//! of this run is removed only if it is still the file that the run created.
 
 use std::cell::Cell;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -28,12 +30,12 @@ use crate::mailbox::place::temporary::{folder_of, started, system, temporary_in}
 use crate::mailbox::{Observer, Stop};
 use crate::platform::{self, OsStrExt as _, host, is_gone};
 
-/// For a dotlock that names no process of this system.
+/// Age after which a dotlock is treated as stale if it does not name a process of this system.
 const STALE_AFTER: Duration = Duration::from_secs(1024);
-/// Dovecot takes a dotlock for dead after 120 seconds.
+/// Interval at which the dotlock is renewed. Dovecot treats a dotlock as stale after 120 seconds.
 const RENEW_EVERY: Duration = Duration::from_secs(15);
 const RETRY_EVERY: Duration = Duration::from_millis(20);
-/// The fcntl lock is free for so long, for those who wait for it.
+/// Time for which the fcntl lock is released so that waiting programs can take it.
 const MOMENT: Duration = Duration::from_millis(4);
 const NAMED_AFTER: Duration = Duration::from_secs(2);
 
@@ -74,7 +76,7 @@ impl<'a> Patience<'a> {
     }
 }
 
-/// Dropping it unlocks.
+/// A held lock on an mbox. Dropping it releases the lock.
 #[derive(Debug)]
 pub(crate) struct Lock {
     pub(crate) file: Arc<File>,
@@ -82,7 +84,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// `given` is the name the user knows `target` by.
+    /// Locks the mbox `target`. `given` is the path that the user named, which may be a symbolic link to `target`.
     pub(crate) fn acquire(
         target: &Path,
         given: &Path,
@@ -92,7 +94,8 @@ impl Lock {
         loop {
             let file = open(target)?;
             wait_for_file(&file, target, patience)?;
-            // Whoever held the lock before may have put another file in this one's place.
+            // The previous holder of the lock may have replaced the file, so the lock may be on a file that has lost
+            // its name.
             if is_named(&file, target)? {
                 return Ok(Self {
                     file: Arc::new(file),
@@ -107,7 +110,8 @@ impl Lock {
         Ok(self.file)
     }
 
-    /// [`Error::Changed`] if the name shows another file than the one that [`let_go`](Self::let_go) gave.
+    /// Locks the file again that [`let_go`](Self::let_go) released. Returns [`Error::Changed`] if the path now belongs
+    /// to another file.
     pub(crate) fn again(
         file: Arc<File>,
         target: &Path,
@@ -122,7 +126,8 @@ impl Lock {
         }
     }
 
-    /// [`Error::Changed`] if somebody took our dotlock for a stale one, as after a long sleep: what we know may be old.
+    /// Returns [`Error::Changed`] if another program removed the dotlock as stale, for example after the computer
+    /// slept. The mailbox may have changed then.
     pub(crate) fn check(&self, target: &Path) -> Result<(), Error> {
         match self.dotlocks.iter().all(Dotlock::is_held) {
             true => Ok(()),
@@ -130,7 +135,7 @@ impl Lock {
         }
     }
 
-    /// Lets those in who wait for the fcntl lock.
+    /// Releases the fcntl lock for a moment, so that waiting programs can append mail, and takes it again.
     pub(crate) fn let_in(&self, target: &Path, patience: &Patience<'_>) -> Result<(), Error> {
         platform::unlock(&self.file).map_err(cannot_write(target))?;
         std::thread::sleep(MOMENT);
@@ -149,7 +154,7 @@ fn dotlocks(target: &Path, given: &Path, patience: &Patience<'_>) -> Result<Vec<
 fn open(target: &Path) -> Result<File, Error> {
     let opened = OpenOptions::new().read(true).write(true).open(target);
     opened.map_err(|error| match File::open(target) {
-        // It can be read: what fails is the writing.
+        // The file can be read, so the missing permission to write is the error to report.
         Ok(_) => cannot_write(target)(error),
         Err(_) => unreadable(target)(error),
     })
@@ -166,7 +171,7 @@ pub(crate) fn wait_for_file(
     path: &Path,
     patience: &Patience<'_>,
 ) -> Result<(), Error> {
-    // A file system without such locks leaves the dotlock.
+    // On a file system without fcntl locks, only the dotlock is used.
     while !platform::try_lock(file).map_err(cannot_write(path))? {
         patience.pause(path, path)?;
     }
@@ -176,7 +181,8 @@ pub(crate) fn wait_for_file(
 #[derive(Debug)]
 pub(crate) struct Dotlock {
     path: PathBuf,
-    /// Somebody else's lock may stand under that name by now.
+    /// Metadata of the lock file when it was created. If another program replaced the lock, the file at the path
+    /// differs from it.
     made: Metadata,
     renewing: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
@@ -207,7 +213,8 @@ impl Dotlock {
             .name("dotlock".into())
             .spawn(move || {
                 while receiver.recv_timeout(RENEW_EVERY) == Err(RecvTimeoutError::Timeout) {
-                    // Best effort: a lock that looks old is still a lock.
+                    // Best effort: if the renewal fails, the lock is still valid, but other programs may treat it as
+                    // stale.
                     let _ = lock.set_modified(SystemTime::now());
                 }
             });
@@ -225,8 +232,8 @@ impl Dotlock {
 
 impl Drop for Dotlock {
     fn drop(&mut self) {
-        // An error has no reader, and the next run sees that this process is gone. The file is open until the thread
-        // ends, so that its number belongs to no other.
+        // An error cannot be returned here, and the next run recognises that this process has ended. The file is kept
+        // open until the thread ends, so that its inode number cannot be used for another file.
         if self.is_held() {
             let _ = fs::remove_file(&self.path);
         }
@@ -246,7 +253,7 @@ fn make(path: &Path) -> io::Result<Option<File>> {
     let finished = temporary_in(folder_of(path))?;
     finished.as_file().write_all(&contents)?;
     let made = match fs::hard_link(finished.path(), path) {
-        // No hard links on this file system: the name itself has to be the lock.
+        // The file system has no hard links, so the lock file is created directly under its name.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             let new = OpenOptions::new().write(true).create_new(true).open(path);
             new.and_then(|mut lock| lock.write_all(&contents).map(|()| lock))
@@ -270,7 +277,8 @@ fn is_stale(path: &Path) -> bool {
     })
 }
 
-/// None: the process was not one of this system.
+/// Returns whether the process that created the lock has ended. Returns `None` if the lock does not name a process of
+/// this system.
 fn is_dead(contents: &[u8]) -> Option<bool> {
     let (holder, mark) = std::str::from_utf8(contents).ok()?.split_once('\n')?;
     let (pid, _) = holder.split_once(':')?;
@@ -282,9 +290,10 @@ fn is_dead(contents: &[u8]) -> Option<bool> {
     Some(is_gone(pid.as_bytes()) || started(number).is_some_and(|found| found != start))
 }
 
-/// False: it may not be taken away, as another user's in a folder with the sticky bit.
+/// Removes a stale lock. Returns false if the lock cannot be removed, for example because it belongs to another user in
+/// a directory with the sticky bit.
 fn remove_stale(path: &Path) -> bool {
-    // A kill leaves it under a name that is swept.
+    // If the run is killed here, the lock is left under a temporary name, which the next run removes.
     let Ok(aside) = temporary_in(folder_of(path)) else {
         return false;
     };
@@ -292,7 +301,7 @@ fn remove_stale(path: &Path) -> bool {
         return false;
     }
     if !is_stale(aside.path()) {
-        // Somebody else was faster and this is the new lock: back with it.
+        // Another program has replaced the stale lock by a new one in the meantime: the new lock gets its name back.
         let _ = fs::hard_link(aside.path(), path);
     }
     true
@@ -341,7 +350,7 @@ mod tests {
         let (Some(system), myself) = (system(), std::process::id()) else {
             return;
         };
-        // A number that was given to another process since is no sign of life.
+        // The process id exists, but belongs to another process that started later, so the lock is stale.
         for lock in [lock_of(dead(), &system, "1"), lock_of(myself, &system, "1")] {
             fs::write(path.with_extension("lock"), lock).unwrap();
             acquire(&path).unwrap();

@@ -1,28 +1,29 @@
-//! Maildirs, which have one file for each message, in `cur` and `new`; and MH folders. An MH folder has no `tmp` and no sizes in
-//! names, so a changed message is written next to the old one, under a name that is not the name of a message.
+//! Maildirs, which contain one file per message in `cur` and `new`, and MH folders. An MH folder has no `tmp` and no
+//! sizes in file names, so a changed message is written next to the old one, under a name that is not the name of a
+//! message.
 //!
-//! A changed message is written to `tmp`, synced, and replaces the old one. Name (and so the flags), owner, mode and time are
-//! kept. If the name contains the size (`,S=` in bytes, `,W=` in bytes with CRLF line endings; Dovecot, Courier), it is
-//! corrected. A compressed message (Dovecot's zlib plugin) is decompressed for reading, and a changed one is compressed in the
-//! same way. The sizes in its name are those of the decompressed message.
+//! A changed message is written to `tmp`, synced, and replaces the old one. The name (and so the flags), owner, mode
+//! and time are kept. If the name contains the size (`,S=` in bytes, `,W=` in bytes with CR LF line endings; Dovecot,
+//! Courier), it is corrected. A compressed message (Dovecot's zlib plugin) is decompressed for reading, and a changed
+//! one is compressed in the same way. The sizes in its name are those of the decompressed message.
 //!
-//! A lock (`embody.lock`) keeps two runs of embody apart. Other programs move and rename messages at any time. So there are two
-//! ways of replacing a message, both in `supersede`:
+//! A lock (`embody.lock`) prevents two runs of embody at the same time. Other programs move and rename messages at any
+//! time. For this reason, there are two ways to replace a message, both in `supersede`:
 //! * **Same name**: the two files are *exchanged*, which fails if the old name no longer exists. If the file that was
 //!   exchanged is not the one that was read, the two are exchanged back.
-//! * **New name**: the new file is linked to its name, the directory is synced, and the old name is removed. If the old name
-//!   no longer exists by then, the new file is removed again, even if a mail client has moved it. If the run is killed in
-//!   between, both files exist. The next run makes the same message again, finds that it exists under any flags, and removes
-//!   the old file.
+//! * **New name**: the new file is linked to its name, the directory is synced, and the old name is removed. If the old
+//!   name no longer exists by then, the new file is removed again, even if a mail client has moved it. If the run is
+//!   killed in between, both files exist. The next run creates the same message again, finds that it exists under any
+//!   flags, and removes the old file.
 //!
-//! For Dovecot, the sizes are part of the identity of a message: a message whose name changes gets a new UID, and clients
-//! download it again. A message without sizes in its name keeps its UID.
+//! For Dovecot, the sizes are part of the identity of a message: a message whose name changes gets a new UID, and
+//! clients download it again. A message without sizes in its name keeps its UID.
 //!
 //! If the source is `cur`, `new` or one message in them, the same rules apply to this part.
 //!
-//! A message that was renamed during the run is found under its new name (`listing`) and replaced there. A message that is
-//! not found is reported. A message that is moved before each attempt to replace it is left unchanged and counted. The quota
-//! sums in `maildirsize` are not updated, because servers compute them again if they doubt them.
+//! A message that was renamed during the run is found under its new name (`listing`) and replaced there. A message that
+//! is not found is reported. A message that is moved before each attempt to replace it is left unchanged and counted.
+//! The quota sums in `maildirsize` are not updated, because servers compute them again if they doubt them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};
@@ -48,17 +49,19 @@ use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline;
 use crate::platform::{self, OsStrExt as _, absent};
 
-/// Weight of a message that is not written yet, in bytes. Of a written one, only the report weighs.
+/// Weight of a message that is not written yet, in bytes of memory. After a message is written, only its report counts.
 const UNDER_WAY: usize = 256 << 10;
 
-/// A mail client may rename a message each time it is to be replaced.
+/// Maximum number of attempts to replace a message, because a mail client may rename it before each attempt.
 const ATTEMPTS: usize = 4;
 
-/// Compressed messages up to so many octets expand side by side.
+/// Maximum size of a compressed message, in bytes, that is decompressed in parallel with others. Larger ones are
+/// decompressed one at a time to limit memory.
 const SMALL: usize = 64 << 20;
 
 impl<S: Send> Job<'_, S> {
-    /// Leaves out the Maildirs within a Maildir. Messages done before an error stay done.
+    /// Converts a Maildir or MH folder, without the Maildirs inside it. Messages that were changed before an error stay
+    /// changed.
     pub(crate) fn folder(&self, kind: Kind, destination: Option<&Path>) -> Result<Summary, Error> {
         let (options, observer) = (self.options, self.observer);
         let place = MessageFolder::of(self.path, kind, options.format);
@@ -75,13 +78,13 @@ impl<S: Send> Job<'_, S> {
             None => {}
             Some(to) => {
                 make_folder(to)?;
-                // One part of a Maildir becomes a folder without parts.
+                // A single part of a Maildir is converted to a directory without parts.
                 let is_maildir = place.part.is_none() && !place.is_mh;
                 if is_maildir {
                     for name in ["cur", "new", "tmp"] {
                         make_folder(&to.join(name))?;
                     }
-                    // The mark of a Maildir++ folder; it has no contents.
+                    // The empty file that marks a folder of Maildir++.
                     let mark = to.join("maildirfolder");
                     if folder.join("maildirfolder").exists() && !mark.exists() {
                         File::create(&mark).map_err(cannot_write(&mark))?;
@@ -112,7 +115,7 @@ impl<S: Send> Job<'_, S> {
             large: Mutex::new(()),
         };
         let before = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
-        // What stands on the disk, and what is not told yet of messages by their number.
+        // The counts of messages that are written, and the results that were not reported yet, by message number.
         let done = Mutex::new((before, BTreeMap::new()));
         let mut numbered = (1..).zip(messages.names());
         let (workers, _) = options.threads();
@@ -125,13 +128,13 @@ impl<S: Send> Job<'_, S> {
                 let (summary, damage, transformed) = files.convert(*number, name)?;
                 let mut done = unpoisoned(done.lock());
                 done.0.add(&summary);
-                // What was made of a message that another program moved is not used.
+                // If another program moved the message, its change was not written, so the result is not reported.
                 if let Some(transformed) = transformed.filter(|_| summary.moved == 0) {
                     done.1.insert(*number, transformed);
                 }
                 Ok((summary, damage))
             },
-            // It is on the disk, and only its report waits.
+            // The message is already written, and only its report is kept in memory.
             |(number, name), _| {
                 let done = unpoisoned(done.lock());
                 let report = done.1.get(number).map_or(0, |it| it.weight(self.transform));
@@ -150,10 +153,10 @@ impl<S: Send> Job<'_, S> {
                 Ok(())
             },
         );
-        // Also of messages that were done when an error or a stop came.
+        // Messages that were written before an error or a stop are reported as well.
         let (mut summary, said) = unpoisoned(done.into_inner());
         said.into_values().for_each(|done| done.tell(observer));
-        // Changed in place, the messages of the folder are other files than those that were read.
+        // After a change in place, the files differ from those that were read, so missed messages cannot be detected.
         if outcome.is_ok() && (destination.is_some() || !writes) {
             summary.damaged += self.name_missed(&messages)?;
         }
@@ -175,7 +178,7 @@ impl<S: Send> Job<'_, S> {
         outcome.map(|()| summary)
     }
 
-    /// The flags of messages go along: messages keep their names.
+    /// Copies the file with the flags of an MH folder. It stays valid, because messages keep their names.
     fn copy_beside(&self, to: &Path, name: &str) -> Result<(), Error> {
         let path = self.path.join(name);
         let Some(file) = absent(File::open(&path)).map_err(cannot_read(&path))? else {
@@ -194,7 +197,8 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(cannot_write(folder))
 }
 
-/// Names with one base where a killed run left two.
+/// Finds pairs of names with the same unique part. A killed run may have left such a pair: an old message and its new
+/// version.
 fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
     let base = |name: &&PathBuf| {
         let name = name.file_name().unwrap_or_default().as_bytes();
@@ -213,7 +217,7 @@ fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
         .collect()
 }
 
-/// What became of a message, why it is damaged, and what is said of it.
+/// The counts of a message, the reason why it is damaged, and the result of its transform.
 type Converted<S> = (Summary, Option<Detail>, Option<Transformed<S>>);
 
 struct Files<'a, S> {
@@ -223,7 +227,7 @@ struct Files<'a, S> {
     twins: HashMap<PathBuf, PathBuf>,
     destination: Option<&'a Path>,
     before_flags: char,
-    /// Held while a message that expands to much is worked on: its size is not known before.
+    /// Lock that is held while a large compressed message is processed. Its size is unknown before it is decompressed.
     large: Mutex<()>,
 }
 
@@ -305,7 +309,7 @@ impl<S> Files<'_, S> {
         match (target, new) {
             (None, Some(new)) if writes => {
                 let writing_in = self.place.writing_in(&self.place.folder);
-                // A Maildir may have lost it.
+                // The Maildir may have lost its `tmp`, which is then created.
                 make_folder(&writing_in)?;
                 let twin = self.twins.get(listed);
                 let twin = twin.map(|twin| self.place.folder.join(twin));
@@ -324,7 +328,7 @@ impl<S> Files<'_, S> {
                     if is_done {
                         break;
                     }
-                    // The same file under another name can be replaced there.
+                    // If the same file now has another name, it is replaced under this name.
                     let found = self.messages.find(listed, true);
                     let found = found.map_err(cannot_read(&self.place.folder))?;
                     match found.map(|name| self.place.folder.join(name)) {
@@ -341,7 +345,7 @@ impl<S> Files<'_, S> {
             (None, _) => {}
             (Some((target, folder)), new) => {
                 let finished = match (&new, method) {
-                    // What does not change is not compressed anew.
+                    // An unchanged message is copied as it is, not compressed again.
                     (None, Some(_)) => Beside::copy(&file, before.length, &path, &folder, &target)?,
                     (None, None) => {
                         Beside::of(&content, &folder, &target, None)?.finished(&file)?

@@ -1,9 +1,9 @@
-//! Lock and replace: mail in place, so that neither a kill, a full disk nor another program loses any.
+//! Locking, replacing and creating mailboxes so that neither a kill, a full disk nor another program causes the loss of
+//! mail.
 //!
-//! `in_place` is for an mbox, `maildir` for folders with a message a file, `delivery` for new mailboxes of another form,
-//! and `tree` for the folders that Thunderbird keeps.
-//! `listing` lists and opens the messages of such folders while other programs rename them.
-//! `partial` says what a Maildir is, also one that lost some of its folders.
+//! `in_place` replaces an mbox, `maildir` the messages of Maildirs and MH folders. `delivery` creates new mailboxes in
+//! another format, and `tree` creates Thunderbird's folders. `listing` lists and opens messages while other programs
+//! rename them. `partial` recognises Maildirs, including those that lost some of their directories.
 
 pub(super) mod delivery;
 pub(super) mod folder;

@@ -1,9 +1,9 @@
-//! Whether a folder is a Maildir, also after it lost the folders in it that were empty: git, zip, `rsync -m` and cloud
-//! drives do not keep those, and Thunderbird's own Maildirs have no `new`.
+//! Recognises Maildirs, including those that lost their empty directories: git, zip, `rsync -m` and cloud drives do not
+//! keep empty directories, and Thunderbird's own Maildirs have no `new`.
 //!
-//! `cur` and `new` together are a Maildir. One of them alone is a Maildir if it contains messages and nothing else,
-//! because a folder of another program may be named `cur` or `new` as well, and its files are not mail. `tmp` alone is
-//! none: it holds messages that were never delivered.
+//! A directory with both `cur` and `new` is a Maildir. With only one of them, it is a Maildir if that directory
+//! contains only messages: another program may use the name `cur` or `new` too, and its files are not mail. A directory
+//! with only `tmp` is not a Maildir, because the messages in `tmp` were never delivered.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,16 +14,17 @@ use crate::platform::OsStrExt as _;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Members {
-    /// `cur` and `new`.
+    /// Both `cur` and `new`.
     All,
-    /// One of them.
+    /// Only one of `cur` and `new`.
     One,
 }
 
-/// Files without a Maildir's name that are looked into. A large folder of messages is told by the first ones.
+/// Maximum number of files whose content is checked because their names do not look like a Maildir. The first files are
+/// enough to recognise a large directory.
 const LOOKED_INTO: usize = 64;
 
-/// `None`: the folder is no Maildir. `is_message` looks into a file.
+/// Returns the parts of the Maildir that exist, or `None` if the directory is not a Maildir. `is_message` reads a file.
 pub(crate) fn maildir(
     folder: &Path,
     format: Format,
@@ -37,7 +38,7 @@ pub(crate) fn maildir(
         (false, false) => return None,
     };
     let is_one = match (format, holds_messages_only(&part, is_message)) {
-        // The user says so.
+        // The user selected the format Maildir, so the content is not checked.
         (Format::Maildir, _) | (Format::Auto, Holds::Messages) => true,
         (Format::Auto, Holds::Nothing) => has("tmp") && holds_no_others(folder),
         _ => false,
@@ -52,7 +53,7 @@ enum Holds {
 }
 
 fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> Holds {
-    // A folder that cannot be read is not known to be one of messages.
+    // If the directory cannot be read, it may contain files other than messages.
     let Ok(entries) = fs::read_dir(part) else {
         return Holds::Others;
     };
@@ -65,7 +66,7 @@ fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> Holds
         if name.as_bytes().starts_with(b".") || is_litter(&name) {
             continue;
         }
-        // MH folders may be named `cur` and `new`, too, and so may folders of saved messages.
+        // MH folders and directories of saved messages may also be named `cur` or `new`.
         let is_other = mh::number(&name).is_some()
             || part.ends_with("new") && has_suffix(&name)
             || !entry.file_type().is_ok_and(|kind| kind.is_file());
@@ -86,7 +87,7 @@ fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> Holds
     }
 }
 
-/// Files that systems and cloud drives put into any folder.
+/// Returns whether the system or a cloud drive creates files of this name in any directory.
 pub(crate) fn is_litter(name: &OsStr) -> bool {
     const NAMES: [&[u8]; 3] = [b"desktop.ini", b"thumbs.db", b"icon\r"];
     let is_name = |other: &&[u8]| name.as_bytes().eq_ignore_ascii_case(other);
@@ -97,7 +98,7 @@ fn has_suffix(name: &OsStr) -> bool {
     name.as_bytes().to_ascii_lowercase().ends_with(b".eml")
 }
 
-/// `1700000000.M1P2.host`, with flags or without.
+/// Returns whether the name looks like `1700000000.M1P2.host`, with or without flags.
 fn is_named_as_message(name: &OsStr) -> bool {
     let mut parts = name.as_bytes().splitn(3, |&byte| byte == b'.');
     let seconds = parts.next().unwrap_or_default();
@@ -105,14 +106,15 @@ fn is_named_as_message(name: &OsStr) -> bool {
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
         .count();
-    // OfflineIMAP writes `1700000000_0`.
+    // In names by OfflineIMAP, the first part looks like `1700000000_0`.
     let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'_';
     let is_number = digits >= 9 && seconds.iter().all(is_part);
     let has_unique = parts.next().is_some_and(|part| !part.is_empty());
     is_number && has_unique && parts.next().is_some_and(|host| !host.is_empty())
 }
 
-/// Whether a folder without messages holds nothing that may be mail or of another program.
+/// Returns whether a directory without messages contains only parts of a Maildir and files of mail servers. Other files
+/// could be mail, or belong to another program.
 fn holds_no_others(folder: &Path) -> bool {
     const OF_SERVERS: [&[u8]; 4] = [b"dovecot", b"courier", b"maildir", b"subscriptions"];
     let Ok(mut entries) = fs::read_dir(folder) else {

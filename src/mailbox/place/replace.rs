@@ -1,12 +1,13 @@
-//! A file written beside another, and put in its place whole.
+//! Writes a file next to another one, and puts the complete file in its place.
 //!
-//! In place: written to a temporary file in the same folder, given the old one's owner, mode, extended attributes and
-//! modification time, synced, renamed over it, the folder synced. A kill leaves the old file or the new one.
+//! To replace a file, the new content is written to a temporary file in the same directory. The temporary file gets the
+//! owner, mode, extended attributes and modification time of the old file, is synced, and is renamed over it. Then the
+//! directory is synced. After a kill, either the old or the new file is complete.
 //!
-//! The target of a symbolic link is replaced. A file with several hard links is refused: the other names would keep the
-//! old mail. An owner, access list or `user.` attribute that cannot be given to the new file is an error, as mail must
-//! not become readable to others; other attributes are kept where the system lets us. A backup is never overwritten: it
-//! may be the only original.
+//! If the path is a symbolic link, its target is replaced. A file with several hard links is refused, because the old
+//! mail would remain under the other names. If the owner, an access list or a `user.` attribute cannot be copied to the
+//! new file, an error is returned, because other users might be able to read the mail. Other attributes are copied if
+//! the system allows it. A backup is never overwritten, because it may be the only copy of the original.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileTimes, Metadata};
@@ -43,7 +44,8 @@ impl Identity {
         }
     }
 
-    /// [`Error::Changed`] if the name no longer shows this file as it was; [`Error::Unreadable`] if nobody can tell.
+    /// Returns [`Error::Changed`] if the path belongs to another file or the file has changed, and
+    /// [`Error::Unreadable`] if this cannot be checked.
     pub(crate) fn check(&self, path: &Path) -> Result<(), Error> {
         match fs::metadata(path) {
             Ok(metadata) if Self::of(&metadata) == *self => Ok(()),
@@ -55,7 +57,8 @@ impl Identity {
 
 pub(crate) struct Beside {
     pub(crate) target: PathBuf,
-    /// Errors of the temporary file itself would name it, but people know the file that it is to become.
+    /// Writer to the temporary file. It is separate from `temporary`, so that errors name the target file, which the
+    /// user knows, and not the temporary one.
     writer: Box<Encoder<BufWriter<File>>>,
     temporary: NamedTempFile,
 }
@@ -111,7 +114,8 @@ impl Beside {
         self.finished_now(&new)
     }
 
-    /// Gives the file what `like` has besides bytes: it replaces that, or is a message of that date.
+    /// Completes the file with the owner, mode, attributes and time of `like`: the file replaces `like`, or is a
+    /// message with its date.
     pub(crate) fn finished(self, like: &File) -> Result<Finished, Error> {
         let finished = self.finished_now(like)?;
         let dated = date(finished.temporary.as_file(), like);
@@ -119,7 +123,7 @@ impl Beside {
         Ok(finished)
     }
 
-    /// Without the time: it is another file, made now.
+    /// Completes the file with the owner, mode and attributes of `like`, but not its time, because it is a new file.
     pub(crate) fn finished_now(self, like: &File) -> Result<Finished, Error> {
         let (target, temporary) = (self.target, self.temporary);
         let written = self.writer.finish().and_then(|mut writer| writer.flush());
@@ -129,7 +133,8 @@ impl Beside {
     }
 }
 
-/// Reads through the locked handle; [`Error::Changed`] if `source` is shorter than `length`. Errors call it `name`.
+/// Passes the first `length` bytes of `source` to `take`. Returns [`Error::Changed`] if the file is shorter. It reads
+/// through the locked handle, because closing another handle would release the lock. Errors name the file `name`.
 pub(crate) fn start_of(
     source: &File,
     length: u64,
@@ -165,8 +170,8 @@ impl Finished {
         synced.map_err(cannot_write(&self.target))
     }
 
-    /// Takes the old file's place, if that is still the file that was read. The old file is given back under its
-    /// temporary name where the file system can exchange two names.
+    /// Replaces the target, if it is still the file that was read. If the file system can exchange two files, returns
+    /// the old file under its temporary name.
     pub(crate) fn replace(
         self,
         before: &Identity,
@@ -178,7 +183,7 @@ impl Finished {
         let backup = backup.transpose()?.flatten();
         let replaced = self.exchanged(before);
         if let (Err(_), Some(backup)) = (&replaced, backup) {
-            // Nothing was replaced: a second name would only be in the way of the next run.
+            // The target was not replaced, so the backup is removed: it would be in the way of the next run.
             let _ = fs::remove_file(backup);
         }
         let (old, target) = replaced?;
@@ -197,7 +202,7 @@ impl Finished {
             Ok(old) if (old.dev(), old.ino()) == (before.device, before.inode) => {
                 Ok((Some(self.temporary), self.target))
             }
-            // Another program gave the name to another file at that moment.
+            // Another program replaced the file between the check and the exchange, so the files are exchanged back.
             _ => match exchange(self.temporary.path(), &self.target) {
                 Ok(()) => Err(changed(&self.target)),
                 Err(error) => Err(self.kept(Some(error))),
@@ -205,7 +210,8 @@ impl Finished {
         }
     }
 
-    /// What another program wrote stands under the temporary name: it is kept under one that people see.
+    /// Keeps the version of the file that another program wrote and that now has the temporary name. It gets a name
+    /// that users see, and the error names it.
     pub(crate) fn kept(self, error: Option<io::Error>) -> Error {
         let Self { target, temporary } = self;
         let kept = keep_before(temporary, &target);
@@ -216,7 +222,8 @@ impl Finished {
         )))
     }
 
-    /// A run that is continued later must know `source`.
+    /// Moves the file to its target. Before that, reports it to the observer, so that a continued run does not convert
+    /// `source` again.
     pub(crate) fn appear_of<S>(
         self,
         source: &Path,
@@ -251,7 +258,8 @@ pub(crate) fn keep_before(old: NamedTempFile, target: &Path) -> PathBuf {
     }
 }
 
-/// A file or folder under the name of a result is an error; a device or pipe is written to.
+/// Opens the target if it is a device or a pipe, which is written to directly. Returns an error if it is an existing
+/// file or directory, and `None` if it does not exist.
 pub(crate) fn device(target: &Path) -> Result<Option<File>, Error> {
     match fs::metadata(target) {
         Ok(found) if !found.is_file() && !found.is_dir() => {
@@ -282,7 +290,8 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
     if let Some(suffix) = backup {
         let backup = with_suffix(target, suffix);
         match absent(fs::symlink_metadata(&backup)).map_err(cannot_read(&backup))? {
-            // A run was killed between backup and rename, or somebody made this name: either way it keeps the old file.
+            // The backup is the same file under a second name: a run was killed after it created the backup, or the
+            // user created the name. The old file is kept in both cases.
             Some(found) if is_same(&found, &metadata) => names -= 1,
             Some(_) => {
                 let why = "the backup already exists, and may be the only copy of the original";
@@ -292,7 +301,8 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
             None => {}
         }
     }
-    // Renaming asks for no permission to write, but whoever took that from everybody meant it.
+    // A rename needs no write permission for the file. But if the owner removed the permission, the file must not
+    // change.
     platform::check_writable(target).map_err(cannot_write(target))?;
     if names > 1 {
         return Err(cannot_write(target)(io::Error::other(format!(
@@ -318,8 +328,9 @@ fn back_up(target: &Path, suffix: &OsStr) -> Result<Option<PathBuf>, Error> {
             _ => Err(cannot_write(&backup)(error)),
         };
     }
-    // A file system without hard links. This opens the source once more, which gives up its fcntl lock when it is
-    // closed; the dotlock holds, and such file systems have no fcntl locks to lose.
+    // The file system has no hard links, so the file is copied. This opens the source a second time, and closing it
+    // releases the fcntl lock. The dotlock is still held, and file systems without hard links usually have no fcntl
+    // locks.
     let source = File::open(target).map_err(cannot_read(target))?;
     let length = source.metadata().map_err(cannot_read(target))?.len();
     let copy = Beside::copy(&source, length, target, folder_of(&backup), &backup)?;

@@ -1,10 +1,12 @@
-//! A changed message of a folder takes the place of the old one, while readers move, rename and delete messages.
+//! Replaces a message of a Maildir or MH folder by its changed version, while other programs move, rename and delete
+//! messages.
 //!
-//! Both ways look at what happened after each step, and take back what they did where the message was moved meanwhile,
-//! or a call failed. No step removes a message that may be the only copy:
-//! * the old name goes only while the new file is still there, which its count of names tells;
-//! * our link is taken back under whatever name a reader gave it, but stays if the old file was deleted: that reader
-//!   took ours for the original.
+//! There are two ways: exchanging the files if the name stays the same, or linking the new file to a new name and
+//! removing the old one. Both check the result of each step. If the message was moved in the meantime, or a step
+//! failed, they undo what they did. No step removes a message that may be the only copy:
+//! * The old name is removed only while the new file still has a name, which its link count shows.
+//! * If the step is undone, the link of this run is removed, even if another program has renamed it. The link is kept
+//!   if the old file was deleted: the other program then treats the new file as the message.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -17,7 +19,7 @@ use crate::mailbox::place::replace::{Finished, Identity, is_same, sync_folder};
 use crate::mailbox::place::temporary::folder_of;
 use crate::platform::{self, MetadataExt as _, OsStrExt as _, absent, exchange, rename_to_new};
 
-/// Readers may keep renaming our link.
+/// Maximum number of searches for a link that other programs keep renaming.
 const SEARCHES: usize = 16;
 
 pub(crate) struct Old<'a> {
@@ -29,14 +31,16 @@ pub(crate) struct Old<'a> {
 }
 
 impl Old<'_> {
-    /// False: the message moved meanwhile, and nothing was done.
+    /// Replaces the old message by the new one. Returns false, with nothing changed, if the message was moved in the
+    /// meantime.
     pub(crate) fn give_way(&self, finished: Finished, new: &[u8]) -> Result<bool, Error> {
         finished.sync()?;
         let renamed = resized(self.path, new);
         if renamed == self.path {
             return self.exchange(finished);
         }
-        // A twin without the new size in its name is no copy of the new message: two messages may be alike, and both old.
+        // A twin is a file with the same unique name, which a killed run may have left. If its name does not contain
+        // the new size, it is not a copy of the new message, but an old message with equal content.
         if let Some(twin) = self.twin
             && resized(twin, new) == twin
         {
@@ -58,7 +62,8 @@ impl Old<'_> {
                 }
                 done
             }
-            // From a run that was killed before it could remove the old name, or a stranger.
+            // The name exists already: a run was killed before it could remove the old name, or another program created
+            // it.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 match equal(&renamed, &finished)? {
                     Equal::Yes(file) => self.leave_to(&renamed, &file),
@@ -78,7 +83,8 @@ impl Old<'_> {
         Ok(found.map_err(cannot_read(self.path))?.nlink())
     }
 
-    /// `names` is the count before our link. False: the link has to go instead.
+    /// Removes the old name next to the new link `ours`. `names` is the link count of the old file before. Returns
+    /// false if the link must be removed instead.
     fn remove_beside(&self, finished: &Finished, ours: &Path, names: u64) -> Result<bool, Error> {
         sync_folder(folder_of(ours))?;
         if self.is_there()? {
@@ -86,7 +92,7 @@ impl Old<'_> {
         }
         let named = absent(fs::symlink_metadata(self.path));
         if named.map_err(cannot_read(self.path))?.is_some() {
-            // Another program wrote the message anew.
+            // Another program has replaced the message by a new version.
             return Ok(false);
         }
         let is_deleted = self.names()? < names && self.named_in_folders(self.file)?.is_none();
@@ -98,7 +104,7 @@ impl Old<'_> {
         Ok(removed.map_err(cannot_write(self.path))?.is_some())
     }
 
-    /// `twin` at `path` is what would be put in place of the old message; it gets the flags of both.
+    /// Removes the old message in favour of the equal file `twin` at `path`, which gets the flags of both.
     fn leave_to(&self, path: &Path, twin: &File) -> Result<bool, Error> {
         let renamed = with_flags_of(path, self.path);
         if renamed != path {
@@ -124,7 +130,7 @@ impl Old<'_> {
                 Ok(found) if is_same(&found, &wanted) => Some(ours.to_owned()),
                 _ => self.named_in_folders(file)?,
             };
-            // A reader moved it to another folder: it is the reader's.
+            // Another program moved the link to a different folder. The message now belongs to that folder.
             let Some(there) = there else { return Ok(()) };
             let removed = absent(fs::remove_file(&there)).map_err(cannot_write(&there))?;
             if removed.is_some() {
@@ -134,12 +140,12 @@ impl Old<'_> {
         Ok(())
     }
 
-    /// Only names with the base of the old one count.
+    /// Returns the current path of a file. Only names with the same unique part as the old name are checked.
     fn named_in_folders(&self, file: &File) -> Result<Option<PathBuf>, Error> {
         let wanted = file.metadata().map_err(cannot_read(self.path))?;
         let base = self.path.file_name().map(|name| base_of(name.as_bytes()));
         for folder in self.folders {
-            // A Maildir may have lost one of its folders.
+            // One of the directories of a Maildir may be missing.
             let entries = absent(fs::read_dir(folder)).map_err(cannot_read(folder))?;
             for entry in entries.into_iter().flatten() {
                 let entry = entry.map_err(cannot_read(folder))?;
@@ -158,7 +164,8 @@ impl Old<'_> {
         match absent(exchange(temporary, self.path)) {
             Ok(Some(())) => {}
             Ok(None) => return Ok(false),
-            // A file system that cannot exchange: between check and rename lies an instant.
+            // The file system cannot exchange files. Between the check and the rename, another program could change the
+            // message.
             Err(_) if !self.is_there()? => return Ok(false),
             Err(_) => {
                 return match finished.replace(self.before, None) {
@@ -194,7 +201,8 @@ fn is_still(before: &Identity, path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// How many names the new file has, and whether the temporary one is one of them; none if that is gone.
+/// Returns the link count of the new file, and whether its temporary name still belongs to it. Returns `None` for the
+/// latter if the temporary name no longer exists.
 fn names_of(finished: &Finished) -> io::Result<(u64, Option<bool>)> {
     let new = finished.temporary.as_file().metadata()?;
     let named = absent(fs::symlink_metadata(finished.temporary.path()))?;

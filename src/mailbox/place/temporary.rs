@@ -1,5 +1,6 @@
-//! Temporary files beside what they are to replace (`.embody-HOST-PID-SYSTEM-*`). A run that ends by itself leaves
-//! none; the next run sweeps those of a killed one. Which processes of which machine are alive is known here.
+//! Temporary files next to the files that they will replace (`.embody-HOST-PID-SYSTEM-*`). A run that is not killed
+//! removes its own; the next run removes those of a killed run. To recognise these, this file finds out which processes
+//! still exist.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -31,14 +32,15 @@ fn prefix() -> OsString {
     prefix
 }
 
-/// Machines of one name may share a folder.
+/// Returns a hash of this system, because several machines with the same host name may share a directory.
 fn our_system() -> String {
     let mut hasher = DefaultHasher::new();
     system().hash(&mut hasher);
     format!("{:08x}", hasher.finish() & 0xffff_ffff)
 }
 
-/// Its errors do not name it either.
+/// Creates a temporary file that only its owner can read. Errors do not contain its name, so that the caller can name
+/// the target.
 pub(crate) fn temporary_in(folder: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(&prefix())
@@ -61,34 +63,36 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b".embody-")
 }
 
-/// Tells this system also from those of the same name: within one boot and one pid namespace a number means one
-/// process. None: the system does not say.
+/// Returns the boot id and the pid namespace. They distinguish machines and containers with the same host name, and
+/// within them a process id is unique. Returns `None` if the system does not provide them.
 pub(crate) fn system() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("{} {}", boot.trim(), namespace.to_str()?))
 }
 
-/// Ticks since the boot: the number may be used again.
+/// Returns the start time of a process, in ticks since the boot, because its process id may be used again later.
 pub(crate) fn started(pid: u32) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     field_of_stat(&stat, 22).map(str::to_owned)
 }
 
-/// `number` as in proc_pid_stat(5), from 3 on.
+/// Returns the field with this `number` (3 or greater) of /proc/PID/stat, as counted in proc_pid_stat(5).
 pub(crate) fn field_of_stat(stat: &[u8], number: usize) -> Option<&str> {
-    // The second field is a name in parentheses and may hold anything.
+    // The second field is the name of the program in parentheses, which may contain any characters.
     let behind = stat.rsplit(|&b| b == b')').next()?;
     let field = behind.split(|&b| b == b' ').nth(number.checked_sub(2)?)?;
     std::str::from_utf8(field).ok()
 }
 
-/// Removes what a process of this system made that is gone, and what nobody touched for a day (of a boot before this one).
+/// Removes temporary files of processes of this system that no longer exist, and files that were not changed for a day
+/// (such as those from before a reboot).
 pub(crate) fn sweep(folder: &Path) {
     sweep_as(folder, system().is_some());
 }
 
-/// Without Linux or /proc, a process that is not here may be on another machine, which shares the folder.
+/// Removes temporary files. If `is_told_apart` is false (no Linux or no /proc), a missing process may be one of another
+/// machine that shares the directory, so only the age of a file counts.
 fn sweep_as(folder: &Path, is_told_apart: bool) {
     const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
     let (prefix, here) = (our_prefix(), our_system());
@@ -110,7 +114,8 @@ fn sweep_as(folder: &Path, is_told_apart: bool) {
             age.is_some_and(|age| age > ABANDONED)
         };
         if abandoned {
-            // Best effort: it is in nobody's way. Another user's folder is not ours; what links lead to stays.
+            // Best effort: a file that is left does no harm. A directory of another user is not removed, and neither
+            // are the targets of links.
             let _ = match entry.metadata() {
                 Ok(found) if found.is_dir() && !platform::is_ours(&found) => Ok(()),
                 Ok(found) if found.is_dir() => fs::remove_dir_all(entry.path()),

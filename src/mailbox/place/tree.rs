@@ -1,6 +1,6 @@
-//! A tree of folders as Thunderbird keeps them: the mail of a folder is in the mbox `NAME`, and its subfolders are in the
-//! directory `NAME.sbd` next to it. Thunderbird finds subfolders only below an mbox, so a folder without mail has an empty
-//! one.
+//! Creates a tree of folders as Thunderbird stores them: the mail of a folder is in the mbox `NAME`, and its subfolders
+//! are in the directory `NAME.sbd` next to it. Thunderbird finds subfolders only next to an mbox, so a folder without
+//! mail gets an empty mbox.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 use crate::mailbox::forms::names::{FolderNames, thunderbird_name};
 use crate::platform::{self, Owner};
 
-/// What the directory of the subfolders of a folder ends with.
+/// Suffix of the directory that contains the subfolders of a folder.
 pub(crate) const SUBFOLDERS: &str = ".sbd";
 
-/// Levels of folders. The names of further ones become part of the last name.
+/// Maximum depth of folders. The names of deeper levels become part of the last name.
 const MOST_LEVELS: usize = 10;
 
 pub(crate) struct FolderTree {
     owner: Option<Owner>,
-    /// The mbox of each folder, by the names of its levels. The topmost folder has none.
+    /// The mbox of each folder, by the names of its levels. The top folder has no levels.
     mboxes: HashMap<Vec<String>, PathBuf>,
-    /// The names in each directory.
+    /// The names that are used in each directory.
     names: HashMap<PathBuf, FolderNames>,
 }
 
 impl FolderTree {
-    /// Makes the topmost folder, with this name, in `directory`.
+    /// Creates the top folder, with this name, in `directory`.
     pub(crate) fn start(directory: &Path, name: &OsStr, owner: Option<Owner>) -> io::Result<Self> {
         let mbox = directory.join(name);
         platform::own(&new_file(&mbox)?, owner)?;
@@ -37,7 +37,7 @@ impl FolderTree {
         })
     }
 
-    /// Returns the mbox of a folder. It and those above it are made first where they are not there.
+    /// Returns the mbox of a folder. Creates the folder and the folders above it if they do not exist.
     pub(crate) fn folder(&mut self, levels: &[String]) -> io::Result<PathBuf> {
         if let Some(known) = self.mboxes.get(levels) {
             return Ok(known.clone());
@@ -64,19 +64,19 @@ impl FolderTree {
     }
 }
 
-/// A file that only its owner may read. It must not be there yet.
+/// Creates a file that only its owner can read. Returns an error if it exists.
 pub(crate) fn new_file(path: &Path) -> io::Result<File> {
     platform::private(File::options().write(true).create_new(true)).open(path)
 }
 
-/// The directory of the subfolders of the folder with this mbox.
+/// Returns the directory of the subfolders of the folder with this mbox.
 pub(crate) fn subfolders_of(mbox: &Path) -> PathBuf {
     let mut name = OsString::from(mbox);
     name.push(SUBFOLDERS);
     name.into()
 }
 
-/// The levels of a label: Gmail nests them by slashes.
+/// Returns the levels of a label. Gmail separates them by slashes.
 pub(crate) fn levels_of_label(label: &str) -> Vec<String> {
     let names = label
         .split('/')

@@ -1,9 +1,9 @@
-//! The check that no byte of a mailbox is lost on its way into another form.
+//! The check that no byte of a mailbox is lost when the mailbox is converted to another format.
 //!
 //! Each byte belongs to a separator, to a message, or to the remainder: empty lines and a byte order mark before the
 //! first message, empty lines after each message, and the bytes of a message that is too large, which is counted. The
-//! forms say what is what. This file does not use their rules: it looks at the bytes that would be dropped, and at the
-//! sums. So a form that is wrong about a mailbox ends the run, before the message is written.
+//! code of each format decides which bytes are which. This check does not use that code: it examines the bytes that
+//! would be dropped, and the sums. If the code of a format makes a mistake, the run ends before the message is written.
 
 use std::io;
 
@@ -13,16 +13,16 @@ use crate::mailbox::start::BYTE_ORDER_MARK;
 
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    /// Where the next chunk has to begin.
+    /// Offset at which the next chunk must start.
     at: u64,
     is_first: bool,
-    /// The bytes of a message that is too large go on in the next chunk.
+    /// Whether the bytes of a message that is too large continue in the next chunk.
     is_oversized: bool,
     #[cfg(test)]
     pub(crate) sums: Sums,
 }
 
-/// Bytes of each kind.
+/// The number of bytes of each kind, for tests.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Sums {
@@ -32,7 +32,7 @@ pub(crate) struct Sums {
 }
 
 impl Accounts {
-    /// For `windows` of which no chunk was taken yet.
+    /// Starts the check for `windows` from which no chunk was read yet.
     pub(crate) fn of(windows: &Windows) -> Self {
         Self {
             at: windows.offset,
@@ -43,7 +43,7 @@ impl Accounts {
         }
     }
 
-    /// Whether the messages of the chunk, and what is not of one, are all of it.
+    /// Checks that the messages of the chunk and the remainder cover all of its bytes.
     pub(crate) fn chunk(&mut self, chunk: &Chunk) -> io::Result<()> {
         let bytes = chunk.bytes();
         if chunk.offset != self.at {
@@ -89,7 +89,7 @@ impl Accounts {
         Ok(())
     }
 
-    /// Whether what was checked is what was read, once the mailbox was read to its end.
+    /// Checks that all bytes that were read were also checked. Called at the end of the mailbox.
     pub(crate) fn end(&self, windows: &Windows) -> io::Result<()> {
         match windows.is_read_up_to(self.at) {
             true => Ok(()),
@@ -118,7 +118,8 @@ mod tests {
 
     const DATE: &str = "Thu Jan  1 00:00:00 1970";
 
-    /// Separators of all formats in all line endings, header fields, text that looks like separators, and any bytes.
+    /// Generates separators of all formats with all line endings, header fields, text that looks like a separator, and
+    /// random bytes.
     fn parts() -> impl Strategy<Value = Vec<u8>> {
         let lines = [
             format!("From a@b {DATE}"),
@@ -153,7 +154,8 @@ mod tests {
         ]
     }
 
-    /// All bytes as the check sees them, and how many of them are of what. `None`: the check ends the run.
+    /// Reads all chunks with the check. Returns the bytes of all parts, and the sums by kind, or `None` if the check
+    /// fails.
     fn walked(mut windows: Windows) -> Option<(Vec<u8>, Sums)> {
         let mut accounts = Accounts::of(&windows);
         let mut joined = Vec::new();
@@ -200,7 +202,7 @@ mod tests {
                 }
                 let (joined, sums) = walked(windows).expect("the check agrees");
                 prop_assert_eq!(sums.separators + sums.messages + sums.remainder, bytes.len() as u64);
-                // Line endings may be read as others; everything else is the same.
+                // Line endings may be converted while they are read; all other bytes must be the same.
                 let plain = |bytes: &[u8]| -> Vec<u8> {
                     let read = bytes.iter().map(|&byte| if byte == b'\r' { b'\n' } else { byte });
                     read.collect()
@@ -210,7 +212,7 @@ mod tests {
         }
     }
 
-    /// The mailbox of Entourage whose two messages were once taken for one separator.
+    /// Regression test: in a mailbox of Entourage, two messages were once read as one separator.
     #[test]
     fn separator_that_takes_in_a_message_is_found() {
         let line = format!("From a@b {DATE}\r");
@@ -280,7 +282,7 @@ mod tests {
             }
         }
         assert_eq!(names(folder.path()), 4, "no temporary file is left");
-        // In an mbox each byte is copied; a wrong sum is found as well.
+        // In an mbox, all bytes are copied, but a wrong sum is detected as well.
         let (done, is_there) = convert("gap", &format!("From a-lie gap\n{text}"), Format::Auto);
         assert!(done.is_err() && !is_there);
     }

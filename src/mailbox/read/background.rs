@@ -1,4 +1,5 @@
-//! A stream that its own thread reads: no signal interrupts a waiting read, and decompressing goes on meanwhile.
+//! Reads a stream in a separate thread, because a blocked read cannot be interrupted, and because decompression can
+//! then run in parallel.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -15,18 +16,19 @@ const PIECE: usize = 256 << 10;
 const PIECES: usize = 16;
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// Its errors hold an [`Error`] or a [`Damage`].
+/// A reader of the stream. Its errors contain an [`Error`] or a [`Damage`].
 pub(crate) struct Background {
-    /// An empty piece is the end.
+    /// Pieces of the stream. An empty piece is the end of the stream.
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: io::Cursor<Vec<u8>>,
     ended: bool,
-    /// Requested with the run, or when nobody reads any more.
+    /// Stop for the thread, requested with the run or when the reader is dropped.
     ending: Stop,
 }
 
 impl Background {
-    /// `open` may have to wait. Errors name `name`. Dropping requests `ending`: the thread ends as soon as it reads again.
+    /// Starts the thread. `open` may block. Errors name the stream `name`. Dropping the reader requests `ending`: the
+    /// thread ends after its current read.
     pub(crate) fn start<R: Read>(
         open: impl FnOnce() -> io::Result<R> + Send + 'static,
         name: PathBuf,
@@ -36,14 +38,15 @@ impl Background {
         let stop = ending.clone();
         std::thread::spawn(move || {
             let in_full = |error: io::Error| {
-                // A stop ends the read within what is passed over.
+                // A stop interrupts the skipping of members with an I/O error, which becomes [`Error::Interrupted`]
+                // here.
                 let stopped = |error| stop.check().err().ok_or(error);
                 let error = error.downcast::<Error>().or_else(stopped);
                 io::Error::other(error.unwrap_or_else(unreadable(&name)))
             };
             let mut reader = match open() {
                 Ok(reader) => reader,
-                // A receiver that is gone needs no error.
+                // If the receiver is gone, the error is not needed.
                 Err(error) => return drop(sender.send(Err(in_full(error)))),
             };
             let mut buffer = vec![0; PIECE];
@@ -85,7 +88,7 @@ impl Read for Background {
                     self.ended = self.piece.get_ref().is_empty();
                 }
                 Err(RecvTimeoutError::Timeout) => self.ending.check().map_err(io::Error::other)?,
-                // The thread ended without saying so: a panic is no end of the data.
+                // The thread ended without an end mark, for example by a panic. This is not the end of the data.
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(io::Error::other(Error::Interrupted));
                 }

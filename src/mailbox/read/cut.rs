@@ -1,11 +1,12 @@
-//! A piece of an mbox: the messages that begin between two offsets, found without a look at what lies before.
+//! Reads a range of an mbox: the messages that begin between two offsets. The bytes before the range need not be read.
 //!
-//! From the first message without a right Content-Length on, separators alone tell messages: a place and a few octets
-//! around it say whether one begins there. Before, that depends on all messages in front. So the start of the file is
-//! read, and a mailbox that has nothing but right Content-Lengths there is not cut.
+//! After the first message without a right Content-Length, only separators divide messages, and a few bytes around an
+//! offset show whether a message begins there. Before that, the division depends on all earlier messages. For this
+//! reason, the start of the file is read too, and a mailbox in which every message there has a right Content-Length is
+//! not divided.
 //!
-//! A message belongs to the piece in which it begins, and what stands before the first message to the piece that starts at
-//! 0. So pieces whose ranges tile the file tile its messages.
+//! A message belongs to the range in which it begins, and the bytes before the first message belong to the range that
+//! starts at 0. So ranges that cover the file without gaps contain each message exactly once.
 
 use std::borrow::Cow;
 use std::fs::{self, Metadata};
@@ -26,10 +27,12 @@ use crate::mailbox::forms::{Division, carriage, mmdf};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::{At, Windows};
 
-/// Messages that begin behind it do not tell any more that all have right Content-Lengths.
+/// Number of bytes at the start of the file in which a message without a right Content-Length must begin. If there is
+/// none, the mailbox counts as mboxcl2 and is not divided.
 const HEAD: u64 = 1 << 20;
 
-/// None: that is all of the source; an error: the source is another one by now.
+/// Returns the range that the options request, or `None` if it covers the whole source. Returns an error if the source
+/// has another length or time than the options require.
 pub(crate) fn asked_for(
     options: &Options,
     path: &Path,
@@ -108,13 +111,14 @@ const COMPRESSED: &str = "it is compressed or an archive";
 const MMDF: &str = "it is an MMDF mailbox";
 pub(crate) const SINGLE: &str = "it is a single message";
 
-/// The offset from which separators alone tell the messages. The second error says why the mailbox cannot be cut.
+/// Returns the offset from which only separators divide messages. The inner error says why the mailbox cannot be
+/// divided.
 fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
-    // A bound on where messages begin, which does not depend on the window.
+    // The limit applies to the start of messages and does not depend on the window size.
     head.until = HEAD;
     while !head.counted.is_settled {
         let is_end = head.next_chunk()?.is_none();
-        // What divides an MMDF mailbox may be any message's text.
+        // In MMDF, the line that divides messages may also be the text of a message, so a range could start inside one.
         if head.division == Division::Mmdf {
             return Ok(Err(MMDF));
         }
@@ -125,12 +129,12 @@ fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
     Ok(Ok(head.offset))
 }
 
-/// A line at the start of the range may be an older separator of a message that begins before it. The line before that
-/// one may be empty, and end with CR LF.
+/// Number of bytes before the range that are read as well. A line at the start of the range may be an older separator
+/// of a message that begins before it. The line before that one may be an empty line with CR LF.
 const BEFORE: u64 = LOOK_AHEAD as u64 + 3;
 
 impl Windows {
-    /// Ends before the first message that begins behind `range`.
+    /// Restricts the windows to the messages that begin in `range`. They end before the first message after the range.
     fn piece(mut self, range: Range<u64>, settled: u64) -> io::Result<Self> {
         if range.start <= settled {
             return self.walked_to(range);
@@ -145,7 +149,7 @@ impl Windows {
         self.counted.count(false);
         while self.at != At::Message && self.offset < range.end && self.next_chunk()?.is_some() {}
         if self.at != At::Message {
-            // No message begins in the range: what is passed belongs to an earlier one.
+            // No message begins in the range: the bytes that were skipped belong to an earlier message.
             self.at = At::Message;
             self.until = 0;
             return Ok(self);
@@ -153,7 +157,7 @@ impl Windows {
         self.walked_to(range)
     }
 
-    /// Goes over the messages that begin before `range`.
+    /// Skips the messages that begin before `range`.
     fn walked_to(mut self, range: Range<u64>) -> io::Result<Self> {
         self.until = range.start;
         while self.next_chunk()?.is_some() {}
@@ -166,15 +170,16 @@ impl Windows {
 const HEADER: usize = 64 << 10;
 
 pub(crate) struct Piece {
-    /// From the start of its first message to that of the next piece's.
+    /// Offsets from the start of the first message to the start of the first message of the next piece.
     pub(crate) range: Range<u64>,
     pub(crate) messages: Option<u64>,
     pub(crate) header: Vec<u8>,
     pub(crate) whole: Option<&'static str>,
 }
 
-/// Gives `take` the pieces in order, and how an mbox quotes. They tile the file, which is `length` octets long; what is
-/// empty, compressed, or a single message has one. A piece has `size` octets, but for the end of its last message.
+/// Divides a file of `length` bytes into pieces of `size` bytes each, extended to the end of their last message. Passes
+/// the pieces to `take` in order, with the quoting of the mbox. The pieces cover the file without gaps. A file that is
+/// empty, compressed or a single message is one piece.
 pub(crate) fn pieces(
     source: &mut Source,
     kind: Kind,
@@ -193,7 +198,7 @@ pub(crate) fn pieces(
         return take(&all, None);
     }
     let quoting = source.quoting()?;
-    // For small pieces not much more is read than they hold.
+    // A smaller window avoids reading much more than a small piece contains.
     let window = usize::try_from(size).unwrap_or(usize::MAX);
     let window = window.min(options.window);
     let walk = |source| Windows::new(source, window, options.max_message);
@@ -238,10 +243,10 @@ pub(crate) fn pieces(
     take(&all, is_mbox.then_some(quoting))
 }
 
-/// Without its `From ` line; it may be cut.
+/// Returns the header of the first message, without its `From ` line. A long header may be truncated.
 fn header(source: &mut Source) -> io::Result<Vec<u8>> {
     let start = source.start(HEADER)?;
-    // Empty lines may stand before the first message of a file.
+    // Empty lines may precede the first message of a file.
     let start = start.trim_ascii_start();
     let start = match carriage::ends_lines_with_cr(start) {
         true => Cow::Owned(carriage::in_line_feeds(start)),
@@ -277,7 +282,7 @@ mod tests {
             bytes in pieces(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
             window in 1_usize..6000, other in 1_usize..6000, most in prop_oneof![Just(1_usize << 20), 1100_usize..4000],
         ) {
-            // Whether a message of nearly the bound is beyond it depends on the window.
+            // A message near the size limit may count as too large with one window size and not with another.
             let is_bounded = most < 1 << 20;
             let other = if is_bounded { window } else { other };
             let bytes = [b"From a\n".as_slice(), &bytes].concat();
@@ -329,7 +334,7 @@ mod tests {
         let other = [counted.as_slice(), b"From a 10:00\nSubject: x\n\nx\n"].concat();
         assert!(settled(walk(&other)()).unwrap().is_ok());
         assert_eq!(settled(walk(b"")()).unwrap().err(), Some(COUNTED));
-        // The last message was never closed, so that it has no end of its own.
+        // The last message has no closing line, so that it ends with the file.
         let mmdf = b"\x01\x01\x01\x01\nSubject: x\n\nx\n";
         assert_eq!(settled(walk(mmdf)()).unwrap().err(), Some(MMDF));
     }

@@ -1,4 +1,4 @@
-//! Reads a file at places, whatever others read of it.
+//! Reads a file at given offsets, independently of the position of other readers of the file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,7 +19,8 @@ pub(crate) fn uninterrupted(mut read: impl FnMut() -> io::Result<usize>) -> io::
     }
 }
 
-/// `read` gets what is not filled yet, and how many octets are. Fewer octets come at the end only.
+/// Fills `buffer` by calling `read` with the unfilled rest and the number of bytes filled so far. Returns fewer bytes
+/// only at the end of the file.
 pub(crate) fn filled_by(
     buffer: &mut [u8],
     mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
@@ -41,11 +42,13 @@ pub(crate) fn octets_at(file: &File, at: u64, length: usize) -> io::Result<Vec<u
     Ok(octets)
 }
 
-/// A compressed file, or an archive: nobody knows how much mail is in it, but how far it was read.
+/// A compressed file or an archive. The size of the mail in it is unknown, so the progress is the number of compressed
+/// bytes that were read.
 pub(crate) struct PackedFile {
     pub(crate) file: Arc<File>,
     pub(crate) stop: Stop,
-    /// Octets that were read, or passed over; and how many of them were told.
+    /// Number of bytes that were read or skipped (`read`), and the part of them that was already reported as progress
+    /// (`told`).
     read: AtomicU64,
     told: AtomicU64,
 }
@@ -60,7 +63,7 @@ impl PackedFile {
         })
     }
 
-    /// Skipping over members sees a stop, too.
+    /// Returns an error if a stop was requested. Called also while members are skipped, because that can take long.
     pub(crate) fn check(&self) -> io::Result<()> {
         self.stop.check().map_err(io::Error::other)
     }
@@ -80,7 +83,7 @@ impl PackedFile {
     }
 }
 
-/// From its start on, or at places.
+/// Reads the file from its start, or at given offsets, and counts the bytes as progress.
 pub(crate) struct PackedReader {
     pub(crate) packed: Arc<PackedFile>,
     pub(crate) at: u64,

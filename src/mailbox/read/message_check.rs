@@ -1,11 +1,11 @@
-//! The part of the check in `accounts` that looks at one message.
+//! The part of the check in `accounts` that checks a single message.
 
 use std::io;
 
 use crate::mailbox::forms::mbox::Frame;
 
-/// Whether the separator before the message is one line, and after the message are empty lines only. MMDF also has a line of four
-/// Control-A on each side.
+/// Checks that the separator before the message is one line, and that only line endings follow the message. In MMDF,
+/// each side may also have a line of four Control-A characters.
 pub(crate) fn check_message(
     frame: &Frame,
     (from_line, content, behind): (&[u8], &[u8], &[u8]),
@@ -50,7 +50,7 @@ pub(crate) fn check_message(
 fn without_mark(bytes: &[u8]) -> &[u8] {
     let behind = bytes.strip_prefix(b"\x01\x01\x01\x01");
     let ended = behind.and_then(|it| it.strip_prefix(b"\r\n").or(it.strip_prefix(b"\n")));
-    // At the end of a file the line may have no end.
+    // At the end of a file, the line may have no line ending.
     ended.or(behind.filter(|it| it.is_empty())).unwrap_or(bytes)
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
-/// An LF with all CRs before it is one line ending.
+/// Returns the number of line endings. An LF with all CRs before it is one line ending.
 fn line_endings(bytes: &[u8]) -> usize {
     let line_feeds = memchr::memchr_iter(b'\n', bytes).count();
     let last = bytes.iter().rev().take_while(|&&byte| byte == b'\r');

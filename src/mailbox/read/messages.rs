@@ -15,7 +15,7 @@ pub(crate) struct Messages<'a, S> {
     pub(crate) job: &'a Job<'a, S>,
     pub(crate) quoting: Quoting,
     pub(crate) before: u64,
-    /// For a mailbox of another form: a new message has no `From ` line and is not quoted.
+    /// Whether the result is a mailbox of another format. A changed message then has no `From ` line and no quoting.
     pub(crate) is_plain: bool,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Transformed<S> {
 }
 
 impl<S> Transformed<S> {
-    /// Memory that is needed until the message is written, in bytes.
+    /// Returns the memory that is needed until the message is written, in bytes.
     pub(crate) fn weight(&self, transform: Option<&dyn Transform<S>>) -> usize {
         let new = self.new.as_ref().map_or(0, Vec::len);
         new + transform.map_or(0, |transform| transform.weight(&self.said))
@@ -46,12 +46,12 @@ impl<S> Messages<'_, S> {
         if self.job.eudora.is_some() {
             return all.collect();
         }
-        // Frames tile what they cover.
+        // The frames cover the bytes of the chunk without gaps.
         let ends = chunk.frames.iter().map(|frame| frame.end - first.start);
         let ends: Vec<usize> = ends.collect();
         let bytes = chunk.bytes().get(first.start..).unwrap_or_default();
         let mut touched = transform.touched(bytes, &ends);
-        // The words that are looked for are at line starts and ends.
+        // The search words of the transform expect line endings with LF, so messages with CR are always examined.
         touched.extend(all.filter(|&index| carriage::ends_lines_with_cr(chunk.raw(index))));
         touched.sort_unstable();
         touched.dedup();
@@ -115,7 +115,8 @@ impl<S> Job<'_, S> {
         splice: fn(&[u8], &Edits) -> Rewritten,
     ) -> Result<Option<Transformed<S>>, Error> {
         match self.transform {
-            // Nothing in the message has to point at files that lie beside it.
+            // If attachments are in files next to the mailbox, the message may refer to them without any search word,
+            // so it is always transformed.
             Some(transform) if beside.is_some() || transform.next_touch(content).is_some() => {
                 let message = Message {
                     number,
@@ -138,7 +139,7 @@ impl<S> Job<'_, S> {
         splice: impl FnOnce(&Edits) -> Rewritten,
     ) -> Result<Transformed<S>, Error> {
         let (edits, said) = transform.transform(message)?;
-        // A transform that was stopped may have asked nobody.
+        // A transform that was stopped may not have sent its requests, so its result is not used.
         self.stop.check()?;
         let (new, is_refused) = match splice(&edits) {
             Ok(new) => (new, false),

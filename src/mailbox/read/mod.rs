@@ -1,4 +1,5 @@
-//! From a source to batches of whole messages (`window`), and from these, worked on in order (`pipeline`), to a sink.
+//! Reads a source in batches of complete messages (`window`), transforms them in order (`pipeline`), and writes them to
+//! a sink.
 
 pub(super) mod accounts;
 mod background;

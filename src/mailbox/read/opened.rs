@@ -1,6 +1,7 @@
-//! Mail that comes from, or goes to, an open file: standard input and output, what is compressed, the mboxes of archives.
+//! Converts mail from or to an open file: standard input and output, compressed files, and the mboxes of archives.
 //!
-//! An open file keeps what was written to it when the run fails: only the error says that it is not whole.
+//! If a run fails, an open output file keeps the bytes that were written. Only the error shows that they are
+//! incomplete.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Write as _};
@@ -29,11 +30,12 @@ use crate::mailbox::{Format, Observer, Options, Quoting, Stop, Summary, Transfor
 
 const WINDOW: usize = 1 << 20;
 
-/// Damage within it is looked for if the start shows no mail.
+/// Number of bytes in which damage is searched for if the start of the file does not look like mail.
 const AHEAD: usize = 4 << 20;
 
 impl Source {
-    /// Decompresses; of an archive it gives the mboxes, and the mailboxes of Outlook with what was skipped.
+    /// Opens a file and decompresses it. For an archive, the source contains its mboxes, and its Outlook mailboxes are
+    /// collected with the skipped members.
     pub(crate) fn named(
         file: File,
         name: &Path,
@@ -43,7 +45,8 @@ impl Source {
         Self::judged_by(find::judged_with_psts, file, name, options, stop)
     }
 
-    /// As `named`, but mailboxes of Outlook in an archive are among the files that were not read.
+    /// Opens a file as [`named`](Self::named) does, but reports Outlook mailboxes in an archive as files that were not
+    /// read.
     #[cfg(feature = "cli")]
     pub(crate) fn of_mboxes(
         file: File,
@@ -128,7 +131,7 @@ pub(crate) fn convert_open<S: Send>(
     let (open, target) = match output {
         Output::Path(target) => (None, target),
         Output::Open(file) => (Some(file), Path::new("standard output")),
-        // Only what is not to be written goes nowhere.
+        // Messages that are not written have no target.
         _ => (None, Path::new("")),
     };
     let mut delivery = Delivery::start(form, options, open, target, None)?;
@@ -162,7 +165,7 @@ impl<S: Send> Job<'_, S> {
         self.open_to(source, Some(&before), kind, output)
     }
 
-    /// The content goes to a file without a name.
+    /// Decompresses a file to an unnamed temporary file.
     pub(crate) fn expanded(
         &self,
         method: Method,
@@ -195,7 +198,8 @@ impl<S: Send> Job<'_, S> {
         summary
     }
 
-    /// `read` is the file behind a name, as it was before it was read.
+    /// Converts an open source. `read` is the identity of the source file before it was read, if the source has a name:
+    /// it shows whether the file has changed since.
     fn open_to(
         &self,
         mut source: Source,
@@ -223,7 +227,7 @@ impl<S: Send> Job<'_, S> {
                 let metadata = original.map(File::metadata).transpose();
                 let metadata = metadata.map_err(unreadable(name))?;
                 if written.is_file() && metadata.is_some_and(|it| replace::is_same(&it, &written)) {
-                    // It would be read as fast as it grows.
+                    // The output would be read again as input, so the file would grow without end.
                     let what = "standard output is the same file as the source; name a new file";
                     return Err(Error::Usage(format!("{}: {what}", name.display()).into()));
                 }
@@ -247,7 +251,8 @@ impl<S: Send> Job<'_, S> {
                 let counted = Counted::default();
                 let seen = &mut |_: &[u8]| {};
                 (_, source) = job.mbox(source, counted, quoting, &mut summary, &mut sink, seen)?;
-                // A range counts the octets of what is read without a break.
+                // With a range, offsets count bytes that were read without a gap, so reading does not continue after
+                // damage.
                 if self.options.range.is_some() || !source.go_on() {
                     break;
                 }
@@ -270,7 +275,8 @@ impl<S: Send> Job<'_, S> {
         }
         let is_result = summary.messages > 0 || damage.is_none() && !has_inner;
         if is_result && has_inner && self.nest(&mut sink)? {
-            // A run that goes on would not read the source again, and would not find the other mailboxes.
+            // The observer is not told about this file: a continued run would otherwise skip the source and miss its
+            // other mailboxes.
             sink.appear::<S>(original, kind, name, &())?;
         } else if is_result {
             sink.appear(original, kind, name, self.observer)?;
@@ -278,7 +284,7 @@ impl<S: Send> Job<'_, S> {
         if let Some(damage) = damage {
             self.damaged(damage, &mut summary);
         }
-        // The observer hears of each one, so that the sum leaves them out.
+        // Skipped files are reported one by one below, so the counts that are reported here do not contain them.
         self.observer.done(&summary);
         summary.skipped_files += is_empty;
         for (member, what) in skipped.named {
@@ -293,7 +299,8 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// `target` is the result's name; a partial message that becomes whole gets the name `whole`.
+    /// Converts a single message. `target` is the name of the result, and `whole` the name that the result gets if a
+    /// partial message becomes complete.
     fn message_to(
         &self,
         source: &mut Source,
@@ -337,7 +344,7 @@ impl<S: Send> Job<'_, S> {
             let new = done.as_ref().and_then(|done| done.new.as_deref());
             let result = forms::as_named(new.unwrap_or(&content), target);
             match sink {
-                // Nobody knows which of it is the message.
+                // The file is damaged, so it is unknown which of its bytes are the message.
                 Sink::Delivery(_) if summary.damaged > 0 => summary.messages = 0,
                 Sink::Delivery(delivery) => {
                     let (flags, came) = kept.unwrap_or_else(|| emlx::noted(&content));
@@ -397,13 +404,13 @@ pub(crate) fn kind_of_open(
     let start = start.map_err(in_full(name))?;
     let kind = find::as_named(find::kind_of(&start, format), name, format);
     if kind.is_err() && source.as_file().is_none() {
-        // Damage that is not far tells more than what stands in front of it.
+        // If the data are damaged within the next bytes, the damage is reported, not the unknown format before it.
         source.start(AHEAD).map_err(in_full(name))?;
     }
     let may_be_msg = matches!(format, Format::Auto | Format::Eml);
     Ok(match kind {
         _ if may_be_msg && outlook::starts_like_msg(&start) => Ok(Kind::Msg),
-        // Nobody knows what the file would have been.
+        // The data are damaged, so the format of the file is unknown. The mbox reader reports the damage.
         Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
         Ok(Kind::Archive) => Err(match source.original() {
             None => NotMail::STREAMED_ZIP,

@@ -1,8 +1,9 @@
-//! Archives, and mailboxes of Outlook that are compressed or come from a pipe.
+//! Converts archives, and Outlook mailboxes that are compressed or come from a pipe.
 //!
-//! The mboxes of an archive become one mailbox. A mailbox of Outlook has folders, which become a mailbox each. It may be
-//! the last member of an archive, so whether the result is one mailbox or a directory is known at the end: the mailbox
-//! of the mboxes then gets its name, `backup.mbox`, or `new/backup.mbox` next to the folders.
+//! The mboxes of an archive become one mailbox. Each folder of an Outlook mailbox becomes a mailbox. An Outlook mailbox
+//! may be the last member of an archive, so only at the end it is known whether the result is one mailbox or a
+//! directory. If it is a directory, the mailbox of the mboxes is named after the archive: `backup.zip` becomes
+//! `new/backup.mbox` next to the folders.
 
 use std::convert::Infallible;
 use std::fs::{self, Metadata};
@@ -28,15 +29,15 @@ use crate::mailbox::{Format, Summary};
 use crate::platform;
 
 impl Found {
-    /// Whether the folders in the source are known only after the source was read.
+    /// Returns whether the folders in the source are known only after the source was read.
     pub(crate) fn is_packed(&self) -> bool {
         self.kind == Kind::Archive || self.kind == Kind::Pst && self.pst.is_none()
     }
 }
 
 impl<S: Send> Job<'_, S> {
-    /// Takes the mailboxes of Outlook that the reader of an archive has copied. If the run has no place for them, they are
-    /// reported as unread. Returns whether there are any.
+    /// Collects the Outlook mailboxes that the reader of an archive has copied. If the run does not convert them, they
+    /// are reported as unread. Returns whether there are any.
     pub(crate) fn keep_inner(&self, skipped: &mut Skipped, summary: &mut Summary) -> bool {
         let spooled = std::mem::take(&mut skipped.spooled);
         let has_some = !spooled.is_empty();
@@ -59,10 +60,9 @@ impl<S: Send> Job<'_, S> {
         has_some
     }
 
-    /// Moves the result to its place in a directory. Returns whether that was done.
-    ///
+    /// Moves the result into the directory `nested`, if the result also contains folders. Returns whether it was moved.
     /// # Errors
-    /// [`Error::Write`].
+    /// Returns [`Error::Write`] if the directory cannot be created.
     pub(crate) fn nest(&self, sink: &mut Sink<'_>) -> Result<bool, Error> {
         let nested = self.inner.and_then(|inner| inner.nested.as_deref());
         let (Some(nested), Sink::Beside(beside)) = (nested, sink) else {
@@ -73,7 +73,7 @@ impl<S: Send> Job<'_, S> {
         Ok(true)
     }
 
-    /// Copies a mailbox of Outlook that can be read only once.
+    /// Copies an Outlook mailbox from a source that can be read only once.
     pub(crate) fn spool(&self, source: &mut Source) -> Result<Summary, Error> {
         let mut summary = Summary::default();
         let most = self.options.max_expanded;
@@ -101,7 +101,8 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// The folders of the mailboxes. A mailbox that cannot be opened is named.
+    /// Returns the folders of the copied Outlook mailboxes. A mailbox that cannot be opened is added to the unreadable
+    /// files.
     pub(crate) fn folders_in(&self, spooled: Vec<Spooled>) -> Finds {
         let mut finds = Finds::default();
         let mut names = FolderNames::default();
@@ -109,7 +110,7 @@ impl<S: Send> Job<'_, S> {
             let given = names.give(name, "", |_| Ok::<bool, Infallible>(true));
             given.unwrap_or_else(|never| match never {})
         };
-        // The mailbox of the mboxes has this name.
+        // The mailbox of the mboxes already uses this name.
         give(&stem(self.path));
         for one in spooled {
             let name = Path::new(one.name.trim_start_matches('/'));
@@ -159,8 +160,8 @@ impl<S: Send> Job<'_, S> {
         finds.unread.push((path, why.to_owned()));
     }
 
-    /// Reads an archive, or a mailbox of Outlook that can be read only once, into `destination`. `read` reads the source
-    /// once; `like` is its file.
+    /// Converts an archive, or an Outlook mailbox that can be read only once, to `destination`. `read` reads the source
+    /// once, and `like` is the metadata of its file.
     pub(crate) fn unpack(
         &self,
         kind: Kind,
@@ -171,7 +172,7 @@ impl<S: Send> Job<'_, S> {
         let options = self.options;
         let form = form(kind, options);
         let is_tree = form == Format::Thunderbird;
-        // A range is one of the mboxes.
+        // A range selects messages of the mboxes only, so the result is a single mailbox.
         let may_nest = options.range.is_none() && (is_tree || !names_a_file(destination));
         let mut name = stem(self.path);
         if form == Format::Mbox && options.by_label.is_none() {
@@ -252,7 +253,7 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// Reads one folder of a mailbox of Outlook.
+    /// Reads one folder of an Outlook mailbox.
     pub(crate) fn inner_to(&self, delivery: Option<&mut Delivery>) -> Result<Summary, Error> {
         self.file_to(
             Kind::Pst,
@@ -269,7 +270,7 @@ fn make_parent(path: &Path) -> Result<(), Error> {
     fs::create_dir_all(parent).map_err(cannot_write(parent))
 }
 
-/// The name of an archive without the suffixes that say how it is packed.
+/// Returns the name of an archive without the suffixes of its format and compression.
 fn stem(path: &Path) -> String {
     const ARCHIVES: [&str; 5] = ["zip", "tar", "tgz", "tbz2", "txz"];
     let mut name = Path::new(path.file_name().unwrap_or_default());

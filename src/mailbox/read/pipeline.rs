@@ -1,16 +1,16 @@
-//! Works on many items at the same time, in order, and in bounded memory.
+//! Works on many items (such as windows of a mailbox) at the same time, in order, and in bounded memory.
 //!
-//! Each thread does the next task: it passes on the first item if that is finished, works on a part, or reads an item and finds
-//! the parts of it that need work. So one thread reads, searches and passes on an item without such parts, while the bytes are
-//! in the cache of its processor. As long as there are enough items, a thread works on the parts of the item that it has read,
-//! and frees the memory that it has allocated. Only one thread reads at a time, and only one passes items on, in the order of
-//! reading.
+//! Each thread does the next task: it passes on the first item if the item is finished, works on a part of an item, or
+//! reads an item and finds its parts that need work. If an item has no such parts, one thread reads, searches and
+//! passes it on, while the bytes are in the cache of its processor. As long as there are enough items, a thread works
+//! on the parts of the item that it has read, and frees the memory that it has allocated. Only one thread reads at a
+//! time, and only one passes items on, in the order of reading.
 //!
-//! No thread reads while the unfinished and waiting items weigh more than the budget, so one slow part cannot fill the memory.
-//! If an item is unfinished for some time, finished items after it are made lighter, for example by freeing bytes that can be
-//! read again. So a part that waits for a server does not stop the others.
+//! No thread reads while the unfinished and waiting items weigh more than the budget, so a slow part cannot fill the
+//! memory. If an item is unfinished for some time, finished items after it are made lighter, for example by freeing
+//! bytes that can be read again. A part that waits for a server then does not stop the others.
 //!
-//! The first error ends the whole run. A panic in a stage is passed on after all threads have ended. No thread waits for ever.
+//! The first error ends the run. A panic in a stage is passed on after all threads have ended. No thread waits forever.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -20,10 +20,10 @@ use std::time::{Duration, Instant};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::Stop;
 
-/// Interval at which a thread that waits for work checks the stop flag.
+/// Interval at which a waiting thread checks whether a stop was requested.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// How long the first item may be unfinished before the items behind it are made lighter.
+/// Time for which the first item may be unfinished before the items after it are made lighter.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 type Read<'p, I> = &'p mut (dyn FnMut() -> Result<Option<(I, usize)>, Error> + Send);
@@ -43,15 +43,15 @@ struct Pipeline<'p, I, D> {
 }
 
 struct State<'p, I, D> {
-    /// `None` while a thread reads, and after the last item.
+    /// The function that reads items. `None` while a thread uses it, and after the last item.
     read: Option<Read<'p, I>>,
     is_read: bool,
-    /// `None` while a thread passes an item on.
+    /// The function that passes items on. `None` while a thread uses it.
     take: Option<Take<'p, I, D>>,
     slots: VecDeque<Slot<I, D>>,
-    /// Number of the first item.
+    /// Number of the first item in `slots`.
     first: u64,
-    /// When it became the first one.
+    /// Time since which this item is the first one.
     first_since: Instant,
     weight: usize,
     /// Number of waiting threads. If it is 0, the system call that wakes a thread is avoided.
@@ -60,15 +60,15 @@ struct State<'p, I, D> {
 }
 
 struct Slot<I, D> {
-    /// `None` while the item is made lighter.
+    /// The item. `None` while it is made lighter.
     item: Option<Arc<I>>,
     weight: usize,
-    /// Position of each part in the item, and its result.
+    /// Position of each part in the item, and the result of the part.
     done: Vec<(usize, Option<D>)>,
     given: usize,
-    /// Number of unfinished tasks: the search for parts, and each part.
+    /// Number of unfinished tasks of the item: the search for parts, and each part.
     open: usize,
-    /// The item was lightened, or cannot be.
+    /// Whether the item was made lighter, or cannot be.
     is_light: bool,
 }
 
@@ -83,12 +83,12 @@ impl<I, D> Slot<I, D> {
 
 impl<I, D> State<'_, I, D> {
     fn slot(&mut self, number: u64) -> &mut Slot<I, D> {
-        // A slot leaves only when it is finished, so those before it cannot have passed it.
+        // A slot is removed only when it is finished, so an unfinished one is at or after the first number.
         &mut self.slots[(number - self.first) as usize]
     }
 
-    /// Returns a finished item that was not made lighter yet, if the first item is unfinished for [`PATIENCE`]. A lighter item
-    /// is read twice: that pays only while the first one waits for a network, and not while an item is written.
+    /// Returns a finished item that was not made lighter yet, if the first item is unfinished for [`PATIENCE`]. A
+    /// lighter item must be read twice, which is worth it only while the first item waits for a network.
     fn heavy(&self) -> Option<u64> {
         let is_stalled = self.slots.front().is_some_and(|slot| slot.open > 0);
         if !is_stalled || self.first_since.elapsed() < PATIENCE {
@@ -107,10 +107,10 @@ impl<I, D> State<'_, I, D> {
     }
 }
 
-/// Runs the pipeline. `read` returns an item and its weight, and `None` after the last one. `parts` finds the positions of the
-/// parts in an item, `work` works on a part, and `take` gets each item with its results, in the order of reading. Nothing is read
-/// while the items that were read and not taken yet weigh `budget` or more. `lighten` reduces the memory of a finished item that
-/// waits for its turn, and returns its new weight, or `None` if it cannot.
+/// Runs the pipeline. `read` returns an item and its weight, and `None` after the last one. `parts` returns the
+/// positions of the parts of an item, `work` processes a part, and `take` receives each item with its results in the
+/// order of reading. While the items in the pipeline weigh `budget` or more, none is read. `lighten` reduces the memory
+/// of a finished item that waits for its turn, and returns its new weight, or `None` if it cannot.
 pub(crate) fn run<I: Send + Sync, D: Send>(
     (workers, budget): (usize, usize),
     stop: &Stop,
@@ -145,7 +145,7 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
             scope.spawn(|| {
                 let served = catch_unwind(AssertUnwindSafe(|| pipeline.serve()));
                 pipeline.end(served.unwrap_or_else(|panic| {
-                    // No other thread waits for this one.
+                    // The other threads must end before the panic is passed on.
                     pipeline.end(Err(Error::Interrupted));
                     resume_unwind(panic)
                 }));
@@ -198,7 +198,8 @@ impl<'p, I, D> Pipeline<'p, I, D> {
                 state = self.lock();
                 let slot = state.slot(number);
                 slot.done[index].1 = Some(done);
-                // `item` is dropped before the lock is: a thread that sees it finished holds it alone.
+                // `item` was dropped before the lock is released, so a thread that sees the item finished is its only
+                // owner.
                 slot.open -= 1;
             } else if state.weight < self.budget
                 && let Some(read) = state.read.take()
@@ -225,7 +226,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
     fn lighten<'s>(&'s self, mut state: Guard<'s, 'p, I, D>, number: u64) -> Guard<'s, 'p, I, D> {
         let slot = state.slot(number);
         slot.is_light = true;
-        // The item is not passed on until it is back.
+        // An open task prevents that the item is passed on while it is made lighter.
         slot.open = 1;
         let (item, done) = (slot.item.take(), std::mem::take(&mut slot.done));
         drop(state);
@@ -239,7 +240,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
             let before = std::mem::replace(&mut slot.weight, weight);
             state.weight = state.weight - before + weight;
         }
-        // Another thread may read, or pass the item on.
+        // The lighter item may allow another thread to read, or to pass the item on.
         self.wake_one(&state);
         state
     }
@@ -267,7 +268,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
             state.weight -= slot.weight;
         }
         state.take = Some(take);
-        // This thread continues by itself. Another thread may read, or may have waited for the end.
+        // This thread continues by itself. Another thread may now read, or may have waited for the end.
         self.wake_one(&state);
         Ok(state)
     }
@@ -417,7 +418,7 @@ mod tests {
                     while !is_done() && begun.elapsed() < Duration::from_secs(30) {
                         thread::sleep(Duration::from_millis(1));
                     }
-                    // If nothing becomes lighter, nothing more is read.
+                    // If the items cannot be made lighter, no more items are read.
                     thread::sleep(Duration::from_millis(100));
                     let ahead = read.load(Ordering::SeqCst);
                     let_go.store(true, Ordering::SeqCst);

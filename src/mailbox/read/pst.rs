@@ -1,4 +1,4 @@
-//! The messages of a folder in a mailbox of Outlook (`.pst`), one at a time, in the order of the file.
+//! Reads the messages of a folder in an Outlook mailbox (`.pst`), one at a time, in the order of the file.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ use crate::mailbox::read::pst_file::{Opened, PstFolder};
 use crate::mailbox::transfer::too_large;
 use crate::mailbox::{Handed, Summary};
 
-/// The result of reading an item of a .pst file.
+/// The result of reading one item of a `.pst` file.
 enum Letter {
     Mail {
         flags: Flags,
@@ -28,7 +28,7 @@ enum Letter {
 }
 
 impl<S: Send> Job<'_, S> {
-    /// Reads the messages of a folder. Without a delivery nothing is written.
+    /// Reads the messages of a folder. Without a delivery, no mailbox is written.
     pub(crate) fn pst_to(
         &self,
         folder: &PstFolder,
@@ -159,7 +159,7 @@ impl<S: Send> Job<'_, S> {
 }
 
 fn called(number: u64, subject: Option<&str>) -> String {
-    // People search for the start of a subject.
+    // The start of a subject is enough to search for the message.
     const LONGEST: usize = 60;
     match subject {
         Some(subject) => {

@@ -1,11 +1,12 @@
-//! Opened mailboxes of Outlook (`.pst`), and the folders in them.
+//! Open Outlook mailboxes (`.pst`) and the folders in them.
 //!
-//! Names of folders may be anyone's words: each one becomes a single component of a path, and no two are the same.
+//! Folder names are untrusted input: each one becomes a single component of a path, and no two paths are the same.
 
 #[cfg(feature = "outlook")]
 pub(crate) use opened::{Opened, PstFolder, open, opened};
 
-/// A version of the program that reads no mailboxes of Outlook finds no folders in them.
+/// A folder of an Outlook mailbox. Without the feature `outlook` no such mailbox can be opened, so the type has no
+/// values.
 #[cfg(not(feature = "outlook"))]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum PstFolder {}

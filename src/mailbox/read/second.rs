@@ -1,5 +1,5 @@
-//! Whether a file that starts like an mbox holds more than one message. A message may start with the separator that it had
-//! in an mbox.
+//! Finds out whether a file that starts like an mbox contains more than one message. A file with a single message may
+//! start with the separator that the message had in an mbox.
 
 use std::fs::File;
 use std::io::{self, Seek as _};
@@ -12,7 +12,7 @@ use crate::mailbox::read::window::Windows;
 
 const WINDOW: usize = 1 << 20;
 
-/// Limit of the bytes that are searched for a second message, so that compressed data cannot hold a run up.
+/// Maximum number of bytes that are searched for a second message, so that compressed data cannot delay a run.
 const SEARCHED: u64 = 256 << 20;
 
 pub(crate) fn has_second_message(bytes: &[u8]) -> bool {
@@ -27,8 +27,8 @@ pub(crate) fn holds_second_message(file: &File) -> io::Result<bool> {
     Ok(windows.count(2)? > 1)
 }
 
-/// Whether the file, which starts with a `From ` line, holds no further message. Returns `false` also if this cannot be
-/// told: the compressed data are damaged, or there are more than 256 MiB.
+/// Returns whether a file that starts with a `From ` line contains no second message. Also returns `false` if this is
+/// unknown because the compressed data are damaged or longer than 256 MiB.
 pub(crate) fn is_one_message(file: &File, method: Option<Method>) -> io::Result<bool> {
     let mut file = file.try_clone()?;
     let source = match method {

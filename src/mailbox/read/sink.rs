@@ -17,7 +17,8 @@ use crate::mailbox::place::temporary::folder_of;
 pub(crate) enum Output<'a> {
     Nowhere,
     Path(&'a Path),
-    /// In a folder of results; a partial message that becomes whole gets the name of a whole one.
+    /// A file in a directory of results. If a partial message becomes complete, the name changes to that of a complete
+    /// message.
     InFolder(&'a Path),
     Open(File),
     Delivery(&'a mut Delivery),
@@ -27,16 +28,17 @@ pub(crate) enum Sink<'a> {
     Nowhere,
     Beside(Beside),
     Directly(PathBuf, BufWriter<File>),
-    /// Nothing is written until something changed: most runs over a converted mailbox only read.
+    /// A file that is replaced in place. The new file is created only when a message changes, because most runs over a
+    /// converted mailbox change no message.
     InPlace {
-        /// Uncompressed.
+        /// The uncompressed content of the file.
         source: Arc<File>,
         method: Option<Method>,
         target: &'a Path,
         backup: Option<&'a OsStr>,
         unchanged: u64,
     },
-    /// Mailboxes of another form, which take messages and no bytes.
+    /// A mailbox of another format, which receives single messages.
     Delivery(&'a mut Delivery),
 }
 
@@ -48,7 +50,7 @@ impl<'a> Sink<'a> {
         })
     }
 
-    /// `bytes` are the source's own.
+    /// Copies unchanged bytes of the source. In place, they are only counted until a message changes.
     pub(crate) fn keep(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if let Self::InPlace { unchanged, .. } = self {
             *unchanged += bytes.len() as u64;
@@ -78,7 +80,8 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Gives the file its name. A message's own file keeps its time, which says when it came; a mailbox is as new as it is.
+    /// Renames the file to its final name. A file with a single message keeps the time of the source, which is the time
+    /// of arrival. A mailbox gets the current time.
     pub(crate) fn appear<S>(
         self,
         like: Option<&File>,

@@ -1,5 +1,5 @@
-//! The source of a mailbox: a file, parts of which can be read besides, or a stream. Both are read once, from start to
-//! end. Damage of compressed data ends them.
+//! The source of a mailbox: a file, which can also be read at any offset, or a stream. Each is read once from start to
+//! end. Damaged compressed data end the source.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
@@ -16,14 +16,14 @@ use crate::mailbox::read::file::{PackedFile, filled_by, uninterrupted};
 use crate::platform::FileExt as _;
 
 const SAMPLE: usize = 1 << 20;
-/// What is looked at ahead beyond it goes to a file without a name.
+/// Number of bytes that are read ahead of a stream and kept in memory. Further bytes are kept in an unnamed file.
 const HELD: usize = 4 << 20;
 const STEP: usize = 64 << 10;
 
 pub(crate) enum Source {
-    /// The octets between two places.
+    /// The bytes of a file between two offsets.
     File { file: Arc<File>, at: u64, end: u64 },
-    /// A pipe, or the content of something compressed.
+    /// A pipe, or the decompressed content of a file.
     Stream(Box<Stream>),
 }
 
@@ -37,7 +37,7 @@ impl Source {
         Self::File { file, at, end }
     }
 
-    /// `skipped` are the members of an archive that are no mail.
+    /// Creates a source that reads a stream. `skipped` receives the members of an archive that are not mail.
     pub(crate) fn stream(
         reader: impl Read + Send + 'static,
         of: Option<Arc<PackedFile>>,
@@ -74,7 +74,7 @@ impl Source {
         }
     }
 
-    /// The file and the place of the next byte, if bytes can be read again.
+    /// Returns the file and the offset of the next byte. Returns `None` if bytes cannot be read again.
     pub(crate) fn place(&self) -> Option<(&Arc<File>, u64)> {
         match self {
             Self::File { file, at, .. } => Some((file, *at)),
@@ -82,13 +82,13 @@ impl Source {
         }
     }
 
-    /// The result gets what this file has besides mail.
+    /// Returns the file whose owner, mode and time the result gets.
     pub(crate) fn original(&self) -> Option<&Arc<File>> {
         self.as_file()
             .or_else(|| self.packed().map(|packed| &packed.file))
     }
 
-    /// Whether the archive contained mailboxes of Outlook, as far as it was read.
+    /// Returns whether the archive contained Outlook mailboxes, as far as it was read.
     #[cfg(feature = "cli")]
     pub(crate) fn has_spooled(&self) -> bool {
         let has_some = |it: &Stream| !unpoisoned(it.skipped.lock()).spooled.is_empty();
@@ -114,11 +114,11 @@ impl Source {
         }
     }
 
-    /// Returns the bytes at `distance` from the next one, without consuming them. Returns fewer bytes only at the end of
-    /// the source. [`fill`](Self::fill) returns the error of a stream when it reaches that position.
+    /// Returns the bytes at `distance` from the next one, without consuming them. Returns fewer bytes only at the end
+    /// of the source. If a stream fails, [`fill`](Self::fill) returns the error when it reaches that position.
     pub(crate) fn look(&mut self, distance: u64, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            // An offset may come from untrusted input, and the system refuses large ones.
+            // The distance may come from untrusted input, and the system refuses large offsets.
             Self::File { file, at, end } => match at.checked_add(distance) {
                 Some(from) if from <= i64::MAX as u64 => read_between(file, from, *end, into),
                 _ => Ok(0),
@@ -146,12 +146,13 @@ impl Source {
         })
     }
 
-    /// Known once the data were read up to it.
+    /// Returns the damage of the compressed data. It is known only after the data before it were read.
     pub(crate) fn damage(&self) -> Option<&Damage> {
         self.as_stream()?.damage.as_ref()
     }
 
-    /// Goes on behind damage that does not concern what follows; false: there is no such damage.
+    /// Continues to read after damage that does not affect the following data. Returns false if there is no such
+    /// damage.
     pub(crate) fn go_on(&mut self) -> bool {
         match self {
             Self::Stream(stream) if stream.damage.as_ref().is_some_and(|it| it.goes_on) => {
@@ -180,7 +181,7 @@ pub(crate) struct Stream {
     reader: Box<dyn Read + Send>,
     of: Option<Arc<PackedFile>>,
     skipped: Arc<Mutex<Skipped>>,
-    /// Looked at ahead; the octets between `at` and `end` were not taken yet.
+    /// Bytes that were read ahead. The bytes between `at` and `end` are not consumed yet.
     ahead: SpooledTempFile,
     at: u64,
     end: u64,

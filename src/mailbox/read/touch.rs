@@ -1,7 +1,9 @@
-/// Asks `next_touch`, which only tells where the next message is, about runs of messages, which end at `ends`.
+/// Finds the messages that a transform may change, with a function `next_touch` that finds only the first one in a run
+/// of messages. `ends` contains the end of each message.
 ///
-/// The runs double while nothing is found and start again at one message behind a find. So what is searched in vain beyond a
-/// find (by a needle that is rare) was paid for by the bytes before it, and the whole is linear however the finds lie.
+/// The length of a run doubles while no message is found, and starts again at one message after each hit. A rare search
+/// word may make `next_touch` search far beyond a hit. Because of the doubling, this costs at most as much as the bytes
+/// before the hit, so the total time is linear.
 pub(crate) fn one_by_one(
     next_touch: impl Fn(&[u8]) -> Option<usize>,
     bytes: &[u8],
@@ -10,7 +12,8 @@ pub(crate) fn one_by_one(
     let mut touched = Vec::new();
     let (mut next, mut start, mut run) = (0, 0, 1);
     while let Some(&first_end) = ends.get(next) {
-        // Runs are counted in bytes of the message at hand: a large one is not followed by many.
+        // The length of a run is a multiple of the size of the current message, so that a large message is not followed
+        // by many others.
         let least = first_end - start;
         let (mut last, mut end) = (next, first_end);
         while let Some(&further) = ends.get(last + 1)

@@ -1,9 +1,9 @@
-//! An mbox, or another file of messages (`forms`), of any size, walked in windows of whole messages.
+//! Divides an mbox, or another file with many messages, of any size into chunks of complete messages.
 //!
-//! Chunks put together are the file, and the division into messages does not depend on the window's size. Memory is one
-//! window, more only for a message that is larger, up to a bound: a message beyond it is passed on in windows that
-//! nobody looks into. If its header does not end within the bound either, its Content-Length is not known, and
-//! separators alone divide what follows.
+//! The chunks together contain all bytes of the file, and the division into messages does not depend on the window
+//! size. A window is kept in memory, which grows only for a larger message, up to a limit: the bytes of a message
+//! beyond the limit are passed on without being examined. If the header of such a message does not end within the
+//! limit, its Content-Length is unknown, and only separators divide the messages after it.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -21,30 +21,32 @@ use crate::mailbox::forms::{Division, carriage, eudora, mmdf};
 use crate::mailbox::read::message_check::check_message;
 use crate::mailbox::start::before_first_message;
 
-/// A separator may start within it and not be seen: as much as one can need, and the empty line before it.
+/// Number of bytes at the end of a window in which a separator may start that is not recognised yet: the most that a
+/// separator needs, and the empty line before it.
 const UNSURE: usize = LOOK_AHEAD + 8;
 
-/// A message of so many windows weighs as much as one.
+/// Maximum size of a message, in windows, that counts as one window in the memory budget.
 const LIGHT: usize = 8;
 
-/// Whole messages, or octets of one that are passed on.
+/// A part of the file: complete messages, or bytes of a message that is too large.
 pub(crate) struct Chunk {
-    /// The chunk is the first [`length`](Self::length) bytes of this.
+    /// The window that contains the chunk, which is its first [`length`](Self::length) bytes.
     buffer: Vec<u8>,
     buffers: Arc<Buffers>,
-    /// File and offset from which the bytes can be read again. `None` for a stream, or if the bytes were converted while
-    /// they were read.
+    /// File and offset from which the bytes can be read again. `None` for a stream, or if the bytes were converted
+    /// while they were read.
     place: Option<(Arc<File>, u64)>,
     /// Digest of the bytes while the buffer is freed. `None` otherwise.
     let_go: Option<u64>,
     pub(crate) length: usize,
-    /// Where the chunk begins in what is read.
+    /// Offset of the chunk in the bytes that are read.
     pub(crate) offset: u64,
-    /// Bytes outside of them (before the first separator, or of a message that is too large) are passed on.
+    /// The messages in the chunk. Bytes outside of them (before the first separator, or of a message that is too large)
+    /// are copied.
     pub(crate) frames: Vec<Frame>,
     pub(crate) first_number: u64,
     pub(crate) oversized: u64,
-    /// The bytes are what damage left of a mailbox before its first message.
+    /// Whether the bytes are the rest of a damaged mailbox before its first message.
     pub(crate) is_torn: bool,
 }
 
@@ -57,10 +59,10 @@ impl Chunk {
         self.buffer.get(..self.length).unwrap_or_default()
     }
 
-    /// The message of that frame as it is read.
+    /// Returns the message of the frame with this index, with LF line endings.
     ///
     /// # Errors
-    /// Bytes of the frame belong to nothing.
+    /// Returns an error if a byte of the frame belongs to no part of the message.
     pub(crate) fn text(&self, index: usize) -> io::Result<Text<'_>> {
         let bytes = self.bytes();
         let frame = self.frames[index].looked_at(bytes);
@@ -99,14 +101,14 @@ impl Chunk {
         Ok(text)
     }
 
-    /// The message as the mailbox holds it.
+    /// Returns the bytes of the message as they are in the mailbox.
     pub(crate) fn raw(&self, index: usize) -> &[u8] {
         let frame = self.frames[index];
         &self.bytes()[frame.start..frame.end]
     }
 
-    /// Frees the buffer and returns the number of bytes that the chunk still uses, or `None` if the buffer cannot be read
-    /// again.
+    /// Frees the buffer and returns the number of bytes that the chunk still uses. Returns `None` if the buffer cannot
+    /// be read again.
     pub(crate) fn let_go(&mut self) -> Option<usize> {
         self.place.as_ref()?;
         self.let_go = Some(digest(self.bytes()));
@@ -117,7 +119,7 @@ impl Chunk {
     /// Reads the bytes again if the buffer was freed.
     ///
     /// # Errors
-    /// The file cannot be read, or it was changed in the meantime.
+    /// Returns an error if the file cannot be read or was changed in the meantime.
     pub(crate) fn read_again(&mut self) -> io::Result<()> {
         let (Some(expected), Some((file, offset))) = (self.let_go.take(), &self.place) else {
             return Ok(());
@@ -145,7 +147,8 @@ impl Chunk {
         }
     }
 
-    /// A message of several windows weighs as one: else the other threads would wait while one works on it.
+    /// Returns the weight of the chunk in the memory budget. A message of several windows counts as one window:
+    /// otherwise, the other threads would wait while one thread works on it.
     pub(crate) fn weight(&self) -> usize {
         let window = self.buffers.window;
         match self.length {
@@ -155,11 +158,12 @@ impl Chunk {
     }
 }
 
-/// A message as it is read.
+/// A message with LF line endings.
 pub(crate) struct Text<'c> {
-    /// The chunk's; or those of the message alone, in LF, if its lines end with CR.
+    /// The bytes of the chunk. If the lines of the message end with CR, the bytes of the message alone, converted to
+    /// LF.
     pub(crate) bytes: Cow<'c, [u8]>,
-    /// Where the message is in `bytes`.
+    /// Position of the message in `bytes`.
     pub(crate) frame: Frame,
     pub(crate) has_cr: bool,
 }
@@ -174,11 +178,12 @@ impl Text<'_> {
 pub(crate) enum At {
     FirstByte,
     Message,
-    /// Up to the next separator; or so many bytes. Nobody looks into them.
+    /// Inside bytes that are skipped without being examined: as many as the number says, or up to the next separator.
     Passing(Option<u64>),
 }
 
-/// Touching fresh memory costs a third of the time of reading into it. Buffers that have grown are freed.
+/// The buffers that are reused for windows: using new memory would take a third of the time of reading into it. Buffers
+/// that have grown are freed.
 struct Buffers {
     window: usize,
     spare: Mutex<Vec<Vec<u8>>>,
@@ -187,7 +192,7 @@ struct Buffers {
 impl Buffers {
     fn take(&self) -> Vec<u8> {
         let mut spare = unpoisoned(self.spare.lock());
-        // The buffer that came back last is in the cache.
+        // The buffer that was returned last is still in the cache of the processor.
         spare.pop().unwrap_or_else(|| vec![0; self.window])
     }
 }
@@ -211,18 +216,18 @@ pub(crate) struct Windows {
     max_message: usize,
     carried: Vec<u8>,
     filled: usize,
-    /// Of the message that these bytes start, which does not end in them.
+    /// State of the search for the end of the message at the start of the carried bytes.
     progress: Progress,
     pub(crate) offset: u64,
-    /// Where the source was read to, whatever became of the bytes.
+    /// Offset up to which the source was read, including bytes that were not passed on.
     pub(crate) read: u64,
-    /// Bytes of a message that damage cuts off.
+    /// Number of bytes of a last message that is incomplete because of damage. They are not passed on.
     cut_off: u64,
     pub(crate) next_number: u64,
     pub(crate) at: At,
-    /// The start tells what divides all of it.
+    /// How messages are divided, which the start of the file determines.
     pub(crate) division: Division,
-    /// No message may start from here on.
+    /// Offset before which a message must start to be returned.
     pub(crate) until: u64,
     pub(crate) counted: Counted,
 }
@@ -256,7 +261,7 @@ impl Windows {
     }
 
     pub(crate) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
-        // A message that is passed over is read up to the next one.
+        // A message that is skipped is read up to the next one.
         if self.offset >= self.until && !matches!(self.at, At::Passing(_)) {
             return Ok(None);
         }
@@ -288,7 +293,7 @@ impl Windows {
                 } else if let Some(length) = before_first_message(bytes) {
                     self.at = match length {
                         0 => At::Message,
-                        // A mark and empty lines stay in front of the first message.
+                        // A byte order mark and empty lines are not part of the first message.
                         length => At::Passing(Some(length as u64)),
                     };
                 }
@@ -322,8 +327,8 @@ impl Windows {
             if chunk.length > 0 || whole {
                 break whole;
             }
-            // The window grows by a part of itself, so that the time stays in proportion also where it is looked at
-            // again from its start. What it is too long by is memory.
+            // The window grows by a fraction of its size, so that the time stays proportional even if it is searched
+            // again from its start. The unused part only costs memory.
             let least = filled + self.buffers.window.max(filled / 8) + 1;
             let most = self.max_message.max(filled + 1);
             full = wanted.max(least).min(most);
@@ -332,12 +337,12 @@ impl Windows {
                 buffer.resize(full, 0);
             }
         };
-        // Nobody knows where the last message would have ended.
+        // The damage may have removed the end of the last message, so this message is not returned.
         let damage = self.source.damage();
         if is_end && damage.is_some_and(|damage| !damage.whole) && chunk.length == filled {
             chunk.is_torn = chunk.frames.is_empty();
             chunk.length = chunk.frames.pop().map_or(filled, |frame| frame.start);
-            // What is read behind this end is empty, and cuts nothing off.
+            // The next call reads an empty end of the source, and adds nothing.
             self.cut_off += (filled - chunk.length) as u64;
             filled = chunk.length;
         }
@@ -346,7 +351,7 @@ impl Windows {
             self.filled = filled;
             return Ok(None);
         }
-        // The buffer is the chunk's: what is behind the chunk is copied once, into the next one.
+        // The chunk owns the buffer. The bytes after the chunk are copied once, to the buffer of the next chunk.
         let carried = &chunk.buffer[chunk.length..filled];
         self.filled = carried.len();
         if !carried.is_empty() {
@@ -362,7 +367,7 @@ impl Windows {
         Ok(Some(chunk))
     }
 
-    /// Where the next chunk can be read again.
+    /// Returns the file and offset from which the next chunk can be read again.
     fn place(&self) -> Option<(Arc<File>, u64)> {
         // Line endings of classic Mac Eudora mailboxes are converted while reading, so the bytes differ from the file.
         let is_as_read = !matches!(self.division, Division::Eudora { .. });
@@ -370,7 +375,7 @@ impl Windows {
         Some((Arc::clone(file), at.checked_sub(self.filled as u64)?))
     }
 
-    /// How many messages follow; reads on until there are `enough`.
+    /// Returns the number of messages that follow. Stops reading when there are `enough`.
     pub(crate) fn count(&mut self, enough: u64) -> io::Result<u64> {
         let mut messages = 0;
         while messages < enough
@@ -381,7 +386,8 @@ impl Windows {
         Ok(messages)
     }
 
-    /// Whether everything that was read ends at `end`, but for what damage cuts off and for what is behind a range.
+    /// Returns whether all bytes that were read end at `end`, except for bytes that damage cut off and bytes after a
+    /// range.
     pub(crate) fn is_read_up_to(&self, end: u64) -> bool {
         let is_all = self.filled == 0 || self.offset >= self.until;
         is_all && end == self.offset && self.read == end + self.filled as u64 + self.cut_off
@@ -399,7 +405,7 @@ impl Windows {
         Ok(*filled < buffer.len())
     }
 
-    /// Where the messages end, and how long the one behind is if known.
+    /// Finds the messages in the window. Returns their end, and the length of the next message if it is known.
     fn frames(
         &mut self,
         bytes: &[u8],
@@ -460,8 +466,8 @@ impl Windows {
             };
             return passed;
         }
-        // The `From ` line of the message that is passed is no separator here: offset 0 has no `\n` before it. An empty
-        // first line of the *file* counts, one of a window does not.
+        // The separator of the skipped message itself does not count: no LF precedes offset 0. An empty first line
+        // counts only at the start of the *file*, not at the start of a window.
         let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
         let next = match self.division {
             Division::Mmdf => mmdf::closing(bytes, from, whole).map(|(_, end)| end),

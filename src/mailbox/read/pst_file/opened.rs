@@ -11,7 +11,7 @@ use crate::mailbox::Options;
 use crate::mailbox::forms::names::FolderNames;
 use crate::platform::FileExt as _;
 
-/// One folder of an opened file.
+/// A folder of an open Outlook mailbox.
 #[derive(Clone)]
 pub(crate) struct PstFolder {
     pub(crate) opened: Arc<Opened>,
@@ -22,13 +22,13 @@ pub(crate) struct Opened {
     path: PathBuf,
     pub(crate) mailbox: Mailbox,
     length: u64,
-    /// Bytes of the messages that were made of it, in all folders.
+    /// Total size of the messages that were created from the file, in bytes.
     made: AtomicU64,
 }
 
 impl Opened {
-    /// Bytes that its messages may still have. Items may share what they contain, so that a small file could become a large
-    /// mailbox.
+    /// Returns the number of bytes that further messages may have. Items can share content, so that a small file could
+    /// otherwise expand to a large mailbox.
     pub(crate) fn room(&self, options: &Options) -> u64 {
         const ALWAYS: u64 = 64 << 20;
         const TIMES: u64 = 1000;
@@ -37,7 +37,7 @@ impl Opened {
         most.saturating_sub(self.made.load(Ordering::Relaxed))
     }
 
-    /// Counts a message that was made.
+    /// Counts the bytes of a message that was created.
     pub(crate) fn count(&self, octets: u64) {
         self.made.fetch_add(octets, Ordering::Relaxed);
     }
@@ -58,12 +58,12 @@ impl fmt::Debug for PstFolder {
 }
 
 impl PstFolder {
-    /// The file.
+    /// Returns the path of the mailbox file.
     pub(crate) fn file(&self) -> &Path {
         &self.opened.path
     }
 
-    /// The ids of its items.
+    /// Returns the ids of the items in the folder.
     pub(crate) fn items(&self) -> &[u32] {
         let folder: Option<&Folder> = self.opened.mailbox.folders().get(self.index);
         folder
@@ -87,17 +87,17 @@ impl Bytes for OnDisk {
     }
 }
 
-/// Opens a file. Returns each folder with its path, and a sentence for each damage of the lists.
+/// Opens an Outlook mailbox. Returns each folder with its path, and a sentence for each damaged list.
 ///
 /// # Errors
-/// A clause that follows the name of the file.
+/// Returns the second half of a sentence that starts with the name of the file.
 #[allow(clippy::type_complexity)] // a list of folders, and a list of sentences
 pub(crate) fn open(path: &Path) -> Result<(Vec<(PathBuf, PstFolder)>, Vec<String>), String> {
     let file = File::open(path).map_err(|why| format!("cannot be read: {why}"))?;
     opened(path, file)
 }
 
-/// The same for an open file, which is `path` or was copied out of it.
+/// Opens the mailbox in an open file, which is `path` or was copied out of it.
 #[allow(clippy::type_complexity)] // as above
 pub(crate) fn opened(
     path: &Path,
@@ -121,7 +121,7 @@ pub(crate) fn opened(
     Ok((paths.into_iter().enumerate().map(folder).collect(), damage))
 }
 
-/// A path for each folder. Folders above it that contain no items have names as well.
+/// Returns a path for each folder. Parent folders without items are part of the path.
 fn paths(mailbox: &Mailbox) -> Vec<PathBuf> {
     let mut names: HashMap<PathBuf, FolderNames> = HashMap::new();
     let mut known: HashMap<Vec<String>, PathBuf> = HashMap::new();
@@ -141,7 +141,7 @@ fn paths(mailbox: &Mailbox) -> Vec<PathBuf> {
             path = give(&mut names, &path, last);
             known.insert(levels.to_vec(), path.clone());
         }
-        // Two folders with one name are two folders.
+        // Two folders may have the same name, so the second one gets another path.
         if taken.insert(path.clone(), ()).is_some()
             && let (Some(parent), Some(last)) = (path.parent(), folder.path.last())
         {

@@ -115,7 +115,7 @@ proptest! {
         let (joined, messages, oversized) = divided(&bytes, window, 1100);
         prop_assert_eq!(&joined, &bytes);
         let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
-        // A header that does not end within the bound has no known Content-Length.
+        // If a header does not end within the limit, its Content-Length is unknown.
         let is_known = |message: &[u8]| {
             message.len() <= 1100 || mbox::Header::of_message(message, 0).body.is_some_and(|body| body <= 1100)
         };
@@ -156,7 +156,7 @@ proptest! {
         let mut windows = Windows::new(stream(&bytes), 1 << 20, 1 << 20);
         let mut compared = 0;
         while let Some(chunk) = windows.next_chunk().unwrap() {
-            // The first has no Content-Length: no header behind it is read.
+            // The first message has no Content-Length, so the headers after it are not read in advance.
             for frame in chunk.frames.iter().skip(1) {
                 prop_assert!(!frame.is_looked_at);
                 let mut alone = Counted::default();
@@ -166,7 +166,7 @@ proptest! {
                 let Ok(at_once) = end else {
                     panic!("all is there");
                 };
-                // Here nothing says that messages before have none.
+                // In this separate check, it is unknown that earlier messages have no Content-Length.
                 if !at_once.is_mboxcl2 {
                     prop_assert_eq!(frame.looked_at(chunk.bytes()), at_once);
                     compared += 1;
@@ -204,12 +204,12 @@ fn what_is_appended_to_an_mboxcl2_mailbox_is_divided_as_if_it_had_been_there() {
     let (messages, counted) = messages_of(section(0, start), Counted::default());
     assert_eq!(messages, 2);
     assert_eq!(messages_of(section(start, end), counted).0, 1);
-    // Nothing says that what has nothing before it is mboxcl2.
+    // Without the earlier messages, the mailbox is not recognised as mboxcl2.
     assert_eq!(messages_of(section(start, end), Counted::default()).0, 2);
     assert_eq!(messages_of(Source::file(&file), Counted::default()).0, 3);
 }
 
-/// Gives a few bytes at a time, is interrupted before each read, and fails at `bad`.
+/// A reader that returns a few bytes at a time, is interrupted before each read, and fails at the offset `bad`.
 struct Faulty {
     bytes: io::Cursor<Vec<u8>>,
     step: usize,
@@ -274,8 +274,8 @@ fn interrupted_and_short_reads_divide_alike_and_a_failed_one_is_no_end() {
     }
 }
 
-/// What each mailbox has many times, after what it starts with. The search for the end of its first message has to wait
-/// for more bytes again and again.
+/// Mailboxes in which a start is followed by many copies of a text. The search for the end of their first message must
+/// wait for more bytes again and again.
 const UNDECIDED: [(&str, &str, &str); 27] = [
     ("dated separators", "", "From a Jan 1 1:00 1\n"),
     ("dated separators with CR", "", "From a Jan 1 1:00 1\r"),
