@@ -13,8 +13,8 @@ use crate::cli::values::{at_least_one, base_url, duration_or_none, file, size};
 use crate::detach::{Choice, Stub};
 use crate::policy::{Limits, Links, Policy, TypePattern};
 
-/// The default of --max-growth of restore, 256M: more than mail systems take in one message, and less than a mail
-/// could ask for whose writer knows the hash of one large attachment and names it a thousand times.
+/// Default of `restore --max-growth`, in bytes. It is more than mail systems accept in one message. The limit is
+/// needed, because a sender who knows the hash of one large attachment could refer to it a thousand times.
 const RESTORED: u64 = 256 << 20;
 
 const STORE_FAILS: &str =
@@ -83,7 +83,7 @@ pub struct DetachArgs {
 }
 
 impl DetachArgs {
-    /// The policy by which a store is asked that is a server. Nothing else of it counts.
+    /// Returns the policy for requests to a store on a server. Only its server and timeout options are used.
     pub fn policy(&self) -> Policy {
         let mut policy = self.failure.added_to(self.server.policy());
         policy.limits.timeout = self.timeout.unwrap_or(policy.limits.timeout);
@@ -142,7 +142,8 @@ pub struct RestoreArgs {
 }
 
 impl RestoreArgs {
-    /// Any number of attachments may be put back: only time has a bound, and the growth of one message.
+    /// Returns the policy. The number of attachments to restore is not limited, only the time and the growth of one
+    /// message.
     pub fn policy(&self) -> Policy {
         let mut policy = self.failure.added_to(self.retrieval.policy());
         let growth = self.max_growth.unwrap_or(RESTORED);

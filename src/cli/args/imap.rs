@@ -1,4 +1,4 @@
-//! Which server, what of it, and how its messages are replaced.
+//! The options for IMAP accounts: the connection, the choice of folders and messages, and how messages are replaced.
 
 use std::env;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub struct ImapArgs {
 }
 
 impl ImapArgs {
-    /// An account, with what is chosen of it besides what its URL says.
+    /// Returns the account of a URL with these options applied.
     pub fn added_to(&self, account: Account) -> Account {
         Account {
             choice: Choice {
@@ -52,7 +52,7 @@ impl ImapArgs {
                 before: self.before.clone(),
                 ..account.choice
             },
-            // More than servers take (Gmail 15, Dovecot 10).
+            // Servers limit the number of connections of one user (Gmail to 15, Dovecot to 10).
             connections: self.connections.unwrap_or(2).min(10),
             ..account
         }

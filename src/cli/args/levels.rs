@@ -1,8 +1,8 @@
-//! The level of help at which each option begins to be shown (`cli/help.rs`).
+//! The level of help (`-h`, `--help` or `--help-all`) at which each option is first shown (`cli/help.rs`).
 
 use clap::Arg;
 
-/// Options that most people need: `-h` shows them.
+/// Options that most users need. `-h` lists them.
 const USUAL: &[&str] = &[
     "help",
     "help_all",
@@ -18,7 +18,7 @@ const USUAL: &[&str] = &[
     "allow_host",
 ];
 
-/// Options for particular cases: `--help` shows them, too.
+/// Options for special cases. `--help` also lists them.
 const PARTICULAR: &[&str] = &[
     "attachments",
     "backup",
@@ -41,7 +41,8 @@ const PARTICULAR: &[&str] = &[
     "trackers",
 ];
 
-/// Gives each option its level. `usual` are further options for `-h`, `particular` further ones for `--help`.
+/// Sets the level of help of each option. `usual` are further options for `-h`, and `particular` are further options
+/// for `--help`.
 pub(super) fn levels(
     usual: &'static [&'static str],
     particular: &'static [&'static str],

@@ -11,12 +11,14 @@ use crate::error::Error;
 use crate::milter::Address;
 use crate::policy::Policy;
 
-/// Postfix takes 10,240,000 bytes, in which line ends count twice.
+/// Default of `--max-message`, in bytes. By default, Postfix accepts 10,240,000 bytes, and counts each line ending
+/// twice.
 const MOST: u64 = 9 << 20;
 
 const MAX_MESSAGE: &str = "Maximum size of one message, with new content [default: 9M]";
 
-/// Mail systems wait for 300 seconds, and something is to be left for what is not retrieving.
+/// Maximum of `--deadline`. Mail systems wait 300 seconds for a reply, and the work after the retrievals also needs
+/// time.
 const LONGEST_DEADLINE: Duration = Duration::from_secs(240);
 
 #[derive(Args, Debug)]
@@ -58,7 +60,7 @@ pub struct MilterArgs {
 }
 
 impl MilterArgs {
-    /// A message may not become larger than mail systems take unless the option says so.
+    /// Returns the policy. Without `--max-message`, a message must not grow beyond the size that mail systems accept.
     pub fn policy(&self) -> Result<Policy, Error> {
         if self.common.policy.resolver.is_some() {
             let why = "--resolver cannot be used by a milter, because any sender could then retrieve files with your login";

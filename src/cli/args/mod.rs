@@ -1,7 +1,7 @@
-//! Commands and their options. What comments say with three slashes is help text, which a struct of options has none of: it would
-//! stand in place of its command's.
+//! Commands and their options. A comment with three slashes is a help text that users see. The structs of options have
+//! none, because clap would show it instead of the text about their command.
 //!
-//! No struct is a group of clap's (`group(skip)`): groups would cost every run of `filter`.
+//! `group(skip)` keeps clap from creating a group for each struct. Groups would make every run of `filter` slower.
 
 mod detach;
 #[cfg(all(unix, feature = "imap"))]
@@ -65,7 +65,7 @@ const FILTER_ABOUT: &str = "Fill in external content in one message (stdin to st
 const FILTER_HELP: &str = "Example: embody filter --fetch https < in.eml > out.eml\n\
     Exit status: 0 with a complete message on stdout, otherwise 75 and no output.";
 
-/// Options that are built once their command is the one to run.
+/// Options that are defined only when their command is used. Defining the options of all commands would take too long.
 #[derive(Debug)]
 pub(super) struct Deferred<T>(pub(super) T);
 
@@ -152,7 +152,8 @@ pub(super) enum Command {
     },
 }
 
-// A program of its own: building the other commands' options would take as long as filtering.
+// `filter` is a program of its own for clap, because defining the options of the other commands takes as long as
+// filtering.
 #[derive(Parser, Default, Debug)]
 #[command(
     name = "filter",
@@ -236,7 +237,7 @@ pub(super) struct ConvertArgs {
 
 impl ConvertArgs {
     pub(super) fn mode(&self) -> Mode {
-        // With --offline the cache alone is asked.
+        // With `--offline`, only the cache is checked, and no requests are made.
         self.walk
             .mode(self.probe || self.common.policy.cache.offline)
     }
@@ -262,7 +263,7 @@ impl ConvertArgs {
     }
 }
 
-// `convert`, or `filter` for one message, with other defaults.
+// The options of `convert`, or of `filter` for one message, with other defaults.
 #[derive(Args, Debug)]
 #[group(skip)]
 pub(super) struct PresetArgs {
@@ -285,7 +286,7 @@ pub(super) struct PresetArgs {
     common: Common,
 }
 
-// With `--embed data,remote --fetch http,https`.
+// The defaults of `embed` are `--embed data,remote --fetch http,https`.
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
@@ -298,7 +299,8 @@ pub(super) struct EmbedArgs {
     pub(super) preset: PresetArgs,
 }
 
-// With `--fetch http,https` and `--follow` of all forms that stand for an attachment.
+// The defaults of `recover` are `--fetch http,https` and `--follow` with all forms of reference that replace an
+// attachment.
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(group(clap::ArgGroup::new("where").args(["output", "in_place"])))]
@@ -328,19 +330,19 @@ const RECOVERED_KINDS: &str = "Kinds of references to follow; -NAME removes one 
     and shortcuts (.url files), all, and none.";
 
 impl EmbedArgs {
-    /// Over mailboxes, the options of `convert`.
+    /// Returns the options of `convert`, which processes mailboxes.
     pub(super) fn convert(self) -> Result<ConvertArgs, Error> {
         self.preset.convert(Common::embedding)
     }
 
-    /// Options of `filter`, which are used for one message.
+    /// Returns the options of `filter`, which processes one message.
     pub(super) fn filter(self) -> Result<FilterArgs, Error> {
         self.preset.filter(Common::embedding)
     }
 }
 
 impl RecoverArgs {
-    /// Over mailboxes, the options of `convert`.
+    /// Returns the options of `convert`, which processes mailboxes.
     pub(super) fn convert(self) -> Result<ConvertArgs, Error> {
         let args = self.preset.convert(Common::recovering)?;
         Ok(ConvertArgs {
@@ -349,7 +351,7 @@ impl RecoverArgs {
         })
     }
 
-    /// Options of `filter`, which are used for one message.
+    /// Returns the options of `filter`, which processes one message.
     pub(super) fn filter(self) -> Result<FilterArgs, Error> {
         self.preset.filter(Common::recovering)
     }
@@ -591,7 +593,7 @@ pub(super) enum StoreAction {
 }
 
 impl ConvertArgs {
-    /// The same with the forms whose content is in the mail itself.
+    /// Returns the same options, and also opens parts whose content is in the message itself (winmail.dat).
     pub(super) fn opening(self) -> Self {
         Self {
             common: self.common.opening(),
@@ -601,7 +603,7 @@ impl ConvertArgs {
 }
 
 impl InspectArgs {
-    /// The same with the forms whose content is in the mail itself.
+    /// Returns the same options, and also opens parts whose content is in the message itself (winmail.dat).
     pub(super) fn opening(mut self) -> Self {
         self.policy.open();
         self
@@ -614,14 +616,15 @@ impl InspectArgs {
         }
     }
 
-    /// With --probe pictures and all missing attachments are asked for, too, and trackers never.
+    /// Returns the policy for a survey. With `--probe`, servers are also asked for pictures and for all missing
+    /// attachments, but never for trackers.
     pub(super) fn probing_policy(&self) -> Policy {
         let mut policy = self.policy.policy();
         policy.tells_unfollowed = true;
         if self.probe {
             policy.embed.remote = true;
             policy.embed.trackers = Trackers::Leave;
-            // The forms that `recover` follows.
+            // `recover` follows the same forms of reference.
             policy.follow = policy.follow.with_attachments();
         }
         policy

@@ -1,4 +1,4 @@
-//! What several commands share, each option once, and the one crossing from options to [`Policy`].
+//! The options that several commands share, and their conversion to a [`Policy`].
 
 use std::path::PathBuf;
 
@@ -30,8 +30,9 @@ pub struct Common {
 }
 
 impl Common {
-    /// The same with `--fetch http,https`, unless others are given, and `--follow` of all forms that stand for an
-    /// attachment, which the words that are given change. With `--offline` nothing has to be kept: files may be enough.
+    /// Returns the options of `recover`: `--fetch http,https` by default, and `--follow` with all forms of reference
+    /// that replace an attachment, followed by the forms of the command line. `--offline` needs no cache here, because
+    /// content can also be in files.
     pub fn recovering(mut self) -> Self {
         let forms = Follow::ALL.into_iter().filter(|form| form.is_attachment());
         let forms = forms.map(|form| form.as_str().to_owned());
@@ -40,7 +41,7 @@ impl Common {
         self.fetching()
     }
 
-    /// The same with the forms whose content is in the mail itself: they need nothing but the mail.
+    /// Returns the same options, and also opens parts whose content is in the message itself (winmail.dat).
     pub fn opening(mut self) -> Self {
         self.policy.open();
         self
@@ -54,7 +55,7 @@ impl Common {
         self
     }
 
-    /// The same with `--embed data,remote` and `--fetch http,https`, unless others are given.
+    /// Returns the options of `embed`: `--embed data,remote` and `--fetch http,https` by default.
     pub fn embedding(mut self) -> Self {
         let embed = &mut self.policy.content.embed;
         if embed.is_empty() {
@@ -64,7 +65,7 @@ impl Common {
     }
 }
 
-// Of commands that deliver mail, which a mail system may try again.
+// Options of commands that deliver mail. Only for them can a mail system try again later.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
@@ -88,8 +89,8 @@ type Program = Vec<String>;
 
 const DETACHED: &str = "Detached attachments";
 
-// No option has a `default_value`: clap parses each as if it were given, for every message. The defaults
-// are the policy's; a test holds the words of the help to them.
+// No option has a `default_value`, because clap would parse the value again for every message. The defaults are those
+// of the policy. A test compares the help texts with them.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Retrieval")]
@@ -137,7 +138,7 @@ pub struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Words that are given come after this form, so that they can remove it.
+    /// Adds this form of reference before the forms of the command line, so that these can remove it.
     pub fn open(&mut self) {
         let form = Follow::Winmail.as_str().to_owned();
         self.content.follow.insert(0, form);
@@ -151,7 +152,7 @@ impl PolicyArgs {
             ..self.content.added_to(self.retrieval.policy())
         };
         if let Some(store) = &self.store {
-            // Its files are allowed, and its URLs as names of them.
+            // Files of the store may be read, and the URLs of its objects are mapped to these files.
             policy.fetch.insert(Scheme::File);
             policy.file_roots.push(store.clone());
             if let (Some(url), Ok(folder)) = (&self.base_url, Url::from_directory_path(store))
@@ -168,7 +169,7 @@ impl PolicyArgs {
         Some((store, self.base_url.as_deref()))
     }
 
-    /// The start of the URLs of the store, or of one that stands for it.
+    /// Returns the start of the URLs of the store. Without a store, the URL is that of an example directory.
     pub fn store_url(&self) -> String {
         let usual = "/srv/store".as_ref();
         let folder = Url::from_directory_path(self.store.as_deref().unwrap_or(usual));
@@ -268,7 +269,7 @@ fn shortcuts(which: &str) -> Result<String, String> {
 impl ContentArgs {
     fn added_to(&self, policy: Policy) -> Policy {
         let embeds = |from: &str| self.embed.iter().any(|word| word == from);
-        // Each was a word when it was read.
+        // Each word was already checked when the command line was parsed.
         let follow = self.follow.iter();
         let follow = follow.fold(Followed::default(), |forms, word| {
             forms.told(word).unwrap_or(forms)

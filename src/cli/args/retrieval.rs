@@ -1,4 +1,4 @@
-//! Where content may come from: servers, files, the cache and an archive.
+//! The options for sources of content: servers, files, the cache and an archive.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -205,7 +205,8 @@ pub struct ArchiveArgs {
     pub archive_any: bool,
 }
 
-/// Bits beyond the prefix are an error: the writer of 10.1.2.3/8 may have meant 10.1.2.3 alone.
+/// Parses a network. An address with bits after its prefix (10.1.2.3/8) is an error, because the user may have meant
+/// only this address.
 fn network(text: &str) -> Result<IpNet, String> {
     let trimmed = text.trim();
     let network = trimmed
@@ -220,7 +221,7 @@ fn network(text: &str) -> Result<IpNet, String> {
     }
 }
 
-/// Relative folders are made absolute against the current one. Whether it exists is seen when files are first read.
+/// Returns the absolute path of a directory. Whether the directory exists is checked when the first file is read.
 pub(super) fn file_root(text: &str) -> Result<PathBuf, String> {
     std::path::absolute(text).map_err(|why| format!("'{text}' is not a folder: {why}"))
 }

@@ -1,9 +1,9 @@
-//! The words of the help against the defaults.
+//! Compares the default values in the help texts with the defaults of the code.
 
 use super::*;
 use clap::CommandFactory as _;
 
-/// What is no value, but says what holds without the option.
+/// Defaults in the help that are not values of the option, but describe what happens without it.
 const WORDS: [&str; 6] = [
     "off",
     "none",
@@ -36,7 +36,8 @@ fn no_options_are_the_defaults() {
     );
 }
 
-/// clap does not write them, because it does not know them.
+/// The help texts contain the defaults as text, because the options have no `default_value` from which clap could print
+/// them.
 #[test]
 fn the_help_says_the_defaults() {
     let mut said = 0;
@@ -48,7 +49,7 @@ fn the_help_says_the_defaults() {
         let Some((_, behind)) = help.split_once("[default: ") else {
             let is_setting = option
                 .get_long()
-                // A filter does not limit the message, a milter does: see the next test.
+                // `filter` has no limit on the size of a message; the limit of `milter` is in the next test.
                 .is_some_and(|name| name.starts_with("max-") && name != "max-message");
             let name = option.get_id();
             assert!(
@@ -59,7 +60,7 @@ fn the_help_says_the_defaults() {
         };
         let (value, _) = behind.split_once(']').expect("a bracket is closed");
         let name = option.get_long().expect("an option has a name");
-        // The policy does not have them: archive_args.rs and cache_args.rs compare them.
+        // These defaults are not in the policy. The tests archive_args.rs and cache_args.rs compare them.
         if WORDS.contains(&value) || ["archive-window", "cache-max"].contains(&name) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! How mailboxes are walked, and what is said.
+//! The options for reading mailboxes, and for output about a run.
 
 use std::path::{Path, PathBuf};
 
@@ -123,7 +123,8 @@ impl WalkArgs {
         self.in_place || self.output.is_some() || self.dry_run
     }
 
-    /// The file that such a command filters, if one is named.
+    /// Returns the file of a command that reads one message, if a file was named. Options for mailboxes are an error
+    /// here.
     pub fn one_message<'s>(
         &self,
         sources: &'s [PathBuf],
@@ -173,7 +174,8 @@ impl WalkArgs {
         }
     }
 
-    /// While messages wait for a network, more of them are worked on than there are cores.
+    /// Returns the options for reading mailboxes. Messages that wait for a server use no core, so more messages than
+    /// cores are processed in parallel.
     pub fn options(&self, policy: &Policy, mode: Mode) -> mailbox::Options {
         let defaults = mailbox::Options::default();
         let jobs = self.jobs.unwrap_or(defaults.jobs);
