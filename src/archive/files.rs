@@ -117,7 +117,7 @@ impl Replaying {
         let find = |url: &str| captures.near(url, near, holds);
         let mut url = target.public_url();
         let mut found = find(&url);
-        // The recorded URL may lack the user name.
+        // The recorded URL may lack the user name, so the URL without it is searched, too.
         if found.1.is_none() && target.has_userinfo() {
             url = target.request_url();
             found = find(&url);

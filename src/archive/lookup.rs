@@ -193,7 +193,8 @@ impl Archive {
         let within = from(target).ok_or_else(no_url)?;
         if let Some((stamp, url)) = self.template.read(&within) {
             let next = self.original(url)?;
-            // The target is often the archive's page around the capture. The template's flag selects the unchanged capture.
+            // The redirect often leads to a page on which the archive displays the capture. With the flag in the template, such
+            // as `id_`, the archive returns the capture unchanged.
             let meant = self.template.expand(stamp, &next.request_url());
             // If only the scheme differs, such as https instead of http, the redirect is followed as it is.
             let meant = match meant == target.request_url() {

@@ -86,7 +86,7 @@ pub(super) fn judge(from: &Source, policy: &Policy) -> Result<(), Refusal> {
         Source::Server(addresses) => addresses
             .iter()
             .try_for_each(|&it| policy.judge_address(it)),
-        // The proxy is part of the key, so the response came from the proxy that is used now.
+        // The proxy is part of the key, so the response came from the proxy that is used now, and there is no address to check.
         Source::Proxy | Source::Kept { .. } => Ok(()),
     }
 }

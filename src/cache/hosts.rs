@@ -120,7 +120,7 @@ pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &F
         None => return,
     };
     let refusal = match failed.refusal.reason {
-        // The reason depends on the message that caused the request, so both are stored as a time-out.
+        // Which of the two limits ended first depends on the message, so both are stored as a time-out.
         Reason::Timeout | Reason::Deadline => {
             Refusal::temporary(Reason::Timeout, "no connection came about")
         }

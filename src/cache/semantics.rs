@@ -195,7 +195,7 @@ pub(super) fn conditions(
         return Some(Vec::new());
     };
     let (headers, names) = match policy.before_request(&request, now) {
-        // A response from the future is validated: the clock was changed, so its age is unknown.
+        // If the clock was set back, the stored response seems to come from the future. Its age is unknown, so it is validated.
         BeforeRequest::Fresh(_) if time(kept.at) <= now => return None,
         BeforeRequest::Fresh(_) => {
             let validators = [header::ETAG, header::LAST_MODIFIED];

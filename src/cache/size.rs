@@ -55,7 +55,8 @@ impl Size {
             let spare = disk.f_blocks.saturating_mul(disk.f_frsize) / 20;
             let wanted = leaves.saturating_add(spare.min(SPARE));
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            // Some file systems create inodes on demand and report their number as zero.
+            // Some file systems create inodes on demand and report zero as their number, which does not mean that they are
+            // full.
             let spare = (disk.f_files / 20).min(SPARE_FILES) + FEW_FILES;
             let has_no_files = disk.f_files > 0 && disk.f_favail < spare;
             if has_no_files || free < wanted.saturating_add(on_disk(length)) {

@@ -37,7 +37,7 @@ impl Allowance {
         Self::starting_now(duration, Instant::now() + far)
     }
 
-    /// Returns the time that is left. The result is never zero, because a socket takes a time-out of zero as no time-out.
+    /// Returns the time that is left. The result is never zero, because sockets treat a time-out of zero as no time-out.
     pub(crate) fn remaining(self) -> Result<Duration, Refusal> {
         let remaining = self.until.saturating_duration_since(Instant::now());
         if remaining.is_zero() {
@@ -104,7 +104,7 @@ impl Failed {
 impl From<Refusal> for Failed {
     fn from(refusal: Refusal) -> Self {
         let nobody = match (refusal.reason, refusal.retry) {
-            // If the name server failed temporarily, it is not known whether the host exists.
+            // Only a permanent failure counts. If the name server failed temporarily, it is not known whether the host exists.
             (Reason::NameNotFound, Retry::Never) => Some(Nobody::Host),
             _ => None,
         };

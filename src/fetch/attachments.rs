@@ -44,7 +44,7 @@ impl Attachments {
             let mut found = Vec::new();
             for folder in &self.policy.attachments {
                 let path = folder.join(&end);
-                // The option may name a directory twice.
+                // The option may name a directory twice, and the file would then look ambiguous.
                 if self.roots.holds_file(&path) && !found.contains(&path) {
                     found.push(path);
                 }

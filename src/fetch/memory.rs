@@ -78,7 +78,8 @@ impl<T: Remembered> Memory<T> {
         let key = (without_fragment(&request.need), request.date);
         let patience = request.deadline.saturating_duration_since(Instant::now());
         let answers = self.current();
-        // If the guard is dropped without an answer, even by a panic, the next waiting request becomes responsible.
+        // The guard reserves the answer for this request. If the guard is dropped without an answer, even by a panic, the next
+        // waiting request takes over.
         match answers.get_value_or_guard(&key, Some(patience)) {
             GuardResult::Value(answer) => answer,
             GuardResult::Timeout => Err(late()),

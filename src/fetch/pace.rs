@@ -232,7 +232,7 @@ mod tests {
     fn nobody_asks_within_a_pause_and_three_are_the_end() {
         let pace = pausing();
         for _ in 0..4 {
-            // Responses to requests that were already sent are 429, too, and are not counted.
+            // Further 429 responses during the pause belong to requests that were sent before it, so they are not counted.
             pace.pause(TOO_MANY, None);
             let (turn, has_waited) = turn(&pace);
             assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);

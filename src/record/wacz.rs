@@ -78,7 +78,8 @@ pub(super) fn volumes(
     for entry in entries {
         let place = range(&archive, &entry);
         let volume = place.and_then(|(start, end)| {
-            // Otherwise a small file with thousands of entries for the same bytes would take very long.
+            // Overlapping entries are refused: otherwise a small file with thousands of entries for the same bytes would take
+            // very long to read.
             let overlaps = |other: &(u64, u64)| start < other.1 && other.0 < end;
             if taken.iter().any(overlaps) {
                 return Err("the file overlaps another file in the archive".to_owned());

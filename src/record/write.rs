@@ -13,7 +13,7 @@ use tempfile::{SpooledData, SpooledTempFile};
 use super::header::{LONGEST, RecordHeader, names};
 use crate::error::unpoisoned;
 
-/// Maximum number of bytes of a content or a record in memory. If it is longer, it is written to an unnamed temporary file.
+/// Maximum size in bytes of content or a record in memory. If it is larger, it is written to an unnamed temporary file.
 pub(super) const HELD: usize = 1 << 20;
 
 /// Length of a stored block in bytes (RFC 1951 §3.2.4). The format limits it to 16 bits.

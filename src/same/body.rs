@@ -116,7 +116,8 @@ impl End {
         let mut is_within = true;
         for above in tree.ancestors(last) {
             match &tree.part(above).content {
-                // After the limit of parts, it is unknown whether the end is missing. The rest is compared unchanged.
+                // The parser stops at a maximum number of parts. After that, it is unknown whether the end is missing, so the
+                // rest is compared unchanged.
                 PartKind::Multipart(multipart)
                     if multipart.close.is_some() || multipart.overflow.is_some() =>
                 {

@@ -27,7 +27,7 @@ use crate::span::Span;
 /// Maximum decoded size of a `data:` URL in bytes. The URL of larger content is compared as text.
 const LARGEST_DATA: u64 = 512 << 20;
 
-/// Media types that embody gives to marked texts of Eudora.
+/// Media types that embody gives to texts that Eudora marked as HTML or as rich text (`<x-html>`, `<x-rich>`).
 const MARKED_BY_EUDORA: [&str; 2] = ["text/html", "text/enriched"];
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -15,7 +15,7 @@ const PIECE: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     depth: usize,
-    /// Whether this layer is inside quoted-printable, which is decoded only once.
+    /// Whether this layer is inside quoted-printable. A layer inside is not decoded from quoted-printable again.
     under_quoted_printable: bool,
     window: Vec<u8>,
     block: Block,

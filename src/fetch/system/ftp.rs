@@ -183,7 +183,8 @@ fn data_connection(
     if let Ok(mut sockets) = sockets.lock() {
         sockets.push(twin);
     }
-    // If the time limit ended before the socket was in the list, the watchdog did not close it.
+    // The time limit may have ended before the socket was in the list. Then the watchdog has not closed it, so the time is
+    // checked again.
     allowance.remaining().map_err(late)?;
     Ok(socket)
 }
@@ -218,7 +219,7 @@ fn broken(why: &Error) -> Refusal {
 
 struct Watchdog {
     sockets: Arc<Mutex<Vec<TcpStream>>>,
-    /// Sender whose drop ends the watchdog thread before the time limit.
+    /// Keeps the watchdog thread running. Dropping the sender ends the thread.
     _leash: mpsc::Sender<()>,
 }
 

@@ -19,7 +19,7 @@ pub(super) fn read_whole(
             Err(why) => return Err(failed(why)),
         };
         if read == 0 {
-            // The capacity may be much larger than the body, and a cache that holds the body counts only the bytes of the body.
+            // The spare capacity is released, because a cache in memory counts only the bytes of the body.
             body.shrink_to_fit();
             return Ok(body);
         }
