@@ -1,8 +1,10 @@
-//! Charsets. [`decode`] reads text in any of them: names, subjects, notes and markup go through it, wherever they are.
-//! [`Charset`] says of the bytes below 0x80 whether each of them is the ASCII character it looks like.
+//! Charsets. [`decode`] converts text in any charset: names, subjects, notes and markup. [`Charset`] describes
+//! whether a byte below 0x80 is always the ASCII character that it looks like, which is needed to find markup without
+//! decoding.
 //!
-//! Labels are those of the Encoding Standard (encoding_rs), and other spellings that mail has. What encoding_rs does
-//! not decode (UTF-7, ISO-2022-KR, HZ) cannot be read: a guess would put wrong characters into names.
+//! Labels are those of the Encoding Standard (crate encoding_rs) and other spellings that occur in mail. Charsets
+//! that encoding_rs does not decode (UTF-7, ISO-2022-KR, HZ) are not supported, because a guess would put wrong
+//! characters into names.
 
 use std::borrow::Cow;
 
@@ -13,20 +15,23 @@ use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Charset {
-    /// Wherever it stands: a superset of ASCII byte by byte.
+    /// A byte below 0x80 is always ASCII.
     Superset,
-    /// Unless it is the second byte of a character that a byte above 0x7f begins; 0xa0 to 0xdf are characters of one byte.
+    /// A byte below 0x80 is ASCII unless it is the second byte of a character. The first byte of such a character is
+    /// above 0x7f, but 0xa0 to 0xdf are characters of one byte.
     ShiftJis,
-    /// Big5, GBK, GB18030, windows-949: all bytes above 0x80 begin a character of two.
+    /// Big5, GBK, GB18030 and windows-949. Each byte above 0x80 begins a character of two bytes, whose second byte
+    /// can be below 0x80.
     DoubleByte,
-    /// Something else, or something else after an escape: UTF-16, UTF-7, ISO-2022, EBCDIC.
+    /// A byte below 0x80 need not be ASCII, or is not ASCII after an escape sequence: UTF-16, UTF-7, ISO-2022, EBCDIC.
     Other,
 }
 
-/// Returns the text if all octets are characters in the charset that `label` names, and `None` otherwise: also for a
-/// label that is not known, and for charsets that cannot be read. Byte order marks are not part of the text.
+/// Decodes text. Returns `None` if a byte is not part of a character, if the label is unknown, or if the charset is
+/// not supported. A BOM is not part of the text.
 ///
-/// US-ASCII with bytes above 127 is UTF-8 if it can be. Programs write this label that know no charset.
+/// If the label is US-ASCII and there are bytes above 127, the text is read as UTF-8 if possible, because programs
+/// that do not support charsets write this label on any text.
 pub fn decode<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
     if octets.is_empty() {
         return Some(Cow::Borrowed(""));
@@ -44,7 +49,7 @@ pub fn decode<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
         let (text, is_damaged) = encoding.decode_without_bom_handling(&octets);
         return (!is_damaged).then(|| Cow::Owned(text.into_owned()));
     }
-    // A byte order mark may name the other order; it names no other charset.
+    // A BOM can indicate the opposite byte order, but not a different charset.
     let (encoding, octets) = match octets {
         [0xfe, 0xff, rest @ ..] if encoding == UTF_16LE => (UTF_16BE, rest),
         [0xff, 0xfe, rest @ ..] if encoding == UTF_16BE => (UTF_16LE, rest),
@@ -54,7 +59,8 @@ pub fn decode<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
     (!is_damaged).then_some(text)
 }
 
-/// Like [`decode`], for people: octets that are no characters are shown as U+FFFD. `None` if the charset cannot be read.
+/// Like [`decode`], but for display: bytes that are not part of a character become U+FFFD. Returns `None` if the
+/// charset is not supported.
 pub fn decode_lossily<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
     decode(label, octets).or_else(|| {
         let encoding = match is_ascii_label(label) {
@@ -65,7 +71,8 @@ pub fn decode_lossily<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>
     })
 }
 
-/// Returns text without a charset: UTF-8, or ISO-2022-JP, whose escapes tell what it is. `None` for other octets.
+/// Decodes text without a declared charset. It must be UTF-8 or ISO-2022-JP, which is recognised by its escape
+/// sequences. Returns `None` otherwise.
 pub fn decode_undeclared(octets: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(octets).ok()?;
     let shifts = [ESCAPE, b'\x0e', b'\x0f'];
@@ -75,8 +82,9 @@ pub fn decode_undeclared(octets: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Returns text that can only be windows-1252 or ISO-8859-1: letters outside ASCII stand alone, or two together. In Cyrillic, Greek
-/// and East Asian text they stand in runs. `None` for other octets.
+/// Decodes text without a declared charset if it can only be windows-1252 or ISO-8859-1: at most two bytes above 127
+/// follow each other, because most letters are ASCII. In Cyrillic, Greek and East Asian text there are longer runs.
+/// Returns `None` otherwise.
 pub fn decode_western(octets: &[u8]) -> Option<Cow<'_, str>> {
     let mut runs = octets.split(|byte| byte.is_ascii());
     let is_western = |run: &[u8]| run.len() <= 2 && run.iter().all(|byte| *byte >= 0xc0);
@@ -84,8 +92,8 @@ pub fn decode_western(octets: &[u8]) -> Option<Cow<'_, str>> {
     (is_plain && runs.all(is_western)).then(|| encoding_rs::WINDOWS_1252.decode(octets).0)
 }
 
-/// Returns the text with octets that are not UTF-8 percent-escaped (RFC 3986 §2.5): another character in their place
-/// would name another resource.
+/// Returns the text with bytes that are not UTF-8 percent-encoded (RFC 3986 §2.5). With replacement
+/// characters in their place, a URL would refer to a different resource.
 pub(crate) fn with_octets_escaped(octets: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(octets) {
         return Cow::Borrowed(text);
@@ -106,18 +114,18 @@ pub fn is_ascii_label(label: &[u8]) -> bool {
     is(b"us-ascii") || is(b"ascii")
 }
 
-/// Text in which words were found before it was decoded is not in UTF-16, whatever its label says.
+/// Returns whether the label means UTF-16. Such a label is wrong if words could be found in the text before it was decoded.
 pub fn is_utf16_label(label: &[u8]) -> bool {
     let encoding = encoding_of(label);
     encoding.is_some_and(|it| it == UTF_16BE || it == UTF_16LE)
 }
 
-/// encoding_rs knows 228 labels; mail programs write more of them.
+/// Returns the encoding for a label. encoding_rs supports 228 labels, but mail programs write others as well.
 pub(crate) fn encoding_of(label: &[u8]) -> Option<&'static Encoding> {
     let known = Encoding::for_label(label).or_else(|| {
         let lower = label.trim_ascii().to_ascii_lowercase();
         alias(&lower).or_else(|| {
-            // Java and Python write `iso_8859_1`.
+            // Java and Python write labels such as `iso_8859_1`.
             let hyphens = lower.iter().map(|&byte| match byte {
                 b'_' => b'-',
                 byte => byte,
@@ -137,7 +145,7 @@ fn alias(lower: &[u8]) -> Option<&'static Encoding> {
         b"cp949" | b"ms949" | b"uhc" | b"ks-c-5601" | b"x-windows-949" | b"euckr" => EUC_KR,
         b"cp950" | b"ms950" | b"windows-950" | b"big5hkscs" | b"big5-eten" | b"big5-2003" => BIG5,
         b"eucjp" => EUC_JP,
-        // Their further escapes are refused by the decoder.
+        // These variants have additional escape sequences. The decoder rejects text that contains them.
         b"iso-2022-jp-1" | b"iso-2022-jp-2" | b"iso-2022-jp-3" | b"iso-2022-jp-ms" | b"cp50220"
         | b"cp50221" | b"cp50222" => ISO_2022_JP,
         b"cp874" => WINDOWS_874,
@@ -147,8 +155,9 @@ fn alias(lower: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// In an unknown charset ASCII is ASCII, but for the bytes with which charsets of seven bits shift (UTF-7, HZ), and but
-/// for charsets that are no superset of it.
+/// Returns the text if it is ASCII in any possible charset, for a label that is unknown or not supported. Bytes with
+/// which 7-bit charsets switch to other characters (UTF-7, HZ) are not accepted, and neither are charsets that are
+/// not supersets of ASCII.
 fn plain<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
     const SUPERSETS: [&[u8]; 5] = [b"iso-2022", b"csiso2022", b"hz-gb", b"utf-7", b"utf7"];
     let lower = label.trim_ascii().to_ascii_lowercase();
@@ -159,8 +168,9 @@ fn plain<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
     (is_superset && octets.iter().all(is_plain)).then_some(Cow::Borrowed(text))
 }
 
-/// Without the escapes of ISO-2022-JP that another escape follows at once. Each encoded word ends in ASCII, so they
-/// occur between words that belong together; the Encoding Standard takes them for an attack on web pages.
+/// Removes escape sequences of ISO-2022-JP that are directly followed by another one. They occur where encoded words
+/// are joined, because each word ends in ASCII. The Encoding Standard treats them as an error, because they were used
+/// for attacks on web pages.
 fn without_idle_escapes(octets: &[u8]) -> Cow<'_, [u8]> {
     const LENGTH: usize = 3;
     let is_idle = |at: &usize| octets.get(at + LENGTH) == Some(&ESCAPE);
@@ -181,7 +191,8 @@ fn without_idle_escapes(octets: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// No ASCII, and in no charset the end of anything.
+/// Byte that replaces the second bytes of characters. It is not ASCII, and it is not the second byte of a character
+/// in any charset.
 const MASK: u8 = 0xff;
 
 impl Charset {
@@ -197,7 +208,7 @@ impl Charset {
                 _ => Self::Superset,
             });
         }
-        // In johab even `<` may be a second byte.
+        // `johab` is in this list because even `<` can be the second byte of a character in it.
         const OTHER: [&[u8]; 21] = [
             b"utf-16",
             b"utf16",
@@ -221,9 +232,10 @@ impl Charset {
             b"ms1361",
             b"x-johab",
         ];
-        // Mail programs write these, and browsers do not know them.
+        // Labels that mail programs write and that browsers do not support.
         match label.trim_ascii().to_ascii_lowercase().as_slice() {
-            // These have characters where encoding_rs's have none or others.
+            // These charsets have additional characters compared to those of encoding_rs, so they can be searched but
+            // not decoded.
             b"shift_jisx0213" | b"shift_jis-2004" | b"x-mac-japanese" => Some(Self::ShiftJis),
             b"x-mac-chinesesimp" | b"x-mac-korean" | b"x-mac-chinesetrad" => Some(Self::DoubleByte),
             lower => {
@@ -233,7 +245,8 @@ impl Charset {
         }
     }
 
-    /// A text whose own label could be read is not in UTF-16, whatever the label says (the HTML standard, §13.2.3.3).
+    /// Returns the charset for a label that was found in the text itself. The text cannot be UTF-16 then, even if the
+    /// label says so (HTML standard §13.2.3.3).
     pub fn of_readable_label(label: &[u8]) -> Option<Self> {
         match Encoding::for_label(label) {
             Some(encoding) if [UTF_16BE, UTF_16LE].contains(&encoding) => Some(Self::Superset),
@@ -245,7 +258,7 @@ impl Charset {
         matches!(self, Self::ShiftJis | Self::DoubleByte)
     }
 
-    /// Another byte stands for each trail byte that looks like ASCII; the length stays.
+    /// Replaces each second byte of a character that looks like ASCII with another byte. The length does not change.
     pub fn without_trail_bytes(self, text: &[u8]) -> Cow<'_, [u8]> {
         if !self.has_trail_bytes() || text.is_ascii() {
             return Cow::Borrowed(text);
@@ -255,7 +268,8 @@ impl Charset {
         for byte in &mut masked {
             if after_lead {
                 after_lead = false;
-                // The ASCII bytes that end a character; digits do in GB18030. Others are read as if nothing stood before.
+                // ASCII bytes that can be the second byte of a character (digits only in GB18030). Other bytes do not
+                // belong to the incomplete character before them.
                 if matches!(*byte, b'0'..=b'9' | 0x40..=0x7e) {
                     *byte = MASK;
                 }
@@ -270,7 +284,7 @@ impl Charset {
     }
 }
 
-/// IBM's code pages, under the names that RFC 1345 and Java give them.
+/// Returns whether the label is a code page of IBM for EBCDIC, with its names in RFC 1345 and Java.
 fn is_ebcdic(label: &[u8]) -> bool {
     const PAGES: [&[u8]; 12] = [
         b"037", b"273", b"277", b"278", b"280", b"284", b"285", b"297", b"500", b"870", b"871",
@@ -282,7 +296,8 @@ fn is_ebcdic(label: &[u8]) -> bool {
     digits.is_some_and(|digits| PAGES.contains(&digits) || digits.starts_with(b"0114"))
 }
 
-/// In an unknown charset a `\` behind a byte above 0x7f may be half a character. UTF-8 is told by its form and stays.
+/// Replaces each `\` that follows a byte above 0x7f, because in an unknown charset it can be the second byte of a
+/// character. UTF-8 is recognised by its form and not changed.
 pub fn without_doubtful_bytes(text: &[u8]) -> Cow<'_, [u8]> {
     if std::str::from_utf8(text).is_ok() {
         return Cow::Borrowed(text);
@@ -342,7 +357,7 @@ mod tests {
 
     #[test]
     fn every_charset_that_is_a_superset_is_one_byte_by_byte() {
-        // All that encoding_rs knows, and each byte below 0x80 behind each above it.
+        // For all charsets of encoding_rs, tries each byte below 0x80 after each byte from 0x80.
         for label in [
             "utf-8",
             "ibm866",
@@ -438,13 +453,13 @@ mod tests {
     #[test]
     fn characters_are_told_apart_from_the_left() {
         let masked = |charset: Charset, text: &[u8]| charset.without_trail_bytes(text).into_owned();
-        // The second byte of the first character is the lead byte of none.
+        // The second 0x83 is the second byte of a character, so it does not begin another one.
         assert_eq!(masked(Charset::ShiftJis, b"\x83\x83\\"), b"\x83\x83\\");
         assert_eq!(masked(Charset::ShiftJis, b"\x83\\\\"), b"\x83\xff\\");
-        // A katakana of half width is a character of its own.
+        // A half-width katakana is a character of one byte.
         assert_eq!(masked(Charset::ShiftJis, b"\xb1\\"), b"\xb1\\");
         assert_eq!(masked(Charset::DoubleByte, b"\xb1\\"), b"\xb1\xff");
-        // What is broken ends at the quote.
+        // A malformed character ends at the quote.
         assert_eq!(masked(Charset::DoubleByte, b"\x81\"\\"), b"\x81\"\\");
     }
 }

@@ -1,14 +1,16 @@
-//! The time that a header field says.
+//! Parsing of dates in header fields.
 //!
-//! RFC 5322 §3.3 with its obsolete forms (§4.3), and beyond it what Python's `email.utils.parsedate_tz` reads, which the
-//! tests compare with. Where the two differ the RFC counts: comments may stand anywhere, blanks around the colons,
-//! years of two digits are 1950 to 2049, and 1900 is added to those of three.
+//! The parser accepts the syntax of RFC 5322 §3.3 with its obsolete forms (§4.3), and in addition the dates that
+//! Python's `email.utils.parsedate_tz` accepts (the tests compare the two). Where they differ, the RFC is followed:
+//! comments are allowed everywhere, spaces are allowed around the colons, years of two digits are 1950 to 2049, and
+//! 1900 is added to years of three digits.
 //!
-//! A clock of 12 hours (`11:18:56 PM`) is read, which Python takes for a zone. The day of the week may be any word. A zone whose name is not known is UTC, as in Python.
+//! Times on a 12-hour clock (`11:18:56 PM`) are also accepted; Python reads `PM` as a time zone. The day of the week
+//! can be any word. An unknown time zone counts as UTC, as in Python.
 
 use mail_parser::DateTime;
 
-/// A date in words has 40 octets; comments and folds may stand in it.
+/// Maximum length of a value that is parsed, in bytes. A date has about 40 bytes, but it can contain comments and folds.
 const LONGEST: usize = 500;
 
 const MONTHS: [&str; 12] = [
@@ -26,14 +28,15 @@ const MONTHS: [&str; 12] = [
     "december",
 ];
 
-/// UTC; None: no clock shows it. The 31st of a shorter month is the first of the next, as in Python. May be folded.
+/// Parses a date, which may be folded, and returns the seconds since 1970 in UTC. Returns `None` if the date or time
+/// does not exist. The 31st of a shorter month counts as the first of the next month, as in Python.
 pub fn seconds(value: &[u8]) -> Option<i64> {
     let value = value.get(..LONGEST).unwrap_or(value);
     usual_seconds(value).or_else(|| in_any_form(value))
 }
 
-/// `Tue, 17 Nov 2009 09:08:32 -0500 (EST)`, as nearly all mail has it: read in a tenth of the time. `None` for anything else
-/// before, in or after the date, apart from comments of one word.
+/// Parses a date in the usual form, `Tue, 17 Nov 2009 09:08:32 -0500 (EST)`, in a tenth of the time that [`seconds`]
+/// needs for others. Returns `None` for any other form. Comments of one word are allowed at the end.
 pub fn usual_seconds(value: &[u8]) -> Option<i64> {
     let mut words = str::from_utf8(value).ok()?.split_ascii_whitespace();
     let mut word = words.next()?;
@@ -74,14 +77,15 @@ fn in_any_form(value: &[u8]) -> Option<i64> {
     };
     for word in words {
         match word.find(['+', '-']) {
-            // `12:43:22+0200`
+            // In `12:43:22+0200`, the time zone follows without a space.
             Some(at) if starts_with_digit(word) => rest.extend([&word[..at], &word[at..]]),
             _ => rest.push(word),
         }
     }
     rest.retain(|word| !word.is_empty());
 
-    // In any order: `2003 12:43:22 EST`, `12:43:22 EST 2003`. A time with dots stands behind the year.
+    // The time, the year and the zone can be in any order: `2003 12:43:22 EST`, `12:43:22 EST 2003`. A time with dots
+    // is recognised only after the year.
     let mut take = |wanted: fn(&str) -> bool| {
         let at = rest.iter().position(|word| wanted(word))?;
         Some(rest.remove(at).trim_end_matches(','))
@@ -102,7 +106,7 @@ fn in_any_form(value: &[u8]) -> Option<i64> {
     Some(seconds + half.map_or(0, |half| half.offset(time)))
 }
 
-/// The half of the day, with a clock of 12 hours: `11:18:56 PM`.
+/// Half of the day on a 12-hour clock: `11:18:56 PM`.
 #[derive(Clone, Copy)]
 enum Half {
     Am,
@@ -119,8 +123,8 @@ impl Half {
         }
     }
 
-    /// Seconds between the time as a clock of 24 hours would read it and the time that is meant. Zero if `time` cannot
-    /// be one of a clock of 12 hours.
+    /// Returns the number of seconds that must be added to the time if it was read as on a 24-hour clock. Returns
+    /// zero if `time` is not possible on a 12-hour clock.
     fn offset(self, time: &str) -> i64 {
         const HALF: i64 = 12 * 3600;
         let hour = time.split([':', '.']).next().and_then(number::<u8>);
@@ -132,7 +136,7 @@ impl Half {
     }
 }
 
-/// A fraction of a second is not counted.
+/// Returns the seconds since 1970 in UTC. Fractions of a second are ignored.
 fn moment(year: &str, month: u8, day: &str, time: &str, zone: &str) -> Option<i64> {
     let separator = if time.contains(':') { ':' } else { '.' };
     let mut parts = time.splitn(3, separator);
@@ -146,7 +150,7 @@ fn moment(year: &str, month: u8, day: &str, time: &str, zone: &str) -> Option<i6
         day: number(day)?,
         hour,
         minute,
-        // DateTime knows no leap second.
+        // DateTime does not support leap seconds, so second 60 is added below.
         second: second.min(59),
         ..DateTime::default()
     };
@@ -154,7 +158,7 @@ fn moment(year: &str, month: u8, day: &str, time: &str, zone: &str) -> Option<i6
     Some(local + i64::from(second == 60) - offset(zone)?)
 }
 
-/// Comments nest (RFC 5322 §3.2.2); one that is never closed runs to the end.
+/// Removes comments. They can be nested (RFC 5322 §3.2.2). An unclosed comment extends to the end.
 fn without_comments(value: &[u8]) -> String {
     let mut text = Vec::with_capacity(value.len());
     let mut depth = 0_usize;
@@ -189,7 +193,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// The day of the week may have a comma behind it, with or without a blank.
+/// Returns the first word after the day of the week. The day may have a comma after it, with or without a space.
 fn first<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<&'w str> {
     words
         .map(|word| match word.rsplit_once(',') {
@@ -223,9 +227,9 @@ fn full_year(word: &str) -> Option<u16> {
     }
 }
 
-/// In seconds; None: it has more than four digits.
+/// Returns the offset of a time zone from UTC, in seconds. Returns `None` if it has more than four digits.
 fn offset(zone: &str) -> Option<i64> {
-    // RFC 5322 §4.3. Single letters are not among them: RFC 822 had their signs wrong.
+    // Names of RFC 5322 §4.3. Single letters count as UTC, because RFC 822 defined them with the wrong signs.
     let digits = match zone.to_ascii_uppercase().as_str() {
         "ADT" => -300,
         "AST" | "EDT" => -400,

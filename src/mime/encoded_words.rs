@@ -1,10 +1,10 @@
-//! Encoded words (RFC 2047), as mail has them. Linear: what opens no word is looked at once.
+//! Decoding of encoded words (RFC 2047) as they occur in mail. The time is linear.
 //!
-//! Deviations, because mail has them:
-//! * words may be of any length, and stand in quotes and right beside other text (against §5);
-//! * a character may be split between two words of one charset (against §5), and blanks may stand in the text of a word
-//!   in the "Q" encoding;
-//! * a language may stand behind the charset (RFC 2231 §5), and is not used.
+//! The decoder also accepts words that violate the RFC, because they occur in mail:
+//! * words of any length, in quotes, and directly next to other text (against §5);
+//! * a character that is split between two words in the same charset (against §5), and spaces in the text of a word in
+//!   the "Q" encoding;
+//! * a language after the charset (RFC 2231 §5), which is ignored.
 
 use std::borrow::Cow;
 
@@ -14,20 +14,20 @@ use super::charset;
 use super::quoted_printable::Sign;
 use super::transfer::TransferEncoding;
 
-/// Returns the text for people to read. A word in a charset that cannot be read stays as it is written, and bytes that
-/// are not characters are shown as U+FFFD.
+/// Returns the text for display. A word in an unsupported charset is not decoded, and bytes that are not part of a
+/// character become U+FFFD.
 pub fn decoded_words(text: &[u8]) -> String {
     decoded(text, None).0
 }
 
-/// Like [`decoded_words`]; `label` is the charset that bytes outside of words have if they are not UTF-8.
+/// Like [`decoded_words`]. `label` is the charset of bytes outside of words that are not UTF-8.
 #[cfg(any(test, feature = "cli"))]
 pub fn decoded_text(text: &[u8], label: Option<&[u8]>) -> String {
     decoded(text, label).0
 }
 
-/// Returns the text for a name that is written into mail or looked up. `None` if a word of it is in a charset that
-/// cannot be read, or a byte of it is in none: the name would be another one.
+/// Returns the text for a name that is written into mail or looked up. Returns `None` if a word is in an unsupported
+/// charset or if a byte is not part of a character, because the result would be a different name.
 pub fn decoded_name(text: &[u8]) -> Option<String> {
     let (name, is_whole) = decoded(text, None);
     (is_whole && !name.contains(char::REPLACEMENT_CHARACTER)).then_some(name)
@@ -62,15 +62,16 @@ fn decoded(text: &[u8], label: Option<&[u8]>) -> (String, bool) {
 
 struct Decoded<'t> {
     text: String,
-    /// Whether everything so far could be decoded.
+    /// Whether all text up to this point could be decoded.
     is_whole: bool,
     label: Option<&'t [u8]>,
-    /// Charset of the words that are not decoded yet; they are one text (a character may be divided between two).
+    /// Charset of the words that are not decoded yet. They are decoded together, because a character can be split
+    /// between two words.
     charset: &'t [u8],
     words: Vec<Vec<u8>>,
-    /// From the first of these words to the end of the field.
+    /// Rest of the field from the first of these words.
     written: &'t [u8],
-    /// They count if no other word follows (§6.2).
+    /// White space after the last word. It is part of the text only if no other word follows (§6.2).
     blanks: &'t [u8],
 }
 
@@ -98,20 +99,20 @@ impl<'t> Decoded<'t> {
         self.blanks = b"";
     }
 
-    /// `rest` begins where the words end; blanks between two words belong to neither.
+    /// Decodes the collected words. `rest` begins after them, and white space between two words is not part of the text.
     fn end_word(&mut self, rest: &'t [u8]) {
         self.end_word_at(self.blanks.len() + rest.len());
     }
 
-    /// `behind` bytes of the field follow the words.
+    /// Decodes the collected words, after which the field has another `behind` bytes.
     fn end_word_at(&mut self, behind: usize) {
         let words = std::mem::take(&mut self.words);
         let label = std::mem::take(&mut self.charset);
         if words.is_empty() {
             return;
         }
-        // A word that a program cut within a character is no text alone; words that do not end in ASCII, as they should,
-        // are none together.
+        // If a program split a character between two words, they can be decoded only together. If words do not end in
+        // ASCII, as they should, they can be decoded only one by one. Therefore both are tried.
         let all = words.concat();
         let together = charset::decode(label, &all).map(Cow::into_owned);
         let apart = || {
@@ -154,7 +155,7 @@ fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
         return None;
     };
     let charset = label.split(|&octet| octet == b'*').next()?;
-    // No question mark stands in a word, so the search ends before the next one begins.
+    // An encoded word cannot contain a question mark, so the search ends at the latest where the next word begins.
     let end = memchr(b'?', encoded)?;
     let (encoded, behind) = encoded.split_at(end);
     let behind = behind.strip_prefix(b"?=").filter(|_| !charset.is_empty())?;
@@ -166,7 +167,7 @@ fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     Some((charset, octets, behind))
 }
 
-/// §4.2; an escape that is none stays.
+/// Decodes the "Q" encoding (§4.2). A malformed escape is kept.
 fn quoted(mut text: &[u8]) -> Vec<u8> {
     let mut octets = Vec::with_capacity(text.len());
     while let [first, rest @ ..] = text {

@@ -1,4 +1,5 @@
-//! New entities: fields, and the boundary of a multipart. All is derived from the content: no clock, no random number.
+//! Header fields and boundaries for new parts. They depend only on the content, not on the time or on random numbers,
+//! so that the same input gives the same output.
 
 use std::collections::HashSet;
 
@@ -7,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::span::{Lines, Newline, Span};
 
-/// No characters of a URI (RFC 3986 §2); browsers take more.
+/// ASCII characters that are not allowed in a URI (RFC 3986 §2). Browsers accept more characters.
 const NOT_OF_URI: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -26,7 +27,7 @@ pub fn sha256(octets: &[u8]) -> String {
     format!("{:x}", Sha256::digest(octets))
 }
 
-/// The value must hold no line end.
+/// Appends a header field. The value must not contain a line ending.
 pub fn push_field(header: &mut Vec<u8>, name: &str, value: &str, newline: Newline) {
     for piece in [name.as_bytes(), b": ", value.as_bytes(), newline.bytes()] {
         header.extend_from_slice(piece);
@@ -37,8 +38,8 @@ pub fn uri(url: &str) -> String {
     utf8_percent_encode(url, NOT_OF_URI).to_string()
 }
 
-/// `url` holds characters of URIs only, and is folded like RFC 2017's URL parameter where it would be too long: white
-/// space inside the field means nothing (the draft, 5.1.1).
+/// Returns a field with a URL. A long URL is folded like the URL parameter of RFC 2017: white space inside such a
+/// field has no meaning (the draft, 5.1.1). Characters that are not allowed in a URI are percent-encoded.
 pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     let mut field = name.as_bytes().to_vec();
     field.push(b':');
@@ -57,12 +58,14 @@ pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     field
 }
 
-/// No line of `content` begins with it, and it meets none of `around`. `=_` stands in no base64 or quoted-printable.
+/// Returns a boundary for a new multipart. No line of `content` begins with it, and neither it nor a boundary in
+/// `around` is the beginning of the other. It contains `=_`, which cannot occur in base64 and quoted-printable.
 pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     let hash = sha256(seed);
     let hash = hash.get(..24).unwrap_or_default();
     let first = format!("=_embody_{hash}");
-    // The writer of the mail could know the first million: all that are taken are found at once.
+    // The sender can predict the boundary and use the first million numbers in the content. Therefore all used
+    // numbers are collected at once, instead of searching for each of them.
     let lines = Lines::new(content, Span::new(0, content.len()));
     let lines = lines.filter_map(|line| line.content.of(content).strip_prefix(b"--"));
     let behind = lines.filter_map(|line| line.strip_prefix(first.as_bytes()));
@@ -82,9 +85,10 @@ pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     }
 }
 
-/// Nothing, `_1` and `_12` of `_12x`.
+/// Returns the beginnings of the text that a generated boundary could have as its end: for `_12x` these are the empty
+/// text, `_1` and `_12`.
 fn fronts(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    // No number that is tried is longer.
+    // Maximum number of digits that are compared, because the counter has at most 10 digits.
     const DIGITS: usize = 10;
     let digits = text.strip_prefix(b"_").unwrap_or_default();
     let digits = digits.iter().take(DIGITS);
@@ -110,7 +114,7 @@ mod tests {
         let second = boundary(b"seed", content.as_bytes(), &[]);
         assert_ne!(first, second);
         assert!(!content.contains(&second));
-        // The first would end a multipart whose boundary begins alike.
+        // The boundary must not be the beginning of an outer boundary, because its line would then end the outer multipart.
         let longer = format!("{first}x");
         let third = boundary(b"seed", b"", &[longer.as_bytes()]);
         assert!(!longer.starts_with(&third) && !third.starts_with(&longer));

@@ -1,10 +1,11 @@
-//! Records in a few words how a body was encoded, so that its content can be encoded to the same body again.
+//! Compact description of how a body was encoded, so that its content can later be encoded to exactly the same body.
 //!
-//! RFC 2045 leaves writers many choices: the length of lines, the line ending, and the end of the last line. A body is decoded
-//! together with these choices, and only if encoding the content with them gives the same body, byte for byte.
+//! RFC 2045 leaves some choices to the writer: the length of lines, the line ending, and the end of the last line. A
+//! body is decoded together with these choices. It is accepted only if encoding the content again gives the same
+//! body, byte for byte.
 //!
-//! A [`Wording`] may come from untrusted input, so its lengths are limited, and the size of the body that it would give is known
-//! before ([`Wording::length`]).
+//! A [`Wording`] can come from untrusted input. Therefore its lengths are limited, and the size of the encoded body
+//! can be computed in advance ([`Wording::length`]).
 
 use memchr::memchr;
 
@@ -17,12 +18,12 @@ pub const LONGEST_TAIL: usize = 1000;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Manner {
-    /// Lines of `line` columns, of which the last one may be shorter. 0 is one line of any length.
+    /// Base64 in lines of `line` columns, of which the last one may be shorter. 0 means a single line of any length.
     Base64 { line: usize },
-    /// Escapes and lines as embody itself would write them.
+    /// Quoted-printable with the escapes and line breaks that embody itself would write.
     QuotedPrintable,
     Identity {
-        /// Whether the body keeps its line endings even if the mail has other ones later.
+        /// Whether the line endings of the body are kept if the body is later inserted into a mail with other line endings.
         keeps_line_ends: bool,
     },
 }
@@ -30,16 +31,16 @@ pub enum Manner {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wording {
     pub manner: Manner,
-    /// Line ending of the body. Under [`Manner::Identity`], it is that of the header if all lines of the body end with it,
-    /// and otherwise the other one.
+    /// Line ending of the body. Under [`Manner::Identity`], it is the line ending of the header if all lines of the
+    /// body end with it. Otherwise it is the other line ending.
     pub newline: Newline,
     /// Number of line endings after the last line.
     pub tail: usize,
 }
 
 impl Wording {
-    /// Decodes a body, and finds how it was written. Returns `None` if encoding the content again would not give the same
-    /// body. `newline` is the line ending of the header.
+    /// Decodes a body and determines how it was encoded. Returns `None` if encoding the content again would not give
+    /// the same body. `newline` is the line ending of the header.
     pub fn read(
         body: &[u8],
         encoding: TransferEncoding,
@@ -64,8 +65,9 @@ impl Wording {
         }
     }
 
-    /// Finds the lines of a base64 body from its `length`, in which each line ending counts as one byte. Returns `None` if
-    /// no lines give this length. 76 columns are tried first, because most programs write them.
+    /// Determines the line length of a base64 body from the total `length`, in which each line ending counts as one
+    /// byte. Returns `None` if no line length gives this total. 76 columns are tried first, because most programs
+    /// write them.
     pub fn of_base64(octets: usize, length: u64, newline: Newline) -> Option<Self> {
         let symbols = octets.div_ceil(3) * 4;
         let ends = usize::try_from(length).ok()?.checked_sub(symbols)?;
@@ -83,19 +85,20 @@ impl Wording {
         })
     }
 
-    /// Whether `encoding` is a correct Content-Transfer-Encoding for the body.
+    /// Returns whether `encoding` is a correct Content-Transfer-Encoding for the body.
     pub fn is_of(&self, encoding: TransferEncoding) -> bool {
         match self.manner {
             Manner::Base64 { .. } => encoding == TransferEncoding::Base64,
             Manner::QuotedPrintable => encoding == TransferEncoding::QuotedPrintable,
-            // A body whose field names an unknown encoding is kept as it is.
+            // A body with an unknown transfer encoding is stored as it is.
             Manner::Identity { .. } => {
                 !encoding.is_encoded() || encoding == TransferEncoding::Unknown
             }
         }
     }
 
-    /// Returns the length of the written body, in bytes: exactly for base64 and identity, and otherwise an upper limit.
+    /// Returns the length of the encoded body in bytes. It is exact for base64 and identity, and an upper limit for
+    /// quoted-printable.
     pub fn length(&self, octets: &[u8]) -> usize {
         let newline = self.newline.bytes().len();
         let tail = self.tail * newline;
@@ -105,7 +108,8 @@ impl Wording {
                 let breaks = breaks(symbols, line).saturating_mul(newline);
                 symbols.saturating_add(breaks).saturating_add(tail)
             }
-            // An escape has three bytes, and a soft line break stands behind 73 columns at the earliest.
+            // Each byte becomes at most an escape of three bytes, and a soft line break follows after 73 columns at
+            // the earliest.
             Manner::QuotedPrintable => octets.len().saturating_mul(4).saturating_add(tail),
             Manner::Identity { keeps_line_ends } if keeps_line_ends => octets.len(),
             Manner::Identity { .. } => {
@@ -151,12 +155,13 @@ fn breaks(symbols: usize, line: usize) -> usize {
     }
 }
 
-/// On every way that mail takes: no NUL, no CR that ends no line, and no line that a mailbox might quote.
+/// Returns whether all mail systems transport the body unchanged: it has no NUL, no CR without LF, and no line that a
+/// mailbox could quote.
 fn is_plain(octets: &[u8]) -> bool {
     !has_control_character(octets) && !has_from_line(octets)
 }
 
-/// Mailboxes quote lines of `>`s or none, then `From `.
+/// Returns whether a line begins with `From `, possibly after some `>`. Mailboxes quote such lines with another `>`.
 fn has_from_line(octets: &[u8]) -> bool {
     memchr::memmem::find_iter(octets, b"From ").any(|at| {
         let front = octets.get(..at).unwrap_or_default();
@@ -166,7 +171,9 @@ fn has_from_line(octets: &[u8]) -> bool {
     })
 }
 
-/// Also what ends the first line (`newline` where nothing does), and the count of line ends; None: they are too many.
+/// Splits the line endings off the end of the body. Returns the rest, the line ending of the first line (`newline` if
+/// there is none), and the number of line endings that were removed. Returns `None` if there are too many, or if they
+/// are of different kinds.
 fn without_tail(body: &[u8], newline: Newline) -> Option<(&[u8], Newline, usize)> {
     let newline = memchr(b'\n', body).map_or(newline, |_| Newline::of_first_line(body));
     let mut core = body;
@@ -178,7 +185,7 @@ fn without_tail(body: &[u8], newline: Newline) -> Option<(&[u8], Newline, usize)
         core = front;
         tail += 1;
     }
-    // `\n` ends `\r\n`, too.
+    // With the line ending `\n`, a `\r\n` at the end would leave its `\r`.
     (!core.ends_with(b"\r") && !core.ends_with(b"\n")).then_some((core, newline, tail))
 }
 
@@ -191,7 +198,7 @@ fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
         1.. if first == core.len() => 0,
         _ => return None,
     };
-    // Lines of another length show in the comparison below; only the length has to fit here.
+    // All lines are assumed to have the length of the first one. A different length is detected by the comparison below.
     let mut symbols = Vec::with_capacity(core.len());
     for whole in core.chunks(first + ending.len()) {
         symbols.extend_from_slice(whole.get(..first).unwrap_or(whole));

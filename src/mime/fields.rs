@@ -1,5 +1,6 @@
-//! Header fields in little memory: only the start of each field is stored. A mail can consist of fields of two bytes, `:` and a
-//! line feed. Three spans for each of them would take thirty times the size of the mail.
+//! Compact list of header fields that stores only the start of each field. A mail can consist of fields of two bytes,
+//! `:` and a line feed. If three spans were stored for each of them, they would take thirty times the size of the
+//! mail.
 
 use memchr::memchr;
 
@@ -7,11 +8,11 @@ use crate::span::{Lines, Span, starts_like};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// The name, without blanks before the colon. Empty for a stray continuation line.
+    /// The name, without spaces before the colon. It is empty for a continuation line without a field before it.
     pub name: Span,
-    /// The value up to the terminator of the last line, with its folds.
+    /// The value, including folds, up to the line ending of its last line.
     pub value: Span,
-    /// The field with its terminator. The next field of the section begins at its end.
+    /// The whole field including its last line ending. The next field of the section begins where it ends.
     pub whole: Span,
 }
 
@@ -52,7 +53,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Octets from the first field on: offsets reach no further.
+    /// Maximum distance in bytes between the first field and any other field. Offsets are stored in 32 bits.
     pub const LONGEST: usize = u32::MAX as usize;
 
     pub fn none_at(origin: usize) -> Self {
@@ -74,7 +75,7 @@ impl Fields {
         fields
     }
 
-    /// A field that begins more than [`Fields::LONGEST`] octets behind the first is dropped.
+    /// Appends a field. A field that begins more than [`Fields::LONGEST`] bytes after the first one is dropped.
     pub(super) fn push(&mut self, whole: Span) {
         let offset = whole.start.checked_sub(self.origin);
         if let Some(Ok(offset)) = offset.map(u32::try_from) {
@@ -88,7 +89,7 @@ impl Fields {
         self.end = end;
     }
 
-    /// Whether all of them could be added.
+    /// Appends other fields. Returns whether all of them could be stored.
     pub fn append(&mut self, others: &Self) -> bool {
         let before = self.len();
         if self.is_empty() {
@@ -113,7 +114,8 @@ impl Fields {
         (0..self.len()).filter_map(|index| self.at(original, index))
     }
 
-    /// When a message repeats a field that must be unique, most readers take the first. Only the fields' beginnings are read.
+    /// Returns the first field with this name. If a message repeats a field that must be unique, most programs use
+    /// the first one. Only the names are read, not the values.
     pub fn first(&self, original: &[u8], name: &str) -> Option<Field> {
         let name = name.as_bytes();
         let is_named = |&offset: &u32| {
@@ -151,7 +153,7 @@ impl Fields {
         Some(Field::of(original, whole))
     }
 
-    /// A field with what stands between it and the next one.
+    /// Returns the span of a field including any bytes between it and the next field.
     fn whole(&self, index: usize) -> Option<Span> {
         let place = |index: usize| Some(self.origin + *self.starts.get(index)? as usize);
         Some(Span::new(
@@ -160,7 +162,7 @@ impl Fields {
         ))
     }
 
-    /// Each with its terminator; they tile a header section.
+    /// Returns the span of each field including its line ending. The spans follow each other without gaps.
     pub fn wholes(&self) -> impl Iterator<Item = Span> + '_ {
         (0..self.len()).filter_map(|index| self.whole(index))
     }

@@ -1,6 +1,6 @@
-//! The media types of files, which their names or a Macintosh tell.
+//! Media types of files, determined by the extension of the name or by the file type of a Macintosh.
 
-/// Media type, extensions of names, and types of files that a Macintosh notes. Types that hold parts are none of a file's.
+/// Media type, extensions, and Macintosh file types. There are no multipart and message types, because files do not have them.
 const TYPES: &[(&str, &str, &str)] = &[
     ("audio/aiff", "aif aiff", "AIFF"),
     ("text/plain", "asc c log txt", "TEXT ttro"),
@@ -55,7 +55,7 @@ const TYPES: &[(&str, &str, &str)] = &[
     ("application/zip", "zip", "ZIP"),
 ];
 
-/// Returns the media type that the extension of a name stands for.
+/// Returns the media type for the extension of a name.
 pub fn of_name(name: &str) -> Option<&'static str> {
     let extension = name.rsplit_once('.').unwrap_or_default().1;
     let extension = extension.to_ascii_lowercase();
@@ -66,7 +66,7 @@ pub fn of_name(name: &str) -> Option<&'static str> {
     found.map(|(essence, ..)| *essence)
 }
 
-/// Returns the media type for the four letters that a Macintosh notes, such as `TEXT` or `PDF `.
+/// Returns the media type for a Macintosh file type, which has four characters, such as `TEXT` or `PDF `.
 pub fn of_macintosh(kind: [u8; 4]) -> Option<&'static str> {
     let kind = kind.strip_suffix(b" ").unwrap_or(&kind);
     let found = TYPES.iter().find(|(.., kinds)| {

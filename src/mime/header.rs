@@ -1,23 +1,23 @@
-//! Header sections as spans: RFC 5322 §2.2, and what stands in real mail.
+//! Header sections as spans, according to RFC 5322 §2.2 and to real mail.
 //!
-//! A field starts at a line `name:`; lines that start with a blank continue it. The section ends at an empty line, at a
-//! boundary line of an enclosing multipart, at a line that starts the body without an empty line before it, or at the
-//! end.
+//! A field starts at a line `name:`. Lines that start with a space or tab continue it. The section ends at an empty
+//! line, at a boundary line of an enclosing multipart, at a line that starts the body without an empty line before
+//! it, or at the end of the file.
 //!
-//! Deviations from RFC 5322, because mail has them:
-//! * blanks between the name and the colon are accepted (RFC 822 had them);
-//! * names may hold octets above 127;
-//! * a `From ` or `>From ` line in front of the first field belongs to the section ([`Header::envelope`]);
+//! Deviations from RFC 5322, because they occur in mail:
+//! * spaces between the name and the colon are accepted (RFC 822 allowed them);
+//! * names may contain bytes above 127;
+//! * a `From ` or `>From ` line before the first field belongs to the section ([`Header::envelope`]);
 //! * a continuation line before any field is a field without a name;
-//! * a line of blanks only continues the field above it, it does not end the section;
-//! * **a stray line**, which is neither, is passed over if fields follow. Real mail has `>From ` lines in the middle of
-//!   headers, and others. Dovecot and Thunderbird pass over all of them, mutt over `From ` and `>From ` lines, Python
-//!   over `From ` lines; the others take a stray line for the start of the body. Whether fields follow is decided once
-//!   for each section, from the lines up to the next empty line ([`fields_follow`]), so that the body of a mail without
-//!   an empty line is no header.
+//! * a line that consists of white space continues the field before it and does not end the section;
+//! * **a stray line**, which is neither a field nor a continuation line, is skipped if fields follow. Real mail has
+//!   `>From ` lines and others in the middle of headers. Dovecot and Thunderbird skip all stray lines, mutt skips `From `
+//!   and `>From ` lines, and Python skips `From ` lines. All other stray lines start the body for these programs. Whether
+//!   fields follow is decided once for each section, from the lines up to the next empty line ([`fields_follow`]).
+//!   Otherwise the body of a mail without an empty line would be read as a header.
 //!
-//! Readers disagree about the fields after a stray line. They are read (types, names, flags), but new fields are put
-//! before it, where all readers see them ([`Header::agreed_end`]).
+//! Programs disagree about the fields after a stray line. They are read here (types, names, flags), but new fields
+//! are inserted before the stray line, where all programs find them ([`Header::agreed_end`]).
 
 use memchr::memchr;
 
@@ -28,44 +28,45 @@ use crate::span::{Line, Lines, Span, is_from_line};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SectionEnd {
     Regular,
-    /// At a line that is no field: the body starts with it.
+    /// The section ends before a line that is not a field. The body starts with this line.
     Unseparated,
     Boundary,
-    /// What follows was not read.
+    /// The section is longer than the limit, and its rest was not read.
     TooLarge,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// A `From ` line in front, else empty.
+    /// A `From ` line before the first field. The span is empty if there is none.
     pub envelope: Span,
     pub span: Span,
     pub separator: Span,
     pub fields: Fields,
-    /// End of the fields about which all readers agree: the start of the first stray line, or the end of the section.
+    /// End of the fields on which all programs agree: the start of the first stray line, or the end of the section.
     pub agreed_end: usize,
     pub end: SectionEnd,
 }
 
-/// What a header section belongs to.
+/// Kind of entity to which a header section belongs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Section {
-    /// A message: an envelope line may precede the fields.
+    /// A message. An envelope line (`From `) may precede the fields.
     Message,
-    /// A body part.
+    /// A part of a multipart.
     Part,
-    /// Fields in a text. A stray line ends them.
+    /// Fields in a text. A stray line ends the section.
     Text,
 }
 
 impl Header {
-    /// Reads fields in a text: an envelope and boundary lines are not expected, and a stray line ends the section.
+    /// Reads fields in a text: envelope and boundary lines have no special meaning, and a stray line ends the section.
     pub fn read(original: &[u8], within: Span, limit: usize) -> Self {
         Self::read_until(original, within, Section::Text, limit, |_| false)
     }
 
-    /// An envelope line may stand in front of the section of a message. `is_boundary` is asked about every line that
-    /// starts with `--`. `limit` fends off messages that are nothing but fields; it is at most [`Fields::LONGEST`].
+    /// Reads a header section. `is_boundary` is called for each line that starts with `--`. `limit` is the maximum
+    /// length of the section in bytes, because a message can consist of fields only. It is at most
+    /// [`Fields::LONGEST`].
     pub(super) fn read_until(
         original: &[u8],
         within: Span,
@@ -92,7 +93,7 @@ impl Header {
                     header.separator = line.whole;
                     break;
                 }
-                // It continues the stray line.
+                // A continuation line of the stray line is skipped as well.
                 Some(b' ' | b'\t') if is_stray => {}
                 Some(b' ' | b'\t') if !header.fields.is_empty() => {
                     header.fields.extend_last(line.whole.end);
@@ -160,13 +161,14 @@ impl Header {
     }
 }
 
-/// Other readers may see a line end where there is none.
+/// Returns whether the field contains a NUL or a CR without LF, which some programs read as a line ending.
 pub fn has_control_character(field: &[u8]) -> bool {
     memchr::memchr2_iter(b'\r', 0, field).any(|at| field.get(at..at + 2) != Some(b"\r\n"))
 }
 
-/// Whether the lines from a stray one to the next empty line are those of a header: at least as many fields as other
-/// lines, and one of the fields that structure or transport a mail, or no other lines but `From ` and `>From `.
+/// Returns whether the lines from a stray line to the next empty line belong to the header. They must have at least
+/// as many fields as other lines. They must also contain one of the usual fields of mail, or have no other lines
+/// except `From ` and `>From ` lines.
 fn fields_follow(original: &[u8], rest: Span, is_boundary: &mut impl FnMut(&[u8]) -> bool) -> bool {
     const OF_MAIL: [&str; 16] = [
         "from",
@@ -214,7 +216,7 @@ fn fields_follow(original: &[u8], rest: Span, is_boundary: &mut impl FnMut(&[u8]
 fn is_field(original: &[u8], line: Line) -> bool {
     let bytes = line.content.of(original);
     let name = memchr(b':', bytes).and_then(|colon| bytes.get(..colon));
-    // A name is one word. `From x@y Sat Jan  1 00:00:00` has a colon too, but no name before it.
+    // A name is a single word. `From x@y Sat Jan  1 00:00:00` has a colon, but the text before it is not a name.
     let is_word = |name: &[u8]| !name.iter().any(|&byte| byte <= b' ' || byte == 0x7f);
     name.is_some_and(|name| is_word(name.trim_ascii_end()))
 }
@@ -234,7 +236,7 @@ pub(super) fn begins_with_field(
     first.is_some_and(|line| is_field(original, line) && !is_boundary(line.content.of(original)))
 }
 
-/// RFC 5322 §2.2.3; outer blanks are cut off.
+/// Removes folds (RFC 5322 §2.2.3) and surrounding white space.
 pub fn unfold(value: &[u8]) -> Vec<u8> {
     let trimmed = value.trim_ascii();
     if memchr::memchr2(b'\r', b'\n', trimmed).is_none() {

@@ -1,4 +1,5 @@
-//! A decoded body that still knows where each octet came from: a few octets change, and the rest keeps its bytes.
+//! A decoded body that can be mapped back to its encoded bytes. If a few bytes of the content change, all other
+//! encoded bytes stay the same.
 
 mod changes;
 mod written;
@@ -16,7 +17,7 @@ pub struct MappedBody<'a> {
     body: Span,
     octets: Cow<'a, [u8]>,
     encoding: TransferEncoding,
-    /// Length of what was decoded: a footer after base64 is not.
+    /// Length of the encoded bytes that were decoded. A plain-text footer after base64 is not included.
     decoded: usize,
 }
 
@@ -42,8 +43,9 @@ impl<'a> MappedBody<'a> {
         &self.octets
     }
 
-    /// Spans of the original. Identity bodies change only where the octets do; of quoted-printable only changed octets
-    /// are written anew, with soft line breaks in lines that become too long; base64 from its first changed line on.
+    /// Returns the encoded bytes that must be replaced, as spans of the original, and their replacements. In an
+    /// identity body, only the changed bytes are replaced. In quoted-printable, only changed bytes are encoded again,
+    /// with soft line breaks in lines that become too long. Base64 is encoded again from the first changed line.
     pub fn replacements(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         if changes.is_empty() {
             return Vec::new();
@@ -66,14 +68,15 @@ impl<'a> MappedBody<'a> {
         replacements
     }
 
-    /// Reads the body once more: a table of places would be ten times as large as a body of nothing but escapes.
+    /// Encodes changes in quoted-printable. The body is decoded a second time for this, because a table of offsets
+    /// would be ten times as large as a body that consists of escapes.
     fn quoted_printable(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
         let mut place_of = places(bytes);
         let mut line = LineAround::default();
         let mut replacements = Vec::new();
         let mut written = Vec::new();
-        // The column at which the bytes behind the last replacement go on, if on the same line.
+        // Offset and column after the last replacement. The column is used for the next replacement if it is on the same line.
         let mut behind: Option<(usize, usize)> = None;
         changes.for_each(|changed, replacement| {
             let mut start = place_of(changed.start).start;
@@ -105,7 +108,8 @@ impl<'a> MappedBody<'a> {
         replacements
     }
 
-    /// Bytes that go with the first change: line ends of base64, and what means nothing in it.
+    /// Returns the number of encoded bytes without content that the first change can remove: in base64, line endings
+    /// and bytes outside the alphabet.
     pub fn spare(&self) -> usize {
         match self.encoding {
             TransferEncoding::Base64 => self.decoded.saturating_sub(self.octets.len() * 4 / 3),
@@ -113,7 +117,8 @@ impl<'a> MappedBody<'a> {
         }
     }
 
-    /// What the body gains, but for what is [spare](Self::spare).
+    /// Returns the minimum number of bytes by which the encoded body grows if `lost` bytes of content are replaced
+    /// with `replacement`. Bytes that [`spare`](Self::spare) counts are not considered.
     pub fn least_gain(&self, lost: usize, replacement: &[u8]) -> i64 {
         let is_escaped = |octet: &&u8| !is_plain(**octet);
         let (least, most) = match self.encoding {
@@ -137,8 +142,8 @@ impl<'a> MappedBody<'a> {
         piece(self.octets.get(at..).unwrap_or_default());
     }
 
-    /// Writes the lines from the first change to the last symbol again. What follows means nothing, or is a footer in
-    /// plain text, and stays.
+    /// Encodes the lines from the first change to the last symbol again. Bytes after the last symbol are kept,
+    /// because they have no meaning or are a footer in plain text.
     fn base64(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
         let symbols_end = self.decoded;
@@ -153,7 +158,7 @@ impl<'a> MappedBody<'a> {
             at = octets.end;
         });
         lines.push(self.octets.get(at..).unwrap_or_default());
-        // The first piece stands in the place of all, the others come behind it.
+        // The first piece replaces the old lines, and the other pieces are inserted after it.
         let whole = Span::new(kept_bytes, symbols_end).shifted(self.body.start);
         let behind = Span::empty_at(whole.end);
         let spans = std::iter::once(whole).chain(std::iter::repeat(behind));
@@ -161,9 +166,10 @@ impl<'a> MappedBody<'a> {
     }
 }
 
-/// Whole lines, in octets and in bytes, that lie before `octet` and hold a multiple of four symbols each, with nothing
-/// else in them. Padding ends them: many readers stop there, and would not see what follows. The last line, which nothing
-/// ends, is not counted.
+/// Returns the length of the lines before `octet` that need not be encoded again, in decoded and in encoded bytes.
+/// Each of them consists of a multiple of four symbols and nothing else. A line with padding is not included, because
+/// many programs stop there and would not read the new lines after it. The last line is not included if it has no
+/// line ending.
 fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     let (mut octets, mut at) = (0, 0);
     for line in Lines::new(bytes, Span::new(0, bytes.len())) {
@@ -182,7 +188,8 @@ fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     (octets, at)
 }
 
-/// `rest` bytes follow on the line; gives the column behind the octets.
+/// Appends the quoted-printable form of `octets` and returns the column after them. `rest` is the number of bytes
+/// that follow on the line.
 fn write_octets(
     octets: &[u8],
     mut column: usize,
@@ -210,9 +217,9 @@ fn write_octets(
     column
 }
 
-/// How many bytes at the end of `front` begin an escape that `octets`, or what follows if there are none, would
-/// complete: a bare `=`, or one with a digit behind it. RFC 2045 §6.7 wants such an `=` escaped; many programs do not
-/// care. It reads as itself as long as no two digits follow, which a new value may bring.
+/// Returns the number of bytes at the end of `front` that could become an escape together with the bytes after them:
+/// a bare `=`, or a bare `=` and a digit. RFC 2045 §6.7 requires such an `=` to be escaped, but many programs do not
+/// do so. It is read as an ordinary `=` unless two digits follow, and new text can begin with digits.
 fn half_escape(front: &[u8], octets: &[u8]) -> usize {
     match front {
         _ if octets
@@ -227,7 +234,8 @@ fn half_escape(front: &[u8], octets: &[u8]) -> usize {
     }
 }
 
-/// Places come in order, so each byte is searched once, however many places a line has.
+/// The line around an offset. Offsets must be passed in ascending order, so that each byte is searched only once,
+/// even if there are many offsets on one line.
 #[derive(Default)]
 struct LineAround {
     start: usize,
@@ -323,7 +331,7 @@ mod tests {
         }
     }
 
-    /// An `=` reads as itself if something follows on its line that is no two digits.
+    /// Returns whether an `=` is read as an ordinary character: on the same line, other text than two digits must follow.
     fn stays_bare(content: &[u8], at: usize) -> bool {
         let digit = |at: usize| content.get(at).is_some_and(u8::is_ascii_hexdigit);
         let line_goes_on = (at + 1..at + 3).all(|next| next % 60 != 59);
@@ -379,7 +387,7 @@ mod tests {
             .decode(&out)
             .expect("quoted-printable");
         assert!(decoded.as_ref() == b"yz=".repeat(400_000));
-        // A search for the line's ends at every change would look at 640 GB.
+        // Searching for the end of the line again at each change would read 640 GB.
         let took = begun.elapsed();
         assert!(took.as_secs() < 20, "{took:?}");
     }
@@ -419,7 +427,7 @@ mod tests {
             for (start, length, replacement) in cuts {
                 let start = start.max(last).min(octets.len());
                 let end = (start + length).min(octets.len());
-                // A hard line break is no octet that a link could hold.
+                // Changes never contain a hard line break, because a link cannot contain one.
                 if octets[start..end].contains(&b'\n') || (start < last + 1 && last > 0) { continue; }
                 last = end;
                 changes.push(Change { octets: start..end, replacement: replacement.into_bytes() });

@@ -1,19 +1,21 @@
-//! Content-Type values: type, subtype, and parameters (RFC 2045 §5.1, RFC 2231), read as slices of the field, and written.
+//! Reading and writing of Content-Type values: type, subtype and parameters (RFC 2045 §5.1, RFC 2231). Values are
+//! read as slices of the field.
 //!
-//! mail-parser's own Content-Type parser is not used for the parameters: it replaces octets that are not UTF-8, ends an
-//! unquoted value at a fold, and looks every continuation up in a list of all the others, so that a hostile header
-//! costs quadratic time.
+//! The Content-Type parser of mail-parser is not used for parameters. It replaces bytes that are not UTF-8, ends an
+//! unquoted value at a fold, and compares each section of a parameter with all others, so that a malicious header
+//! takes quadratic time.
 //!
-//! Deviations from RFC 2045 and RFC 2231, because mail has them:
-//! * an unquoted value runs to the next semicolon, or to a comment with a blank in front, whatever it holds
-//!   (`URL=http://x/y?a=b`); a comment without one is part of it (`name=(1).txt`);
-//! * behind a comment that is never closed, parentheses mean nothing;
-//! * a quoted value that is never closed runs to the end of the field, and [`Lookup::CutOff`] tells: mail systems cut
-//!   fields off that are long (Postfix at 102 400 octets);
-//! * of two parameters with one name the first counts; a continued or encoded form goes before a plain one;
-//! * sections may come in any order, but none may be missing;
-//! * text in RFC 2231's charset becomes UTF-8; the octets of a charset that cannot be read stay as they are, and
-//!   [`Lookup::Undecodable`] tells.
+//! Deviations from RFC 2045 and RFC 2231, because they occur in mail:
+//! * An unquoted value extends to the next semicolon, or to a comment after white space, and may contain any other
+//!   characters (`URL=http://x/y?a=b`). A comment without white space before it is part of the value (`name=(1).txt`).
+//! * After an unclosed comment, parentheses have no meaning.
+//! * An unclosed quoted value extends to the end of the field, and the result is [`Lookup::CutOff`], because mail systems
+//!   cut off long fields (Postfix at 102 400 bytes).
+//! * Of two parameters with the same name, the first one counts. A form with sections or a charset (RFC 2231) takes
+//!   precedence over a plain one.
+//! * Sections can be in any order, but none may be missing.
+//! * Text in a charset of RFC 2231 is converted to UTF-8. Bytes in an unsupported charset are kept, and the result is
+//!   [`Lookup::Undecodable`].
 
 use std::borrow::Cow;
 
@@ -28,7 +30,7 @@ use super::charset::{Charset, with_octets_escaped};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MediaType<'a> {
-    /// `type/subtype`, lower case. A value without both reads as RFC 2045 §5.2 says: text/plain.
+    /// `type/subtype` in lower case. It is text/plain if the value lacks either of them (RFC 2045 §5.2).
     pub essence: Cow<'a, str>,
     rest: &'a [u8],
     is_open: bool,
@@ -37,7 +39,7 @@ pub struct MediaType<'a> {
 pub const DEFAULT_TYPE: &str = "text/plain";
 
 impl<'a> MediaType<'a> {
-    /// Total: what cannot be read is `text/plain` without parameters.
+    /// Parses a Content-Type value. A malformed value is read as `text/plain` without parameters, so parsing cannot fail.
     pub fn parse(value: &'a [u8]) -> Self {
         let mut at = skip_blanks_and_comments(value, 0);
         let main = token(value, at);
@@ -74,7 +76,7 @@ impl<'a> MediaType<'a> {
         }
     }
 
-    /// The input ends in the field: there may have been more of it.
+    /// Declares that the input ends within the field, so that its last parameter may be incomplete.
     pub fn open_ended(self) -> Self {
         Self {
             is_open: true,
@@ -90,7 +92,7 @@ impl<'a> MediaType<'a> {
         Parameters::of(self.rest, self.is_open)
     }
 
-    /// Quotes, RFC 2231 sections and encodings are undone, once; folds are still in it.
+    /// Returns the value of a parameter. Quotes, sections and encodings of RFC 2231 are removed, but folds are kept.
     pub fn parameter(&self, name: &str) -> Option<Cow<'a, [u8]>> {
         self.look_up(name).value()
     }
@@ -106,8 +108,8 @@ impl<'a> MediaType<'a> {
         written.found(&parameters)
     }
 
-    /// Returns a name that people gave to something: encoded words in it are decoded also (RFC 2047 §5 forbids them in
-    /// parameters, and most programs write them).
+    /// Returns the value of a parameter that contains a name for display. Encoded words in it are decoded as well:
+    /// RFC 2047 §5 forbids them in parameters, but most programs write them.
     pub fn name(&self, parameter: &str) -> Named {
         let value = match self.look_up(parameter) {
             Lookup::None | Lookup::SectionMissing(_) => return Named::None,
@@ -123,7 +125,7 @@ impl<'a> MediaType<'a> {
         }
     }
 
-    /// Returns every section of a parameter as it is written, each after `;`.
+    /// Returns all sections of a parameter as they are written, each after a `;`.
     pub fn written(&self, name: &str) -> Vec<u8> {
         let mut written = Vec::new();
         let mut parameters = self.parameters();
@@ -138,7 +140,8 @@ impl<'a> MediaType<'a> {
         written
     }
 
-    /// Decoded, unfolded, names in lower case, in the order of first appearance. One pass, whatever the field holds.
+    /// Returns all parameters, decoded and unfolded, with names in lower case, in the order of their first
+    /// occurrence. The field is read only once.
     pub fn decoded_parameters(&self, at_most: usize) -> Vec<(String, String)> {
         let mut names: Vec<(&[u8], Written<'a>)> = Vec::new();
         let mut parameters = self.parameters();
@@ -154,7 +157,8 @@ impl<'a> MediaType<'a> {
         let decoded = names.into_iter().filter_map(|(name, written)| {
             let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
             let value = match written.found(&parameters) {
-                // The content has its name elsewhere, or none: these go into mail.
+                // The parameters are written into mail, so an undecodable one is omitted. The content may have its
+                // name in another field.
                 Lookup::Undecodable(_) => return None,
                 found => found.value()?,
             };
@@ -169,7 +173,7 @@ impl<'a> MediaType<'a> {
 pub enum Named {
     None,
     Text(String),
-    /// As it is written: the charset is not known, or bytes are not characters in it. A guess is never written into mail.
+    /// Undecoded value: the charset is unknown, or some bytes are not characters in it. A guess must not be written into mail.
     Undecodable(String),
 }
 
@@ -182,14 +186,14 @@ impl Named {
     }
 }
 
-/// RFC 2045 §5.1; empty if there is none.
+/// Returns the token that begins at `from` (RFC 2045 §5.1), which is empty if there is none.
 fn token(bytes: &[u8], from: usize) -> &[u8] {
     let ends = |byte: &u8| *byte <= b' ' || *byte == 0x7f || b"()<>@,;:\\\"/[]?=".contains(byte);
     let rest = bytes.get(from..).unwrap_or_default();
     rest.split(ends).next().unwrap_or_default()
 }
 
-/// A whole field for a part that has no original; line ends are CRLF, the last one included.
+/// Returns a Content-Type field for a new part. Line endings are CRLF, and the field ends with one.
 pub fn write(essence: &str, parameters: &[(String, String)]) -> Vec<u8> {
     let mut value = ContentType::new(essence);
     for (name, text) in parameters {
@@ -201,7 +205,8 @@ pub fn write(essence: &str, parameters: &[(String, String)]) -> Vec<u8> {
     written
 }
 
-/// Appended to a value: `;` CRLF blank name=value ..., without a last line end.
+/// Returns parameters that can be appended to a value. Each begins with `;`, CRLF and a space. There is no line
+/// ending at the end.
 pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
     let mut written = Vec::new();
     for (name, text) in parameters {
@@ -213,11 +218,12 @@ pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
     written
 }
 
-/// In encoded words where it is not ASCII (RFC 2047), without control characters. All line ends are CRLF.
+/// Returns a field with text. Text outside of ASCII is written in encoded words (RFC 2047), and control characters
+/// are removed. Line endings are CRLF.
 pub fn write_text(name: &str, text: &str) -> Vec<u8> {
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
     let mut written = format!("{name}: ").into_bytes();
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let length = written.len();
     Text::new(text).write_header(&mut written, length);
     written
@@ -227,12 +233,13 @@ pub fn is_composite(essence: &str) -> bool {
     essence.starts_with("multipart/") || essence.starts_with("message/")
 }
 
-/// But for the second bytes of characters. Unknown charsets count as compatible: nearly all are.
+/// Returns whether ASCII bytes are ASCII characters in the charset, except for second bytes of characters. Unknown
+/// charsets count as compatible, because almost all charsets are.
 pub fn is_ascii_compatible(charset: &str) -> bool {
     Charset::of_label(charset.as_bytes()) != Some(Charset::Other)
 }
 
-/// Whether a media type without parameters is that of a web page.
+/// Returns whether a media type without parameters is HTML or XHTML.
 pub fn is_page(essence: &str) -> bool {
     matches!(essence, "text/html" | "application/xhtml+xml")
 }
@@ -306,7 +313,7 @@ mod tests {
 
     #[test]
     fn parameters_by_the_million_are_looked_at_a_few_times_each() {
-        // Names without a section 0 made each parameter a search for all others.
+        // Parameters without section 0 once caused a search through all other parameters each.
         let mut field = String::from("a/b");
         for n in 0..1 << 16 {
             field.push_str(&format!(";a{n}*1=x"));
@@ -315,7 +322,7 @@ mod tests {
             MediaType::parse(field.as_bytes()).decoded_parameters(32),
             []
         );
-        // So did comments without an end.
+        // Unclosed comments once took quadratic time as well.
         for unit in [
             ";a=b (", ";a (", ";a= (", ";a=(", ";u*1=(", ";u*1=b (", ";(", "(;a=()",
         ] {

@@ -1,4 +1,4 @@
-//! The MIME structure of a message as spans (RFC 2046 §5.1), which tile the input.
+//! MIME structure of a message (RFC 2046 §5.1) as spans, which cover the message without gaps.
 
 use super::fields::{Field, Fields};
 use super::header::unfold;
@@ -14,9 +14,9 @@ impl PartId {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScanLimits {
-    /// Parts nested deeper are leaves. The message itself has depth 0.
+    /// Maximum depth of nested parts. Deeper parts are not divided further. The message itself has depth 0.
     pub depth: usize,
-    /// Behind so many parts the rest of a multipart is one opaque span.
+    /// Maximum number of parts. The rest of a multipart after this number is not divided into parts.
     pub parts: usize,
     pub header: usize,
 }
@@ -40,10 +40,10 @@ pub enum Limit {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PartKind {
-    /// A `message/external-body` is a leaf, too.
+    /// A part without inner parts. A `message/external-body` is a leaf as well.
     Leaf,
     Multipart(Multipart),
-    /// The only child's span is the body.
+    /// A message. Its only child has the span of the body.
     Message,
     Opaque(Limit),
 }
@@ -59,32 +59,33 @@ impl PartKind {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Multipart {
-    /// Read once: a long Content-Type may stand above ten thousand parts.
+    /// Boundary of the multipart. It is stored, because parsing a long Content-Type again for each of ten thousand
+    /// parts would be slow.
     pub boundary: Vec<u8>,
     pub preamble: Span,
-    /// One boundary line before each child, with the line break in front of it where that is free.
+    /// One boundary line before each child, with the line break before it unless that belongs to the header above.
     pub delimiters: Vec<Span>,
     pub close: Option<Span>,
-    /// Behind the close delimiter; or, when `overflow` is set, everything from the first part that was not looked at.
+    /// Text after the close delimiter. If `overflow` is set, everything from the first part that was not read.
     pub epilogue: Span,
     pub overflow: Option<Limit>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// None for the message itself.
+    /// The part around this one. It is `None` for the message itself.
     pub parent: Option<PartId>,
     pub ordinal: usize,
     pub depth: usize,
     pub span: Span,
     pub envelope: Span,
     pub header: Span,
-    /// Where a new field is put: at the end of the header, or before its first stray line.
+    /// Offset at which a new field is inserted: the end of the header, or the start of its first stray line.
     pub agreed_end: usize,
     pub separator: Span,
-    /// The line break before a boundary line is not part of it.
+    /// The body, without the line break that belongs to the following boundary line.
     pub body: Span,
-    /// Lower-case `type/subtype`; the default type where no field says.
+    /// `type/subtype` in lower case. It is the default type if there is no Content-Type field.
     pub essence: String,
     pub encoding: TransferEncoding,
     pub content: PartKind,
@@ -93,7 +94,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Whether the header has lines that are no fields. Readers disagree about the fields after such a line.
+    /// Returns whether the header has lines that are not fields. Programs disagree about the fields after such a line.
     pub fn has_stray_lines(&self) -> bool {
         self.agreed_end != self.header.end
     }
@@ -108,7 +109,7 @@ pub struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     pub fn part(&self, id: PartId) -> &Part {
-        // Ids are only made by `scan`, one for each element.
+        // Only `scan` creates ids, one for each part, so the index is valid.
         &self.parts[id.0 as usize]
     }
 
@@ -124,12 +125,12 @@ impl<'a> Tree<'a> {
         &self.part(id).fields
     }
 
-    /// Folded, with its blanks, as it came.
+    /// Returns the value of a header field, including folds and surrounding white space.
     pub fn value(&self, id: PartId, name: &str) -> Option<&'a [u8]> {
         self.fields(id).value(self.original, name)
     }
 
-    /// The first word of the field, in any case; empty if there is none.
+    /// Returns the first word of the Content-Disposition field, in its original case. It is empty if there is no such field.
     pub fn disposition(&self, id: PartId) -> &'a [u8] {
         let value = self.value(id, "Content-Disposition");
         let ends = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b';' | b'(');
@@ -141,7 +142,7 @@ impl<'a> Tree<'a> {
         self.disposition(id).eq_ignore_ascii_case(word.as_bytes())
     }
 
-    /// Returns the transfer encoding for people: of an unknown one the word that the mail has.
+    /// Returns the transfer encoding for display. For an unknown encoding, this is the value of the header field.
     pub fn encoding_word(&self, id: PartId) -> String {
         const LONGEST: usize = 40;
         let encoding = self.part(id).encoding;
@@ -156,30 +157,30 @@ impl<'a> Tree<'a> {
             .collect()
     }
 
-    /// More of the field may have followed.
+    /// Returns whether the field is at the end of the message, so that it may be incomplete.
     pub fn ends_in(&self, field: &Field) -> bool {
         field.whole.end == self.root().span.end
     }
 
-    /// A boundary line would have ended the part.
+    /// Returns whether the part is incomplete: the message ends within it, although a boundary line should end it.
     pub fn is_cut_off(&self, id: PartId) -> bool {
         let is_multipart = |above| matches!(self.part(above).content, PartKind::Multipart(_));
         self.part(id).span.end == self.root().span.end && self.ancestors(id).any(is_multipart)
     }
 
-    /// The header is that of a message, not of a body part.
+    /// Returns whether the header of the part is the header of a message, as opposed to the header of a body part.
     pub fn is_message(&self, id: PartId) -> bool {
         self.part(id)
             .parent
             .is_none_or(|above| self.part(above).content == PartKind::Message)
     }
 
-    /// A Content-ID means a part of the same message first.
+    /// Returns the innermost message that contains the part. A Content-ID refers to a part of the same message first.
     pub fn message_of(&self, id: PartId) -> PartId {
         self.messages_around(id).next().unwrap_or(PartId::ROOT)
     }
 
-    /// The message of the part, and those that it stands in, nearest first.
+    /// Returns the messages that contain the part, from the innermost to the outermost.
     pub fn messages_around(&self, id: PartId) -> impl Iterator<Item = PartId> + '_ {
         let around = std::iter::once(id).chain(self.ancestors(id));
         around.filter(|part| self.is_message(*part))
@@ -194,7 +195,7 @@ impl<'a> Tree<'a> {
         std::iter::successors(self.part(id).parent, |&above| self.part(above).parent)
     }
 
-    /// In different branches of a multipart/alternative, of which a reader shows one.
+    /// Returns whether two parts are in different branches of a multipart/alternative, of which mail clients display only one.
     pub fn are_alternatives(&self, one: PartId, other: PartId) -> bool {
         let (mut above, mut beside) = (one, other);
         while above != beside {
@@ -208,8 +209,9 @@ impl<'a> Tree<'a> {
         above != one && above != other && self.part(above).essence == "multipart/alternative"
     }
 
-    /// As IMAP counts (RFC 9051 §6.4.5): `1.2.1`. The message itself is `1` if it is no multipart, else empty; so is,
-    /// behind its own number, a message in a message.
+    /// Returns the number of a part as in IMAP (RFC 9051 §6.4.5): `1.2.1`. The message itself has the number `1` if
+    /// it is not a multipart, and otherwise an empty one. The same rule applies to a message in a message, after the
+    /// number of its part.
     pub fn number(&self, id: PartId) -> String {
         let around = std::iter::once(id).chain(self.ancestors(id));
         let steps = around.filter_map(|at| match self.part(at) {
@@ -222,15 +224,16 @@ impl<'a> Tree<'a> {
         steps.join(".")
     }
 
-    /// Content put there must end its last line itself.
+    /// Returns whether a boundary line directly follows the part without a line break that belongs to it. New content
+    /// in this place must then end with a line ending.
     pub fn abuts_boundary(&self, id: PartId) -> bool {
         let end = self.part(id).span.end;
         let next = self.original.get(end);
         next.is_some_and(|byte| !b"\r\n".contains(byte))
     }
 
-    /// What goes with a part that is removed: its boundary line, and the line break that would otherwise be one too many.
-    /// `removed_to` is the end of what was removed before it.
+    /// Returns the span that must be deleted to remove a part: the part, its boundary line, and one line break.
+    /// `removed_to` is the end of the last span that was removed before.
     pub fn removal(&self, part: PartId, removed_to: usize) -> Span {
         let entity = self.part(part);
         let end = entity.span.end;
@@ -247,8 +250,9 @@ impl<'a> Tree<'a> {
             Some([b'\n', ..]) => 1,
             _ => 0,
         };
-        // A line break must be left where one was, and none where none was: what stands in front may need it. A boundary
-        // line behind another part's header has none of its own, and of several parts that go only the first had one.
+        // Where there was a line break, one must remain, because the text before it may need it. Where there was
+        // none, none may be added. A boundary line directly after the header of another part has no line break of its
+        // own. If several consecutive parts are removed, only the first one had it.
         let start = delimiter.start.max(removed_to);
         let own_break = match start == delimiter.start {
             true => free_break(start),
@@ -265,7 +269,7 @@ impl<'a> Tree<'a> {
         self.boundaries_of(self.ancestors(id))
     }
 
-    /// Of all multiparts, those without a single boundary line included.
+    /// Returns the boundaries of all multiparts, including those without any boundary line.
     pub fn boundaries(&self) -> Vec<&[u8]> {
         self.boundaries_of(self.ids())
     }

@@ -1,11 +1,12 @@
-//! What a message is: header fields, media types, charsets, transfer encodings and the tree of parts. Pure and total:
-//! any bytes give a tree, and no body is copied or decoded while scanning, except one whose transfer encoding is misspelt.
+//! Parsing of MIME: header fields, media types, charsets, transfer encodings and the tree of parts. The code performs
+//! no I/O and accepts any bytes. No body is copied or decoded while scanning, except if its transfer encoding is
+//! misspelt.
 
 pub mod charset;
 pub mod date;
 pub mod encoded_words;
 pub mod entity;
-// The program alone detaches, and reads how a body was written.
+// Only the program detaches attachments and therefore determines how a body was encoded.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub mod exact;
 pub mod fields;

@@ -1,4 +1,5 @@
-//! Numbers in as few octets as they need: seven bits an octet, the lowest first; the eighth says that more follow.
+//! Numbers in a variable number of bytes. Each byte contains seven bits, the lowest first, and its eighth bit is set
+//! if more bytes follow.
 
 pub(crate) fn write(to: &mut Vec<u8>, mut number: u64) {
     while number > 0x7f {

@@ -1,6 +1,7 @@
-//! Parameters as they are written (RFC 2045 §5.1, RFC 2231). [`media_type`](super::media_type) lists the deviations.
+//! Syntax of parameters in header fields (RFC 2045 §5.1, RFC 2231). The deviations are listed in
+//! [`media_type`](super::media_type).
 //!
-//! However often a name, a section or an open parenthesis is repeated, each octet is read a fixed number of times.
+//! Each byte is read a fixed number of times, even if names, sections or open parentheses are repeated many times.
 
 use std::borrow::Cow;
 
@@ -13,11 +14,11 @@ use super::charset;
 pub enum Lookup<'a> {
     None,
     Whole(Cow<'a, [u8]>),
-    /// The beginning: the quote that opens the value is never closed, or the input ends.
+    /// The beginning of a value that is incomplete: its closing quote is missing, or the input ends.
     CutOff(Cow<'a, [u8]>),
-    /// The section with this number is missing (RFC 2231 §3).
+    /// A section of the parameter is missing, which has this number (RFC 2231 §3).
     SectionMissing(u32),
-    /// The octets, in a charset that cannot be read, or not characters in it.
+    /// Bytes that cannot be decoded, because their charset is not supported or because they are not characters in it.
     Undecodable(Cow<'a, [u8]>),
 }
 
@@ -39,12 +40,12 @@ impl<'a> Lookup<'a> {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameter<'a> {
-    /// Without RFC 2231's asterisks, in the case it was written.
+    /// Name without the asterisks of RFC 2231, in its original case.
     pub name: &'a [u8],
     pub section: Option<u32>,
-    /// The value is percent-encoded, as in `name*=charset'language'%xx` (RFC 2231 §4).
+    /// Whether the value is percent-encoded, as in `name*=charset'language'%xx` (RFC 2231 §4).
     pub is_encoded: bool,
-    /// Without enclosing quotes; quoted pairs and folds still in it.
+    /// Value without its quotes. Backslash escapes and folds are not decoded.
     pub raw: &'a [u8],
     pub quoting: Quoting,
 }
@@ -53,7 +54,7 @@ pub struct Parameter<'a> {
 pub enum Quoting {
     Bare,
     Quoted,
-    /// Mostly a quoted-string that is never closed.
+    /// The value is probably a quoted string whose closing quote is missing.
     Unclosed,
 }
 
@@ -62,7 +63,7 @@ impl<'a> Parameter<'a> {
         if self.quoting == Quoting::Bare || memchr(b'\\', self.raw).is_none() {
             return Cow::Borrowed(self.raw);
         }
-        // In ISO-2022-JP a backslash may be half of a character, which no program escapes.
+        // In ISO-2022-JP, a backslash can be half of a character. Programs do not escape such backslashes.
         let has_shifts = memchr(0x1b, self.raw).is_some();
         let mut value = Vec::with_capacity(self.raw.len());
         let mut rest = self.raw;
@@ -83,15 +84,16 @@ impl<'a> Parameter<'a> {
 
 pub struct Parameters<'a> {
     bytes: &'a [u8],
-    /// More may have followed: a value at the end is cut off unless a quote closes it.
+    /// Whether more input may follow. A value at the end is then incomplete, unless it has a closing quote.
     pub(super) is_open: bool,
     at: usize,
-    /// A comment begins there that is never closed: behind it none is looked for.
+    /// Start of a comment that is never closed. After it, no more comments are searched for, because the search would
+    /// take quadratic time.
     unclosed: Option<usize>,
 }
 
 impl<'a> Iterator for Parameters<'a> {
-    /// With the place where it can be read again.
+    /// Offset at which the parameter can be read again, and the parameter.
     type Item = (usize, Parameter<'a>);
 
     fn next(&mut self) -> Option<(usize, Parameter<'a>)> {
@@ -139,12 +141,12 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Returns where the parameter that was read last ends.
+    /// Returns the end of the last parameter that was read.
     pub(super) fn position(&self) -> usize {
         self.at
     }
 
-    /// Up to the `=` or `;`, without comments at its end; and where that stands.
+    /// Returns the name up to the next `=` or `;`, without comments at its end, and the offset of that character.
     fn name(&mut self, start: usize) -> (&'a [u8], usize) {
         let mut at = start;
         let mut end = None;
@@ -153,7 +155,7 @@ impl<'a> Parameters<'a> {
             let hit = memchr3(b'=', b';', b'(', rest).map_or(self.bytes.len(), |hit| at + hit);
             let is_comment = self.bytes.get(hit) == Some(&b'(');
             if end.is_some_and(|_| hit > at) {
-                // A comment between two words: no parameter is called so.
+                // A comment between two words is kept, because such a text is not a valid name anyway.
                 end = None;
             } else if is_comment {
                 end = end.or(Some(hit));
@@ -172,8 +174,9 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Sections come by number and place; the error is the number of the missing one. The charset stands in the first
-    /// section and is that of all together: a section may end within a character.
+    /// Joins sections, which must be sorted. Each has a number and an offset. If a section is missing, returns its
+    /// number as an error. The charset is in the first section and applies to all sections together, because a
+    /// section can end in the middle of a character.
     fn joined(&self, sections: &[(u32, u32)]) -> Result<Joined, u32> {
         let mut numbers = (0u32..).zip(sections);
         if let Some((missing, _)) = numbers.find(|(expected, (section, _))| section != expected) {
@@ -207,7 +210,7 @@ impl<'a> Parameters<'a> {
         }
         let is_utf8 = || charset.trim_ascii().eq_ignore_ascii_case(b"utf-8");
         if charset.is_empty() || is_utf8() {
-            // Octets that are not UTF-8 may be the name of a file.
+            // Bytes that are not UTF-8 are kept, because they can be part of a file name.
             return Ok(Joined::Text(joined));
         }
         Ok(match charset::decode(&charset, &joined) {
@@ -216,7 +219,8 @@ impl<'a> Parameters<'a> {
         })
     }
 
-    /// `at` is a `(`; None: one of the comments has no end.
+    /// Returns the offset after the comments that begin at `at`. Returns `None` if there is no `(`, or if a comment
+    /// is not closed.
     fn behind_comments(&mut self, at: usize) -> Option<usize> {
         let is_behind = self.unclosed.is_some_and(|unclosed| unclosed < at);
         if is_behind || self.bytes.get(at) != Some(&b'(') {
@@ -242,7 +246,8 @@ impl<'a> Parameters<'a> {
                 self.at = hit;
                 break hit;
             }
-            // A comment behind a bare value (RFC 2045 §5.1: `us-ascii (Plain text)`). Other parentheses may be a URL's.
+            // A comment after an unquoted value has white space before it (RFC 2045 §5.1: `us-ascii (Plain text)`).
+            // Other parentheses can be part of a URL.
             let before = hit.checked_sub(1).filter(|_| hit > start);
             if before.is_some_and(|before| self.bytes.get(before).copied().is_some_and(is_blank)) {
                 let behind = self.behind_comments(hit).unwrap_or(hit);
@@ -256,7 +261,8 @@ impl<'a> Parameters<'a> {
         (raw.trim_ascii(), Quoting::Bare)
     }
 
-    /// Behind blanks, and behind comments that have a blank in front or a quote behind. `name=(1).txt` is a name.
+    /// Returns the start of a value, after white space and comments. A comment must have white space before it or a
+    /// quote after it, because `name=(1).txt` has no comment.
     fn value_start(&mut self, from: usize) -> usize {
         let start = skip_blanks(self.bytes, from);
         if self.bytes.get(start) != Some(&b'(') {
@@ -297,11 +303,12 @@ impl<'a> Parameters<'a> {
 
 enum Joined {
     Text(Vec<u8>),
-    /// They could not be decoded.
+    /// Bytes that could not be decoded.
     Octets(Vec<u8>),
 }
 
-/// `name*2*` → name, section 2, percent-encoded. An asterisk form that RFC 2231 does not know is part of the name.
+/// Splits a name with asterisks: `name*2*` has the name `name`, the section 2, and is percent-encoded. Asterisks in
+/// other places are part of the name.
 fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
     let stem = written.strip_suffix(b"*").unwrap_or(written);
     let is_encoded = stem.len() < written.len();
@@ -319,7 +326,8 @@ fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
     }
 }
 
-/// A field may consist of sections: of each only its number and its place are kept.
+/// Collects the forms of one parameter in a field. A field can consist of many sections, so only the number and the
+/// offset of each section are stored.
 #[derive(Default)]
 pub(super) struct Written<'a> {
     plain: Option<Parameter<'a>>,
@@ -333,7 +341,7 @@ impl<'a> Written<'a> {
             self.plain.get_or_insert(parameter);
             return;
         }
-        // Another section may have stood behind the end.
+        // If the input is incomplete, more sections may follow.
         self.is_cut_off |=
             parameter.quoting == Quoting::Unclosed || (is_open && parameter.section.is_some());
         // `name*=` without a number is a value in one section.
@@ -341,7 +349,7 @@ impl<'a> Written<'a> {
         match (self.sections.last(), u32::try_from(at)) {
             (Some(&(last, _)), _) if last == section => {}
             (_, Ok(at)) => self.sections.push((section, at)),
-            // A field of 4 GiB is not read to its end.
+            // A field longer than 4 GiB is not read to its end.
             (_, Err(_)) => self.is_cut_off = true,
         }
     }
@@ -360,7 +368,7 @@ impl<'a> Written<'a> {
         match parameters.joined(&self.sections) {
             Ok(Joined::Text(value)) => Lookup::of(Cow::Owned(value), self.is_cut_off),
             Ok(Joined::Octets(value)) => Lookup::Undecodable(Cow::Owned(value)),
-            // The plain form is there for readers that do not know RFC 2231.
+            // If a section is missing, the plain form is used. Writers add it for programs that do not support RFC 2231.
             Err(missing) => plain.unwrap_or(Lookup::SectionMissing(missing)),
         }
     }
@@ -375,7 +383,8 @@ fn skip_blanks(bytes: &[u8], from: usize) -> usize {
     from + rest.iter().take_while(|&&byte| is_blank(byte)).count()
 }
 
-/// Comments may nest (RFC 5322 §3.2.2); one that is never closed runs to the end.
+/// Returns the offset after white space and comments. Comments can be nested (RFC 5322 §3.2.2). An unclosed comment
+/// extends to the end.
 pub(super) fn skip_blanks_and_comments(bytes: &[u8], from: usize) -> usize {
     let at = skip_blanks(bytes, from);
     closed_comments(bytes, at).unwrap_or(bytes.len())
@@ -402,7 +411,7 @@ fn closed_comments(bytes: &[u8], from: usize) -> Option<usize> {
     Some(at.min(bytes.len()))
 }
 
-/// One word, as in Content-MD5; comments may stand around it (RFC 822 §3.1.4).
+/// Returns the only word of a value such as Content-MD5, without the comments around it (RFC 822 §3.1.4).
 pub fn without_comments(value: &[u8]) -> &[u8] {
     let start = skip_blanks_and_comments(value, 0);
     let rest = value.get(start..).unwrap_or_default();

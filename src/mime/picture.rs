@@ -1,9 +1,10 @@
-//! What octets are, by the octets themselves: pictures and how large they are, media, fonts.
+//! Detects the type of a file by its bytes: pictures and their sizes, audio and video, and fonts.
 //!
-//! Nothing is decoded: a picture is what begins like one, cut off or not. Magic numbers of two or four octets that text
-//! could begin with (`BM`, an icon's zeros) are backed by the fields behind them.
+//! Pictures are not decoded: a file that begins like a picture counts as one, even if it is incomplete. Some formats
+//! begin with only two or four bytes that can also begin a text (`BM`, the zeros of an icon). In these formats, the
+//! fields after them are checked as well.
 //!
-//! Total, constant in time and memory except that boxes and segments are walked once.
+//! Any input is accepted. Time and memory are constant, except that lists of boxes and segments are read once.
 
 use std::borrow::Cow;
 
@@ -15,7 +16,7 @@ use memchr::{memchr, memmem};
 pub struct FileType {
     pub essence: &'static str,
     pub extension: &'static str,
-    /// Width and height in pixels, where the octets say so.
+    /// Width and height in pixels, if the file contains them.
     pub size: Option<(u32, u32)>,
 }
 
@@ -29,7 +30,7 @@ impl FileType {
     }
 }
 
-/// A file with more octets of brands is of no kind that is known here.
+/// Maximum length of the list of brands, in bytes. Files with a longer list are not recognised by the brands after it.
 const BRANDS_LIMIT: usize = 256;
 
 pub fn sniff(octets: &[u8]) -> Option<FileType> {
@@ -57,7 +58,7 @@ pub fn sniff(octets: &[u8]) -> Option<FileType> {
     Some(FileType { size, ..kind })
 }
 
-/// mp4, webm, ogg, mp3, wav.
+/// Detects audio and video: mp4, webm, ogg, mp3, wav.
 pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
     if let Some(mut brands) = brands(octets) {
         return match brands.next()? {
@@ -65,7 +66,7 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
             b"M4A " | b"M4B " | b"F4A " => Some(FileType::new("audio/mp4", "m4a")),
             b"mif1" | b"msf1" => None,
             brand if of_brand(brand).is_some() => None,
-            // Others (3GP, a bare `mp42`) are video, too.
+            // Other brands (3GP, a bare `mp42`) are video as well.
             _ => Some(FileType::new("video/mp4", "mp4")),
         };
     }
@@ -76,7 +77,7 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
             memmem::find(head, b"\x42\x82\x84webm").map(|_| FileType::new("video/webm", "webm"))
         }
         [b'O', b'g', b'g', b'S', 0, page @ ..] => {
-            // Behind a page header with one segment (RFC 3533 §6) the codec names itself.
+            // After a page header with one segment (RFC 3533 §6) follows the name of the codec.
             let codec = page.get(23..).unwrap_or_default();
             Some(match codec.starts_with(b"\x80theora") {
                 true => FileType::new("video/ogg", "ogv"),
@@ -89,7 +90,7 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
         [b'I', b'D', b'3', version, _, flags, ..] if *version < 0xff && flags & 0x0f == 0 => {
             Some(FileType::new("audio/mpeg", "mp3"))
         }
-        // A frame of layer III with a bit rate and a sampling rate.
+        // A frame of MPEG layer III with a valid bit rate and sampling rate.
         [0xff, 0xe2 | 0xe3 | 0xf2 | 0xf3 | 0xfa | 0xfb, rates, _, ..]
             if !matches!(rates >> 4, 0 | 15) && (rates >> 2) & 3 != 3 =>
         {
@@ -99,9 +100,10 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
     }
 }
 
-/// woff, woff2, ttf, otf.
+/// Detects fonts: woff, woff2, ttf, otf.
 pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
-    // A directory of tables: how many, three numbers, and the name of the first (OpenType, `otff`).
+    // The table directory begins with the number of tables and three other numbers. The name of the first table
+    // follows (OpenType, `otff`).
     let has_tables = || {
         let tables = matches!(octets.get(4..6), Some([0, count]) if *count > 0);
         let name = octets.get(12..16).unwrap_or_default();
@@ -116,11 +118,11 @@ pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
     }
 }
 
-/// Whether the bytes show what they are: a picture, media, a font, a document or an archive (WHATWG MIME Sniffing, §6).
-/// Text does not.
+/// Returns whether the bytes have a known binary format: a picture, audio, video, a font, a document or an archive
+/// (WHATWG MIME Sniffing, §6). Text has none.
 #[cfg_attr(not(feature = "http"), allow(dead_code))]
 pub fn is_recognised(octets: &[u8]) -> bool {
-    // Not gzip: its bytes may also be a content coding that the server named besides another word.
+    // gzip is not in this list, because it can also be a content coding that the server declared incorrectly.
     const OTHERS: [&[u8]; 5] = [
         b"%PDF-",
         b"%!PS-Adobe-",
@@ -134,12 +136,12 @@ pub fn is_recognised(octets: &[u8]) -> bool {
         || sniff_media(octets).is_some()
 }
 
-/// Nothing shows a picture without a width: the field means something else then (a GIF may leave it to its frames).
+/// Returns the size if both sides are positive. In some formats, 0 means that the size is elsewhere (in a GIF, in its frames).
 fn sides(width: u32, height: u32) -> Option<(u32, u32)> {
     (width > 0 && height > 0).then_some((width, height))
 }
 
-/// Brands of ISO base media files (ISO 14496-12 §4.3).
+/// Returns the picture format for a brand of an ISO base media file (ISO 14496-12 §4.3).
 fn of_brand(brand: &[u8]) -> Option<FileType> {
     match brand {
         b"avif" | b"avis" => Some(FileType::new("image/avif", "avif")),
@@ -159,7 +161,8 @@ fn brands(octets: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     Some(std::iter::once(major).chain(compatible))
 }
 
-/// The oldest header has sides of two octets, others of four with a sign: at a negative height the top row comes first.
+/// Detects a bitmap. The oldest header has sides of two bytes, all others have signed sides of four bytes. A negative
+/// height means that the rows are stored from top to bottom.
 fn bitmap(octets: &[u8]) -> Option<FileType> {
     let number = |at: usize| {
         let octets = octets.get(at..)?.first_chunk().copied()?;
@@ -167,7 +170,7 @@ fn bitmap(octets: &[u8]) -> Option<FileType> {
     };
     let size = match number(14)? {
         12 => number(18).and_then(|both| sides(both & 0xffff, both >> 16)),
-        // Those of OS/2 2.x may end after any of their fields.
+        // The headers of OS/2 2.x can end after any of their fields.
         16..=64 | 108 | 124 => number(18)
             .zip(number(22))
             .and_then(|(width, height)| sides(width, height.cast_signed().unsigned_abs())),
@@ -179,7 +182,8 @@ fn bitmap(octets: &[u8]) -> Option<FileType> {
     })
 }
 
-/// Icons (1) and cursors (2) have one list: the first picture has bytes, and they are after the list.
+/// Returns whether the file is an icon (1) or a cursor (2). Both begin with the same list of pictures. The first
+/// picture must not be empty and must be after the list.
 fn is_icon(octets: &[u8], kind: u8) -> bool {
     let [0, 0, found, 0, count, more, ..] = octets else {
         return false;
@@ -195,7 +199,7 @@ fn is_icon(octets: &[u8], kind: u8) -> bool {
         && number(18).is_some_and(|start| start >= list)
 }
 
-/// The size of its first picture, which is 256 if the byte is 0.
+/// Returns the type of a cursor with the size of its first picture. A byte of 0 means 256.
 fn cursor(octets: &[u8]) -> FileType {
     let side = |at: usize| match octets.get(at).copied().unwrap_or(0) {
         0 => 256,
@@ -207,10 +211,10 @@ fn cursor(octets: &[u8]) -> FileType {
     }
 }
 
-/// Only a byte order mark, blanks, an XML declaration, comments, other processing instructions and a document type may
-/// stand in front of `<svg` or `<prefix:svg`. Not compressed.
+/// Detects SVG that is not compressed. Before `<svg` or `<prefix:svg`, only a BOM, white space, an XML declaration,
+/// comments, processing instructions and a document type are allowed.
 fn svg(octets: &[u8]) -> Option<FileType> {
-    // Nearly everything that is not an SVG is told by its first bytes, without decoding the rest.
+    // Most other files are recognised by their first bytes, so the rest is not decoded for them.
     let wide = match octets {
         [0xff, 0xfe, b'<' | b'\t' | b'\n' | b'\r' | b' ', 0, ..]
         | [0xfe, 0xff, 0, b'<' | b'\t' | b'\n' | b'\r' | b' ', ..] => in_utf_8(octets)?,
@@ -240,7 +244,8 @@ fn svg(octets: &[u8]) -> Option<FileType> {
     })
 }
 
-/// What follows the name of the root element. A prefix must be bound to a namespace.
+/// Returns the text after the name of the root element if it is `svg`. If the name has a prefix, the element must
+/// declare its namespace.
 fn root(text: &[u8]) -> Option<&[u8]> {
     let tag = text.strip_prefix(b"<")?;
     let ends = |byte: &u8| b" \t\r\n/>".contains(byte);
@@ -254,7 +259,7 @@ fn root(text: &[u8]) -> Option<&[u8]> {
     Some(attributes)
 }
 
-/// Decodes UTF-16 that begins with a byte order mark; everything else stays as it is. Returns `None` if it is malformed.
+/// Converts UTF-16 with a BOM to UTF-8, and returns all other text unchanged. Returns `None` if the UTF-16 is malformed.
 pub fn in_utf_8(octets: &[u8]) -> Option<Cow<'_, [u8]>> {
     match Encoding::for_bom(octets) {
         Some((encoding, length)) if encoding != UTF_8 => {
@@ -270,13 +275,13 @@ fn behind<'a>(text: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
     text.get(memmem::find(text, end)? + end.len()..)
 }
 
-/// Its own declarations stand in brackets.
+/// Returns the text after a document type. It may contain declarations in brackets.
 fn behind_document_type(text: &[u8]) -> Option<&[u8]> {
     let end = memchr(b'>', text)?;
     match memchr(b'[', text.get(..end)?) {
         None => text.get(end + 1..),
         Some(bracket) => {
-            // The bracket that ends it has a `>` after it; values of entities and comments may hold others.
+            // The closing bracket is followed by `>`. Values of entities and comments can contain other closing brackets.
             let subset = text.get(bracket..)?;
             memchr::memchr_iter(b']', subset).find_map(|at| {
                 let after = subset.get(at + 1..)?;
@@ -305,7 +310,7 @@ fn attribute<'a>(tag: &'a [u8], wanted: &[u8]) -> Option<&'a [u8]> {
     }
 }
 
-/// Without a unit, or in pixels; rounded up.
+/// Parses a number of pixels, without a unit or with `px`, and rounds it up.
 fn plain_number(value: &[u8]) -> Option<u32> {
     let value = value.trim_ascii();
     let number = value.strip_suffix(b"px").unwrap_or(value);

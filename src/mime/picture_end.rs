@@ -1,18 +1,20 @@
-//! Whether a picture shows by its own structure that nothing is missing at its end: PNG, GIF, JPEG and RIFF (WebP).
+//! Detects whether a picture is complete, by the structure of its format: PNG, GIF, JPEG and RIFF (WebP).
 //!
-//! Such a picture may be taken from a connection that ends without saying where the content ends (RFC 9112 §6.3, item 8).
-//! "No" proves nothing: pictures that browsers show, but whose structure is damaged, get it, too.
+//! This is used if a server closes the connection without having announced the length of the content (RFC 9112 §6.3,
+//! item 8). A complete picture can then be used. A negative result does not mean that the picture is incomplete:
+//! browsers also display pictures with a damaged structure.
 //!
-//! Total, and linear in time.
+//! Any input is accepted, and the time is linear.
 
 use memchr::memchr;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Bytes that [`may_end_itself`] needs.
+/// Number of bytes that [`may_end_itself`] needs.
 pub const FIRST_BYTES: usize = 12;
 
-/// Whether content with these first bytes has a format that marks its end. Fewer than [`FIRST_BYTES`] are all there is.
+/// Returns whether content with these first bytes has a format that marks its end. If there are fewer than
+/// [`FIRST_BYTES`], they must be the whole content.
 pub fn may_end_itself(first: &[u8]) -> bool {
     first.starts_with(PNG)
         || first.starts_with(b"GIF87a")
@@ -21,7 +23,7 @@ pub fn may_end_itself(first: &[u8]) -> bool {
         || (first.starts_with(b"RIFF") && first.get(8..12) == Some(b"WEBP"))
 }
 
-/// Whether the picture is whole. Line ends and blanks may follow it: scripts print them.
+/// Returns whether the picture is complete. White space may follow it, because scripts on servers print some.
 pub fn ends_itself(octets: &[u8]) -> bool {
     let rest = if let Some(chunks) = octets.strip_prefix(PNG) {
         after_png(chunks)
@@ -35,7 +37,7 @@ pub fn ends_itself(octets: &[u8]) -> bool {
     may_end_itself(octets) && rest.is_some_and(|rest| rest.trim_ascii().is_empty())
 }
 
-/// PNG §5.3: length, type, data and CRC, until IEND.
+/// Skips the chunks of a PNG to the end of IEND (PNG §5.3). Each has a length, a type, data and a CRC.
 fn after_png(mut chunks: &[u8]) -> Option<&[u8]> {
     loop {
         let (length, rest) = chunks.split_first_chunk()?;
@@ -48,7 +50,7 @@ fn after_png(mut chunks: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// GIF89a §17 to §27: a screen, then blocks until the trailer.
+/// Skips the screen and the blocks of a GIF to the end of the trailer (GIF89a §17 to §27).
 fn after_gif(octets: &[u8]) -> Option<&[u8]> {
     const SCREEN: usize = 13;
     let mut rest = after_colours(octets.get(SCREEN..)?, *octets.get(10)?)?;
@@ -56,9 +58,9 @@ fn after_gif(octets: &[u8]) -> Option<&[u8]> {
         let (&introducer, block) = rest.split_first()?;
         rest = match introducer {
             b';' => return Some(block),
-            // The label, and its data.
+            // An extension has a label and data in sub-blocks.
             b'!' => after_sub_blocks(block.get(1..)?)?,
-            // Place and size, the local colours, the least code size, and its data.
+            // An image has a position and a size, a local colour table, the minimum code size, and data in sub-blocks.
             b',' => after_sub_blocks(after_colours(block.get(9..)?, *block.get(8)?)?.get(1..)?)?,
             _ => return None,
         };
@@ -82,18 +84,19 @@ fn after_sub_blocks(mut octets: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A length that is odd is followed by a byte of padding.
+/// Skips the content of a RIFF file. If its length is odd, a byte of padding follows.
 fn after_riff(octets: &[u8]) -> Option<&[u8]> {
     let length = octets.get(4..)?.first_chunk().copied();
     let length = u32::from_le_bytes(length?) as usize;
     octets.get(8..)?.get(length..)?.get(length % 2..)
 }
 
-/// ITU T.81 §B.1: segments with a length, and scans, in which 0xff has a zero after it, until EOI.
+/// Skips the segments and scans of a JPEG to the end of EOI (ITU T.81 §B.1). A segment has a length. In a scan, each
+/// byte 0xff of the data is followed by a zero.
 fn after_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
     let mut has_scan = false;
     loop {
-        // 0xff may stand more than once before a marker (§B.1.1.2).
+        // A marker may have several bytes 0xff before it (§B.1.1.2).
         let filled = rest.strip_prefix(b"\xff")?;
         let fill = filled.iter().position(|byte| *byte != 0xff)?;
         let (&marker, behind) = filled.get(fill..)?.split_first()?;
@@ -104,7 +107,7 @@ fn after_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
             _ => {
                 let length = behind.first_chunk().copied().map(u16::from_be_bytes)?;
                 let (segment, after) = behind.split_at_checked(usize::from(length))?;
-                // A Multi-Picture file has more pictures after its first EOI: it is not known where it ends.
+                // A Multi-Picture file has more pictures after its first EOI, so its end cannot be determined.
                 if marker == 0xe2 && segment.get(2..6) == Some(b"MPF\0") {
                     return None;
                 }
@@ -118,7 +121,7 @@ fn after_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Returns the bytes from the next marker on that is not a restart.
+/// Returns the bytes from the next marker that is not a restart marker.
 fn after_scan(mut rest: &[u8]) -> Option<&[u8]> {
     loop {
         rest = rest.get(memchr(0xff, rest)?..)?;

@@ -1,13 +1,13 @@
-//! quoted-printable (RFC 2045 §6.7).
+//! Decoding and encoding of quoted-printable (RFC 2045 §6.7).
 //!
-//! Broken text is read as most programs do: an `=` that begins no escape stands for itself, and digits may be in lower
-//! case. Blanks before a line end were added on the way and go (rule 3).
+//! Malformed text is decoded as most programs do: an `=` that does not begin an escape is kept, and hexadecimal
+//! digits may be in lower case. White space before a line ending was added during transport and is removed (rule 3).
 
 use memchr::memchr;
 
 use crate::span::{Lines, Newline, Span};
 
-/// RFC 2045 §6.7 rule 5, §6.8.
+/// Maximum length of an encoded line, in columns (RFC 2045 §6.7 rule 5, §6.8).
 pub(super) const ENCODED_COLUMNS: usize = 76;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -18,7 +18,7 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// Also how many bytes of `behind` belong to the `=`.
+    /// Returns the meaning of an `=`, and the number of bytes of `behind` (the text after the `=`) that belong to it.
     pub fn read(behind: &[u8]) -> (Self, usize) {
         let digit = |at: usize| char::from(*behind.get(at)?).to_digit(16);
         if let (Some(high), Some(low)) = (digit(0), digit(1)) {
@@ -45,10 +45,10 @@ pub(super) fn decode(body: &[u8]) -> Vec<u8> {
     octets
 }
 
-/// With the octet where it is an escape; other bytes are octets themselves.
+/// Returns the pieces of a body. A piece is either an escape, with its decoded byte, or a run of bytes that are not encoded.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
     let mut lines = Lines::new(bytes, Span::new(0, bytes.len()));
-    // The unread text of the current line, and the line end behind it, unless that is soft.
+    // Unread text of the current line, and the line ending after it unless it is soft.
     let (mut text, mut ending) = (Span::default(), None);
     std::iter::from_fn(move || {
         while text.is_empty() {
@@ -71,7 +71,7 @@ fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
         let (escaped, length) = match rest.split_first() {
             Some((b'=', behind)) => match Sign::read(behind) {
                 (Sign::Escape(octet), digits) => (Some(octet), 1 + digits),
-                // A soft line break was taken off the text's end.
+                // A soft line break was removed from the end of the text before.
                 (Sign::SoftBreak | Sign::Bare, _) => (None, 1),
             },
             _ => (None, memchr(b'=', rest).unwrap_or(rest.len())),
@@ -82,10 +82,11 @@ fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
     })
 }
 
-/// Octets must be asked for in order; behind the last one the span is empty, at the end.
+/// Returns a function that returns the encoded bytes of each decoded byte. The offsets must be passed to it in
+/// ascending order. After the last byte it returns an empty span at the end.
 pub(super) fn places(bytes: &[u8]) -> impl FnMut(usize) -> Span {
     let mut pieces = pieces(bytes).peekable();
-    // How many octets there are before the next piece, and where the last one ended.
+    // Number of decoded bytes before the next piece, and the end of the last piece.
     let (mut octets, mut end) = (0, 0);
     move |octet| {
         while let Some(&(piece, escaped)) = pieces.peek() {
@@ -102,7 +103,8 @@ pub(super) fn places(bytes: &[u8]) -> impl FnMut(usize) -> Span {
     }
 }
 
-/// Bare CR, blanks before a line end, `From ` and `--` at line starts are escaped too: nobody mistakes them.
+/// Encodes text. Bare CRs are escaped, and so are white space before a line ending, `From ` and `--` at the start of
+/// a line, and a line that is a single `.`, so that other programs cannot misread them.
 pub(super) fn encode(text: &[u8], newline: Newline) -> Vec<u8> {
     let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);
     for line in Lines::new(text, Span::new(0, text.len())) {
@@ -114,12 +116,12 @@ pub(super) fn encode(text: &[u8], newline: Newline) -> Vec<u8> {
     encoded
 }
 
-/// With soft line breaks; line ends in `content` are octets like others.
+/// Appends one line with soft line breaks. Line endings in `content` are escaped like other bytes.
 pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>) {
     let mut column = 0;
     for index in 0..content.len() {
         let rest = content.get(index..).unwrap_or_default();
-        // A soft line break needs a column of its own unless the line ends here.
+        // The `=` of a soft line break needs a column, unless this is the last byte of the line.
         let room = ENCODED_COLUMNS - usize::from(rest.len() > 1);
         if column + width(rest, column) > room {
             push_soft_break(newline, encoded);
@@ -129,9 +131,11 @@ pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>)
     }
 }
 
-/// As Apple's Mail writes text: lines are divided behind blanks; text without a last line end ends with a soft one.
+/// Encodes text in the same way as Apple Mail: lines are broken after spaces, and a text without a line ending at its
+/// end is followed by a soft line break.
 pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
-    /// Columns of a word with the blank behind it, of the last word of a line, and of what has no blanks.
+    /// Maximum column after a word with its space, after the last word of a line, and within a word that is too long
+    /// for a line.
     const COLUMNS: [usize; 3] = [73, 75, 74];
     let is_blank = |octet: &u8| matches!(octet, b' ' | b'\t');
     let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);
@@ -145,7 +149,7 @@ pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
                 .map_or(rest.len(), |at| at + 1);
             let room = COLUMNS[usize::from(word == rest.len())];
             let behind = |at| rest.get(at..).unwrap_or_default();
-            // Nothing stands at the start of a line that is escaped there and nowhere else.
+            // The word is measured as in the middle of a line, where fewer bytes are escaped than at its start.
             let wide: usize = (0..word).map(|at| width(behind(at), 1)).sum();
             if column > 0 && column + wide > room {
                 push_soft_break(newline, &mut encoded);
@@ -195,7 +199,7 @@ pub(super) fn push_soft_break(newline: Newline, encoded: &mut Vec<u8>) {
     encoded.extend_from_slice(newline.bytes());
 }
 
-/// At neither end of a line.
+/// Returns whether the byte need not be escaped in the middle of a line.
 pub(super) fn is_plain(octet: u8) -> bool {
     matches!(octet, b' '..=b'<' | b'>'..=b'~')
 }
@@ -206,7 +210,7 @@ pub(super) fn escape(octet: u8) -> [u8; 3] {
     [b'=', digit(octet >> 4), digit(octet & 15)]
 }
 
-/// Returns whether the body is ASCII, has an escape or a soft line break, and each of its `=` begins one.
+/// Returns whether the whole body is quoted-printable: it is ASCII, has an escape or a soft line break, and has no other `=`.
 pub(super) fn is_throughout(body: &[u8]) -> bool {
     let mut signs = memchr::memchr_iter(b'=', body).peekable();
     signs.peek().is_some()

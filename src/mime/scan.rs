@@ -1,19 +1,21 @@
-//! Bytes → [`Tree`]: where the parts of a message stand (RFC 2046 §5.1).
+//! Divides a message into its parts (RFC 2046 §5.1) and returns them as a [`Tree`].
 //!
-//! The scanner is total, reads every byte at most once for boundaries, and never recurses: nesting costs a vector, not stack.
-//! * A boundary line is `--boundary` at the start of a line, then `--` or nothing, then blanks only; text such as
-//!   `--foobar` is no boundary `foo`.
-//! * The line break in front of a boundary line belongs to it, unless a header needs it.
-//! * A boundary of an enclosing multipart ends every inner one; behind its own close delimiter a boundary means nothing any
-//!   more.
-//! * `multipart/digest` makes its parts `message/rfc822` unless they say otherwise.
-//! * `message/rfc822` and `message/global` are entered unless they are really encoded; `message/partial` and everything else is a
-//!   leaf.
+//! The scanner accepts any bytes, searches each byte at most once for boundaries, and is not recursive, so that deep
+//! nesting cannot exhaust the stack.
+//! * A boundary line is `--boundary` at the start of a line, then `--` or nothing, then only white space. `--foobar` is
+//!   not a boundary line for the boundary `foo`.
+//! * The line break before a boundary line belongs to it, unless it ends a header.
+//! * A boundary line of an outer multipart ends all inner multiparts. After its close delimiter, the boundary of a
+//!   multipart has no meaning.
+//! * The default type of parts in a `multipart/digest` is `message/rfc822`.
+//! * `message/rfc822` and `message/global` are divided further unless they are really encoded. `message/partial` and all
+//!   other types are leaves.
 //!
-//! Deviations: a multipart without a usable boundary parameter is a leaf. A transfer encoding other than 7bit, 8bit and
-//! binary is forbidden for multiparts and messages (RFC 2045 §6.4), and often false. It is ignored on a multipart in
-//! whose body one of its boundary lines occurs, and on a message whose body begins with a header field; such a part counts
-//! as 7bit. Otherwise the part is a leaf. Dovecot and Python read such mail in the same way.
+//! Deviations: a multipart without a usable boundary parameter is a leaf. RFC 2045 §6.4 allows only 7bit, 8bit and
+//! binary for multiparts and messages, but other transfer encodings occur and are often wrong. Such an encoding is
+//! ignored on a multipart whose body contains one of its boundary lines, and on a message whose body begins with a
+//! header field; the part counts as 7bit. Otherwise the part is a leaf. Dovecot and Python read such mail in the same
+//! way.
 
 use std::sync::LazyLock;
 
@@ -29,7 +31,7 @@ pub fn scan<'a>(original: &'a [u8], limits: &ScanLimits) -> Tree<'a> {
     let mut scanner = Scanner {
         original,
         limits,
-        // Most have one, and room for four is more than allocators have at hand.
+        // Most messages have one part. Without a capacity, the vector would allocate four parts, which is slower.
         parts: Vec::with_capacity(1),
         open: Vec::new(),
         floor: 0,
@@ -42,17 +44,17 @@ pub fn scan<'a>(original: &'a [u8], limits: &ScanLimits) -> Tree<'a> {
     }
 }
 
-// Made once: most messages are short.
+// The finder is created only once, because creating it for each of many short messages would be slow.
 static DELIMITERS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\n--"));
 
 struct Scanner<'a> {
     original: &'a [u8],
     limits: &'a ScanLimits,
     parts: Vec<Part>,
-    /// Parts whose end has not been found, the outermost first; and whether the boundary of each is looked for, which
-    /// is not that of leaves, messages, and closed multiparts.
+    /// Parts whose end was not found yet, the outermost first, and whether the boundary of each is searched for. It
+    /// is not searched for in leaves, messages and closed multiparts.
     open: Vec<(usize, bool)>,
-    /// Where the current body text starts: no line break before it is free for a boundary.
+    /// Start of the current body. A line break before it belongs to the header and cannot be part of a boundary line.
     floor: usize,
 }
 
@@ -89,7 +91,7 @@ impl Scanner<'_> {
         self.close_above(0, self.original.len());
     }
 
-    /// And the message in the entity if it is one, and so on inwards.
+    /// Reads the part that starts here. If the part is a message, also reads the message inside it, and so on.
     fn enter(&mut self, start: usize, parent: Option<usize>, default: &str) {
         let mut next = Some((start, parent, default));
         while let Some((start, parent, default)) = next.take() {
@@ -166,7 +168,7 @@ impl Scanner<'_> {
                 let Some(boundary) = self.boundary_of(part) else {
                     return PartKind::Leaf;
                 };
-                // A line of the multipart around would look like one of its own.
+                // If an outer multipart has the same boundary, its boundary lines do not show that this part is not encoded.
                 let is_taken = || self.boundaries().any(|(_, around)| around == boundary);
                 if part.encoding.is_encoded() && is_taken() {
                     return PartKind::Leaf;
@@ -191,14 +193,14 @@ impl Scanner<'_> {
         container
     }
 
-    /// An envelope line may precede the field.
+    /// Returns whether the body begins with a header field, which may have an envelope line before it.
     fn begins_with_field(&self, body: usize) -> bool {
         let within = Span::new(body, self.original.len());
         let is_boundary = |line: &[u8]| line.starts_with(b"--") && self.matching(line).is_some();
         header::begins_with_field(self.original, within, is_boundary)
     }
 
-    /// Trailing blanks can't be part of a boundary (RFC 2046 §5.1.1).
+    /// Returns the boundary of a multipart. Trailing white space is not part of it (RFC 2046 §5.1.1).
     fn boundary_of(&self, part: &Part) -> Option<Vec<u8>> {
         let value = part.fields.value(self.original, "Content-Type")?;
         let value = MediaType::parse(value).parameter("boundary")?;
@@ -206,11 +208,12 @@ impl Scanner<'_> {
         (!boundary.is_empty()).then_some(boundary)
     }
 
-    /// Its place in `open`, whether it closes that; the line with its terminator and the line break in front, if free.
+    /// Finds the next boundary line. Returns the index of its multipart in `open`, whether the line closes the
+    /// multipart, and the span of the line with its line ending and the line break before it if that is free.
     fn next_delimiter(&self) -> Option<(usize, bool, Span)> {
         self.boundaries().next()?;
         let mut from = self.floor;
-        // The floor is the start of a line: it needs no line break in front.
+        // The floor is the start of a line, so no line break is needed before a boundary line there.
         let mut at_floor = true;
         loop {
             let rest = self.original.get(from..)?;
@@ -229,12 +232,13 @@ impl Scanner<'_> {
                 let span = Span::new(self.line_break_before(start), line);
                 return Some((level, is_close, span));
             }
-            // The line's own terminator may be the break in front of the next candidate.
+            // The line ending of this line can be the line break before the next boundary line.
             from = line.saturating_sub(1).max(start + 1);
         }
     }
 
-    /// Innermost first. The line is compared with at most [`ScanLimits::depth`] boundaries.
+    /// Returns the innermost multipart to which the boundary line belongs. The line is compared with at most
+    /// [`ScanLimits::depth`] boundaries.
     fn matching(&self, line: &[u8]) -> Option<(usize, bool)> {
         let dashes = line.strip_prefix(b"--")?;
         self.boundaries().find_map(|(level, boundary)| {
@@ -267,10 +271,10 @@ impl Scanner<'_> {
     fn close_above(&mut self, level: usize, end: usize) {
         for (part, _) in self.open.drain(level..).rev() {
             let part = &mut self.parts[part];
-            // An empty body may end where a boundary took the line break of the part above it.
+            // If the body is empty, the boundary line may begin before it, with a line break that belongs to the part around.
             part.span.end = end.max(part.body.start);
             part.body.end = part.span.end;
-            // Without a boundary line nothing contradicts the transfer encoding.
+            // A multipart without any boundary line may really be encoded, so its transfer encoding is accepted.
             let is_false = match &part.content {
                 PartKind::Multipart(multipart) => {
                     multipart.close.is_some() || multipart.preamble.end < usize::MAX

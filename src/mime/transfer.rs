@@ -1,4 +1,4 @@
-//! Content-Transfer-Encoding: undoing it, choosing one, writing it (RFC 2045 §6).
+//! Content-Transfer-Encoding (RFC 2045 §6): decoding, choosing an encoding, and encoding.
 
 use std::borrow::Cow;
 
@@ -9,23 +9,23 @@ use super::parameters::without_comments;
 use super::quoted_printable::{self, ENCODED_COLUMNS};
 use crate::span::{Lines, Newline, Span};
 
-/// Without the terminator (RFC 5322 §2.1.1).
+/// Maximum length of a line, in bytes without the line ending (RFC 5322 §2.1.1).
 pub const LINE_LIMIT: usize = 998;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TransferEncoding {
-    /// Also where no field says.
+    /// 7bit, which is also the default if there is no field.
     SevenBit,
     EightBit,
     Binary,
     QuotedPrintable,
     Base64,
-    /// The body means nothing that embody could read: an encoding of another kind (`x-uuencode`), or a word that no
-    /// document names, on a part that is not text (RFC 2045 §6.4).
+    /// An encoding that embody does not support (`x-uuencode`), or an unknown word on a part that is not text (RFC
+    /// 2045 §6.4). The body cannot be decoded.
     Unknown,
 }
 
-/// Encodings that RFC 2045 does not have, in letters and digits only: a body that is in one of them is not text.
+/// Encodings outside of RFC 2045, as letters and digits only. A body in one of them is encoded even if its type is text.
 const FOREIGN: [&[u8]; 12] = [
     b"uuencode",
     b"xuuencode",
@@ -42,11 +42,11 @@ const FOREIGN: [&[u8]; 12] = [
 ];
 
 impl TransferEncoding {
-    /// Returns the encoding that the value of a Content-Transfer-Encoding field names, whatever the part is.
+    /// Returns the encoding that the value of a Content-Transfer-Encoding field declares, for a part of any type.
     ///
-    /// Case, comments, quotation marks, and what follows a semicolon or the first word do not matter, nor do hyphens,
-    /// blanks and underscores: `"base64"`, `8-bit`, `8bits` and `quoted_printable` can mean only one thing. An empty
-    /// value says as little as no field, but the body may have bytes above 127.
+    /// Case, comments and quotation marks are ignored. So are hyphens, spaces and underscores, and any text after a
+    /// semicolon or after the first word: `"base64"`, `8-bit`, `8bits` and `quoted_printable` are unambiguous. An
+    /// empty value counts like a missing field, but the body may contain bytes above 127.
     pub fn of(value: Option<&[u8]>) -> Self {
         let Some(value) = value else {
             return Self::SevenBit;
@@ -61,7 +61,7 @@ impl TransferEncoding {
         let ends = |&byte: &u8| byte.is_ascii_whitespace() || byte == b',';
         let word = value.split(ends).next().unwrap_or_default();
         let known = |text: &[u8]| match letters(text).as_slice() {
-            // Programs that cannot spell the label cannot be trusted about the seventh bit.
+            // A program that misspells `7bit` may also write bytes above 127, so the body is treated as 8bit.
             b"7bit" | b"7bits" | b"8bit" | b"8bits" | b"x8bit" => Some(Self::EightBit),
             b"binary" => Some(Self::Binary),
             b"quotedprintable" | b"quotedprintible" | b"xquotedprintable" => {
@@ -75,7 +75,7 @@ impl TransferEncoding {
             .unwrap_or(Self::Unknown)
     }
 
-    /// Returns the encoding that the first word of the value names in its right spelling.
+    /// Returns the encoding if the first word of the value is spelled correctly.
     fn spelled(value: &[u8]) -> Option<Self> {
         let ends = |&byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b';');
         let word = without_comments(value).split(ends).next()?;
@@ -89,14 +89,14 @@ impl TransferEncoding {
         }
     }
 
-    /// Returns whether every reader takes the field for this encoding. Python does not ignore a semicolon.
+    /// Returns whether every program reads the field as this encoding. For example, Python does not ignore a semicolon.
     pub fn is_plainly(self, value: &[u8]) -> bool {
         let value = value.trim_ascii();
         value.eq_ignore_ascii_case(self.as_str().as_bytes())
     }
 
-    /// Returns what a leaf is encoded in. A wrong spelling of base64 or quoted-printable counts only if the body is in
-    /// that encoding throughout: some programs put such words on bodies that they did not encode.
+    /// Returns the encoding of a leaf. If base64 or quoted-printable is misspelt, it is accepted only if the whole
+    /// body has this encoding, because some programs write such words on bodies that they did not encode.
     pub(super) fn of_leaf(self, value: Option<&[u8]>, essence: &str, body: &[u8]) -> Self {
         let is_spelled = || value.is_some_and(|value| Self::spelled(value).is_some());
         let is_proved = match self {
@@ -111,8 +111,8 @@ impl TransferEncoding {
         }
     }
 
-    /// Like [`of`](Self::of), for a part of a given type. Text under a word that nobody knows (`utf-8`, `none`) is what
-    /// mail clients show: its bytes as they are.
+    /// Like [`of`](Self::of), for a part of a given type. Text with an unknown encoding (`utf-8`, `none`) is read as
+    /// 8bit, because mail clients display its bytes as they are.
     pub fn of_part(value: Option<&[u8]>, essence: &str) -> Self {
         match Self::of(value) {
             Self::Unknown if essence.starts_with("text/") => {
@@ -141,8 +141,8 @@ impl TransferEncoding {
         matches!(self, Self::QuotedPrintable | Self::Base64 | Self::Unknown)
     }
 
-    /// Returns the octets that the body stands for. Quoted-printable keeps what is no escape (RFC 2045 §6.7). `None` for an
-    /// unknown encoding, and for base64 that is damaged (see [`decode_base64`]).
+    /// Decodes a body. In quoted-printable, malformed escapes are kept (RFC 2045 §6.7). Returns `None` for an unknown
+    /// encoding and for damaged base64 (see [`decode_base64`]).
     pub fn decode(self, body: &[u8]) -> Option<Cow<'_, [u8]>> {
         match self {
             Self::SevenBit | Self::EightBit | Self::Binary => Some(Cow::Borrowed(body)),
@@ -153,7 +153,7 @@ impl TransferEncoding {
     }
 }
 
-/// The value without comments, quotation marks around it, and parameters.
+/// Returns the value without comments, parameters, and quotation marks around it.
 fn bare(value: &[u8]) -> &[u8] {
     let value = without_comments(value);
     let front = value.split(|&byte| byte == b';').next();
@@ -173,7 +173,8 @@ fn bare(value: &[u8]) -> &[u8] {
     bare
 }
 
-/// Letters and digits of a word, in lower case. No encoding has a long name.
+/// Returns the letters and digits of a word in lower case. Only the first bytes are used, because the names of
+/// encodings are short.
 fn letters(word: &[u8]) -> Vec<u8> {
     const LONGEST: usize = 64;
     let word = word.get(..LONGEST).unwrap_or(word);
@@ -181,11 +182,12 @@ fn letters(word: &[u8]) -> Vec<u8> {
     kept.map(u8::to_ascii_lowercase).collect()
 }
 
-/// Returns the octets, and the end of the last symbol that stands for some of them.
+/// Decodes base64. Returns the content and the end of the last symbol that belongs to it.
 ///
-/// Bytes outside the alphabet are skipped (RFC 2045 §6.8), and missing padding at the end is supplied. Padding ends a
-/// piece, and another piece may follow: mailing lists append their footer so. Lines of plain text after the last
-/// complete piece are a footer that was not encoded, and are not decoded. `None` if a group of one symbol remains.
+/// Bytes outside the alphabet are skipped (RFC 2045 §6.8), and missing padding at the end is added. After padding,
+/// another piece of base64 may follow, because mailing lists append their footer in this way. Lines of plain text
+/// after the last complete piece are a footer that was not encoded, and are ignored. Returns `None` if a single
+/// symbol remains after the last group of four.
 pub(super) fn decode_base64(body: &[u8]) -> Option<(Vec<u8>, usize)> {
     let mut stripped = Vec::with_capacity(body.len());
     if append_letters(body, &mut stripped)
@@ -199,7 +201,7 @@ pub(super) fn decode_base64(body: &[u8]) -> Option<(Vec<u8>, usize)> {
     decode_pieces(body, stripped)
 }
 
-/// Lines of symbols and nothing else, at least one.
+/// Returns whether the body consists of lines of base64 symbols, with at least one symbol.
 fn is_base64(body: &[u8]) -> bool {
     let mut lines = Lines::new(body, Span::new(0, body.len()));
     let is_plain = lines.all(|line| {
@@ -214,13 +216,13 @@ fn last_symbol(body: &[u8]) -> usize {
     last.map_or(0, |last| last + 1)
 }
 
-/// What follows the last line that ends a group of four symbols.
+/// Content of the lines after the last line that ends with a complete group of four symbols.
 #[derive(Default)]
 struct Rest {
     has_symbols: bool,
-    /// A byte that is not base64.
+    /// Whether there is a byte outside the base64 alphabet.
     has_others: bool,
-    /// A line of words, or one without any symbol: `_______`.
+    /// Whether there is a line with several words, or a line without any base64 symbol: `_______`.
     has_text: bool,
 }
 
@@ -292,7 +294,8 @@ fn value_of(symbol: u8) -> Option<u32> {
     }))
 }
 
-/// Returns whether the lines hold nothing but symbols, and blanks around them.
+/// Appends the base64 symbols of all lines. Returns whether there is nothing else in the lines, except white space
+/// around the symbols.
 fn append_letters(body: &[u8], letters: &mut Vec<u8>) -> bool {
     let mut is_plain = true;
     for line in Lines::new(body, Span::new(0, body.len())) {
@@ -310,7 +313,7 @@ fn append_letters(body: &[u8], letters: &mut Vec<u8>) -> bool {
     is_plain
 }
 
-/// RFC 2045 §6.8
+/// Returns whether the byte is a base64 symbol or padding (RFC 2045 §6.8).
 pub(super) fn in_alphabet(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=')
 }
@@ -318,18 +321,19 @@ pub(super) fn in_alphabet(byte: u8) -> bool {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Encoded {
     pub encoding: TransferEncoding,
-    /// With the message's line ends, without a line end behind it.
+    /// Encoded body with the line endings of the message, without a line ending at its end.
     pub body: Vec<u8>,
 }
 
-/// ASCII bytes must be ASCII characters in the charset. 7bit is chosen if the text can stand so between `boundaries`.
-/// Line ends become `newline` under 7bit and quoted-printable; base64 keeps the octets.
+/// Encodes text in the best encoding. ASCII bytes must be ASCII characters in its charset. 7bit is chosen if the text
+/// can be written unchanged and contains no line of `boundaries`. Under 7bit and quoted-printable, line endings
+/// become `newline`. Under base64, the bytes are kept.
 pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
     let (encoding, body) = if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
         (TransferEncoding::SevenBit, with_newlines(text, newline))
     } else {
         let printable = quoted_printable::encode(&text, newline);
-        // A line end counts as one octet: the twins of a message in LF and CRLF shall choose alike.
+        // Each line ending counts as one byte, so that the same encoding is chosen for a message with LF and with CRLF.
         let line_ends = memchr_iter(b'\n', &printable).count();
         let length = printable.len() - line_ends * (newline.bytes().len() - 1);
         if length > base64_length(text.len(), Newline::Lf) {
@@ -361,14 +365,14 @@ pub fn append_base64(octets: &[u8], newline: Newline, body: &mut Vec<u8>) {
     });
 }
 
-/// Piece by piece, as long as `sink` takes them. `line` is the columns of a line, 0 for one line.
+/// Encodes base64 in pieces until `sink` returns `false`. `line` is the number of columns of a line; 0 means a single line.
 pub(super) fn push_base64(
     octets: &[u8],
     line: usize,
     newline: Newline,
     mut sink: impl FnMut(&[u8]) -> bool,
 ) -> bool {
-    // Many lines are encoded at a time, at SIMD speed, and then cut.
+    // Many lines are encoded at once, which is fast (SIMD), and then divided.
     const STAGED: usize = ENCODED_COLUMNS / 4 * 3 * 64;
     let mut stage = [0; STAGED / 3 * 4];
     let line = if line == 0 { usize::MAX } else { line };
@@ -394,10 +398,12 @@ pub(super) fn push_base64(
     true
 }
 
-/// As before, if that loses nothing; None: another encoding has to be chosen.
+/// Encodes content in the same encoding as before. Returns `None` if this would change the content, so that another
+/// encoding must be chosen.
 ///
-/// Line ends become `newline` in text, and under 7bit and 8bit, which know no others (RFC 2045 §2.7): what is no text
-/// must then have line ends of one kind only. Under quoted-printable it stays exact.
+/// In text, line endings become `newline`. The same applies to other content under 7bit and 8bit, which allow no
+/// other line endings (RFC 2045 §2.7), so the content must have line endings of only one kind. Under
+/// quoted-printable, other content is kept exactly.
 pub fn encode_like(
     before: TransferEncoding,
     octets: &[u8],
@@ -439,7 +445,7 @@ pub fn encode_by_words(text: &[u8], newline: Newline) -> Encoded {
     }
 }
 
-/// A bare CR stays.
+/// Replaces all line endings. A CR without LF is kept.
 pub fn with_newlines(text: Vec<u8>, newline: Newline) -> Vec<u8> {
     let untouched = match newline {
         Newline::Lf => memchr::memmem::find(&text, b"\r\n").is_none(),
@@ -462,7 +468,7 @@ fn is_seven_bit(text: &[u8]) -> bool {
     text.is_ascii() && is_eight_bit(text)
 }
 
-/// RFC 2045 §2.8
+/// Returns whether the text may be sent as 8bit (RFC 2045 §2.8): it has no NUL, no bare CR and no long lines.
 pub fn is_eight_bit(text: &[u8]) -> bool {
     memchr(0, text).is_none()
         && Lines::new(text, Span::new(0, text.len())).all(|line| {
@@ -474,7 +480,7 @@ pub fn has_long_line(text: &[u8]) -> bool {
     Lines::new(text, Span::new(0, text.len())).any(|line| line.content.len() > LINE_LIMIT)
 }
 
-/// Also for a line that begins like a boundary line.
+/// Returns whether a line begins with `--` and a boundary, even if the line continues.
 pub fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
     !boundaries.is_empty()
         && Lines::new(text, Span::new(0, text.len())).any(|line| {
@@ -484,7 +490,7 @@ pub fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
         })
 }
 
-/// Every line end CRLF (RFC 1864 §2 hashes that form).
+/// Returns the text with CRLF as all line endings, which is the form that Content-MD5 hashes (RFC 1864 §2).
 pub fn canonical_text(text: &[u8]) -> Cow<'_, [u8]> {
     match Newline::CrLf.is_throughout(text) {
         true => Cow::Borrowed(text),

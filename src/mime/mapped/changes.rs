@@ -1,18 +1,20 @@
-//! Changes in little memory: a body may be nothing but links of two octets.
+//! Compact list of changes to a body. A body can consist of links of two bytes each, so the list must not need much
+//! more memory per change.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::mime::packed;
 
-/// Each is freed when it is used up, so that what is made of the changes takes its place.
+/// Size of a block, in bytes. Each block is freed after it was read, so that its memory is available for the result.
 const BLOCK: usize = 64 << 10;
-/// A document with few links needs no more.
+/// Size of the first block, in bytes. It is sufficient for a document with few links.
 const FIRST_BLOCK: usize = 1 << 10;
-/// Octets of the three numbers in front of a replacement, at most.
+/// Maximum length of the three numbers before a replacement, in bytes.
 const NUMBERS: usize = 30;
 
-/// In order and disjoint, packed: of each its distance from the one before, how many octets go, and those that come.
+/// Changes in ascending order, which do not overlap. For each change the list stores its distance from the change
+/// before, the number of bytes that are removed, and the replacement.
 #[derive(Clone, Default, Debug)]
 pub struct Changes {
     blocks: VecDeque<Vec<u8>>,
@@ -69,7 +71,8 @@ impl Changes {
         }
     }
 
-    /// `bytes` replace one octet at each of `places`, which are in order and in no change.
+    /// Adds changes that replace one byte at each of `places` with `bytes`. The places must be in ascending order and
+    /// outside of the other changes.
     pub fn with(self, places: &[usize], bytes: &[u8]) -> Self {
         let mut all = Self::default();
         let mut places = places.iter().copied().peekable();

@@ -1,11 +1,13 @@
-//! Replacements that stand close together become one, and base64 is written as its octets come.
+//! Builds the replacements for an encoded body: replacements that are close together are merged, and base64 is
+//! encoded in pieces.
 
 use crate::mime::transfer::encode_base64;
 use crate::span::{Newline, Span};
 
-/// Bytes in between are copied as they are. A replacement takes about a hundred.
+/// Distance in bytes up to which two replacements are merged. The bytes between them are copied. A separate
+/// replacement would need about a hundred bytes of memory.
 const NEAR: usize = 64;
-/// A larger replacement would have to be moved to grow.
+/// Size in bytes from which a replacement is not extended, because a growing buffer is moved repeatedly.
 const LARGE: usize = 64 << 10;
 
 pub(super) fn push_joined(
@@ -27,7 +29,7 @@ pub(super) fn push_joined(
     replacements.push((span, bytes.to_vec()));
 }
 
-/// So many full lines.
+/// Number of bytes that are encoded at once. It corresponds to a whole number of lines of 76 columns.
 const STAGE: usize = 57 << 10;
 
 pub(super) struct Base64Lines {
