@@ -41,7 +41,7 @@ pub(crate) use words;
 
 words! {
     /// A setting that a [`Detail`] mentions. Most settings are fields of [`Policy`](crate::Policy) and its
-    /// [`Limits`](crate::policy::Limits).
+    /// [`Limits`](crate::engine::policy::Limits).
     #[non_exhaustive]
     pub enum Setting {
         Body "the limit of one body" "The maximum size of one retrieved file, in bytes.";

@@ -1,5 +1,5 @@
 //! Errors that end a run. A problem with one part of a message is not an [`Error`]: it is reported as a
-//! [`Reason`](crate::report::Reason), and the message is still processed.
+//! [`Reason`](crate::engine::report::Reason), and the message is still processed.
 
 use std::fmt::Display;
 use std::io;
@@ -42,7 +42,7 @@ pub enum Error {
     /// An option or a configuration value is invalid.
     #[error("{0}")]
     Usage(Detail),
-    /// A retrieval failed temporarily, and [`OnFailure::Defer`](crate::policy::OnFailure::Defer) is set, so the mail
+    /// A retrieval failed temporarily, and [`OnFailure::Defer`](crate::engine::policy::OnFailure::Defer) is set, so the mail
     /// must be processed again later.
     #[error("temporary failure: {0}")]
     Deferred(Detail),

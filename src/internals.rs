@@ -2,7 +2,7 @@
 
 pub use crate::engine::prefilter::Prefilter;
 pub mod external_body {
-    pub use crate::external_body::*;
+    pub use crate::engine::external_body::*;
 }
 #[cfg(all(unix, feature = "imap"))]
 pub mod imap {
@@ -17,7 +17,7 @@ pub mod milter {
 }
 #[cfg(feature = "cli")]
 pub mod record {
-    pub use crate::record::contents;
+    pub use crate::fetch::record::contents;
 }
 pub mod outlook {
     pub use crate::engine::outlook::*;

@@ -173,28 +173,10 @@
 //! * *rivals*: external bodies of one multipart/alternative that refer to the same object.
 //! * *left*: unchanged, byte for byte, for a [`report::Reason`].
 
-// Benchmarks, fuzz targets and the tests of this crate use private items through the module `internals`. These items
-// are therefore `pub`, although most modules are private.
-#[cfg(feature = "cli")]
-#[allow(unreachable_pub)]
-mod archive;
-#[cfg(feature = "cache")]
-#[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
-#[allow(unreachable_pub)]
-pub mod cache;
 #[cfg(feature = "cli")]
 #[allow(unreachable_pub)]
 mod cli;
-// A target without files, threads and a clock, such as wasm32-unknown-unknown, has only the engine. Modules that need
-// an operating system are compiled only on Unix and Windows.
-#[cfg(any(unix, windows))]
-pub mod detach;
 mod detail;
-// Attachment stores and caches are directories of files that embody writes.
-#[cfg(any(unix, windows))]
-#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
-#[allow(unreachable_pub)]
-mod disk;
 #[allow(unreachable_pub)]
 mod edit;
 // Without an operating system, some parts of the engine are unused.
@@ -206,11 +188,6 @@ mod error;
 #[cfg_attr(not(unix), allow(dead_code))]
 #[allow(unreachable_pub)]
 mod expand;
-// Only the program detaches attachments, writes notes about them, and reads mailboxes of Eudora. Without the program,
-// some functions here are unused.
-#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
-#[allow(missing_docs, unreachable_pub)]
-mod external_body;
 // Only the program uses web archives, a cache of responses and stores on servers. Without the program, some functions
 // are unused.
 #[cfg(any(unix, windows))]
@@ -223,8 +200,6 @@ mod imap;
 // Without the program, some functions are unused.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod key;
-#[allow(unreachable_pub)]
-mod lengths;
 #[allow(missing_docs, unreachable_pub)]
 mod link;
 #[cfg(feature = "mailbox")]
@@ -243,31 +218,31 @@ mod mime;
 )]
 #[allow(unreachable_pub, missing_docs)]
 mod platform;
-pub mod policy;
-#[cfg(feature = "cli")]
-mod record;
-pub mod report;
-#[cfg(feature = "cli")]
-mod same;
 #[allow(unreachable_pub)]
 mod span;
-// Only the program collects garbage in stores. Without the program, some functions are unused.
-#[cfg(any(unix, windows))]
-#[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
-#[allow(unreachable_pub)]
-pub mod store;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub use cli::run as run_program;
 pub use edit::{Edit, Edits, Overlap, Spliced};
+pub use engine::lengths::Lengths;
 pub use engine::mark::{MARK_FIELD, Mark};
+pub use engine::policy::Policy;
+pub use engine::report::Report;
+#[doc(inline)]
+pub use engine::{policy, report};
 pub use error::Error;
 #[cfg(any(unix, windows))]
+#[doc(inline)]
+pub use expand::detach;
+#[cfg(any(unix, windows))]
 pub use expand::{Expander, ExpanderBuilder};
-pub use lengths::Lengths;
-pub use policy::Policy;
-pub use report::Report;
+#[cfg(feature = "cache")]
+#[doc(inline)]
+pub use fetch::cache;
+#[cfg(any(unix, windows))]
+#[doc(inline)]
+pub use fetch::store;
 pub use span::Span;
 
 #[cfg(any(test, feature = "internals"))]

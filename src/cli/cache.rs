@@ -13,17 +13,17 @@ use super::args::{ArchiveArgs, ArchivePlace, CacheArgs, PolicyArgs, Volume};
 use super::streams::is_standard;
 use super::values::CacheMax;
 use super::{report_file, say};
-use crate::archive::{Archive, CaptureFiles, Replaying, Window};
-use crate::cache::{
+use crate::engine::Mode;
+use crate::engine::policy::Policy;
+use crate::error::Error;
+use crate::fetch::archive::{Archive, CaptureFiles, Replaying, Window};
+use crate::fetch::cache::{
     CacheFolder, Ignoring, Kept, Made, Offline, RunFolder, cannot_write, is_of_disk, the_cache,
     trust,
 };
-use crate::engine::Mode;
-use crate::error::Error;
+use crate::fetch::record::{RecordPlace, WarcRecorder};
 use crate::fetch::{Disk, Fetch, Fetcher, IsStopped, Recorder, Servers, SystemNames, Unresponsive};
 use crate::mailbox::Stop;
-use crate::policy::Policy;
-use crate::record::{RecordPlace, WarcRecorder};
 
 /// Default of `--cache-max`, in bytes. The cache needs a limit, because any mail can link to large content that is
 /// never added to it.

@@ -24,19 +24,19 @@ use super::say;
 use super::streams::{is_standard, print, write_error};
 use crate::edit::Edits;
 use crate::engine::Mode;
+#[cfg(all(unix, feature = "imap"))]
+use crate::engine::policy::Policy;
+use crate::engine::report::Detail;
+use crate::engine::same::{
+    Altered, Changes, Description, Digest, MOST_COMPARED, MailCopy, Place, changes, copy_key,
+    covers, identity, plain,
+};
 use crate::error::{Error, unpoisoned};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::download::Download;
 use crate::mailbox::{
     Flags, Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
     flags_of_message,
-};
-#[cfg(all(unix, feature = "imap"))]
-use crate::policy::Policy;
-use crate::report::Detail;
-use crate::same::{
-    Altered, Changes, Description, Digest, MOST_COMPARED, MailCopy, Place, changes, copy_key,
-    covers, identity, plain,
 };
 
 pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {

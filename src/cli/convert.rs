@@ -24,23 +24,23 @@ use super::survey::{Repeated, RunContext, check_page, in_units, quoted, run_page
 use super::targets;
 use super::totals::Totals;
 use super::verb::{Expanding, Said};
+use crate::engine::lengths::Lengths;
+use crate::engine::policy::{Policy, Trackers};
 use crate::engine::{Mark, Mode};
 use crate::error::Error;
 use crate::expand::Expander;
+use crate::fetch::store::{Mail, Store, User};
 use crate::fetch::{Fetch, Fetcher};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::{
     account::Account, candidates::Candidates, download::Download, in_place::InPlace,
 };
-use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, look_at, not_in_place};
 use crate::mailbox::{
     Format, Options, Output, Source, Stop, Summary, Transform, check_early, convert_folder_open,
     convert_in_place, convert_open, convert_to, folder_of,
 };
 use crate::platform::free_space;
-use crate::policy::{Policy, Trackers};
-use crate::store::{Mail, Store, User};
 
 /// Maximum number of sources for which the summary contains a command that checks the result.
 const PROOFS: usize = 3;

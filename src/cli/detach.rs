@@ -13,16 +13,16 @@ use super::outcomes::Task;
 use super::say;
 use super::streams::is_standard;
 use super::verb::{Detaching, Expanding};
-use crate::detach::{Detacher, Settings};
+use crate::engine::lengths::Lengths;
+use crate::engine::policy::Policy;
 use crate::engine::{Mark, Mode, Prefilter};
 use crate::error::Error;
 use crate::expand::Expander;
+use crate::expand::detach::{Detacher, Settings};
+use crate::fetch::store::{self, Mail, Purpose, Store, User};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::candidates::Candidates;
-use crate::lengths::Lengths;
 use crate::mailbox::Stop;
-use crate::policy::Policy;
-use crate::store::{self, Mail, Purpose, Store, User};
 
 pub(super) const MAILBOXES: &str = "name --output or --in-place";
 

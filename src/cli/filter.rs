@@ -17,18 +17,18 @@ use super::report_file::{self, ReportFile};
 use super::streams::{self, Input, is_standard, write_error};
 use super::verb::{Expanding, Said};
 use super::{say, wording};
+use crate::engine::lengths::Lengths;
 use crate::engine::plan::opaque_details;
+use crate::engine::policy::Policy;
 use crate::engine::{Mark, Mode, Prefilter};
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::lengths::Lengths;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
     Format, Message, Quoting, Stop, Transform, as_mail, has_second_message, holds_second_message,
     starts_like_msg, takes_separators,
 };
 use crate::mime::scan;
-use crate::policy::Policy;
 
 pub(super) fn run(
     args: &FilterArgs,

@@ -6,9 +6,9 @@ use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use super::report_file::Fields;
 use super::say::{duration, harmless};
 use super::survey::{Amount, Counts as _, NAMES, Named};
+use crate::engine::policy::{Limits, Policy, countable};
+use crate::engine::report::{Kind, Outcome, Reason, Report, Row};
 use crate::link::url::Reference;
-use crate::policy::{Limits, Policy, countable};
-use crate::report::{Kind, Outcome, Reason, Report, Row};
 
 const HOSTS: usize = 40;
 

@@ -33,18 +33,18 @@ use super::survey::{
 use super::totals::{Totals, read};
 use super::verb::Expanding;
 use super::wording;
-use crate::detach::Choice;
 use crate::engine::Mode;
+use crate::engine::lengths::Lengths;
+use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::expand::Expander;
-use crate::lengths::Lengths;
+use crate::expand::detach::Choice;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
     Format, Message, Options, Output, Program, Quoting, Source, Stop, Transform as _, as_mail,
     convert_in_place, convert_open, in_full, kind_of_open, shown,
 };
 use crate::mime::scan;
-use crate::policy::Policy;
 
 pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, Error> {
     if args.messages {

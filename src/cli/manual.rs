@@ -13,8 +13,8 @@ use clap_mangen::roff::{Roff, bold, roman};
 use super::exit::Status;
 use super::help::{self, program};
 use super::streams::{is_standard, print};
+use crate::engine::policy::Scheme;
 use crate::error::Error;
-use crate::policy::Scheme;
 
 pub(super) fn man(folder: Option<&Path>) -> Status {
     let folder = folder.filter(|path| !is_standard(path));

@@ -24,6 +24,9 @@ use super::totals::Totals;
 use super::wording;
 use crate::edit::Edits;
 use crate::engine::Mode;
+#[cfg(all(unix, feature = "imap"))]
+use crate::engine::policy::Policy;
+use crate::engine::report::Detail;
 use crate::error::{Error, unpoisoned};
 use crate::expand::envelope;
 #[cfg(all(unix, feature = "imap"))]
@@ -33,9 +36,6 @@ use crate::mailbox::{
     folder_of, looked_at, names_a_file, read_letters,
 };
 use crate::merge::{Arrived, Index, MOST_SOURCES, Numbers, Tally};
-#[cfg(all(unix, feature = "imap"))]
-use crate::policy::Policy;
-use crate::report::Detail;
 
 /// Maximum number of pairs of sources in the summary.
 const MOST_PAIRS: usize = 10;

@@ -18,6 +18,8 @@ use super::origin::{Origin, Start};
 use super::report_file::ReportFile;
 use super::{say, wording};
 use crate::engine::Mode;
+use crate::engine::policy::Policy;
+use crate::engine::report::{Report, Row};
 use crate::error::{Error, unpoisoned};
 use crate::expand::Expander;
 use crate::fetch::Fetcher;
@@ -25,8 +27,6 @@ use crate::mailbox::Stop;
 use crate::milter::{
     Address, Counters, Incoming, Journal, Left, Listener, Server, Verdict, Work, bind_metrics,
 };
-use crate::policy::Policy;
-use crate::report::{Report, Row};
 
 /// Time for finishing messages after the server was told to end, in addition to the time for retrievals.
 const DRAINING: Duration = Duration::from_secs(15);

@@ -212,7 +212,10 @@ fn dispatch(command: Command, arguments: &[OsString]) -> Status {
         Command::Store(args) => store::run(&args.0),
         #[cfg(not(unix))]
         Command::Store(args) => {
-            let store = crate::store::open_folder(&args.0.folder, crate::store::Purpose::Read);
+            let store = crate::fetch::store::open_folder(
+                &args.0.folder,
+                crate::fetch::store::Purpose::Read,
+            );
             store.map_or_else(|why| Status::told(&why), |_| Status::Success)
         }
         Command::Schemes => manual::printed(SCHEMES.as_bytes()),

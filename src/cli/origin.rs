@@ -9,14 +9,14 @@ use serde::Serialize;
 
 use super::say::harmless;
 use crate::engine::date;
+use crate::engine::report::rfc3339;
+use crate::fetch::record::Mailed;
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::place::MessagePlace;
 use crate::mime::encoded_words::decoded_text;
 use crate::mime::header::unfold;
 use crate::mime::{Header, MediaType};
 use crate::platform::MetadataExt as _;
-use crate::record::Mailed;
-use crate::report::rfc3339;
 
 const SEARCHED: usize = 1 << 20;
 

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use super::say::{self, harmless};
 use crate::engine::Mode;
-use crate::policy::Policy;
-use crate::report::{Kind, Outcome, Provenance, Reason, Row};
+use crate::engine::policy::Policy;
+use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row};
 use crate::span::starts_like;
 
 /// The task of a run, which determines the verbs in the sentences of the summary.

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use super::say::{self, harmless};
 use super::wording;
 use crate::engine::plan::{Bases, opaque_details};
+use crate::engine::policy::Policy;
+use crate::engine::report::{Kind as RowKind, Outcome, Report, Row};
 use crate::link::url::masked;
 use crate::mime::{PartId, PartKind, Tree};
-use crate::policy::Policy;
-use crate::report::{Kind as RowKind, Outcome, Report, Row};
 
 pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();

@@ -14,6 +14,8 @@ use super::reporter::Reporter;
 use super::say;
 use super::streams::{is_standard, print, write_error};
 use super::verb::Said;
+use crate::engine::policy::{Follow, Limits, Policy};
+use crate::engine::report::Detail;
 use crate::error::Error;
 use crate::imap::account::{Account, Location, is_url, masked};
 use crate::imap::candidates::Candidates;
@@ -24,8 +26,6 @@ use crate::imap::place::MessagePlace;
 use crate::imap::replace::Fate;
 use crate::imap::secret::{Secret, SecretFrom};
 use crate::mailbox::{Format, Observer as _, Options, Stop};
-use crate::policy::{Follow, Limits, Policy};
-use crate::report::Detail;
 
 /// Environment variable with the name of a file that contains the password. No option contains the password itself,
 /// because other users could see it in the list of processes.

@@ -14,11 +14,11 @@ use super::survey::RunTally;
 use super::totals::Totals;
 use super::verb::Said;
 use super::wording;
-use crate::cache::Made;
+use crate::engine::policy::Policy;
+use crate::engine::report::{Detail, Row};
 use crate::error::unpoisoned;
+use crate::fetch::cache::Made;
 use crate::mailbox::{Observer, Stop, Summary};
-use crate::policy::Policy;
-use crate::report::{Detail, Row};
 
 pub(super) struct Reporter<'r> {
     pub(super) display: Display,

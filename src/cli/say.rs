@@ -8,8 +8,8 @@ use std::path::Path;
 
 use super::args::Volume;
 use super::wording::{self, remedy};
-use crate::policy::Policy;
-use crate::report::{Report, Row};
+use crate::engine::policy::Policy;
+use crate::engine::report::{Report, Row};
 
 const LONGEST: usize = 300;
 

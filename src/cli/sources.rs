@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use super::say;
 use super::streams::is_standard;
-use crate::disk::layout::is_name_of_store;
 use crate::error::Error;
+use crate::fetch::store::layers::Layers;
 use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
 use crate::mailbox::{Format, Judged, Method, Options, PackedFile, Stop, unpacked};
+use crate::platform::disk::layout::is_name_of_store;
 use crate::platform::{MetadataExt as _, OsStrExt as _};
-use crate::store::layers::Layers;
 
 const ROUNDS: usize = 10;
 

@@ -13,12 +13,12 @@ use super::exit::{Signals, Status};
 use super::say::{self, harmless, shown};
 use super::sources::{Sources, holds_mail};
 use super::streams::{self, is_reader_gone, write_error};
-use crate::disk::layout::may_be_store;
 use crate::error::Error;
+use crate::fetch::store::layers::Layers;
+use crate::fetch::store::uses::{keys, references};
+use crate::fetch::store::{Folder, Key, Mail, Object};
 use crate::mailbox::Stop;
-use crate::store::layers::Layers;
-use crate::store::uses::{keys, references};
-use crate::store::{Folder, Key, Mail, Object};
+use crate::platform::disk::layout::may_be_store;
 
 /// Age below which objects are never removed, because a mail that refers to a new object may not be delivered yet.
 const YOUNG: Duration = Duration::from_secs(24 * 60 * 60);

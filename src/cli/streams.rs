@@ -224,7 +224,7 @@ pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Policy;
+    use crate::engine::policy::Policy;
 
     fn read(bytes: &[u8]) -> Input {
         Input::read(bytes, &Prefilter::new(&Policy::default())).expect("memory can be read")

@@ -10,10 +10,10 @@ use super::outcomes::Outcomes;
 use super::say::{harmless, shown};
 use super::survey::{NAMES, Named, Survey};
 use super::wording::{follow, outcome_and_reason, remedy};
+use crate::engine::policy::{Policy, countable};
+use crate::engine::report::{Kind, Outcome, Reason, Report, Row, Setting};
 use crate::link::url::Reference;
 use crate::mailbox::Summary;
-use crate::policy::{Policy, countable};
-use crate::report::{Kind, Outcome, Reason, Report, Row, Setting};
 
 /// Title of each table, and its maximum number of rows: in the complete output, and in the summary of a run. The
 /// summary has at most 60 lines in total.

@@ -8,10 +8,10 @@ use clap::ValueEnum;
 use clap::builder::{BoolValueParser, PathBufValueParser, PossibleValuesParser, TypedValueParser};
 
 use super::streams::is_standard;
-use crate::archive::Window;
+use crate::engine::policy::{HostPattern, Scheme};
+use crate::fetch::archive::Window;
 use crate::link::url::{Reference, masked};
 use crate::mailbox::Format;
-use crate::policy::{HostPattern, Scheme};
 
 pub(super) fn scheme(text: &str) -> Result<Scheme, String> {
     Scheme::from_name(text.trim().as_bytes())

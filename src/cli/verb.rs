@@ -2,15 +2,15 @@
 
 use super::origin::Origin;
 use super::survey::{Listed, Survey};
-use crate::detach::Detacher;
 use crate::edit::Edits;
 use crate::engine::Mode;
+use crate::engine::lengths::Lengths;
+use crate::engine::report::{Detail, Outcome, Reason, Report, Row};
 use crate::error::Error;
+use crate::expand::detach::Detacher;
 use crate::expand::{Expander, envelope};
-use crate::lengths::Lengths;
+use crate::fetch::record::WarcRecorder;
 use crate::mailbox::{Envelope, Message, Transform};
-use crate::record::WarcRecorder;
-use crate::report::{Detail, Outcome, Reason, Report, Row};
 
 pub(super) struct Said {
     pub(super) origin: Option<Origin>,

@@ -5,11 +5,11 @@ use std::error::Error as StdError;
 use std::fmt::Display;
 use std::io;
 
+use crate::engine::policy::{Host, IpNet, Policy, Scheme};
+use crate::engine::report::{Detail, Kind, Outcome, Reason, Row, Setting};
 use crate::error::Error;
 use crate::link::url::Reference;
 use crate::mailbox::Damage;
-use crate::policy::{Host, IpNet, Policy, Scheme};
-use crate::report::{Detail, Kind, Outcome, Reason, Row, Setting};
 
 pub(super) fn detail(detail: &Detail) -> String {
     detail.worded(option)

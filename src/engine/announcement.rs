@@ -1,5 +1,5 @@
 use super::Content;
-use crate::report::{Detail, Outcome, Reason, Refusal, Row};
+use crate::engine::report::{Detail, Outcome, Reason, Refusal, Row};
 
 /// The answer of a source to one need.
 #[derive(Clone, Debug)]

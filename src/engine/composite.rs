@@ -3,10 +3,10 @@
 //! Composite bodies go unencoded (RFC 2045 §6.4), so they must fit as they are: no line that would end a multipart
 //! around them, no octets that the entities around do not announce, and no line end that only some readers see.
 
+use crate::engine::report::{Reason, Refusal};
 use crate::mime::header::has_control_character;
 use crate::mime::transfer::{Encoded, has_boundary, has_long_line};
 use crate::mime::{self, PartId, PartKind, ScanLimits, TransferEncoding, Tree};
-use crate::report::{Reason, Refusal};
 
 pub(super) fn refused(detail: &str) -> Refusal {
     Refusal::lasting(Reason::UnfitComposite, detail)

@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime};
 use bytes::Bytes;
 use md5::{Digest as _, Md5};
 
+use crate::engine::policy::Policy;
+use crate::engine::report::{Provenance, Row, rfc3339};
 use crate::mime::MediaType;
 use crate::mime::entity::sha256;
 use crate::mime::transfer::{base64_length, canonical_text};
-use crate::policy::Policy;
-use crate::report::{Provenance, Row, rfc3339};
 use crate::span::Newline;
 
 /// A complete content, and what its source says about it.

@@ -7,10 +7,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use crate::engine::external_body::Follow;
 use crate::engine::ledger::IsOver;
-use crate::external_body::Follow;
 #[cfg(all(feature = "file", feature = "mailbox"))]
-use crate::report::Refusal;
+use crate::engine::report::Refusal;
 
 /// The circumstances of one message. They are the same in each call of [`Engine::run`](super::Engine::run) for it.
 #[derive(Clone)]

@@ -12,8 +12,8 @@ use super::session::Session;
 use super::settings::Settings;
 use crate::edit::{Edits, Spliced};
 use crate::engine::ledger::Ledger;
-use crate::policy::{Follow, Policy};
-use crate::report::{Detail, Refusal, Report};
+use crate::engine::policy::{Follow, Policy};
+use crate::engine::report::{Detail, Refusal, Report};
 
 /// Decides how a message changes under one policy. It has no sources, starts no threads and reads no clock.
 ///
@@ -62,7 +62,7 @@ pub struct Outcome<'m> {
     pub answers: Answers,
     /// The first failure that may be over later, as a sentence. [`Policy::on_failure`](crate::Policy) says how to treat it.
     pub temporary: Option<Detail>,
-    /// Number of bytes that were read, as [`Limits::work`](crate::policy::Limits::work) counts them. 0 if the message
+    /// Number of bytes that were read, as [`Limits::work`](crate::engine::policy::Limits::work) counts them. 0 if the message
     /// contains nothing that the engine could change.
     pub work: u64,
 }
@@ -126,7 +126,7 @@ impl Engine {
     }
 
     /// Says what [`Engine::run`] would do, as far as that can be known without any content. The rows of references whose
-    /// content would be retrieved have the outcome [`WouldFetch`](crate::report::Outcome::WouldFetch).
+    /// content would be retrieved have the outcome [`WouldFetch`](crate::engine::report::Outcome::WouldFetch).
     ///
     /// [`Outcome::needs`] may list content that needs no server: files next to the mailbox, files of directories of attachments,
     /// and objects of a store. A program answers them and calls again, as for [`Engine::run`].
@@ -146,7 +146,7 @@ impl Engine {
     /// answers further needs with this refusal. Otherwise a hostile mail costs many times its limit of work.
     ///
     /// # Errors
-    /// [`Reason::TooMuchWork`](crate::report::Reason::TooMuchWork)
+    /// [`Reason::TooMuchWork`](crate::engine::report::Reason::TooMuchWork)
     pub fn judge_rounds(&self, message: &[u8], spent: u64) -> Result<(), Refusal> {
         Ledger::new(&self.settings.policy.limits, message.len()).judge_rounds(spent)
     }

@@ -7,13 +7,13 @@ use super::context::Context;
 use super::needs::Found;
 use super::obtained::Obtained;
 use super::session::Session;
+use crate::engine::external_body::{ExternalBody, Form};
 use crate::engine::plan::{Item, Step, question};
+use crate::engine::report::{Reason, Refusal, Retry};
 use crate::engine::{Content, Need};
-use crate::external_body::{ExternalBody, Form};
 use crate::link::url::Reference;
 use crate::mime::date;
 use crate::mime::media_type::is_page;
-use crate::report::{Reason, Refusal, Retry};
 use crate::span::starts_like;
 
 /// What a page says stands at its start.

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use crate::policy::Limits;
-use crate::report::{Detail, Reason, Refusal, Setting};
+use crate::engine::policy::Limits;
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 
 /// Tells whether the time for a message is over.
 pub(crate) type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;

@@ -1,8 +1,8 @@
 //! The `X-Embody` field that `--mark` adds, and what the message's own header says of signatures.
 
 use crate::edit::{Edit, Edits, Group};
+use crate::engine::report::Report;
 use crate::mime::{self, Header, Limit, PartId, PartKind, ScanLimits};
-use crate::report::Report;
 use crate::span::Newline;
 
 /// The header field that [`Mark::Field`] adds.

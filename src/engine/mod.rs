@@ -7,6 +7,12 @@
 //! the order of the document, so a later run can continue where an earlier run stopped. If no limit was reached, a second run
 //! changes nothing.
 
+// The library has the module at its root.
+#[doc(hidden)]
+pub mod policy;
+#[doc(hidden)]
+pub mod report;
+// The program alone detaches, writes notes, and has the mailboxes of Eudora.
 mod announcement;
 mod composite;
 mod content;
@@ -21,7 +27,14 @@ mod embed;
 mod engine;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod eudora;
+#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+#[allow(missing_docs, unreachable_pub)]
+pub(crate) mod external_body;
 pub(crate) mod field_names;
+#[allow(unreachable_pub)]
+pub(crate) mod lengths;
+#[cfg(feature = "cli")]
+pub(crate) mod same;
 // Only the command line program opens these forms (winmail.dat, uuencode and others), so the code is unused in the library.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 #[allow(unreachable_pub)]

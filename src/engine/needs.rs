@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::{Announcement, Answer, Content, Need};
-use crate::report::{Detail, Reason, Refusal, Setting};
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 
 /// The first needs of a message that have no answer.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ impl Answers {
     /// Adds the answer to a need. A later answer replaces an earlier one.
     ///
     /// The engine does not put content in that is only announced: the reference has the outcome
-    /// [`WouldFetch`](crate::report::Outcome::WouldFetch).
+    /// [`WouldFetch`](crate::engine::report::Outcome::WouldFetch).
     pub fn insert(&mut self, need: Need, answer: Result<Answer, Refusal>) {
         let found = match answer {
             Ok(Answer::Content(content)) => Ok(Some(content)),

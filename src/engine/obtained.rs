@@ -7,15 +7,15 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::context::Context;
 use crate::engine::Content;
-use crate::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
+use crate::engine::external_body::{ExternalBody, Form, Note, Referent, size_in_words};
+use crate::engine::policy::{Policy, Scheme};
+use crate::engine::report::{Kind, Outcome, Reason, Refusal, Row};
 use crate::link::data::{DataUrl, DataUrlError};
 use crate::mime::date;
 use crate::mime::media_type::DEFAULT_TYPE;
 use crate::mime::media_type::is_page;
 use crate::mime::transfer::canonical_text;
 use crate::mime::{Limit, MediaType, PartId, PartKind, TransferEncoding, Tree};
-use crate::policy::{Policy, Scheme};
-use crate::report::{Kind, Outcome, Reason, Refusal, Row};
 
 pub(super) const OCTETS: &str = "application/octet-stream";
 

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::edit::{Edit, Edits, Group, Overlap};
+use crate::engine::report::{Reason, Refusal};
 use crate::mime::{PartId, Tree};
-use crate::report::{Reason, Refusal};
 use crate::span::Span;
 
 pub(super) struct PartEdits<'t> {

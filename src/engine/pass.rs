@@ -18,13 +18,13 @@ use super::session::Session;
 use super::stored::by_hash;
 use super::substitute::Substitute;
 use crate::edit::{Edit, Edits, Group};
+use crate::engine::external_body::{Claim, Follow, Form, Reading, Referent};
+use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::plan::{self, Bases, Item, Plan, Step};
-use crate::external_body::{Claim, Follow, Form, Reading, Referent};
-use crate::lengths::{Lengths, corrected};
+use crate::engine::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row, Setting};
 use crate::link::base::Base;
 use crate::mime::media_type::is_composite;
 use crate::mime::{self, PartId, ScanLimits, Tree};
-use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row, Setting};
 
 #[derive(Default)]
 pub(super) struct Place {

@@ -6,12 +6,12 @@ pub(super) mod kinds;
 mod notes;
 mod words;
 
+use crate::engine::external_body::may_hold_hosted;
 use crate::engine::forms::{FORMS, first_of_any};
 use crate::engine::plan::documents::subtypes;
 use crate::engine::plan::opaque_parts;
-use crate::external_body::may_hold_hosted;
+use crate::engine::policy::{Embed, Follow, Followed, Links, Policy};
 use crate::mime::{self, PartId, ScanLimits, TransferEncoding, Tree};
-use crate::policy::{Embed, Follow, Followed, Links, Policy};
 pub(super) use data::may_show_data;
 use hidden::may_spell_base;
 use words::{Word, Words, word};

@@ -10,12 +10,12 @@ use super::needs::{Found, Needs, too_much};
 use super::obtained::{self, OCTETS, Obtained};
 use super::session::Session;
 use super::source_field;
+use crate::engine::external_body::{Form, Referent};
 use crate::engine::plan::{Item, Plan, Step};
+use crate::engine::policy::{Policy, Scheme};
+use crate::engine::report::{Detail, Reason, Refusal};
 use crate::engine::{Content, Need, Neighbour};
-use crate::external_body::{Form, Referent};
 use crate::mime::{PartId, TransferEncoding, Tree};
-use crate::policy::{Policy, Scheme};
-use crate::report::{Detail, Reason, Refusal};
 
 pub(super) struct Contents<'g> {
     tree: &'g Tree<'g>,

@@ -7,11 +7,11 @@ use super::pass::{Pass, Place};
 use super::session::Session;
 use crate::edit::{Edit, Edits};
 use crate::engine::forms::is_kind;
+use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::plan::documents::Documents;
-use crate::lengths::{Lengths, corrected};
+use crate::engine::policy::Links;
+use crate::engine::report::{Detail, Kind, Outcome, Reason, Row};
 use crate::mime::{self, Tree};
-use crate::policy::Links;
-use crate::report::{Detail, Kind, Outcome, Reason, Row};
 
 impl Session<'_> {
     pub(super) fn run(&mut self, message: &[u8]) -> Pass {

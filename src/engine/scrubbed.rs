@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::obtained::{OCTETS, Obtained};
-use crate::external_body::{ExternalBody, Scrap, Scrubbed, unescaped};
+use crate::engine::external_body::{ExternalBody, Scrap, Scrubbed, unescaped};
+use crate::engine::policy::Policy;
+use crate::engine::report::{Reason, Refusal};
 use crate::mime::entity::{folded_url, push_field};
 use crate::mime::media_type::is_page;
 use crate::mime::media_type::{self, is_composite};
 use crate::mime::transfer::{Encoded, encode_base64, encode_text, with_newlines};
 use crate::mime::{PartId, TransferEncoding};
-use crate::policy::Policy;
-use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
 pub(super) struct Stored {

@@ -6,8 +6,8 @@ use super::prefilter::kinds::Kinds;
 use super::settings::Settings;
 use super::{Content, Mode, Need};
 use crate::engine::ledger::Ledger;
-use crate::policy::Policy;
-use crate::report::Refusal;
+use crate::engine::policy::Policy;
+use crate::engine::report::Refusal;
 
 /// One round over one message: with what its driver retrieved so far, as far as that leads.
 pub(super) struct Session<'s> {

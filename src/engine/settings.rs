@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::mark::Mark;
 use super::prefilter::Prefilter;
-use crate::policy::Policy;
+use crate::engine::policy::Policy;
 
 /// The decisions of a user that hold for all messages of a run.
 #[derive(Clone, Debug)]

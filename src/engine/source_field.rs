@@ -5,9 +5,9 @@
 //! the URL in the mail, and parameters (RFC 2045 §5.1, RFC 2231 §3). Unknown values are left out.
 
 use crate::engine::Content;
+use crate::engine::report::rfc3339;
 use crate::link::url::{without_fragment, without_secrets};
 use crate::mime::entity::uri;
-use crate::report::rfc3339;
 
 pub(super) const SOURCE_FIELD: &str = "X-Embody-Source";
 

@@ -2,7 +2,7 @@
 
 use super::Need;
 use crate::engine::plan::{Item, Step};
-use crate::report::Reason;
+use crate::engine::report::Reason;
 
 /// Makes a detached attachment a need for an object of a store, whatever the policy says about its URL.
 pub(super) fn by_hash(item: &mut Item<'_>) {

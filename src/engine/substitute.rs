@@ -18,15 +18,15 @@ use super::obtained::Obtained;
 use super::source_field::SOURCE_FIELD;
 use super::wrapped;
 use crate::edit::{Edit, Group};
-use crate::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
-use crate::lengths::is_length;
+use crate::engine::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
+use crate::engine::lengths::is_length;
+use crate::engine::report::{Reason, Refusal};
 use crate::link::base::{Base, THIS_MESSAGE};
 use crate::mime::entity::{folded_url, push_field};
 use crate::mime::header::{Field, has_control_character};
 use crate::mime::media_type::{self, is_ascii_compatible, is_composite};
 use crate::mime::transfer::{Encoded, encode_base64, encode_like, encode_text, with_newlines};
 use crate::mime::{MediaType, PartId, TransferEncoding, Tree};
-use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
 pub(super) struct Substitute<'p> {

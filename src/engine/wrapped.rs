@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::edit::{Edit, Group};
-use crate::lengths::is_length;
+use crate::engine::lengths::is_length;
 use crate::mime::entity::{self, push_field};
 use crate::mime::transfer::with_newlines;
 use crate::mime::{Field, PartId, TransferEncoding, Tree};

@@ -6,6 +6,8 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use crate::engine::policy::OnFailure;
+use crate::engine::report::{Reason, Refusal};
 use crate::engine::{
     Answers, Beside, Content, Context, Engine, Kinds, Mode, Need, Needs, Neighbour, Outcome, date,
 };
@@ -13,8 +15,6 @@ use crate::error::Error;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::fetch::EudoraFiles;
 use crate::fetch::{Fetch, Request, Sidecars, answer_all};
-use crate::policy::OnFailure;
-use crate::report::{Reason, Refusal};
 
 /// Maximum of the deadline, so that adding the deadline to the current time cannot overflow.
 const CENTURY: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
@@ -79,6 +79,8 @@ impl Driver<'_> {
 
     /// Returns the files that a mail program keeps in directories next to the mailbox.
     fn directories(&self, message: &[u8]) -> Option<Beside> {
+        #[cfg(not(all(feature = "file", feature = "mailbox")))]
+        let _ = message;
         let beside = self.beside?;
         Some(Beside {
             form: beside.form(),

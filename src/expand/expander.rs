@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::driver::Driver;
 use super::stored::FromStore;
+use crate::engine::policy::Policy;
+use crate::engine::report::Report;
 use crate::engine::{Engine, Kinds, Mark, Mode, Outcome, Prefilter};
 use crate::error::Error;
 #[cfg(feature = "file")]
 use crate::fetch::Attachments;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::fetch::EudoraMailbox;
+use crate::fetch::store::Store;
 use crate::fetch::{Fetch, Fetcher, Sidecars};
-use crate::policy::Policy;
-use crate::report::Report;
-use crate::store::Store;
 
 /// Fills in external bodies and resolves links. An expander contains its policy and its fetcher, and threads can share
 /// it.

@@ -4,9 +4,9 @@
 use super::expander::Expander;
 use crate::engine::ledger::Ledger;
 use crate::engine::plan::documents::{Documents, Shown};
+use crate::engine::policy::countable;
 use crate::link::url::Reference;
 use crate::mime::Tree;
-use crate::policy::countable;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target<'d> {

@@ -2,6 +2,9 @@ use super::envelope;
 use super::expander::Expander;
 use crate::edit::Edits;
 use crate::engine::Mode;
+#[cfg(feature = "file")]
+use crate::engine::policy::Follow;
+use crate::engine::report::Report;
 use crate::error::Error;
 #[cfg(feature = "file")]
 use crate::error::unpoisoned;
@@ -9,9 +12,6 @@ use crate::error::unpoisoned;
 use crate::fetch::EudoraFiles;
 use crate::fetch::Sidecars;
 use crate::mailbox::{Envelope, Message, Program, Transform, one_by_one};
-#[cfg(feature = "file")]
-use crate::policy::Follow;
-use crate::report::Report;
 #[cfg(feature = "file")]
 use std::sync::Arc;
 

@@ -1,6 +1,9 @@
 //! The loop around the [engine](crate::engine): [`Expander`] retrieves the content that the engine needs, from its
 //! sources.
 
+// The library has the module at its root.
+#[doc(hidden)]
+pub mod detach;
 mod driver;
 #[cfg(feature = "mailbox")]
 pub(crate) mod envelope;

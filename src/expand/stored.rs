@@ -5,10 +5,10 @@ use std::iter::successors;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
+use crate::engine::report::{Provenance, Reason, Refusal};
 use crate::engine::{Answer, Content, Mode, Need};
+use crate::fetch::store::{Key, Store, StoreError};
 use crate::fetch::{Fetch, Request};
-use crate::report::{Provenance, Reason, Refusal};
-use crate::store::{Key, Store, StoreError};
 
 pub(super) struct FromStore {
     pub(super) store: Arc<dyn Store>,

@@ -11,9 +11,9 @@ use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody};
 
 use super::connection::{Connections, NoConnection};
+use crate::engine::policy::Policy;
+use crate::engine::report::{Reason, Refusal};
 use crate::error::Error;
-use crate::policy::Policy;
-use crate::report::{Reason, Refusal};
 
 pub(crate) const USER_AGENT: &str = concat!("embody/", env!("CARGO_PKG_VERSION"));
 

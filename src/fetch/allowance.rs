@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::report::{Detail, Reason, Refusal, Retry, Setting};
+use crate::engine::report::{Detail, Reason, Refusal, Retry, Setting};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {

@@ -13,11 +13,11 @@ use percent_encoding::percent_decode_str;
 use super::allowance::Allowance;
 use super::request::{Fetch, Request, of_file};
 use super::system::file::Roots;
+use crate::engine::policy::Policy;
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::engine::{Answer, Content, Mode, Need};
 use crate::error::Error;
 use crate::platform::is_device;
-use crate::policy::Policy;
-use crate::report::{Detail, Reason, Refusal, Setting};
 
 const MOST: usize = 16;
 

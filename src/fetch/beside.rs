@@ -16,10 +16,10 @@ use cap_std::fs::Dir;
 use super::allowance::Allowance;
 use super::request::of_file;
 use super::system::file::{not_regular, read_regular, regular, unreadable};
+use crate::engine::external_body::Follow;
+use crate::engine::policy::Policy;
+use crate::engine::report::{Reason, Refusal};
 use crate::engine::{Content, too_much};
-use crate::external_body::Follow;
-use crate::policy::Policy;
-use crate::report::{Reason, Refusal};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Folder {

@@ -17,11 +17,11 @@ use super::allowance::Allowance;
 use super::attachments::ambiguous;
 use super::beside::{Folder, on_disk};
 use super::request::of_file;
+use crate::engine::external_body::{EudoraNote, decoded_name, is_file_name};
+use crate::engine::policy::Policy;
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::engine::{Content, EudoraFile, Flattened};
 use crate::error::unpoisoned;
-use crate::external_body::{EudoraNote, decoded_name, is_file_name};
-use crate::policy::Policy;
-use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Maximum number of parent directories that are searched.
 const MOST_AROUND: usize = 16;

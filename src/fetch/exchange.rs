@@ -12,9 +12,9 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::allowance::{Allowance, Failed};
 use crate::engine::Content;
+use crate::engine::policy::{Host, Target, TypePattern};
+use crate::engine::report::{Provenance, Refusal};
 use crate::mime::date;
-use crate::policy::{Host, Target, TypePattern};
-use crate::report::{Provenance, Refusal};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {

@@ -13,16 +13,16 @@ use super::request::{Fetch, NoFetch, Request};
 #[cfg(feature = "http")]
 use super::system::Servers;
 use super::system::System;
+use crate::engine::policy::Policy;
+use crate::engine::report::Refusal;
 use crate::engine::{Announcement, Answer, Content, Mode, Need};
 use crate::error::Error;
 use crate::mime::media_type::is_page;
-use crate::policy::Policy;
-use crate::report::Refusal;
 
 /// Retrieves the content that a policy allows, for all messages of a run.
 ///
 /// By default there is no memory and no limit of parallel requests. Without the features `http` and `ftp`, URLs with these
-/// schemes are refused with [`Reason::UnsupportedScheme`](crate::report::Reason::UnsupportedScheme).
+/// schemes are refused with [`Reason::UnsupportedScheme`](crate::engine::report::Reason::UnsupportedScheme).
 pub struct Fetcher {
     pub(crate) archive: Option<(bool, Arc<dyn Fetch>)>,
     /// Date for which the archive is searched if the mail has no date. If both are missing, the archive is not used.

@@ -3,8 +3,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Instant;
 
 use super::allowance::late;
+use crate::engine::report::{Reason, Refusal};
 use crate::error::unpoisoned;
-use crate::report::{Reason, Refusal};
 
 pub(crate) type IsStopped = Arc<dyn Fn() -> bool + Send + Sync>;
 

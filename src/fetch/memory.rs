@@ -8,9 +8,9 @@ use quick_cache::{OptionsBuilder, Weighter};
 
 use super::Request;
 use super::allowance::late;
+use crate::engine::report::{Reason, Refusal, Retry};
 use crate::engine::{Answer, Content, Need};
 use crate::error::unpoisoned;
-use crate::report::{Reason, Refusal, Retry};
 
 type Key = (Need, Option<SystemTime>);
 type Answers<T> = Cache<Key, Result<T, Refusal>, ByWeight>;

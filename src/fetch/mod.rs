@@ -4,6 +4,18 @@
 //! refuses every request, and [`Canned`] returns prepared responses in tests. An implementation returns the *whole* body or an
 //! error: never a part of a body, an error page, or a body larger than the limit.
 
+#[cfg(feature = "cli")]
+#[allow(unreachable_pub)]
+pub(crate) mod archive;
+// The library has the modules `cache` and `store` at its root.
+#[cfg(feature = "cache")]
+#[doc(hidden)]
+#[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
+#[allow(unreachable_pub)]
+pub mod cache;
+#[cfg(feature = "cli")]
+pub(crate) mod record;
+// The program alone collects stores.
 #[cfg(feature = "http")]
 mod agent;
 mod allowance;
@@ -34,6 +46,10 @@ mod order;
 mod pace;
 mod request;
 mod several;
+#[doc(hidden)]
+#[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
+#[allow(unreachable_pub)]
+pub mod store;
 mod system;
 #[cfg(feature = "http")]
 mod tap;

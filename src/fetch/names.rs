@@ -11,8 +11,8 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use super::allowance::Allowance;
-use crate::policy::{Host, Policy};
-use crate::report::{Detail, Reason, Refusal};
+use crate::engine::policy::{Host, Policy};
+use crate::engine::report::{Detail, Reason, Refusal};
 
 /// Resolves host names. Threads share an implementation, and a lookup may block.
 pub trait Names: Debug + Send + Sync + 'static {

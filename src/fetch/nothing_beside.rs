@@ -4,9 +4,9 @@
 use std::time::Instant;
 
 use crate::engine::Content;
-use crate::external_body::Follow;
-use crate::policy::Policy;
-use crate::report::Refusal;
+use crate::engine::external_body::Follow;
+use crate::engine::policy::Policy;
+use crate::engine::report::Refusal;
 
 #[derive(Debug)]
 pub(crate) enum Sidecars {}

@@ -1,6 +1,6 @@
 //! The order of source and archive: which of them gets the first request, and which refusal is reported if both fail.
 
-use crate::report::{Reason, Refusal, Retry};
+use crate::engine::report::{Reason, Refusal, Retry};
 
 /// Retrieves content from the source, and from the archive if the source no longer has it. With `archive_first`
 /// (`--archive-first`), the archive gets the first request.

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use super::allowance::{Allowance, Failed};
 use super::exchange::{LONGEST_PAUSE, Response, Whose, captured, retry_after};
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::error::unpoisoned;
-use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Longest sleep between two checks whether the run was stopped.
 const LONGEST_SLEEP: Duration = Duration::from_millis(500);

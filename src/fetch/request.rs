@@ -3,10 +3,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime};
 
+use crate::engine::report::{Provenance, Reason, Refusal};
 use crate::engine::{Announcement, Answer, Content, Mode, Need};
 use crate::error::unpoisoned;
 use crate::link::url::masked;
-use crate::report::{Provenance, Reason, Refusal};
 
 /// A request for content that is not in the message.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -55,7 +55,7 @@ pub(super) fn of_file(path: &Path, body: Vec<u8>, begun: Instant) -> Content {
 /// before it uses it. The implementation itself must check the addresses of a host and the targets of redirects, as
 /// [`Fetcher`](super::Fetcher) does. The documentation of the [crate] contains an example.
 ///
-/// [`Policy::judge_url`]: crate::policy::Policy::judge_url
+/// [`Policy::judge_url`]: crate::engine::policy::Policy::judge_url
 pub trait Fetch: Send + Sync {
     /// Returns the whole body.
     ///

@@ -3,14 +3,14 @@ use std::thread;
 
 use super::allowance::late;
 use super::{Fetch, Request};
+use crate::engine::report::Refusal;
 use crate::engine::{Answer, Mode, too_much};
 use crate::error::unpoisoned;
-use crate::report::Refusal;
 
 /// Answers all requests, at most `in_flight` at a time. The answers have the order of the requests.
 ///
 /// `octets` limits the size of all bodies together, counted in the order of the requests. A body that exceeds the limit and
-/// every later one are refused with [`Reason::GrowthLimit`](crate::report::Reason::GrowthLimit), and requests that are not sent
+/// every later one are refused with [`Reason::GrowthLimit`](crate::engine::report::Reason::GrowthLimit), and requests that are not sent
 /// yet are not sent. A request is sent only if fewer than `in_flight` requests lie between it and the first one without an
 /// answer. This limits the number of bodies in memory and of bodies retrieved in vain.
 pub fn answer_all(

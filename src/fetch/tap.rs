@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::exchange::{Asked, Recorded, Response};
 use crate::engine::Content;
-use crate::report::Reason;
+use crate::engine::report::Reason;
 
 /// Longest wait for the next bytes of a body that is read only for the record.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -8,9 +8,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use super::allowance::is_long;
+use crate::engine::policy::Limits;
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::error::unpoisoned;
-use crate::policy::Limits;
-use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Number of consecutive time-outs after which no further request is sent to a host.
 const MOST: u32 = 3;

@@ -19,9 +19,9 @@ use super::place::MessagePlace;
 use super::replace::{AppendTurn, Change, DELETED, Fate, has};
 use super::session::{BodyPiece, Metadata, RemoteFolder, Selected, Structure};
 use crate::edit::Edits;
+use crate::engine::report::Reason;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{Message, Quoting, Stop};
-use crate::report::Reason;
 
 /// Octets of messages that are held at a time, besides the one that exceeds them.
 const BATCH: u64 = 16 << 20;

@@ -11,7 +11,7 @@ use super::failure::ImapFailure;
 use super::listing::{Criteria, Listing};
 use super::session::{ImapSession, Selected, Structure};
 use super::structure::BodyPart;
-use crate::policy::TypePattern;
+use crate::engine::policy::TypePattern;
 
 /// Octets of a part that stands for an attachment elsewhere, at most: its body quotes the header that the attachment had.
 const LONGEST_STUB: u64 = 256 << 10;
@@ -210,11 +210,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::detach::{Choice as Sizes, Detacher, Settings, Stub};
+    use crate::engine::policy::Policy;
+    use crate::engine::report::Outcome;
+    use crate::expand::detach::{Choice as Sizes, Detacher, Settings, Stub};
+    use crate::fetch::store::Folder;
     use crate::mime::{self, PartId, Tree};
-    use crate::policy::Policy;
-    use crate::report::Outcome;
-    use crate::store::Folder;
     use crate::{Expander, edit::Edits};
 
     /// What a server says of the parts that our scanner finds.

@@ -16,10 +16,10 @@ use super::reading::{Fetched, Sessions};
 use super::session::{Metadata, RemoteFolder, Selected, Structure};
 use crate::detail::Detail;
 use crate::engine::Mode;
+use crate::engine::policy::Limits;
 use crate::error::Error;
 use crate::mailbox::{Handed, Observer, Options, Stop, Summary, Transform, convert_handed};
 use crate::mime;
-use crate::policy::Limits;
 
 /// Messages whose metadata is held at a time.
 const AT_A_TIME: usize = 5000;

@@ -17,9 +17,9 @@ use super::replace::{Fate, GMAIL, Replacing, has};
 use super::retry::Tries;
 use super::session::{ImapSession, RemoteFolder, Selected};
 use crate::engine::Mode;
+use crate::engine::report::Reason;
 use crate::error::Error;
 use crate::mailbox::{Observer, Stop, Summary, Transform};
-use crate::report::Reason;
 
 /// Seconds before what is half-made is looked at: the server may still be at the last command of the connection that broke, and
 /// put a copy into the folder behind that look.

@@ -25,9 +25,9 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use crate::disk::sync;
 use crate::error::{Error, unpoisoned};
 use crate::key::Key;
+use crate::platform::disk::sync;
 
 /// Octets from which on a journal in which nothing is open is emptied during a run.
 const LONG: u64 = 1 << 20;

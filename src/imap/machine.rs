@@ -17,7 +17,7 @@
 
 use super::journal::{Replacement, ReplacementStep};
 use super::session::{FlagChange, InternalDate};
-use crate::report::Reason;
+use crate::engine::report::Reason;
 
 /// Number of times that a message is tried which changes all the time, or which the server does not remove.
 const ROUNDS: u32 = 8;

@@ -31,10 +31,10 @@ use super::machine::{
 pub(super) use super::machine::{DELETED, has};
 use super::names::shown;
 use super::session::{GmailMetadata, ImapSession, InternalDate, Metadata, Selected};
+use crate::engine::report::Reason;
 use crate::error::Error;
 use crate::key::Key;
 use crate::mailbox::Stop;
-use crate::report::Reason;
 
 /// Octets beyond twice those expected that a copy may have. A server that sends more ends the session.
 const MORE: usize = 1 << 20;

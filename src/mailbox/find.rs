@@ -16,7 +16,6 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
-use crate::disk::layout::is_object;
 use crate::error::Error;
 use crate::mailbox::archive::Judged;
 use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, plain_suffix};
@@ -33,6 +32,7 @@ use crate::mailbox::read::second::is_one_message;
 pub(crate) use crate::mailbox::start::Kind;
 use crate::mailbox::start::{BYTE_ORDER_MARK, kind_of_start};
 use crate::mailbox::stop::Stop;
+use crate::platform::disk::layout::is_object;
 
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
 

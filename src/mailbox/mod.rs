@@ -45,8 +45,8 @@ use std::time::{Duration, SystemTime};
 use crate::detail::{Detail, Setting};
 use crate::edit::Edits;
 use crate::engine::Mode;
+use crate::engine::lengths::Lengths;
 use crate::error::Error;
-use crate::lengths::Lengths;
 use crate::platform::OsStrExt as _;
 
 pub use convert::{convert_in_place, convert_to};

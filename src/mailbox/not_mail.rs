@@ -7,8 +7,8 @@
 use std::path::Path;
 
 use crate::detail::{Detail, Setting};
-use crate::disk::layout;
 use crate::error::Error;
+use crate::platform::disk::layout;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum NotMail {

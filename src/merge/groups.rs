@@ -1,6 +1,6 @@
 //! Decides which of the messages with one Message-ID are copies of one mail, and which copy is the most complete.
 //!
-//! A copy is dropped in favour of a copy that [covers](crate::same::covers) it, that is, contains all of its content. A
+//! A copy is dropped in favour of a copy that [covers](crate::engine::same::covers) it, that is, contains all of its content. A
 //! copy that no other copy surpasses is kept. A copy that several kept mails cover is also kept, because it could
 //! belong to each of them.
 
@@ -10,8 +10,8 @@ use std::io;
 use super::record::Record;
 use super::spool::Spooled;
 use super::words::Words;
+use crate::engine::same::{Difference, MailCopy, Place, covers, plain};
 use crate::mailbox::Flags;
-use crate::same::{Difference, MailCopy, Place, covers, plain};
 
 /// Maximum number of cut positions in one group. For each position at which a cut copy ends, the start of
 /// each other copy up to this position is compared with the cut copy.
@@ -106,7 +106,7 @@ pub(super) struct Settled {
 }
 
 /// Decides which candidates are kept, and which are copies of them. The work grows with the square of their number, so
-/// the caller passes at most [`MOST_COMPARED`](crate::same::MOST_COMPARED).
+/// the caller passes at most [`MOST_COMPARED`](crate::engine::same::MOST_COMPARED).
 pub(super) fn settled(mut candidates: Vec<Candidate>, spooled: &Spooled) -> io::Result<Settled> {
     if candidates.len() < 2 {
         return Ok(Settled {

@@ -11,12 +11,12 @@ use super::record::{self, Record};
 use super::sorted::{Sorted, Sorter};
 use super::spool::{About, Spool, Spooled};
 use super::words::Words;
+use crate::engine::same::{Difference, MOST_COMPARED, plain};
 use crate::error::Error;
 use crate::mailbox::{Flags, Letter, Stop};
 use crate::mime::Header;
 use crate::mime::date::seconds;
 use crate::platform::FileExt as _;
-use crate::same::{Difference, MOST_COMPARED, plain};
 
 const LONGEST_HEADER: usize = 1 << 20;
 

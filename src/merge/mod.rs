@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Memory does not grow with the number of messages, because all lists of messages are in temporary files. A group of a
-//! million mails takes linear time, because only [`MOST_COMPARED`](crate::same::MOST_COMPARED) different mails of a
+//! million mails takes linear time, because only [`MOST_COMPARED`](crate::engine::same::MOST_COMPARED) different mails of a
 //! group are compared.
 //!
 //! This module does not depend on the formats of mailboxes or on the command line.

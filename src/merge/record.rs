@@ -1,7 +1,7 @@
 //! The record of a message in the index on disk. It has at most 100 bytes.
 
+use crate::engine::same::Digest;
 use crate::mailbox::Flags;
-use crate::same::Digest;
 
 /// Length of a record, in bytes.
 pub(super) const LENGTH: usize = 82;
@@ -73,7 +73,7 @@ impl Record {
     }
 
     pub(super) fn key_of(plain: &[u8]) -> [u8; 16] {
-        crate::same::copy_key(plain).to_bytes()
+        crate::engine::same::copy_key(plain).to_bytes()
     }
 
     pub(super) fn identity_of(plain: &[u8]) -> [u8; 16] {

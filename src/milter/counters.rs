@@ -13,8 +13,8 @@ use super::draft::Left;
 use super::listen::Address;
 use super::service::Verdict;
 use crate::engine::Content;
+use crate::engine::report::{Kind, Outcome, Reason, Refusal, Report, Retry};
 use crate::error::unpoisoned;
-use crate::report::{Kind, Outcome, Reason, Refusal, Report, Retry};
 
 /// Upper limits of the histogram of processing times, in seconds. Most messages take milliseconds, and retrievals take
 /// little longer than `--deadline`.

@@ -7,9 +7,9 @@
 //! The conversion and the search of the prefilter run while the packets arrive, so the mail system does not wait for
 //! them at the end.
 
+use crate::engine::report::{Detail, Setting};
 use crate::engine::{Kinds, Prefilter};
 use crate::mime::Header;
-use crate::report::{Detail, Setting};
 use crate::span::{Newline, Span};
 
 #[derive(Clone, PartialEq, Eq, Debug)]

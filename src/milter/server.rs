@@ -27,9 +27,9 @@ use super::draft::{Draft, Incoming};
 use super::listen::{Listener, Stream};
 use super::service::{Verdict, judge};
 use super::session::{Session, Step};
+use crate::engine::report::Report;
 use crate::error::unpoisoned;
 use crate::expand::Expander;
-use crate::report::Report;
 
 /// Time between two progress packets for one message. It can be longer by one [`TICK`].
 const PROGRESS_EVERY: Duration = Duration::from_secs(9);

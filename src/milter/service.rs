@@ -19,11 +19,11 @@ use super::codec::{CHUNK, Reply};
 use super::draft::{Incoming, Left};
 use crate::edit::{Edit, Edits, Spliced, moved};
 use crate::engine::Mode;
+use crate::engine::report::{Detail, Report, Setting};
 use crate::error::Error;
 use crate::expand::Expander;
 use crate::mime::header::{Field, Header, SectionEnd};
 use crate::mime::transfer::with_newlines;
-use crate::report::{Detail, Report, Setting};
 use crate::span::{Lines, Newline, Span};
 
 #[derive(Debug)]

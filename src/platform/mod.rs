@@ -4,6 +4,10 @@
 //! If a system or a file system lacks a function, this module has a substitute or returns an error with the reason.
 //! docs/platforms.md contains the list. No function here needs /proc.
 
+// Stores and caches are directories that embody writes.
+#[cfg(any(unix, windows))]
+#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+pub mod disk;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]

@@ -8,12 +8,12 @@ use proptest::prelude::*;
 
 use super::common::mail::{assert_bytes, crlf};
 use super::lengths::{self, Says, filled, number};
-use crate::detach::{Choice, Detacher, Settings, Stub};
 use crate::edit::Edits;
+use crate::engine::policy::{Limits, Links, OnFailure, Policy};
+use crate::engine::report::{Outcome, Reason, Report};
 use crate::expand::Expander;
-use crate::policy::{Limits, Links, OnFailure, Policy};
-use crate::report::{Outcome, Reason, Report};
-use crate::store::{Key, Store, StoreError};
+use crate::expand::detach::{Choice, Detacher, Settings, Stub};
+use crate::fetch::store::{Key, Store, StoreError};
 
 /// A store in memory.
 #[derive(Debug, Default)]

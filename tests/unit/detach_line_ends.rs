@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::common::mail::{assert_bytes, crlf};
 use super::detach::{Memory, detacher, detacher_with, made, messages, restorer, there_and_back};
-use crate::detach::Stub;
+use crate::expand::detach::Stub;
 
 /// The mail with LF, as `tr -d '\r'` makes it.
 fn lf(mail: &[u8]) -> Vec<u8> {

@@ -4,13 +4,13 @@ use std::sync::{Arc, Mutex};
 
 use super::common::mail::assert_bytes;
 use super::detach::{Memory, made, restorer, settings};
-use crate::detach::{Detacher, Settings, Stub};
 use crate::engine::Mode;
 use crate::engine::detach::{Planner, Refused};
+use crate::engine::policy::OnFailure;
+use crate::engine::report::{Outcome, Reason, Refusal};
 use crate::error::Error;
-use crate::policy::OnFailure;
-use crate::report::{Outcome, Reason, Refusal};
-use crate::store::{Key, Store, StoreError};
+use crate::expand::detach::{Detacher, Settings, Stub};
+use crate::fetch::store::{Key, Store, StoreError};
 
 /// A store that refuses one content, or every flush. It notes what was asked.
 #[derive(Debug)]

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::common::mail::{assert_bytes, crlf};
 use super::detach::{Memory, base64, made, restorer, settings};
 use super::embed::{data, gif};
-use crate::detach::{Choice, Detacher, Stub};
+use crate::engine::policy::{Embed, Policy};
+use crate::engine::report::{Outcome, Reason};
 use crate::expand::Expander;
-use crate::policy::{Embed, Policy};
-use crate::report::{Outcome, Reason};
+use crate::expand::detach::{Choice, Detacher, Stub};
 
 fn detacher(store: &Arc<Memory>, choice: Choice) -> Detacher {
-    Detacher::new(crate::detach::Settings {
+    Detacher::new(crate::expand::detach::Settings {
         choice,
         ..settings(store, Stub::ExternalBody, false)
     })

@@ -10,9 +10,9 @@ use embody::mime::{self, PartId, ScanLimits, Tree};
 use super::common::mail::{assert_bytes, crlf, expanding};
 use super::embed::{data, gif, policy};
 use crate::engine::Mark;
+use crate::engine::policy::Policy;
 use crate::expand::Expander;
 use crate::fetch::NoFetch;
-use crate::policy::Policy;
 
 #[test]
 fn lengths_are_true_and_the_mark_is_one_wherever_a_large_header_ends() {

@@ -18,11 +18,11 @@ use super::common::mail_system::{ACTIONS, Became, MailSystem, OPTIONS, divided, 
 use super::embed;
 use crate::engine::Content;
 use crate::engine::Mark;
+use crate::engine::policy::{OnFailure, Policy, Scheme};
+use crate::engine::report::{Reason, Refusal, Report};
 use crate::expand::Expander;
 use crate::fetch::{Bytes, Fetch, NoFetch, Request};
 use crate::milter::{Address, Incoming, Journal, Listener, Server, Verdict, Work};
-use crate::policy::{OnFailure, Policy, Scheme};
-use crate::report::{Reason, Refusal, Report};
 
 #[derive(Default)]
 struct Notes(Mutex<Vec<String>>);

@@ -16,7 +16,7 @@ use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, X_USER_DEFIN
 
 use super::common::labels::LABELS;
 use super::common::mail::expander;
-use crate::external_body::{ExternalBody, Referent, shown_name};
+use crate::engine::external_body::{ExternalBody, Referent, shown_name};
 use crate::mime::encoded_words::{decoded_text, decoded_words};
 use crate::mime::{self, PartId, ScanLimits};
 

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::detach::there_and_back;
 use super::embed::{policy, run};
-use crate::detach::Stub;
+use crate::engine::report::{Kind, Outcome, Row};
+use crate::expand::detach::Stub;
 use crate::mime::{self, ScanLimits, TransferEncoding};
-use crate::report::{Kind, Outcome, Row};
 
 /// Values that mean text as it is, or nothing.
 const IDENTITY: [&str; 29] = [

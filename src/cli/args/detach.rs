@@ -10,8 +10,8 @@ use super::policy::FailureArgs;
 use super::retrieval::{CacheArgs, RetrievalArgs, ServerArgs, TimeArgs};
 use super::walk::{ResumeArgs, SayingArgs, WalkArgs};
 use crate::cli::values::{at_least_one, base_url, duration_or_none, file, size};
-use crate::detach::{Choice, Stub};
-use crate::policy::{Limits, Links, Policy, TypePattern};
+use crate::engine::policy::{Limits, Links, Policy, TypePattern};
+use crate::expand::detach::{Choice, Stub};
 
 /// Default of `restore --max-growth`, in bytes. It is more than mail systems accept in one message. The limit is
 /// needed, because a sender who knows the hash of one large attachment could refer to it a thousand times.

@@ -7,9 +7,9 @@ use clap::Args;
 use super::levels::levels;
 use super::policy::{Common, FailureArgs};
 use crate::cli::values::{at_least_one, group, octal};
+use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::milter::Address;
-use crate::policy::Policy;
 
 /// Default of `--max-message`, in bytes. By default, Postfix accepts 10,240,000 bytes, and counts each line ending
 /// twice.

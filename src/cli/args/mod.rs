@@ -37,10 +37,10 @@ use super::streams::is_standard;
 use super::survey::Group;
 use super::values::{expected, output_format, range, size};
 use crate::engine::Mode;
+use crate::engine::policy::{Policy, Trackers};
 use crate::error::Error;
 use crate::mailbox::{Format, Options};
 use crate::merge::Order;
-use crate::policy::{Policy, Trackers};
 
 /// Keeps mail whole: puts linked pictures and attachments into the mail.
 #[derive(Parser, Debug)]

@@ -9,12 +9,12 @@ use super::retrieval::{ArchiveArgs, CacheArgs, KEPT, RetrievalArgs, TimeArgs};
 use super::walk::SayingArgs;
 use crate::cli::values::{at_least_one, base_url, choice, size, word};
 use crate::engine::Mark;
-use crate::error::Error;
-use crate::policy::command_line::words;
-use crate::policy::{
+use crate::engine::policy::command_line::words;
+use crate::engine::policy::{
     Embed, Follow, Followed, Limits, Links, OnFailure, Policy, Protected, Scheme, Trackers,
     TypePattern,
 };
+use crate::error::Error;
 
 #[derive(Args, Default, Debug)]
 #[group(skip)]

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::archive::{IndexTemplate, Template, Window};
 use crate::cli::values::{
     CacheMax, HostList, cache_max, duration_or_none, file, host_list, scheme, window,
 };
-use crate::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme};
+use crate::engine::policy::{HostPattern, IpNet, Mapping, Policy, Proxy, Scheme};
+use crate::fetch::archive::{IndexTemplate, Template, Window};
 
 #[derive(Args, Default, Debug)]
 #[group(skip)]

@@ -113,6 +113,9 @@ fn form_means_the_same_as_note_format() {
         let Command::Detach(Deferred(args)) = parsed.command else {
             panic!("{name}");
         };
-        assert_eq!(args.note_format, Some(crate::detach::Stub::Thunderbird));
+        assert_eq!(
+            args.note_format,
+            Some(crate::expand::detach::Stub::Thunderbird)
+        );
     }
 }

@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum};
 use super::imap::{ImapArgs, ReplacingArgs};
 use crate::cli::values::{at_least_one, output_format, size};
 use crate::engine::Mode;
+use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::mailbox::{self, ByLabel, Format, check_backup_suffix};
-use crate::policy::Policy;
 
 pub(super) const MAILBOXES: &str = "Mailboxes";
 

@@ -1,7 +1,7 @@
 //! The response of a source, derived from a row of the report: for a probe before a run, and for the page about a run.
 
 use super::tally::{Answers, Probe};
-use crate::report::{Outcome, Reason, Row};
+use crate::engine::report::{Outcome, Reason, Row};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Answer {

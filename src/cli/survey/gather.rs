@@ -17,20 +17,20 @@ use super::sum::{SIZES, Survey, day};
 use super::tally::{Copies, Counts as _};
 use crate::edit::Edits;
 use crate::engine::detach::{Choice, Planner, Refused, is_attachment};
+use crate::engine::lengths::Lengths;
 use crate::engine::plan::documents::{Shown, shown_inline};
+use crate::engine::policy::countable;
+use crate::engine::report::{Kind, Outcome, Provenance, Reason, Report, Row};
 use crate::engine::{Mode, date};
 use crate::error::{Error, unpoisoned};
 use crate::expand::{Target, envelope};
-use crate::lengths::Lengths;
+use crate::fetch::store::Key;
 use crate::link::url::Reference;
 use crate::link::value::Role;
 use crate::mailbox::{Message, Transform};
 use crate::mime::encoded_words::decoded_text;
 use crate::mime::header::unfold;
 use crate::mime::{MediaType, PartId, Tree, scan};
-use crate::policy::countable;
-use crate::report::{Kind, Outcome, Provenance, Reason, Report, Row};
-use crate::store::Key;
 
 /// Maximum length of a From field that is parsed, in bytes.
 const LONGEST_FROM: usize = 4 << 10;

@@ -10,10 +10,10 @@ use super::findings::companies;
 use super::missing::Way;
 use super::sum::{SIZES, Survey};
 use super::tally::{Counts, LONGEST_NAME, NAMES, Named};
+use crate::engine::external_body::shown_name;
 use crate::engine::plan::documents::Showing;
-use crate::external_body::shown_name;
+use crate::fetch::store::Key;
 use crate::mime::{PartId, Tree};
-use crate::store::Key;
 
 pub fn as_json(survey: &Survey, context: &SurveyContext<'_>, embed: Option<Fields>) -> Fields {
     let hosts = survey.hosts.names();

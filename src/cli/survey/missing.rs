@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::engine::report::{Kind, Outcome, Reason, Row, Setting};
 use crate::link::url::Reference;
-use crate::report::{Kind, Outcome, Reason, Row, Setting};
 
 /// The source from which the content of a reference can be added to the mail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]

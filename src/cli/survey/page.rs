@@ -8,7 +8,7 @@ use super::sheet::{BARS, Bar, ROWS, Sheet, Table, escaped, foreign};
 use super::sum::Survey;
 use super::tally::{Answers, Counts, Host, Named, Type};
 use super::words::{capitalized, class, counted, either, grouped, listed, size, type_words};
-use crate::report::Reason;
+use crate::engine::report::Reason;
 
 /// Maximum number of sources in the title of a page.
 const NAMED: usize = 3;

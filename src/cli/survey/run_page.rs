@@ -10,10 +10,10 @@ use super::repeated::Repeated;
 use super::sheet::{BARS, Bar, ROWS, Sheet, Table, escaped, foreign};
 use super::tally::{Amount, Counts as _, Fates, Named};
 use super::words::{capitalized, counted, either, grouped, listed, quoted, size};
+use crate::engine::policy::countable;
+use crate::engine::report::{Kind, Outcome, Reason, Row};
 use crate::link::url::Reference;
 use crate::mailbox::Summary;
-use crate::policy::countable;
-use crate::report::{Kind, Outcome, Reason, Row};
 
 /// Maximum number of lost attachments that are listed.
 const LISTED: usize = 50;

@@ -13,9 +13,9 @@ use super::tally::{
     Amount, Answers, Copies, Counts as _, Hash, Host, Links, MESSAGES, Mail, Named, Pictures,
     Probe, Type, Year, add,
 };
+use crate::fetch::store::Key;
 use crate::link::value::Role;
 use crate::mailbox::Summary;
-use crate::store::Key;
 
 /// Maximum number of different attachments that are compared. Their hashes need 48 MB.
 const OBJECTS: usize = 1 << 20;

@@ -1,12 +1,12 @@
 //! Decides which parts are detached, and why other large parts stay in the message.
 
+use crate::engine::external_body::{ExternalBody, Followed, NOTE_FIELD, Reading};
 use crate::engine::plan::protection;
-use crate::external_body::{ExternalBody, Followed, NOTE_FIELD, Reading};
+use crate::engine::policy::{Policy, TypePattern};
+use crate::engine::report::{Reason, Refusal};
 use crate::mime::header::has_control_character;
 use crate::mime::media_type::{DEFAULT_TYPE, is_composite};
 use crate::mime::{MediaType, PartId, PartKind, ScanLimits, Tree};
-use crate::policy::{Policy, TypePattern};
-use crate::report::{Reason, Refusal};
 
 /// Minimum length of a body in bytes. A reference to a shorter body would be as long as the body itself.
 const LEAST: usize = 1 << 10;

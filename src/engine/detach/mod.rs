@@ -2,7 +2,7 @@
 //! objects that a store must contain before the edits may be written. This module does not access a store:
 //! [`Planner::plan`] is a function of a message and of the objects that a store did not accept.
 //!
-//! A program that stores objects itself calls it in a loop. [`Detacher`](crate::detach::Detacher) contains such a loop.
+//! A program that stores objects itself calls it in a loop. [`Detacher`](crate::expand::detach::Detacher) contains such a loop.
 //!
 //! ```
 //! use embody::engine::Mode;

@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use super::choice::Stub;
 use crate::edit::{Edit, Group};
 use crate::engine::Mode;
-use crate::external_body::{
+use crate::engine::external_body::{
     ALTERED_FIELD, LONGEST_FIELD, Note, SENTENCE, URL_FIELD, is_of_content, newline_of,
     noted_encoding_field, usual_encoding_field,
 };

@@ -6,15 +6,17 @@ use super::choice::{Choice, Stub, reading};
 use super::part::{Leaving, content_of, edits};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::Mode;
+use crate::engine::external_body::{ExternalBody, newline_of, relisted, restored};
+use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::plan::documents::shown_inline;
-use crate::external_body::{ExternalBody, newline_of, relisted, restored};
+use crate::engine::policy::Policy;
+use crate::engine::report::{
+    Detail, Kind, Outcome, Provenance, Reason, Refusal, Report, Retry, Row,
+};
 use crate::key::Key;
-use crate::lengths::{Lengths, corrected};
 use crate::mime::TransferEncoding;
 use crate::mime::exact::Wording;
 use crate::mime::{self, PartId, ScanLimits, Tree};
-use crate::policy::Policy;
-use crate::report::{Detail, Kind, Outcome, Provenance, Reason, Refusal, Report, Retry, Row};
 use crate::span::{Newline, Span};
 
 /// Objects that a store did not accept, each with the reason. Their parts stay in the mail.

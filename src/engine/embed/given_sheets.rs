@@ -12,9 +12,9 @@ use super::wanted::{SHEET, Wanted};
 use super::{Given, Pending};
 use crate::engine::Content;
 use crate::engine::plan::documents::{Fallbacks, cid_escaped, sheet_with_urls};
+use crate::engine::report::{Reason, Refusal};
 use crate::mime::PartId;
 use crate::mime::transfer::base64_length;
-use crate::report::{Reason, Refusal};
 
 const OUR_URL: usize = 64;
 

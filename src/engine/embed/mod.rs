@@ -26,8 +26,8 @@ use super::session::Session;
 use super::wrapped::above;
 use crate::edit::{Edits, Group};
 use crate::engine::plan::documents::{Documents, Fallbacks, cid_escaped};
+use crate::engine::report::{Detail, Kind, Outcome, Provenance, Refusal, Retry, Row, Setting};
 use crate::mime::{PartId, Tree};
-use crate::report::{Detail, Kind, Outcome, Provenance, Refusal, Retry, Row, Setting};
 
 #[derive(Default)]
 pub(super) struct Embedding {

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
+use crate::engine::external_body::{holds_blank, identifier};
 use crate::engine::plan::documents::RELATED;
-use crate::external_body::{holds_blank, identifier};
 use crate::mime::{PartId, Tree};
 
 pub(super) const DIGITS: usize = 32;

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 
 use super::names::{DIGITS, Names};
 use crate::engine::Content;
+use crate::engine::external_body::ExternalBody;
 use crate::engine::obtained::not_decoded;
 use crate::engine::plan::documents::RELATED;
 use crate::engine::plan::protection;
+use crate::engine::policy::{Policy, Trackers};
+use crate::engine::report::{Reason, Refusal};
 use crate::engine::source_field;
 use crate::engine::wrapped;
-use crate::external_body::ExternalBody;
 use crate::link::data::DataUrl;
 use crate::link::label as link_label;
 use crate::link::svg::is_harmless_svg;
@@ -20,8 +22,6 @@ use crate::mime::entity::{folded_url, push_field, sha256};
 use crate::mime::picture::{self, FileType};
 use crate::mime::transfer::{append_base64, base64_length, with_newlines};
 use crate::mime::{PartId, PartKind, TransferEncoding, Tree};
-use crate::policy::{Policy, Trackers};
-use crate::report::{Reason, Refusal};
 use crate::span::Newline;
 
 pub(crate) const BLANK_PICTURE: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";

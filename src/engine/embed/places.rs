@@ -10,11 +10,11 @@ use super::wanted::{Key, Wanted};
 use crate::engine::ledger::Ledger;
 use crate::engine::plan::documents::{Documents, Fallbacks, Shown, cid_escaped};
 use crate::engine::plan::protection;
+use crate::engine::policy::{Embed, Policy, Trackers};
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::link::url::{Reference, equivalence_key, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
 use crate::mime::{PartId, Tree};
-use crate::policy::{Embed, Policy, Trackers};
-use crate::report::{Detail, Reason, Refusal, Setting};
 
 const SHOWN_DATA: usize = 48;
 

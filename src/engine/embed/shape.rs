@@ -5,7 +5,7 @@ use super::super::wrapped;
 use super::Pending;
 use super::pictures::{Container, New};
 use crate::edit::Group;
-use crate::report::{Detail, Reason, Refusal, Setting};
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 
 const BOUNDARY_LINE: usize = 80;
 

@@ -10,9 +10,9 @@ use super::pictures::{self, Pictures, label};
 use super::wanted::SHEET;
 use crate::engine::Content;
 use crate::engine::plan::documents::absolute_sheet;
+use crate::engine::policy::Policy;
+use crate::engine::report::{Reason, Refusal};
 use crate::mime::picture::{self, FileType};
-use crate::policy::Policy;
-use crate::report::{Reason, Refusal};
 
 pub(super) fn of_data(pictures: &mut Pictures<'_>, url: &str) -> Result<usize, Refusal> {
     let policy = pictures.policy;

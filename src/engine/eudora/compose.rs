@@ -4,13 +4,13 @@ use std::collections::HashMap;
 
 use super::flattened::{Flattened, token};
 use crate::edit::{Edit, Edits};
+use crate::engine::external_body::{EudoraPiece, EudoraText, Wrapper};
 use crate::engine::part_edits::overlapping;
+use crate::engine::report::Refusal;
 use crate::engine::scrubbed::NewPart;
-use crate::external_body::{EudoraPiece, EudoraText, Wrapper};
 use crate::mime::header::unfold;
 use crate::mime::transfer::{encode_text, has_long_line, with_newlines};
 use crate::mime::{MediaType, TransferEncoding, entity, media_type};
-use crate::report::Refusal;
 use crate::span::{Newline, Span};
 
 pub(super) struct File {

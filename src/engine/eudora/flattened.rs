@@ -1,9 +1,9 @@
 //! A message as Eudora stores it. Eudora took the multipart apart, so parts of the header are no longer true.
 
-use crate::external_body::{EudoraNote, EudoraPiece, EudoraText, eudora_pieces};
+use crate::engine::external_body::{EudoraNote, EudoraPiece, EudoraText, eudora_pieces};
+use crate::engine::policy::Policy;
 use crate::mime::MediaType;
 use crate::mime::header::{Header, SectionEnd, unfold};
-use crate::policy::Policy;
 use crate::span::{Lines, Newline, Span};
 
 pub(crate) struct Flattened<'m> {

@@ -26,12 +26,12 @@ use super::pass::Pass;
 use super::scrubbed::Stored;
 use super::session::Session;
 use crate::edit::Edit;
+use crate::engine::external_body::{EudoraNote, EudoraText, Follow, Wrapper, hash};
+use crate::engine::report::{Detail, Kind, Outcome, Reason, Refusal, Row, Setting};
 use crate::engine::{Need, Neighbour};
-use crate::external_body::{EudoraNote, EudoraText, Follow, Wrapper, hash};
 use crate::link::html::{Syntax, locate_in};
 use crate::mime::transfer::{encode_base64, encode_text};
 use crate::mime::{entity, picture};
-use crate::report::{Detail, Kind, Outcome, Reason, Refusal, Row, Setting};
 use crate::span::{Newline, starts_like};
 
 const AROUND: usize = 200;

@@ -21,12 +21,12 @@ use self::handled::Handled;
 use self::marks::{Mark, Marks};
 use self::opening::Opening;
 use crate::edit::Edits;
+use crate::engine::external_body::Follow;
 use crate::engine::ledger::Ledger;
-use crate::external_body::Follow;
-use crate::lengths::{Lengths, corrected};
+use crate::engine::lengths::{Lengths, corrected};
+use crate::engine::policy::Policy;
+use crate::engine::report::{Kind, Outcome, Refusal, Row};
 use crate::mime::{self, PartId, Tree};
-use crate::policy::Policy;
-use crate::report::{Kind, Outcome, Refusal, Row};
 
 /// The functions and names of one form.
 pub struct Form {

@@ -5,9 +5,9 @@ use super::place::{Known, Placed, place};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::ledger::Ledger;
 use crate::engine::outlook::compose::Contents;
+use crate::engine::policy::Policy;
+use crate::engine::report::{Outcome, Provenance, Reason, Refusal, Row};
 use crate::mime::{PartId, Tree};
-use crate::policy::Policy;
-use crate::report::{Outcome, Provenance, Reason, Refusal, Row};
 
 /// Number of bytes of work that examining one part of the tree counts as.
 const LOOK: usize = 64;

@@ -10,11 +10,11 @@ use sha2::{Digest as _, Sha256};
 use crate::edit::{Edit, Group};
 use crate::engine::outlook::compose::Contents;
 use crate::engine::parts::{Body, Leaf, Part, boundary, delimiter};
+use crate::engine::report::{Reason, Refusal};
 use crate::mime::charset;
 use crate::mime::header::unfold;
 use crate::mime::transfer::with_newlines;
 use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
-use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
 type Digest = [u8; 32];

@@ -5,11 +5,11 @@ use super::{Change, Filled, Pending, Put};
 use crate::edit::Group;
 use crate::engine::obtained::Obtained;
 use crate::engine::plan::Item;
+use crate::engine::report::{Reason, Refusal};
 use crate::engine::scrubbed::Stored;
 use crate::engine::wrapped;
 use crate::mime::transfer::{base64_length, encode_base64};
 use crate::mime::{PartId, PartKind, media_type};
-use crate::report::{Reason, Refusal};
 
 const WRAPPING: usize = 400;
 

@@ -4,10 +4,10 @@
 use super::{Pass, Pending, Place, Stop, too_deep};
 use crate::engine::Need;
 use crate::engine::plan::{Item, Step};
+use crate::engine::report::{Reason, Refusal};
 use crate::engine::substitute::Substitute;
 use crate::link::url::{Reference, equivalence_key, without_fragment};
 use crate::mime::ScanLimits;
-use crate::report::{Reason, Refusal};
 
 impl Pending<'_, '_> {
     pub(super) fn composite(

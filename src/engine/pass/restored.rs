@@ -5,16 +5,18 @@
 use super::{Change, Pending, Put};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::composite::{self, allows};
+use crate::engine::external_body::{
+    LENGTH_FIELD, Note, listing, relisted, restored, torn_delimiter,
+};
 use crate::engine::obtained::Obtained;
 use crate::engine::plan::Item;
-use crate::external_body::{LENGTH_FIELD, Note, listing, relisted, restored, torn_delimiter};
+use crate::engine::report::{Reason, Refusal};
 use crate::mime::exact::{Manner, Wording};
 use crate::mime::media_type::is_ascii_compatible;
 use crate::mime::transfer::{
     Encoded, encode_base64, encode_by_words, encode_like, encode_text, has_boundary,
 };
 use crate::mime::{self, PartId, TransferEncoding};
-use crate::report::{Reason, Refusal};
 use crate::span::{Newline, Span};
 
 impl Pending<'_, '_> {

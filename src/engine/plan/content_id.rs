@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
-use crate::external_body::{ESSENCE, identifier};
+use crate::engine::external_body::{ESSENCE, identifier};
+use crate::engine::report::{Reason, Refusal};
 use crate::mime::media_type::is_composite;
 use crate::mime::{PartId, Tree};
-use crate::report::{Reason, Refusal};
 
 /// Parts that hold content, and parts that refer elsewhere. RFC 1873 writes the id on the reference, too.
 type Bearers = (Vec<PartId>, Vec<PartId>);

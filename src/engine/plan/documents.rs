@@ -31,11 +31,11 @@ use super::bases::Bases;
 use super::protection::protection;
 use crate::edit::{Edit, Group};
 use crate::engine::ledger::Ledger;
+use crate::engine::policy::Policy;
+use crate::engine::report::{Reason, Refusal};
 use crate::mime::charset::Charset;
 use crate::mime::mapped::{Changes, MappedBody};
 use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
-use crate::policy::Policy;
-use crate::report::{Reason, Refusal};
 
 /// No server takes as many bytes, and a link would be held several times.
 const LONGEST: usize = 1 << 20;

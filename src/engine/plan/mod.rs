@@ -13,10 +13,10 @@ pub use self::protection::opaque_details;
 pub use self::protection::{opaque_parts, protection};
 pub(crate) use self::references::question;
 use crate::engine::Need;
-use crate::external_body::ExternalBody;
+use crate::engine::external_body::ExternalBody;
+use crate::engine::report::{HostedFile, Kind, Outcome, Refusal, Row};
 use crate::link::url;
 use crate::mime::PartId;
-use crate::report::{HostedFile, Kind, Outcome, Refusal, Row};
 
 pub struct Plan<'a> {
     pub references: Vec<Item<'a>>,

@@ -1,8 +1,8 @@
 //! What may not be touched because of what it stands in, and what a limit of the scanner kept from being looked into.
 
+use crate::engine::policy::{Policy, Protected};
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::mime::{Limit, PartId, PartKind, Tree};
-use crate::policy::{Policy, Protected};
-use crate::report::{Detail, Reason, Refusal, Setting};
 use crate::span::Span;
 
 pub fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Option<Refusal> {

@@ -8,15 +8,15 @@ use super::content_id::ContentIds;
 use super::protection::protection;
 use super::{Item, Plan, Step, shown_url};
 use crate::engine::Need;
-use crate::external_body::{
+use crate::engine::external_body::{
     Claim, ESSENCE, ExternalBody, Form, Reading, Referent, hosted, scrubbed,
 };
+use crate::engine::policy::{Policy, Scheme, Target};
+use crate::engine::report::{Detail, Kind, Reason, Refusal, Setting};
 use crate::link::base::Base;
 use crate::link::url;
 use crate::mime::header::SectionEnd;
 use crate::mime::{Limit, PartId, PartKind, Tree};
-use crate::policy::{Policy, Scheme, Target};
-use crate::report::{Detail, Kind, Reason, Refusal, Setting};
 
 const SHOWN_DATA: usize = 48;
 

@@ -1,6 +1,6 @@
 use super::words::Words;
 use super::{ALL, APPLE, DOCUMENTS, Prefilter};
-use crate::policy::Follow;
+use crate::engine::policy::Follow;
 
 /// The kinds of words that occur in a message: words of references, or types of documents.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -73,7 +73,7 @@ impl Prefilter {
 #[cfg(all(test, feature = "milter"))]
 mod tests {
     use super::*;
-    use crate::policy::{Links, Policy};
+    use crate::engine::policy::{Links, Policy};
     use proptest::prelude::*;
 
     const PIECES: [&str; 8] = [

@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::words::SHORT;
 use super::*;
+use crate::engine::policy::Embed;
 use crate::expand::Expander;
-use crate::policy::Embed;
 
 #[test]
 fn the_word_is_found_in_any_case() {

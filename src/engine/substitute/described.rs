@@ -1,6 +1,6 @@
 use super::super::obtained::Obtained;
 use super::Substitute;
-use crate::external_body::Form;
+use crate::engine::external_body::Form;
 use crate::mime::MediaType;
 use crate::mime::header::{Field, Fields};
 use crate::mime::media_type::{self, Named};

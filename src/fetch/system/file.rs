@@ -10,10 +10,10 @@ use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, Metadata, OpenOptions};
 
 use super::whole::read_whole;
+use crate::engine::policy::Policy;
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::error::Error;
 use crate::fetch::allowance::Allowance;
-use crate::policy::Policy;
-use crate::report::{Detail, Reason, Refusal, Setting};
 
 #[derive(Debug)]
 pub(in crate::fetch) struct Roots(Vec<(PathBuf, Dir)>);

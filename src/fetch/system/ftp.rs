@@ -22,9 +22,9 @@ use percent_encoding::percent_decode_str;
 use suppaftp::{Encoding, FtpError, FtpStream, Mode, Status};
 
 use super::whole::read_whole;
+use crate::engine::policy::{Policy, Target};
+use crate::engine::report::{Reason, Refusal};
 use crate::fetch::allowance::{Allowance, Failed, Nobody};
-use crate::policy::{Policy, Target};
-use crate::report::{Reason, Refusal};
 
 /// User name and password of an anonymous login (RFC 1635 §3).
 const ANONYMOUS: (&str, &str) = ("anonymous", "embody@");

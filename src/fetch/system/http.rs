@@ -11,13 +11,13 @@ use ureq::http::header;
 use super::http_body::coding;
 use super::servers::Servers;
 use crate::engine::Announcement;
+use crate::engine::policy::{Policy, Scheme, Target};
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::fetch::Request;
 use crate::fetch::allowance::{Allowance, Failed};
 use crate::fetch::exchange::{
     Asked, How, Response, Source, Whose, is_redirect, is_temporary, text,
 };
-use crate::policy::{Policy, Scheme, Target};
-use crate::report::{Detail, Reason, Refusal, Setting};
 
 impl Servers {
     /// Finds the type and the length of the content with a HEAD request. If the response to HEAD is an error, a GET request is

@@ -7,11 +7,11 @@ use ureq::Body;
 use ureq::http::{HeaderMap, Response, Version, header};
 
 use super::whole::read_whole;
+use crate::engine::policy::Policy;
+use crate::engine::report::{Reason, Refusal};
 use crate::fetch::allowance::Allowance;
 use crate::fetch::coding::Coding;
 use crate::mime::picture_end;
-use crate::policy::Policy;
-use crate::report::{Reason, Refusal};
 
 pub(super) fn whole_body(
     policy: &Policy,

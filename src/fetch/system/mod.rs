@@ -28,12 +28,12 @@ use super::exchange::How;
 #[cfg(feature = "ftp")]
 use super::names::{self, Names};
 use super::request::{Fetch, Request, answer_by_fetching, just_now};
+#[cfg(feature = "ftp")]
+use crate::engine::policy::Host;
+use crate::engine::policy::{Policy, Scheme, Target};
+use crate::engine::report::{Detail, Provenance, Reason, Refusal, Setting};
 use crate::engine::{Answer, Content, Mode, Need};
 use crate::error::Error;
-#[cfg(feature = "ftp")]
-use crate::policy::Host;
-use crate::policy::{Policy, Scheme, Target};
-use crate::report::{Detail, Provenance, Reason, Refusal, Setting};
 
 pub(super) struct System {
     policy: Arc<Policy>,

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use super::super::allowance::Allowance;
 use super::super::request::just_now;
 use crate::engine::Content;
-use crate::policy::Policy;
-use crate::report::{Provenance, Reason, Refusal};
+use crate::engine::policy::Policy;
+use crate::engine::report::{Provenance, Reason, Refusal};
 
 /// Maximum number of bytes read from standard error.
 const LONGEST_WORDS: u64 = 16 << 10;

@@ -29,6 +29,8 @@ use ureq::unversioned::transport::NextTimeout;
 use ureq::{Agent, Body};
 
 use super::http_body::{read_to_end, whole_body};
+use crate::engine::policy::{Host, Policy, Scheme, Target};
+use crate::engine::report::{Reason, Refusal};
 use crate::error::{Error, unpoisoned};
 use crate::fetch::agent::{agent, broke, certificates, idle_age, is_of_tls, system_roots};
 use crate::fetch::allowance::{Allowance, Failed, Nobody, is_long};
@@ -39,8 +41,6 @@ use crate::fetch::names::{self, Names};
 use crate::fetch::pace::Pace;
 use crate::fetch::tap::{self, Listening, Recorder};
 use crate::fetch::unresponsive::Unresponsive;
-use crate::policy::{Host, Policy, Scheme, Target};
-use crate::report::{Reason, Refusal};
 
 /// Maximum number of hosts whose addresses are remembered.
 const MOST_HOSTS: usize = 10_000;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use crate::report::Refusal;
+use crate::engine::report::Refusal;
 
 pub(super) fn read_whole(
     mut source: impl Read,

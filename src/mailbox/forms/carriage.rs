@@ -5,7 +5,7 @@
 //! message is written with CRs again, and an LF that was in the message is kept as an LF.
 
 use crate::edit::Edits;
-use crate::lengths::Lengths;
+use crate::engine::lengths::Lengths;
 use crate::mailbox::forms::eudora::with_line_feeds;
 use crate::mailbox::forms::mbox::{Frame, content_start};
 use crate::mailbox::forms::quoting::Quoting;

@@ -17,7 +17,7 @@ use std::cell::LazyCell;
 use memchr::memchr_iter;
 
 use crate::edit::{Edits, moved};
-use crate::lengths::{Lengths, Measure};
+use crate::engine::lengths::{Lengths, Measure};
 use crate::mailbox::forms::mbox::{self, Frame, Header};
 use crate::mailbox::forms::quoting::{self, Quoting};
 use crate::mailbox::forms::separator::{self, next_in_message};

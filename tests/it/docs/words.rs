@@ -46,7 +46,7 @@ const REPLACED: [&str; 16] = [
 const REPLACED_IN_MESSAGES: [&str; 4] = ["octet", "octets", "insane", "nobody was asked"];
 
 /// Places where "octets" is right: a sentence that existing mail contains, and names of columns and JSON fields.
-const OCTETS: [&str; 2] = ["external_body/listing.rs", "cli/survey/text.rs"];
+const OCTETS: [&str; 2] = ["engine/external_body/listing.rs", "cli/survey/text.rs"];
 
 /// Texts that quote the program, and so have its words: the table of reasons, the table of schemes, and the table of mailboxes
 /// whose rows are names of test cases.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use percent_encoding::percent_decode_str;
 
-use crate::external_body::identifier;
+use crate::engine::external_body::identifier;
 use crate::mime::{PartId, PartKind, ScanLimits, Tree};
 
 /// Looks for the `cid:` URLs in the documents of a message that was made of `original`. What stood in a document of that,

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::engine::Mode;
+use crate::engine::policy::Policy;
 use crate::expand::Expander;
 use crate::mailbox::Quoting;
-use crate::policy::Policy;
 
 fn surveyed(mail: &str, larger_than: u64) -> Survey {
     let expander = Expander::new(Policy::default()).expect("it retrieves nothing");

@@ -8,13 +8,13 @@ use std::sync::LazyLock;
 
 use super::marks::{Mark, Marks, begins};
 use super::opening::Opening;
+use crate::engine::external_body::Follow;
 use crate::engine::outlook::compose::Contents;
 use crate::engine::outlook::{msg, source};
 use crate::engine::parts::{Body, Leaf};
 use crate::engine::plan::protection;
-use crate::external_body::Follow;
+use crate::engine::report::{Reason, Refusal, Row, Setting};
 use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
-use crate::report::{Reason, Refusal, Row, Setting};
 
 /// Start of a body that contains a compound file, in base64 and without an encoding. Quoted-printable has too many spellings,
 /// so such a part is recognised only by its media type.
@@ -107,7 +107,7 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
     let mut missing = message.damage;
     missing.extend(mail.missing);
     if tree.ids().count() + 1 > policy.limits.parts {
-        let detail = crate::report::Detail::from("the parts within it are more than ");
+        let detail = crate::engine::report::Detail::from("the parts within it are more than ");
         return Err(Refusal::lasting(
             Reason::TooManyParts,
             detail.naming(Setting::Parts),

@@ -8,13 +8,13 @@ use std::sync::LazyLock;
 use super::marks::{Mark, Marks};
 use super::opening::Opening;
 use super::place::has_text;
+use crate::engine::external_body::Follow;
 use crate::engine::outlook::compose::Contents;
 use crate::engine::outlook::rtf::{self, Body, Damage, Source};
 use crate::engine::parts::Leaf;
 use crate::engine::plan::protection;
-use crate::external_body::Follow;
+use crate::engine::report::{Refusal, Row};
 use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
-use crate::report::{Refusal, Row};
 
 /// Name that readpst and Emailchemy give to the RTF body of a mail.
 pub const NAME: &[u8] = b"rtf-body.rtf";

@@ -7,14 +7,14 @@ use std::sync::LazyLock;
 use super::marks::{Mark, Marks};
 use super::opening::Opening;
 use crate::edit::{Edit, Group};
+use crate::engine::external_body::Follow;
 use crate::engine::parts::{self, Leaf, Part, delimiter, guessed};
 use crate::engine::plan::protection;
-use crate::external_body::Follow;
+use crate::engine::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::mime::header::unfold;
 use crate::mime::media_type;
 use crate::mime::transfer::{encode_base64, encode_like, with_newlines};
 use crate::mime::{PartId, PartKind, TransferEncoding, Tree, entity};
-use crate::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::span::{Lines, Newline, Span};
 
 /// Start of the line that begins a block.

@@ -7,14 +7,14 @@ use std::sync::LazyLock;
 
 use super::marks::{Mark, Marks, begins};
 use super::opening::Opening;
+use crate::engine::external_body::Follow;
 use crate::engine::outlook::compose::{self, Contents};
 use crate::engine::outlook::tnef;
 use crate::engine::parts::Leaf;
 use crate::engine::plan::protection;
-use crate::external_body::Follow;
+use crate::engine::policy::Policy;
+use crate::engine::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::mime::{PartId, PartKind, Tree, entity};
-use crate::policy::Policy;
-use crate::report::{Detail, Reason, Refusal, Row, Setting};
 
 /// Start of a body that contains TNEF: in base64, in quoted-printable, and without an encoding. The base64 is cut where it
 /// depends on the next byte.

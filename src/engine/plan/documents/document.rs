@@ -4,6 +4,7 @@ use std::rc::Rc;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252, X_USER_DEFINED};
 
 use super::link_text::{ascii, carried, cleaned, holds_carried, is_data, readable, uncarried};
+use crate::engine::report::{Reason, Refusal};
 use crate::link::base::Base;
 use crate::link::css;
 use crate::link::html::{self, Syntax};
@@ -12,7 +13,6 @@ use crate::link::url::with_query_in;
 use crate::link::value::{LinkValue, Links, Markup};
 use crate::mime::charset::{self, Charset};
 use crate::mime::{PartId, TransferEncoding};
-use crate::report::{Reason, Refusal};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {

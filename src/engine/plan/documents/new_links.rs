@@ -9,12 +9,12 @@ use super::link_text::{ascii, base_url, cid_escaped, raw, readable, scheme};
 use super::{Documents, LONGEST};
 use crate::edit::Group;
 use crate::engine::ledger::Ledger;
+use crate::engine::report::{Outcome, Reason, Refusal, Row};
 use crate::link::base::Base;
 use crate::link::url::{Relation, masked, relation, resolve_as_browser, without_fragment};
 use crate::link::value::{Grammar, LinkValue, Markup};
 use crate::mime::PartId;
 use crate::mime::mapped::{Changes, MappedBody};
-use crate::report::{Outcome, Reason, Refusal, Row};
 
 #[derive(Default)]
 pub(crate) struct NewLinks {

@@ -12,13 +12,13 @@ use percent_encoding::percent_decode_str;
 use super::document::Document;
 use super::link_text::{base_url, cleaned, is_data, scheme};
 use super::{Documents, LONGEST};
+use crate::engine::external_body::identifier;
 use crate::engine::ledger::Ledger;
-use crate::external_body::identifier;
+use crate::engine::policy::Policy;
 use crate::link::url::{
     Relation, absolute_as_browser, equivalence_key, relation, resolve_as_browser, without_fragment,
 };
 use crate::mime::{PartId, Tree};
-use crate::policy::Policy;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Showing {

@@ -11,6 +11,7 @@ use super::link_text::{ascii, base_url, cleaned, holds_carried, is_data, raw, re
 use super::{Documents, Identity, LONGEST};
 use crate::edit::Group;
 use crate::engine::ledger::Ledger;
+use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::link::base::Base;
 use crate::link::url::{
     Relation, absolute_as_browser, behind_slashes, relation, resolve_as_browser,
@@ -20,7 +21,6 @@ use crate::link::value::{LinkValue, Role};
 use crate::mime::charset::Charset;
 use crate::mime::mapped::Changes;
 use crate::mime::{PartId, TransferEncoding};
-use crate::report::{Detail, Reason, Refusal, Setting};
 
 /// Each is held with its meaning. The largest sheets that are in use have a few hundred.
 const MOST_LINKS: usize = 10_000;

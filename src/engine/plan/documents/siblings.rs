@@ -9,12 +9,12 @@ use md5::{Digest as _, Md5};
 
 use super::super::protection::protection;
 use super::{Bearers, Documents, Identity, RELATED};
+use crate::engine::external_body::{ExternalBody, holds_blank, own_identifier};
 use crate::engine::ledger::Ledger;
-use crate::external_body::{ExternalBody, holds_blank, own_identifier};
+use crate::engine::report::{Reason, Refusal};
 use crate::link::base::{Base, location};
 use crate::link::url::{equivalence_key, without_fragment};
 use crate::mime::{PartId, PartKind, Tree};
-use crate::report::{Reason, Refusal};
 
 impl Documents<'_> {
     pub(super) fn base_of(&mut self, part: PartId) -> Option<Rc<Base>> {

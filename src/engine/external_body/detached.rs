@@ -1,0 +1,354 @@
+//! Attachments that Thunderbird and its kin keep elsewhere. No document describes them; this is what they write.
+//! * *Detached*: `X-Mozilla-External-Attachment-URL` and `X-Mozilla-Altered: AttachmentDetached` in the part's header,
+//!   and in its body [`SENTENCE`] with the header the part had. In older mail the part's Content-Type is `text/plain`,
+//!   in newer mail that of the attachment.
+//! * Where the attachment had no Content-Type, Thunderbird writes an empty line in its place, and Betterbird writes a
+//!   stray one elsewhere: what follows is then body to every reader. It is read as header here only in front of
+//!   [`SENTENCE`], and among the quoted fields.
+//! * *Enclosure*, by the feed reader: the URL field on a part with its own Content-Type; the body is a translated note.
+//! * *Cloud file*: `X-Mozilla-Cloud-Part: cloudFile; url=...`, unquoted; the body is empty, or a page about the file.
+//! * *Deleted*: `X-Mozilla-Altered: AttachmentDeleted`, or the type `text/x-moz-deleted`.
+//!
+//! A part that holds more than a note is not followed: what it holds would be lost.
+
+use std::borrow::Cow;
+
+use super::note::NOTE_FIELD;
+use super::reference::{
+    Reader, cut_off, deleted, encoded, missing_url, own_content, size_of, undecodable_name,
+};
+use super::url::read_url;
+use super::{ExternalBody, Form, Referent};
+use crate::engine::report::Refusal;
+use crate::mime::encoded_words::decoded_name;
+use crate::mime::header::{self, SectionEnd};
+use crate::mime::{Field, Fields, Header, MediaType, PartKind, TransferEncoding};
+use crate::span::{Lines, Span};
+
+pub const URL_FIELD: &str = "X-Mozilla-External-Attachment-URL";
+pub const ALTERED_FIELD: &str = "X-Mozilla-Altered";
+const CLOUD_FIELD: &str = "X-Mozilla-Cloud-Part";
+const REFERENCE_FIELDS: [&str; 3] = [URL_FIELD, ALTERED_FIELD, CLOUD_FIELD];
+const DELETED_ESSENCE: &str = "text/x-moz-deleted";
+
+/// The first line of a detached part's body; never translated.
+pub const SENTENCE: &[u8] = b"You deleted an attachment from this message. The original MIME headers for the attachment were:";
+
+/// The longest note that is known has about a hundred octets.
+const LONGEST_NOTE: usize = 2 << 10;
+
+/// Content that was put in must have none.
+pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
+    REFERENCE_FIELDS.iter().any(|name| field.is(original, name))
+}
+
+/// `embody detach` wrote the field into the header of a part in this form: what the part had stands in the quotation.
+pub(super) fn is_written(original: &[u8], field: &Field) -> bool {
+    [
+        "Content-Type",
+        "Content-Disposition",
+        URL_FIELD,
+        ALTERED_FIELD,
+        NOTE_FIELD,
+    ]
+    .iter()
+    .any(|name| field.is(original, name))
+}
+
+impl<'a> Reader<'a, '_> {
+    pub(super) fn thunderbird(&self) -> Option<ExternalBody<'a>> {
+        let own = self.tree.fields(self.part);
+        let mut fields = own.iter(self.tree.original);
+        let is_named = fields.any(|field| is_reference_field(self.tree.original, &field));
+        let is_deleted = self.tree.part(self.part).essence == DELETED_ESSENCE;
+        let body = self.tree.part(self.part).body.of(self.tree.original);
+        let start = body.get(..body.len().min(16)).unwrap_or_default();
+        if !is_named && !is_deleted && !is_of_part(start.trim_ascii_start()) {
+            return None;
+        }
+        let quotation = self.quotation();
+        let strays = quotation.as_ref().map(|(strays, ..)| strays);
+        let field = |name| {
+            let find = |fields: &Fields| fields.first(self.tree.original, name);
+            find(own).or_else(|| strays.and_then(find))
+        };
+        let altered =
+            field(ALTERED_FIELD).map(|field| first_word(field.value.of(self.tree.original)));
+        let is = |word: &str| {
+            altered.is_some_and(|altered| altered.eq_ignore_ascii_case(word.as_bytes()))
+        };
+        if is("AttachmentDeleted") || is_deleted {
+            return Some(self.unusable(deleted()));
+        }
+        // A text that quotes such a part is not one.
+        if strays.is_some_and(|strays| !strays.is_empty())
+            && (self.tree.is_message(self.part) || !is("AttachmentDetached"))
+        {
+            return None;
+        }
+        let unless_cut_off = |field: &Field, target| match self.tree.ends_in(field) {
+            true => Err(cut_off("URL")),
+            false => target,
+        };
+        if let Some(url) = field(URL_FIELD) {
+            let target = unless_cut_off(&url, url_of_field(url.value.of(self.tree.original)));
+            return Some(match quotation {
+                Some((_, quoted, is_all)) => self.detached(target, quoted, is_all),
+                None => self.beside_a_note(Form::Enclosure, target),
+            });
+        }
+        if is("AttachmentDetached") {
+            return Some(self.unusable(missing_url()));
+        }
+        // A draft also has this field, with another first word, for a file that is not sent yet.
+        let cloud_field = field(CLOUD_FIELD)?;
+        let cloud = cloud_field.value.of(self.tree.original);
+        if !first_word(cloud).eq_ignore_ascii_case(b"cloudFile") {
+            return None;
+        }
+        let (target, name) = cloud_part(cloud);
+        let target = unless_cut_off(&cloud_field, target);
+        let mut body = self.beside_a_note(Form::CloudFile, target);
+        body.file_name = name;
+        Some(body)
+    }
+
+    fn detached(
+        &self,
+        target: Result<Referent<'a>, Refusal>,
+        quoted: Header,
+        is_all: bool,
+    ) -> ExternalBody<'a> {
+        let entity = self.tree.part(self.part);
+        let target = match &entity.content {
+            _ if !is_all => Err(own_content(
+                "its body contains more than the header of the detached attachment",
+            )),
+            PartKind::Multipart(_) if !entity.children.is_empty() => {
+                Err(own_content("it contains other parts"))
+            }
+            // Base64 cannot hold the sentence, which has blanks. Quoted-printable can, and may escape the header.
+            _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(encoded()),
+            _ => target,
+        };
+        let mut body = ExternalBody::with(self.tree, self.part, Form::Detached, target, quoted);
+        if body.declared.is_none() {
+            // RFC 2045 §5.2, as for any part.
+            let own = self.tree.value(self.part, "Content-Type");
+            body.declared = Some(MediaType::parse(own.unwrap_or_default()));
+        }
+        body
+    }
+
+    /// The part keeps its header; the note in it goes.
+    fn beside_a_note(&self, form: Form, target: Result<Referent<'a>, Refusal>) -> ExternalBody<'a> {
+        let entity = self.tree.part(self.part);
+        let is_page = form == Form::CloudFile
+            && entity.essence == "text/html"
+            && self.tree.has_disposition(self.part, "attachment");
+        let fits = entity.body.len() <= LONGEST_NOTE && !entity.encoding.is_encoded();
+        let target = if self.tree.is_message(self.part) {
+            Err(own_content("it is a whole message"))
+        } else if entity.content != PartKind::Leaf {
+            Err(own_content("it contains other parts or a message"))
+        } else if !fits && !is_page && !entity.body.of(self.tree.original).trim_ascii().is_empty() {
+            Err(own_content(
+                "its body contains more than a note about the detached attachment",
+            ))
+        } else {
+            target
+        };
+        // The type of a page does not tell the type of the file.
+        let phantom = match is_page {
+            true => Header::none_at(entity.body.start),
+            false => self.own_type(),
+        };
+        let mut body = ExternalBody::with(self.tree, self.part, form, target, phantom);
+        body.size = body.declared.as_ref().and_then(size_of);
+        body
+    }
+
+    fn unusable(&self, why: Refusal) -> ExternalBody<'a> {
+        let header = self.own_type();
+        ExternalBody::with(self.tree, self.part, Form::Detached, Err(why), header)
+    }
+
+    fn own_type(&self) -> Header {
+        let own = self.tree.fields(self.part);
+        let field = own.first(self.tree.original, "Content-Type");
+        let none = || Fields::none_at(self.tree.part(self.part).body.start);
+        let fields = field.as_ref().map_or_else(none, Fields::one);
+        self.phantom(fields, SectionEnd::Regular)
+    }
+
+    pub(super) fn phantom(&self, fields: Fields, end: SectionEnd) -> Header {
+        let at = self.tree.part(self.part).body.start;
+        let start = fields.wholes().next().map_or(at, |whole| whole.start);
+        let last = fields.last(self.tree.original);
+        let until = last.map_or(at, |field| field.whole.end);
+        Header {
+            span: Span::new(start, until),
+            agreed_end: until,
+            separator: Span::empty_at(until),
+            fields,
+            end,
+            ..Header::none_at(start)
+        }
+    }
+
+    /// The fields in front of the header behind [`SENTENCE`], which a stray empty line cut off from the part's header;
+    /// that header; and whether there is nothing else in the body.
+    fn quotation(&self) -> Option<(Fields, Header, bool)> {
+        const STRAY_BLOCKS: usize = 2;
+        let body = self.tree.part(self.part).body;
+        let mut at = body.start;
+        let mut strays = Fields::none_at(body.start);
+        for _ in 0..=STRAY_BLOCKS {
+            at = self.behind_empty_lines(at, body.end);
+            let line = Lines::new(self.tree.original, Span::new(at, body.end)).next()?;
+            if line.content.of(self.tree.original).trim_ascii_end() == SENTENCE {
+                let (quoted, is_all) = self.quoted_header(line.whole.end, body.end);
+                return Some((strays, quoted, is_all));
+            }
+            let block = self.block(at, body.end)?;
+            strays.append(&block.fields);
+            at = block.separator.end;
+        }
+        None
+    }
+
+    fn block(&self, at: usize, end: usize) -> Option<Header> {
+        let known = |field: Field| is_of_part(field.name.of(self.tree.original));
+        let block = self.header(at, end);
+        let is_closed = block.end == SectionEnd::Regular && !block.separator.is_empty();
+        (is_closed && !block.fields.is_empty() && block.fields.iter(self.tree.original).all(known))
+            .then_some(block)
+    }
+
+    fn quoted_header(&self, from: usize, end: usize) -> (Header, bool) {
+        let mut at = self.behind_empty_lines(from, end);
+        let mut fields = Fields::none_at(at);
+        let mut last = SectionEnd::Regular;
+        while at < end {
+            let block = self.header(at, end);
+            last = block.end;
+            // A continuation line that an empty line cut off has no field to continue.
+            let is_named = |field: Field| !field.name.is_empty();
+            let is_whole = block.fields.iter(self.tree.original).all(is_named);
+            if block.end != SectionEnd::Regular || !is_whole {
+                break;
+            }
+            if !fields.append(&block.fields) {
+                last = SectionEnd::TooLarge;
+                break;
+            }
+            at = self.behind_empty_lines(block.separator.end, end);
+        }
+        (self.phantom(fields, last), at >= end)
+    }
+
+    fn header(&self, at: usize, end: usize) -> Header {
+        let within = Span::new(at, end);
+        Header::read(self.tree.original, within, self.reading.header_limit)
+    }
+
+    fn behind_empty_lines(&self, at: usize, end: usize) -> usize {
+        Lines::new(self.tree.original, Span::new(at, end))
+            .find(|line| !line.content.of(self.tree.original).trim_ascii().is_empty())
+            .map_or(end, |line| line.whole.start)
+    }
+}
+
+/// Thunderbird writes such names into a part.
+fn is_of_part(name: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.starts_with(b"content-") || name.starts_with(b"x-mozilla-")
+}
+
+/// `AttachmentDetached` of `AttachmentDetached; date="..."`.
+fn first_word(value: &[u8]) -> &[u8] {
+    let end = memchr::memchr(b';', value).unwrap_or(value.len());
+    value.get(..end).unwrap_or_default().trim_ascii()
+}
+
+/// Blanks in a URL are part of a file's name: some programs do not escape them. Line ends with the blanks behind them are folds.
+fn url_of_field(value: &[u8]) -> Result<Referent<'_>, Refusal> {
+    let value = value.trim_ascii();
+    if !value.iter().any(u8::is_ascii_whitespace) {
+        return read_url(Cow::Borrowed(value));
+    }
+    let mut url = Vec::with_capacity(value.len());
+    for line in Lines::new(value, Span::new(0, value.len())) {
+        for &byte in line.content.of(value).trim_ascii() {
+            match byte {
+                b' ' => url.extend_from_slice(b"%20"),
+                byte => url.push(byte),
+            }
+        }
+    }
+    read_url(Cow::Owned(url))
+}
+
+/// The URL of `cloudFile; url=URL; provider=...` is not quoted and may hold `;` itself: it ends where a parameter
+/// begins that programs are known to write behind it. Thunderbird puts a blank in front of each; programs that put none
+/// put none in front of `url` either.
+fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
+    const BEHIND: [&[u8]; 6] = [b"provider", b"file", b"name", b"data", b"size", b"mime"];
+    const LONGEST: usize = BEHIND[0].len();
+    let rest = memchr::memchr(b';', value).and_then(|at| value.get(at + 1..))?;
+    let is_spaced = rest.first().is_some_and(u8::is_ascii_whitespace);
+    let (name, url) = rest.trim_ascii_start().split_at_checked(4)?;
+    if !name.eq_ignore_ascii_case(b"url=") {
+        return None;
+    }
+    if let Some(quoted) = url.strip_prefix(b"\"") {
+        let end = memchr::memchr(b'"', quoted).unwrap_or(quoted.len());
+        return quoted.split_at_checked(end);
+    }
+    let begins_parameter = |at: &usize| {
+        let behind = url.get(at + 1..).unwrap_or_default();
+        let named = behind.trim_ascii_start();
+        // No further than the longest of the names: a hostile value may hold a million semicolons and no `=`.
+        let front = named.get(..named.len().min(LONGEST + 1));
+        let end = memchr::memchr2(b'=', b'*', front.unwrap_or_default()).unwrap_or(0);
+        let name = named.get(..end).unwrap_or_default();
+        (named.len() < behind.len()) == is_spaced
+            && BEHIND.iter().any(|known| name.eq_ignore_ascii_case(known))
+    };
+    let end = memchr::memchr_iter(b';', url)
+        .find(begins_parameter)
+        .unwrap_or(url.len());
+    let (url, behind) = url.split_at_checked(end)?;
+    let url = url.trim_ascii_end();
+    let bare = url.strip_suffix(b";").filter(|_| !is_spaced);
+    Some((bare.unwrap_or(url), behind))
+}
+
+fn cloud_part(value: &[u8]) -> (Result<Referent<'_>, Refusal>, Option<String>) {
+    let Some((url, behind)) = split_cloud_part(value) else {
+        return (Err(missing_url()), None);
+    };
+    match name_behind(behind) {
+        Ok(name) => (url_of_field(url), name),
+        Err(refusal) => (Err(refusal), None),
+    }
+}
+
+/// The last parameter, unquoted. Thunderbird up to version 91 wrote the name nowhere else.
+fn name_behind(behind: &[u8]) -> Result<Option<String>, Refusal> {
+    const NAME: &[u8] = b"name=";
+    let at = memchr::memchr_iter(b';', behind).find_map(|at| {
+        let named = behind.get(at + 1..)?.trim_ascii_start();
+        let (name, value) = named.split_at_checked(NAME.len())?;
+        name.eq_ignore_ascii_case(NAME).then_some(value)
+    });
+    let Some(at) = at else { return Ok(None) };
+    let name = decoded_name(&header::unfold(at)).ok_or_else(|| undecodable_name(None))?;
+    let is_of_name = |symbol: &char| !symbol.is_control() && *symbol != '"';
+    let name: String = name.chars().filter(is_of_name).collect();
+    let name = name.trim();
+    Ok((!name.is_empty()).then(|| name.to_owned()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,258 @@
+//! What programs write into the HTML of a mail in place of an attachment, and the links in it.
+//!
+//! An id or a class counts only if it is the program's own. Mail programs put something in front of both in what they quote
+//! (`x_`, `gmail-m_-123...`), and replies stand in `<blockquote>`: the mail that is answered has what is in there.
+
+use super::provider::HOSTS;
+use crate::engine::external_body::{Follow, Followed};
+use crate::link::markup::{StartTag, Token, text_of, tokens};
+
+pub struct Marked {
+    pub follow: Follow,
+    pub link: String,
+    pub name: Option<String>,
+    pub size: Option<u64>,
+    pub expires: Option<String>,
+}
+
+impl Marked {
+    fn link(follow: Follow, link: String, name: Option<String>) -> Self {
+        Self {
+            follow,
+            link,
+            name,
+            size: None,
+            expires: None,
+        }
+    }
+}
+
+/// An attribute and its value; true: the element is one file, and its first link the file's.
+const MARKS: [(Follow, &str, &str, bool); 4] = [
+    (Follow::Gmail, "class", "gmail_chip gmail_drive_chip", true),
+    (Follow::Outlook, "id", "OwaReferenceAttachments", false),
+    (Follow::MailDrop, "class", "x-apple-maildrop", true),
+    (Follow::FileLink, "class", "cloudAttachmentItem", false),
+];
+
+pub fn may_show(document: &[u8], forms: Followed) -> bool {
+    let holds = |word: &str| memchr::memmem::find(document, word.as_bytes()).is_some();
+    MARKS
+        .iter()
+        .any(|&(follow, _, value, _)| forms.contains(follow) && holds(value))
+        || (forms.contains(Follow::Links) && HOSTS.iter().any(|host| holds(host)))
+}
+
+/// A file may be shown several times.
+pub fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
+    let mut reader = Reader {
+        quotes: 0,
+        scope: None,
+        text: None,
+        see: &mut see,
+    };
+    tokens(document, |token| match token {
+        Token::Start(tag) => reader.start(tag),
+        Token::End(name) => reader.end(name),
+        Token::Text(text) => {
+            if let Some((_, octets)) = &mut reader.text {
+                let room = LONGEST.saturating_sub(octets.len());
+                octets.extend(text.iter().take(room));
+            }
+        }
+    });
+    reader.finish_text();
+    reader.close();
+}
+
+struct Scope {
+    is_one: bool,
+    name: Vec<u8>,
+    depth: usize,
+    is_quoted: bool,
+    file: Marked,
+}
+
+enum Said {
+    Link {
+        url: String,
+        label: Option<String>,
+        is_name: bool,
+    },
+    Size,
+    Expiry,
+}
+
+const LONGEST: usize = 1 << 10;
+
+struct Reader<'s> {
+    quotes: usize,
+    scope: Option<Scope>,
+    text: Option<(Said, Vec<u8>)>,
+    see: &'s mut dyn FnMut(Marked),
+}
+
+impl Reader<'_> {
+    fn start(&mut self, tag: StartTag<'_>) {
+        let is = |name: &[u8]| tag.name.eq_ignore_ascii_case(name);
+        let value = |name| {
+            let text = text_of(&tag.value(name)?);
+            (!text.is_empty()).then_some(text)
+        };
+        let has_class = |class: &str| {
+            let value = tag.value("class").unwrap_or_default();
+            let mut words = value.split(u8::is_ascii_whitespace);
+            words.any(|word| word == class.as_bytes())
+        };
+        if is(b"blockquote") {
+            self.quotes += 1;
+        }
+        if let Some((follow, is_one, is_prefixed)) = mark_of(&tag) {
+            self.finish_text();
+            self.close();
+            let size = value("data-size").and_then(|size| size.parse().ok());
+            let is_file_link = follow == Follow::FileLink;
+            let link = value("data-content-location").filter(|_| is_file_link);
+            let name = value("data-filename");
+            self.scope = Some(Scope {
+                is_one,
+                name: tag.name.to_ascii_lowercase(),
+                depth: 1,
+                is_quoted: is_prefixed || self.quotes > 0,
+                file: Marked {
+                    size: size.filter(|&size| size > 0),
+                    expires: value("data-expiration"),
+                    ..Marked::link(follow, link.unwrap_or_default(), name)
+                },
+            });
+            return;
+        }
+        let mut is_file_link = false;
+        if let Some(scope) = &mut self.scope {
+            scope.depth += usize::from(is(&scope.name));
+            is_file_link = scope.file.follow == Follow::FileLink;
+        }
+        let said = if is(b"a") {
+            self.finish_text();
+            tag.value("href").map(|link| Said::Link {
+                url: String::from_utf8_lossy(&link).trim().to_owned(),
+                label: value("aria-label"),
+                is_name: has_class("cloudfile-name"),
+            })
+        } else if !is_file_link || !is(b"span") {
+            None
+        } else if has_class("cloudfile-size") {
+            Some(Said::Size)
+        } else {
+            has_class("cloudfile-expiry-date").then_some(Said::Expiry)
+        };
+        if let Some(said) = said {
+            self.finish_text();
+            self.text = Some((said, Vec::new()));
+        }
+    }
+
+    fn end(&mut self, name: &[u8]) {
+        let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+        if let Some((said, _)) = &self.text
+            && is(match said {
+                Said::Link { .. } => b"a",
+                Said::Size | Said::Expiry => b"span",
+            })
+        {
+            self.finish_text();
+        }
+        if is(b"blockquote") {
+            self.quotes = self.quotes.saturating_sub(1);
+        }
+        if let Some(scope) = &mut self.scope
+            && is(&scope.name)
+        {
+            scope.depth -= 1;
+            if scope.depth == 0 {
+                self.finish_text();
+                self.close();
+            }
+        }
+    }
+
+    fn finish_text(&mut self) {
+        let Some((said, octets)) = self.text.take() else {
+            return;
+        };
+        let text = Some(text_of(&octets)).filter(|text| !text.is_empty());
+        match (said, &mut self.scope) {
+            (Said::Size, Some(scope)) => scope.file.size = text.as_deref().and_then(bytes),
+            (Said::Expiry, Some(scope)) => scope.file.expires = text,
+            (Said::Size | Said::Expiry, None) => {}
+            (Said::Link { url, .. }, None) => {
+                if self.quotes == 0 {
+                    (self.see)(Marked::link(Follow::Links, url, text));
+                }
+            }
+            (
+                Said::Link {
+                    url,
+                    label,
+                    is_name,
+                },
+                Some(scope),
+            ) => {
+                let name = label.or(text);
+                let file = &mut scope.file;
+                let is_first = file.link.is_empty();
+                let is_file_link = file.follow == Follow::FileLink;
+                if !is_file_link && !scope.is_one {
+                    if !scope.is_quoted {
+                        (self.see)(Marked::link(file.follow, url, name));
+                    }
+                    return;
+                }
+                if is_first {
+                    file.link = url;
+                }
+                if (is_file_link && is_name) || (!is_file_link && is_first) {
+                    file.name = file.name.take().or(name);
+                }
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(scope) = self.scope.take() else {
+            return;
+        };
+        if !scope.is_quoted && !scope.file.link.is_empty() {
+            (self.see)(scope.file);
+        }
+    }
+}
+
+fn mark_of(tag: &StartTag<'_>) -> Option<(Follow, bool, bool)> {
+    let (class, id) = (tag.value("class"), tag.value("id"));
+    MARKS
+        .iter()
+        .find_map(|&(follow, attribute, wanted, is_one)| {
+            let value = match attribute {
+                "class" => class.as_deref()?,
+                _ => id.as_deref()?,
+            };
+            let value = value.trim_ascii();
+            let mut words = value.split(u8::is_ascii_whitespace);
+            let wanted = wanted.as_bytes();
+            let is_own = match follow {
+                Follow::FileLink => words.clone().any(|word| word == wanted),
+                _ => value == wanted,
+            };
+            // The last word of a mark tells it; other words may stand behind.
+            let last = wanted.rsplit(|&byte| byte == b' ').next()?;
+            let is_prefixed = words.any(|word| word.len() > last.len() && word.ends_with(last));
+            (is_own || is_prefixed).then_some((follow, is_one, !is_own))
+        })
+}
+
+/// `70 bytes`: other units are rounded, and say nothing exact.
+fn bytes(size: &str) -> Option<u64> {
+    let (number, unit) = size.split_once(' ')?;
+    number.parse().ok().filter(|_| unit.starts_with("byte"))
+}

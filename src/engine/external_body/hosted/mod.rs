@@ -1,0 +1,237 @@
+//! Attachments that the writer's program left in a cloud, and put a link into the mail's HTML for; and bare links to
+//! such files. No document describes them; this is what the programs write.
+//!
+//! Name, size and end date are the writer's claims. What is shown several times is one file. A file that a part of the
+//! message says it came from is there already.
+
+mod marks;
+mod provider;
+mod sympa;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, UNIX_EPOCH};
+
+use url::Url;
+
+pub use self::marks::may_show;
+use self::marks::{Marked, shown};
+use self::provider::{Located, known, shared};
+use super::mailman::{extension_of, file_name_in};
+use super::reference::{declared_charset, limit_notes};
+use super::url::read_url;
+use super::{ExternalBody, Follow, Form, Reading};
+use crate::engine::report::{HostedFile, rfc3339};
+use crate::link::html::{Syntax, locate_in};
+use crate::link::label::in_xml_declaration;
+use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
+use crate::mime::entity::uri;
+use crate::mime::{PartId, PartKind, Tree};
+
+/// Parts that refer elsewhere themselves are not read.
+pub fn hosted<'a>(
+    tree: &Tree<'a>,
+    reading: &Reading,
+    known: &HashSet<PartId>,
+) -> Vec<ExternalBody<'a>> {
+    let mut forms = Follow::HOSTED.into_iter();
+    if !forms.any(|form| reading.forms.contains(form)) {
+        return Vec::new();
+    }
+    let mut bodies: Vec<ExternalBody<'a>> = Vec::new();
+    // Each file once a message, by the URL that gives it.
+    let mut found: HashMap<(PartId, String), usize> = HashMap::new();
+    // An attached page is somebody's file, and not the mail's own text.
+    let is_read = |&part: &PartId| {
+        let entity = tree.part(part);
+        ["text/html", "application/xhtml+xml"].contains(&&*entity.essence)
+            && entity.content == PartKind::Leaf
+            && !tree.has_disposition(part, "attachment")
+            && !known.contains(&part)
+    };
+    for part in tree.ids().filter(is_read) {
+        let entity = tree.part(part);
+        let Some(document) = entity.encoding.decode(entity.body.of(tree.original)) else {
+            continue;
+        };
+        let declared = declared_charset(tree, part).filter(|label| !is_ascii_label(label));
+        let is_shown = may_show(&document, reading.forms);
+        let declared = declared.filter(|label| !is_shown || !is_utf16_label(label));
+        let is_wide = || matches!(*document, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
+        let may_hide = || is_wide() || declared.as_deref().is_some_and(is_other);
+        if !is_shown && !may_hide() {
+            continue;
+        }
+        let text = Text::of(declared, &document);
+        if !may_show(&text.octets, reading.forms) {
+            continue;
+        }
+        let message = tree.message_of(part);
+        shown(&text.octets, |mut shown| {
+            shown.name = shown.name.filter(|name| text.has_name(name));
+            // One more than are read says that there are more.
+            let is_told =
+                reading.forms.contains(shown.follow) && bodies.len() <= reading.most_notes;
+            let Some((url, place)) = place_of(&shown).filter(|_| is_told) else {
+                return;
+            };
+            let key = place.plain.as_ref().map_or(url.as_str(), String::as_str);
+            let name = name_of(&shown, &place);
+            let number = *found
+                .entry((message, key.to_owned()))
+                .or_insert(bodies.len());
+            if let Some(body) = bodies.get_mut(number) {
+                // A picture may be the first link of a file, and its name the second.
+                if body.form == Form::Hosted(Follow::Links) && shown.follow != Follow::Links {
+                    // The same was a bare link before.
+                    body.form = Form::Hosted(shown.follow);
+                    body.size = shown.size.or(body.size);
+                    body.file_name = name.or(body.file_name.take());
+                } else {
+                    body.file_name = body.file_name.take().or(name);
+                }
+            } else {
+                bodies.push(body(tree, part, &shown, &url, place, name));
+            }
+        });
+    }
+    for body in &mut bodies {
+        if let Some(hosted) = &mut body.hosted {
+            hosted.name.clone_from(&body.file_name);
+        }
+    }
+    limit_notes(&mut bodies, reading);
+    if !bodies.is_empty() {
+        let there = locations(tree);
+        bodies.retain(|body| {
+            let link = body.hosted.as_ref().map(|hosted| hosted.link.as_bytes());
+            !link.is_some_and(|link| there.contains(&(tree.message_of(body.part), link.to_vec())))
+        });
+    }
+    bodies
+}
+
+/// A document in UTF-8; as it is if its charset cannot be read.
+struct Text<'d> {
+    octets: Cow<'d, [u8]>,
+    unreadable: Option<Vec<u8>>,
+}
+
+impl<'d> Text<'d> {
+    /// The charset is that of the part, otherwise that of a byte order mark or of the document's `<meta>`; without any it is
+    /// UTF-8, ISO-2022-JP, or what browsers read then (windows-1252).
+    fn of(declared: Option<Cow<'_, [u8]>>, document: &'d [u8]) -> Self {
+        let known = |octets| Self {
+            octets,
+            unreadable: None,
+        };
+        let mark: Option<Cow<'_, [u8]>> = match document {
+            [0xef, 0xbb, 0xbf, ..] => Some(Cow::Borrowed(b"utf-8")),
+            [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => Some(Cow::Borrowed(b"utf-16")),
+            _ => None,
+        };
+        let own = || {
+            let syntax = Syntax::Html;
+            let label = locate_in(document, syntax).charset;
+            let label = label.or_else(|| Some(in_xml_declaration(document)?.to_vec()));
+            // A document whose label could be read is not in UTF-16, whatever the label says.
+            let label = label.filter(|label| !is_ascii_label(label) && !is_utf16_label(label));
+            label.map(Cow::Owned)
+        };
+        let undeclared = || match std::str::from_utf8(document) {
+            Ok(_) if memchr::memmem::find(document, b"\x1b$").is_some() => {
+                b"iso-2022-jp".as_slice()
+            }
+            Ok(_) => b"utf-8",
+            Err(_) => b"windows-1252",
+        };
+        let label = declared.or(mark).or_else(own);
+        let label = label.unwrap_or_else(|| Cow::Borrowed(undeclared()));
+        match charset::decode_lossily(&label, document) {
+            Some(Cow::Borrowed(text)) => known(Cow::Borrowed(text.as_bytes())),
+            Some(Cow::Owned(text)) => known(Cow::Owned(text.into_bytes())),
+            None => Self {
+                octets: Cow::Borrowed(document),
+                unreadable: Some(label.into_owned()),
+            },
+        }
+    }
+
+    /// Whether the name is what the writer wrote, and no guess.
+    fn has_name(&self, name: &str) -> bool {
+        let is_read = |label: &Vec<u8>| charset::decode(label, name.as_bytes()).is_some();
+        !name.contains(char::REPLACEMENT_CHARACTER) && self.unreadable.as_ref().is_none_or(is_read)
+    }
+}
+
+fn is_other(label: &[u8]) -> bool {
+    Charset::of_label(label) == Some(Charset::Other)
+}
+
+fn place_of(shown: &Marked) -> Option<(Url, Located)> {
+    let url = Url::parse(&shown.link).ok()?;
+    if !["http", "https"].contains(&url.scheme()) {
+        return None;
+    }
+    let place = known(&url, shown.name.as_deref());
+    let place = match shown.follow {
+        Follow::FileLink => Some(place.unwrap_or_else(|| shared(&url))),
+        Follow::Gmail => place.filter(|place| place.provider == "google-drive"),
+        Follow::MailDrop => place.filter(|place| place.provider == "mail-drop"),
+        Follow::Outlook => {
+            place.filter(|place| ["onedrive", "sharepoint"].contains(&place.provider))
+        }
+        // A page that shows no file is no attachment; and a Mail Drop has a mark of its own.
+        _ => place.filter(|place| place.plain.is_ok() && place.provider != "mail-drop"),
+    };
+    place.map(|place| (url, place))
+}
+
+/// The text of a bare link may say anything.
+fn name_of(shown: &Marked, place: &Located) -> Option<String> {
+    let said = shown.name.as_deref();
+    let name = match shown.follow {
+        Follow::Links => {
+            let is_name = |name: &&str| extension_of(name).is_some() && !name.contains("://");
+            place.name.as_deref().or(said.filter(is_name))
+        }
+        _ => said.or(place.name.as_deref()),
+    };
+    name.and_then(file_name_in)
+}
+
+fn body<'a>(
+    tree: &Tree<'a>,
+    part: PartId,
+    shown: &Marked,
+    url: &Url,
+    place: Located,
+    name: Option<String>,
+) -> ExternalBody<'a> {
+    /// The first second of the year 10000.
+    const LAST: u64 = 253_402_300_800;
+    let target = place.plain;
+    let target = target.and_then(|plain| read_url(plain.into_bytes().into()));
+    let mut body = ExternalBody::bare(tree, part, Form::Hosted(shown.follow), target);
+    let ends = place.ends.filter(|&ends| ends < LAST);
+    let ends = ends.map(|ends| rfc3339(UNIX_EPOCH + Duration::from_secs(ends)));
+    body.size = shown.size.or(place.size);
+    body.file_name = name;
+    body.hosted = Some(Box::new(HostedFile {
+        provider: place.provider,
+        name: None,
+        link: uri(url.as_str()),
+        expires: ends.or_else(|| shown.expires.clone()),
+    }));
+    body
+}
+
+fn locations(tree: &Tree<'_>) -> HashSet<(PartId, Vec<u8>)> {
+    let located = tree.ids().filter_map(|part| {
+        let value = tree.value(part, "Content-Location")?;
+        let value = value.iter().copied();
+        let url: Vec<u8> = value.filter(|byte| !byte.is_ascii_whitespace()).collect();
+        Some((tree.message_of(part), url))
+    });
+    located.collect()
+}

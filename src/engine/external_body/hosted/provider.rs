@@ -1,0 +1,353 @@
+//! Where the file is that a page of a cloud shows.
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
+use url::Url;
+
+use crate::engine::external_body::mailman::extension_of;
+use crate::engine::external_body::reference::{bad_value, missing_parameter};
+use crate::engine::report::{Reason, Refusal};
+use crate::link::url::all_but;
+
+/// As browsers do (`encodeURIComponent`).
+const COMPONENT: AsciiSet = all_but(b"-_.!~*'()");
+
+pub struct Located {
+    pub provider: &'static str,
+    pub plain: Result<String, Refusal>,
+    pub name: Option<String>,
+    pub size: Option<u64>,
+    /// Seconds since 1970.
+    pub ends: Option<u64>,
+}
+
+/// Provider, end of the host's name, and what becomes of the URL; none for a page of another kind.
+type Row = (
+    &'static str,
+    &'static str,
+    fn(&Url, Option<&str>) -> Option<Located>,
+);
+
+const ROWS: [Row; 9] = [
+    ("google-drive", "drive.google.com", drive),
+    ("google-drive", "docs.google.com", document),
+    ("mail-drop", "www.icloud.com", mail_drop),
+    ("onedrive", "1drv.ms", onedrive),
+    ("onedrive", "onedrive.live.com", onedrive),
+    ("sharepoint", ".sharepoint.com", sharepoint),
+    ("dropbox", "dropbox.com", dropbox),
+    ("dropbox", "www.dropbox.com", dropbox),
+    ("box", ".box.com", by_token),
+];
+
+/// A document without any of them names no host above.
+pub(super) const HOSTS: [&str; 6] = [
+    "drive.google.com",
+    "1drv.ms",
+    "onedrive.live.com",
+    "sharepoint.com",
+    "dropbox.com",
+    "box.com",
+];
+
+/// `name` is what the mail calls the file.
+pub fn known(page: &Url, name: Option<&str>) -> Option<Located> {
+    let host = page.host_str().filter(|_| page.scheme() == "https")?;
+    let is_of = |end: &str| match end.starts_with('.') {
+        true => host.ends_with(end) || Some(host) == end.get(1..),
+        false => host == end,
+    };
+    let (provider, _, place) = ROWS.iter().find(|(_, end, _)| is_of(end))?;
+    let place = place(page, name)?;
+    Some(Located { provider, ..place })
+}
+
+/// Nextcloud, ownCloud, or whatever cloud somebody has.
+pub fn shared(page: &Url) -> Located {
+    let segments: Vec<&str> = page.path().split('/').filter(|it| !it.is_empty()).collect();
+    let mut plain = page.clone();
+    let (provider, path) = match segments.as_slice() {
+        [.., "s", _] => ("nextcloud", format!("/{}/download", segments.join("/"))),
+        [.., "s", _, "download"] => ("nextcloud", page.path().to_owned()),
+        _ => ("filelink", page.path().to_owned()),
+    };
+    plain.set_path(&path);
+    Located {
+        provider,
+        ..Located::at(plain)
+    }
+}
+
+impl Located {
+    fn with(plain: Result<String, Refusal>) -> Self {
+        Self {
+            provider: "",
+            plain,
+            name: None,
+            size: None,
+            ends: None,
+        }
+    }
+
+    fn at(plain: impl Into<String>) -> Self {
+        Self::with(Ok(plain.into()))
+    }
+
+    fn nowhere(what: &str) -> Self {
+        let detail = format!("the link leads to {what}, which is not a file that can be retrieved");
+        Self::with(Err(Refusal::lasting(Reason::OnlineDocument, detail)))
+    }
+}
+
+/// Decoded once; a plus is one.
+fn parameter<'u>(page: &'u Url, name: &str) -> Option<Cow<'u, str>> {
+    let mut all = page.query().unwrap_or_default().split('&');
+    let value = all.find_map(|it| it.split_once('=').filter(|(found, _)| *found == name));
+    percent_decode_str(value?.1).decode_utf8().ok()
+}
+
+fn is_token(text: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'!');
+    !text.is_empty() && text.bytes().all(is_known)
+}
+
+fn drive(page: &Url, _: Option<&str>) -> Option<Located> {
+    let path = page.path();
+    if path.contains("/folders/") {
+        return Some(Located::nowhere("a folder of Google Drive"));
+    }
+    let of_path = path
+        .split_once("/file/d/")
+        .map(|(_, id)| id.split('/').next().unwrap_or_default().to_owned());
+    let of_query = || match path {
+        "/open" | "/uc" => parameter(page, "id").map(Cow::into_owned),
+        _ => None,
+    };
+    let id = of_path.or_else(of_query).filter(|id| is_token(id))?;
+    let key = parameter(page, "resourcekey").filter(|key| is_token(key));
+    let key = key.map_or_else(String::new, |key| format!("&resourcekey={key}"));
+    let plain = format!("https://drive.google.com/uc?export=download&id={id}{key}");
+    Some(Located::at(plain))
+}
+
+fn document(page: &Url, _: Option<&str>) -> Option<Located> {
+    if page.path().contains("/file/d/") {
+        return drive(page, None);
+    }
+    let is_document = page.path().contains("/d/");
+    is_document.then(|| Located::nowhere("a document of Google"))
+}
+
+/// The link names a template of the file's URL, and what is to be put in.
+fn mail_drop(page: &Url, _: Option<&str>) -> Option<Located> {
+    if page.path().trim_end_matches('/') != "/attachment" {
+        return None;
+    }
+    let template = parameter(page, "u")?;
+    let mut name = parameter(page, "f").unwrap_or_default();
+    // It is encoded once, or twice.
+    if let Ok(again) = percent_decode_str(&name).decode_utf8()
+        && again != name
+    {
+        name = Cow::Owned(again.into_owned());
+    }
+    let file = template.split('?').next().unwrap_or_default();
+    let is_kept_there = Url::parse(file).is_ok_and(|file| {
+        let host = file.host_str().unwrap_or_default();
+        file.scheme() == "https" && host.ends_with(".icloud-content.com")
+    });
+    let ends = template
+        .split(['?', '&'])
+        .find_map(|it| it.strip_prefix("e="));
+    let encoded = |text: &str| utf8_percent_encode(text, &COMPONENT).to_string();
+    let filled = match parameter(page, "uk") {
+        _ if !is_kept_there => Err(bad_value(
+            "the download address in the Mail Drop link is not on a server of iCloud",
+        )),
+        None => Err(missing_parameter("uk", None)),
+        Some(key) => {
+            let filled = template.replacen("${f}", &encoded(&name), 1);
+            Ok(filled.replacen("${uk}", &encoded(&key), 1))
+        }
+    };
+    Some(Located {
+        name: Some(name.into_owned()),
+        size: parameter(page, "sz").and_then(|size| size.parse().ok()),
+        ends: ends.and_then(|ends| ends.parse().ok()),
+        ..Located::with(filled)
+    })
+}
+
+fn onedrive(page: &Url, _: Option<&str>) -> Option<Located> {
+    let path = page.path();
+    if path.starts_with("/f/") || path.starts_with("/o/") {
+        return Some(Located::nowhere("a folder of OneDrive"));
+    }
+    let is_page = path.len() > 1 || parameter(page, "resid").is_some();
+    let encoded = URL_SAFE_NO_PAD.encode(page.as_str());
+    let plain = format!("https://api.onedrive.com/v1.0/shares/u!{encoded}/root/content");
+    is_page.then(|| Located::at(plain))
+}
+
+/// `/:x:/g/...`, where the letter says what it is.
+fn sharepoint(page: &Url, _: Option<&str>) -> Option<Located> {
+    match page.path().get(..5)? {
+        "/:f:/" => Some(Located::nowhere("a folder of SharePoint")),
+        start if start.starts_with("/:") && start.ends_with(":/") => {
+            let plain = with(page, "download=1", &["download", "web"]);
+            Some(Located::at(plain))
+        }
+        _ => None,
+    }
+}
+
+fn dropbox(page: &Url, _: Option<&str>) -> Option<Located> {
+    let segments: Vec<&str> = page.path().split('/').skip(1).collect();
+    let name = match segments.as_slice() {
+        ["s", _, name] | ["scl", "fi", _, name] | ["s", _, _, name] => *name,
+        ["sh", ..] | ["scl", "fo", ..] => {
+            return Some(Located::nowhere("a folder of Dropbox"));
+        }
+        _ => return None,
+    };
+    let name = percent_decode_str(name).decode_utf8_lossy().into_owned();
+    Some(Located {
+        name: Some(name),
+        ..Located::at(with(page, "dl=1", &["dl", "raw"]))
+    })
+}
+
+fn by_token(page: &Url, name: Option<&str>) -> Option<Located> {
+    let token = page.path().strip_prefix("/s/")?.trim_end_matches('/');
+    let host = page.host_str().filter(|_| is_token(token))?;
+    let extension = name.and_then(extension_of);
+    let extension = extension.map_or_else(String::new, |extension| format!(".{extension}"));
+    let plain = format!("https://{host}/shared/static/{token}{extension}");
+    Some(Located::at(plain))
+}
+
+/// `without` are parameters that say the contrary.
+fn with(page: &Url, wanted: &str, without: &[&str]) -> String {
+    let query = page.query().unwrap_or_default();
+    let stays = |it: &&str| {
+        let name = it.split('=').next().unwrap_or_default();
+        !it.is_empty() && !without.contains(&name)
+    };
+    let mut query: Vec<&str> = query.split('&').filter(stays).collect();
+    query.push(wanted);
+    let mut url = page.clone();
+    url.set_query(Some(&query.join("&")));
+    url.set_fragment(None);
+    url.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plain(url: &str, name: Option<&str>) -> String {
+        match known(&Url::parse(url).unwrap(), name) {
+            None => "unknown".to_owned(),
+            Some(place) => match place.plain {
+                Ok(plain) => format!("{}: {plain}", place.provider),
+                Err(refusal) => format!("{}: {}", place.provider, refusal.reason.as_str()),
+            },
+        }
+    }
+
+    #[test]
+    fn each_row_knows_its_files_and_no_other_page() {
+        for (page, expected) in [
+            (
+                "https://drive.google.com/file/d/1Ab-_c/view?usp=drive_web",
+                "google-drive: https://drive.google.com/uc?export=download&id=1Ab-_c",
+            ),
+            (
+                "https://drive.google.com/open?id=1Ab&resourcekey=0-x",
+                "google-drive: https://drive.google.com/uc?export=download&id=1Ab&resourcekey=0-x",
+            ),
+            (
+                "https://drive.google.com/drive/folders/1Ab",
+                "google-drive: online-document",
+            ),
+            (
+                "https://docs.google.com/spreadsheets/d/1Ab/edit",
+                "google-drive: online-document",
+            ),
+            ("https://drive.google.com/file/d/a%26b/view", "unknown"),
+            ("https://drive.google.com/", "unknown"),
+            ("http://drive.google.com/file/d/1Ab/view", "unknown"),
+            (
+                "https://drive.google.com.evil.example/file/d/1Ab/view",
+                "unknown",
+            ),
+            (
+                "https://1drv.ms/u/s!Aa",
+                "onedrive: https://api.onedrive.com/v1.0/shares/u!aHR0cHM6Ly8xZHJ2Lm1zL3UvcyFBYQ/root/content",
+            ),
+            ("https://1drv.ms/f/s!Aa", "onedrive: online-document"),
+            (
+                "https://x-my.sharepoint.com/:x:/g/personal/a/Ex?e=1&web=1",
+                "sharepoint: https://x-my.sharepoint.com/:x:/g/personal/a/Ex?e=1&download=1",
+            ),
+            ("https://x.sharepoint.com/sites/a", "unknown"),
+            (
+                "https://www.dropbox.com/scl/fi/a/b%20c.png?rlkey=x&dl=0#f",
+                "dropbox: https://www.dropbox.com/scl/fi/a/b%20c.png?rlkey=x&dl=1",
+            ),
+            (
+                "https://www.dropbox.com/scl/fo/a/b?rlkey=x",
+                "dropbox: online-document",
+            ),
+            ("https://www.dropbox.com/login", "unknown"),
+            (
+                "https://app.box.com/s/abc",
+                "box: https://app.box.com/shared/static/abc.png",
+            ),
+            ("https://app.box.com/s/a/b", "unknown"),
+            ("https://xbox.com/s/abc", "unknown"),
+            (
+                "https://www.icloud.com/attachment/?u=https%3A%2F%2Fcvws.icloud-content.com%2FB%2F%24%7Bf%7D%3Fe%3D1%26k%3D%24%7Buk%7D&uk=a+b&f=a%2520b&sz=7",
+                "mail-drop: https://cvws.icloud-content.com/B/a%20b?e=1&k=a%2Bb",
+            ),
+            (
+                "https://www.icloud.com/attachment/?u=https%3A%2F%2Fevil.example%2F%3Fx.icloud-content.com&uk=a&f=a",
+                "mail-drop: bad-url",
+            ),
+            (
+                "https://www.icloud.com/attachment/?u=https%3A%2F%2Fcvws.icloud-content.com%2F%24%7Bf%7D&f=a",
+                "mail-drop: missing-parameter",
+            ),
+        ] {
+            assert_eq!(plain(page, Some("coast.png")), expected, "{page}");
+        }
+    }
+
+    #[test]
+    fn a_share_of_any_cloud_has_a_file_beneath_it() {
+        for (page, expected) in [
+            (
+                "https://c.example/s/AbC",
+                "nextcloud https://c.example/s/AbC/download",
+            ),
+            (
+                "https://c.example/x/index.php/s/AbC/?a=b",
+                "nextcloud https://c.example/x/index.php/s/AbC/download?a=b",
+            ),
+            (
+                "https://c.example/s/AbC/download",
+                "nextcloud https://c.example/s/AbC/download",
+            ),
+            ("https://c.example/f/1", "filelink https://c.example/f/1"),
+        ] {
+            let place = shared(&Url::parse(page).unwrap());
+            assert_eq!(
+                format!("{} {}", place.provider, place.plain.unwrap()),
+                expected
+            );
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! What a note of Mailman's looks like, in every version and every language: a first line, fields, and a field with a
+//! URL. The writer has 38 catalogues of sentences; none is here. What makes it a note is its place in the mail's text,
+//! the number of its fields, and that its URL names the hash of the message.
+//!
+//! A URL may be cut: digests were wrapped at any octet. What is looked at around a URL is bounded.
+
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use memchr::memmem::{self, Finder};
+use memchr::{memchr, memrchr};
+
+use super::separator;
+use crate::engine::external_body::Scrap;
+use crate::engine::external_body::reference::number;
+use crate::span::{Line, Lines, Span};
+
+const LONGEST_LINE: usize = 1 << 10;
+/// Octets of the words in front of a URL.
+const LONGEST_LABEL: usize = 200;
+/// Above the URL: two lines of a sentence, four fields, and those folded.
+const MOST_LINES: usize = 16;
+/// One URL may be cut into so many lines.
+const MOST_PIECES: usize = 4;
+
+pub(super) struct Note<'t> {
+    pub(super) span: Span,
+    pub(super) scrap: Scrap,
+    pub(super) url: String,
+    pub(super) name: &'t [u8],
+    pub(super) media_type: &'t [u8],
+    pub(super) description: &'t [u8],
+    pub(super) size: Option<u64>,
+}
+
+impl Note<'_> {
+    pub(super) fn bare(span: Span, scrap: Scrap, url: String) -> Self {
+        Self {
+            span,
+            scrap,
+            url,
+            name: b"",
+            media_type: b"",
+            description: b"",
+            size: None,
+        }
+    }
+}
+
+// Made once: most texts are short.
+static URLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("://"));
+
+/// `proves` must hold for the hash in the URL.
+pub(super) fn notes(
+    text: &[u8],
+    most: usize,
+    proves: impl Fn(usize, &str) -> bool,
+) -> Vec<Note<'_>> {
+    let mut from = 0;
+    let notes = URLS.find_iter(text).filter_map(|at| {
+        let note = (at >= from).then(|| note_at(text, from, at, &proves))??;
+        from = note.span.end;
+        Some(note)
+    });
+    notes.take(most).collect()
+}
+
+fn note_at<'t>(
+    text: &'t [u8],
+    from: usize,
+    at: usize,
+    proves: &impl Fn(usize, &str) -> bool,
+) -> Option<Note<'t>> {
+    let scheme = [b"https".as_slice(), b"http"].into_iter().find(|scheme| {
+        let start = at.checked_sub(scheme.len());
+        let before = start.and_then(|start| text.get(start..at));
+        before.is_some_and(|before| before.eq_ignore_ascii_case(scheme))
+    })?;
+    let start = at - scheme.len();
+    let line_start = line_start(text, from, start, LONGEST_LABEL)?;
+    let front = text.get(line_start..start)?;
+    let is_bracketed = front.ends_with(b"<");
+    let front = front.strip_suffix(b"<").unwrap_or(front);
+    // The line of the label, which stands alone where the URL was wrapped.
+    let (label_start, label) = match front {
+        [] => {
+            let above = line_above(text, from, line_start)?;
+            (above.start, above.of(text))
+        }
+        front => (line_start, front),
+    };
+    if !is_label(label) {
+        return None;
+    }
+    let (url, end) = url(text, start, is_bracketed)?;
+    let (hash, _) = stored_name(&url)?;
+    if !proves(at, hash) {
+        return None;
+    }
+    let (note_start, fields) = note_above(text, from, Span::new(label_start, start))?;
+    let note = Note::bare(Span::new(note_start, end), Scrap::Html, url);
+    let (scrap, name, media_type, description, size): (_, &[u8], &[u8], &[u8], _) = match fields[..]
+    {
+        [] => return Some(note),
+        [name] => (Scrap::Text, name, b"", b"", None),
+        // Name, type, size, description; or from, subject, date, size.
+        [name, second, third, fourth] => match number_of(third).filter(|_| is_type(second)) {
+            Some(size) => (Scrap::File, name, second, fourth, Some(size)),
+            None => (Scrap::Message, b"", b"", b"", Some(number_of(fourth)?)),
+        },
+        _ => return None,
+    };
+    Some(Note {
+        scrap,
+        name,
+        media_type,
+        description,
+        size,
+        ..note
+    })
+}
+
+/// At most one word may stand behind the number.
+fn number_of(value: &[u8]) -> Option<u64> {
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit());
+    let (digits, unit) = value.split_at_checked(digits.count())?;
+    let unit = unit.trim_ascii();
+    let is_unit = unit.len() <= 40 && !unit.iter().any(|byte| matches!(byte, b' ' | b':' | b'/'));
+    number(digits).filter(|_| is_unit)
+}
+
+/// One in a hundred has no subtype.
+fn is_type(value: &[u8]) -> bool {
+    let token = |part: &[u8]| {
+        let is_token = |&byte: &u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+'".contains(&byte);
+        !part.is_empty() && part.iter().all(is_token)
+    };
+    let mut parts = value.splitn(2, |&byte| byte == b'/');
+    parts.all(token)
+}
+
+#[derive(Clone, Copy)]
+enum Top {
+    /// The start of the text, another note, or a separator: here a note begins.
+    Edge,
+    Blank(usize),
+    Text,
+}
+
+/// The lines above, the nearest first. What stands before `from` does not count.
+fn lines_above(text: &[u8], from: usize, mut at: usize) -> (Vec<Span>, Top) {
+    let mut lines: Vec<Span> = Vec::new();
+    while lines.len() < MOST_LINES {
+        if at == from {
+            return (lines, Top::Edge);
+        }
+        let Some(line) = line_above(text, from, at) else {
+            break;
+        };
+        let content = line.of(text);
+        if content.trim_ascii().is_empty() {
+            return (lines, Top::Blank(line.start));
+        }
+        if separator::at_end(content).is_some() {
+            return (lines, Top::Edge);
+        }
+        lines.push(line);
+        at = line.start;
+    }
+    (lines, Top::Text)
+}
+
+/// Where the note starts, and the values of its fields, of which it has none, one or four.
+fn note_above(text: &[u8], from: usize, label: Span) -> Option<(usize, Vec<&[u8]>)> {
+    let (lines, top) = lines_above(text, from, label.start);
+    let mut fields: Vec<&[u8]> = Vec::new();
+    let mut end = label.start;
+    let mut used = 0;
+    for (count, line) in lines.iter().enumerate() {
+        let content = line.of(text);
+        if matches!(content.first(), Some(b' ' | b'\t')) {
+            continue;
+        }
+        let Some(value) = value(content).filter(|_| fields.len() < 4) else {
+            break;
+        };
+        let value = Span::new(line.start + value, end);
+        fields.push(value.of(text).trim_ascii());
+        end = line.start;
+        used = count + 1;
+    }
+    fields.reverse();
+    let above = lines.get(used..).unwrap_or_default();
+    let start = match (above, top) {
+        // Nothing says that a field or a URL alone is a note.
+        ([], Top::Edge) if fields.len() == 4 || is_sentence(label.of(text)) => end,
+        // In English the sentence is one line, whatever stands above.
+        ([first, ..], _) if first.of(text).ends_with(b"was scrubbed...") => first.start,
+        ([.., first], Top::Edge) if above.len() <= 2 => first.start,
+        ([first, ..], _) if is_sentence(first.of(text)) => first.start,
+        // A catalogue has an empty line behind the sentence.
+        ([], Top::Blank(at)) if !fields.is_empty() => {
+            let (above, top) = lines_above(text, from, at);
+            let [first] = above.as_slice() else {
+                return None;
+            };
+            let is_first = matches!(top, Top::Edge) && first.of(text).ends_with(b".");
+            is_first.then_some(first.start)?
+        }
+        _ => return None,
+    };
+    Some((start, fields))
+}
+
+/// In text that ends, or has a place, as the first line of a note does.
+fn is_sentence(line: &[u8]) -> bool {
+    const ENDS: [&[u8]; 4] = [b"...", b"..", b"&hellip;", "\u{2026}".as_bytes()];
+    // In Arabic the URL stands on the line of the sentence.
+    let line = line.trim_ascii_end();
+    ENDS.iter().any(|end| line.ends_with(end)) || memmem::find(line, b"... ").is_some()
+}
+
+fn value(line: &[u8]) -> Option<usize> {
+    const LONGEST: usize = 60;
+    let front = line.get(..line.len().min(LONGEST)).unwrap_or_default();
+    let is_plain = !matches!(front.first(), Some(b' ' | b'\t' | b'>' | b':') | None);
+    let colon = memchr(b':', front).map(|at| at + 1);
+    let wide = WIDE_COLONS
+        .iter()
+        .filter(|_| !front.is_ascii())
+        .filter_map(|colon| Some(memmem::find(front, colon)? + colon.len()));
+    colon.into_iter().chain(wide).min().filter(|_| is_plain)
+}
+
+fn is_label(front: &[u8]) -> bool {
+    let front = front.trim_ascii_end();
+    let is_plain = !matches!(front.first(), Some(b' ' | b'\t' | b'>' | b':') | None);
+    let ends = front.ends_with(b":") || WIDE_COLONS.iter().any(|colon| front.ends_with(colon));
+    is_plain && ends && front.len() <= LONGEST_LABEL
+}
+
+/// The colon of Chinese and Japanese, in UTF-8, GB 2312, Big5 and EUC-JP.
+const WIDE_COLONS: [&[u8]; 4] = ["\u{ff1a}".as_bytes(), b"\xa3\xba", b"\xa1\x47", b"\xa1\xa7"];
+
+fn url(text: &[u8], start: usize, is_bracketed: bool) -> Option<(String, usize)> {
+    let mut url = String::new();
+    let mut at = start;
+    for piece in 0..MOST_PIECES {
+        let line = line_at(text, at)?;
+        let content = std::str::from_utf8(line.content.of(text))
+            .ok()?
+            .trim_ascii_end();
+        if content.is_empty() || (piece > 0 && content.starts_with([' ', '\t', '>'])) {
+            return None;
+        }
+        at = line.whole.end;
+        if is_bracketed {
+            let Some((before, behind)) = content.split_once('>') else {
+                url.push_str(content);
+                continue;
+            };
+            url.push_str(before);
+            return behind
+                .trim()
+                .is_empty()
+                .then(|| (plain(&url).into_owned(), at));
+        }
+        url.push_str(content);
+        let whole = plain(&url);
+        let name = stored_name(&whole).map(|(_, name)| name.contains('.'));
+        let next = || line_at(text, at).map(|line| line.content.of(text));
+        let goes_on = |next: &[u8]| !next.is_empty() && next.iter().all(is_of_name);
+        match name {
+            Some(true) => return Some((whole.into_owned(), at)),
+            Some(false) if !next().is_some_and(goes_on) => return Some((whole.into_owned(), at)),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The archiver hides an `@`: it writes ` at `, in the language of the list.
+fn plain(url: &str) -> Cow<'_, str> {
+    let mut words = url.split_ascii_whitespace();
+    let [user, word, host, more] = [(); 4].map(|()| words.next());
+    match (user, word, host, more) {
+        (Some(user), Some(word), Some(host), None) if word.len() <= 12 => {
+            Cow::Owned(format!("{user}@{host}"))
+        }
+        _ => Cow::Borrowed(url),
+    }
+}
+
+fn is_of_name(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+}
+
+/// `attachments/YYYYMMDD/HHHHHHHH/NAME`: hash and name.
+pub(super) fn stored_name(url: &str) -> Option<(&str, &str)> {
+    let (front, name) = url.rsplit_once('/')?;
+    let (front, hash) = front.rsplit_once('/')?;
+    let (front, date) = front.rsplit_once('/')?;
+    let is_hash = hash.len() == 8
+        && hash
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let is_date = date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit());
+    let is_name = !name.is_empty() && name.bytes().all(|byte| is_of_name(&byte));
+    let is_stored = is_hash && is_date && is_name && front.ends_with("/attachments");
+    (is_stored && !url.contains(char::is_whitespace)).then_some((hash, name))
+}
+
+fn line_at(text: &[u8], start: usize) -> Option<Line> {
+    let end = text.len().min(start + LONGEST_LINE);
+    let line = Lines::new(text, Span::new(start, end)).next()?;
+    let is_whole = end == text.len() || line.content.end < line.whole.end;
+    is_whole.then_some(line)
+}
+
+fn line_start(text: &[u8], from: usize, at: usize, most: usize) -> Option<usize> {
+    let low = from.max(at.saturating_sub(most));
+    match memrchr(b'\n', text.get(low..at)?) {
+        Some(end) => Some(low + end + 1),
+        None => (low == from).then_some(from),
+    }
+}
+
+fn line_above(text: &[u8], from: usize, at: usize) -> Option<Span> {
+    let end = at.checked_sub(1).filter(|&end| end >= from)?;
+    let start = line_start(text, from, end, LONGEST_LINE)?;
+    let content = text.get(start..end)?;
+    let content = content.strip_suffix(b"\r").unwrap_or(content);
+    Some(Span::new(start, start + content.len()))
+}

@@ -1,0 +1,46 @@
+//! Parts that refer to their content → [`ExternalBody`]: `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873),
+//! and other [forms](Form), which programs write and no document describes. Nothing is resolved, allowed or retrieved
+//! here; a reference that cannot be followed is a [`Refusal`](crate::engine::report::Refusal).
+//!
+//! Deviations from the documents, because mail has them:
+//! * the URL parameter may be unquoted, continued or encoded (RFC 2231), in `<>`, or start with `URL:`;
+//! * all white space in it is removed (RFC 2017 §3.1 speaks of blanks between words);
+//! * LOCAL-FILE names must be absolute: a relative one depended on the sender's directory, and `~` on the sender's account.
+
+mod apple;
+mod detached;
+mod eudora;
+mod exact;
+mod follow;
+mod hosted;
+mod listing;
+mod mailman;
+mod note;
+mod read;
+mod reference;
+mod scheme;
+mod shortcut;
+mod url;
+
+pub use self::apple::{LENGTH_FIELD, torn_delimiter};
+pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
+pub use self::eudora::{
+    EudoraNote, EudoraPiece, EudoraText, Wrapper, decoded_name, eudora_pieces, hash, is_file_name,
+};
+pub use self::exact::{is_of_content, newline_of, restored};
+pub use self::follow::{Follow, Followed};
+pub use self::hosted::{hosted, may_show as may_hold_hosted};
+pub use self::listing::{listing, relisted};
+#[cfg(feature = "cli")]
+pub(crate) use self::listing::{name_of, shown_name};
+pub use self::mailman::{
+    divided, holds_notes, scrubbed, separator_at_end, text_of_part, unescaped,
+};
+pub use self::note::{
+    Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,
+};
+pub use self::reference::{
+    ESSENCE, ExternalBody, Form, Reading, Referent, Scrap, Scrubbed, holds_blank, identifier,
+    own_identifier, size_in_words,
+};
+pub use self::scheme::Scheme;

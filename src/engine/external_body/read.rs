@@ -1,0 +1,226 @@
+//! Whether a part refers to its content, in any of the forms; and the parameters of `message/external-body` →
+//! [`Referent`] (RFC 2046 §5.2.3, RFC 2017, RFC 1873).
+
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, percent_encode};
+
+use super::reference::{
+    Reader, bad_value, cut_off, deleted, encoded, missing_parameter, missing_url, own_identifier,
+    size_of,
+};
+use super::url::read_url;
+use super::{ESSENCE, ExternalBody, Form, Reading, Referent, exact};
+use crate::engine::report::{Reason, Refusal};
+use crate::link::url::all_but;
+use crate::mime::encoded_words::decoded_name;
+use crate::mime::media_type::Lookup;
+use crate::mime::{Header, MediaType, PartId, TransferEncoding, Tree};
+
+impl<'a> ExternalBody<'a> {
+    pub fn read(tree: &Tree<'a>, part: PartId, reading: &Reading) -> Option<Self> {
+        let reader = Reader {
+            tree,
+            part,
+            reading,
+        };
+        if tree.part(part).essence == ESSENCE {
+            let content_type = tree.fields(part).first(tree.original, "Content-Type");
+            let value = content_type.map(|field| field.value.of(tree.original));
+            let mut media_type = MediaType::parse(value.unwrap_or_default());
+            if content_type.is_some_and(|field| tree.ends_in(&field)) {
+                media_type = media_type.open_ended();
+            }
+            // A shortcut with an access type is none: its parameters say where the content is.
+            let body = match media_type.parameter("access-type") {
+                None => reader.shortcut(Form::Shortcut),
+                Some(_) => None,
+            };
+            let body = body.unwrap_or_else(|| reader.document(&media_type));
+            return Some(body.claimed(tree));
+        }
+        let thunderbird = || Some(reader.thunderbird()?.claimed(tree));
+        reader
+            .apple()
+            .or_else(thunderbird)
+            .or_else(|| reader.attached_shortcut())
+            .or_else(|| reader.sympa())
+    }
+
+    fn claimed(mut self, tree: &Tree<'_>) -> Self {
+        self.claim = exact::claim_of(tree, &self);
+        self
+    }
+}
+
+impl<'a> Reader<'a, '_> {
+    fn document(&self, media_type: &MediaType<'a>) -> ExternalBody<'a> {
+        let entity = self.tree.part(self.part);
+        let phantom = Header::read(self.tree.original, entity.body, self.reading.header_limit);
+        let phantom_id = phantom.fields.value(self.tree.original, "Content-ID");
+        let phantom_id = phantom_id.and_then(own_identifier);
+        let target = match entity.encoding {
+            TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(encoded()),
+            _ => self.target(media_type, phantom_id.as_deref()),
+        };
+        let mut body =
+            ExternalBody::with(self.tree, self.part, Form::ExternalBody, target, phantom);
+        body.size = size_of(media_type);
+        body.expiration = media_type
+            .parameter("expiration")
+            .map(|value| String::from_utf8_lossy(&value).into_owned());
+        body.access_type = text_of(media_type, "access-type");
+        body
+    }
+
+    fn target(
+        &self,
+        media_type: &MediaType<'a>,
+        phantom_id: Option<&str>,
+    ) -> Result<Referent<'a>, Refusal> {
+        let name = text_of(media_type, "access-type");
+        if name.is_empty() {
+            let detail = "the Content-Type field of the part has no access-type parameter";
+            return Err(Refusal::lasting(Reason::NoAccessType, detail));
+        }
+        match name.to_ascii_uppercase().as_str() {
+            "URL" => read_url(looked_up(media_type, "URL")?.ok_or_else(missing_url)?),
+            "FTP" | "ANON-FTP" => ftp_url(media_type).map(Referent::Url),
+            "LOCAL-FILE" => file_url(media_type).map(Referent::Url),
+            "CONTENT-ID" => self.content_id_target(phantom_id),
+            "X-MUTT-DELETED" => Err(deleted()),
+            "MAIL-SERVER" | "TFTP" | "AFS" => {
+                let detail = format!("access-type={name} is not retrieved");
+                Err(Refusal::lasting(Reason::UnsupportedAccessType, detail))
+            }
+            _ => {
+                let detail = format!("unknown access type: {name}");
+                Err(Refusal::lasting(Reason::UnknownAccessType, detail))
+            }
+        }
+    }
+
+    /// RFC 1873: the outer part's id is the reference. Some writers put it into the phantom header.
+    fn content_id_target(&self, phantom_id: Option<&str>) -> Result<Referent<'a>, Refusal> {
+        let outer = self.tree.value(self.part, "Content-ID");
+        let outer = outer.and_then(own_identifier);
+        match outer.or_else(|| phantom_id.map(str::to_owned)) {
+            Some(content_id) => Ok(Referent::ContentId {
+                content_id,
+                message_id: None,
+            }),
+            None => {
+                let detail = "the part has access-type=CONTENT-ID, but no Content-ID field that names the content";
+                Err(Refusal::lasting(Reason::MissingParameter, detail))
+            }
+        }
+    }
+}
+
+fn text_of(media_type: &MediaType<'_>, name: &str) -> String {
+    let value = media_type.parameter(name).unwrap_or_default();
+    String::from_utf8_lossy(value.trim_ascii()).into_owned()
+}
+
+/// `ftp://site/directory/name;type=a` (RFC 2046 §5.2.3.2, RFC 1738 §3.2).
+fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
+    let site = required(media_type, "site")?;
+    let site = String::from_utf8_lossy(&site);
+    // RFC 2046 §5.2.3.2: the directory may be left out.
+    let directory = match looked_up(media_type, "directory")? {
+        None => Vec::new(),
+        Some(_) => required(media_type, "directory")?,
+    };
+    let name = required(media_type, "name")?;
+    let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    if !site.bytes().all(is_host) {
+        // The text in front of an @ may be a password.
+        let host = site.rsplit('@').next().unwrap_or_default();
+        let detail = format!("the parameter 'site' names '{host}', which is not a host name");
+        return Err(bad_value(detail));
+    }
+    let mode = text_of(media_type, "mode").to_ascii_lowercase();
+    let kind = match mode.as_str() {
+        "" => "",
+        "ascii" => ";type=a",
+        // A file of 8-bit bytes is an image of itself (RFC 959 §3.1.1.4).
+        "image" | "binary" | "local8" => ";type=i",
+        other => {
+            let detail = format!("the transfer mode '{other}' is not supported");
+            return Err(bad_value(detail));
+        }
+    };
+    let mut url = format!("ftp://{site}");
+    let segments = directory.split(|&octet| octet == b'/');
+    let segments = segments.filter(|segment| !segment.is_empty());
+    for segment in segments.chain([name.as_slice()]) {
+        url.push('/');
+        url.push_str(&escaped_segment(segment)?);
+    }
+    url.push_str(kind);
+    Ok(url)
+}
+
+/// `file:///absolute/path` (RFC 2046 §5.2.3.4).
+fn file_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
+    let name = required(media_type, "name")?;
+    let Some(path) = name.strip_prefix(b"/") else {
+        let name = String::from_utf8_lossy(&name);
+        let detail = format!("'{name}' is not an absolute path");
+        return Err(Refusal::lasting(Reason::OutsideFileRoot, detail));
+    };
+    let mut url = "file://".to_owned();
+    for segment in path.split(|&octet| octet == b'/') {
+        url.push('/');
+        match segment {
+            b".." => url.push_str(".."),
+            _ => url.push_str(&escaped_segment(segment)?),
+        }
+    }
+    Ok(url)
+}
+
+fn required(media_type: &MediaType<'_>, name: &str) -> Result<Vec<u8>, Refusal> {
+    let value = looked_up(media_type, name)?.unwrap_or_default();
+    match value.trim_ascii() {
+        [] => Err(missing_parameter(name, None)),
+        // No path begins so, and programs put encoded words into every parameter that is not ASCII. Escapes are those of
+        // ISO-2022-JP.
+        value if value.starts_with(b"=?") || value.contains(&0x1b) => match decoded_name(value) {
+            Some(text) => Ok(text.into_bytes()),
+            None => Err(undecodable(name)),
+        },
+        value => Ok(value.to_vec()),
+    }
+}
+
+fn undecodable(parameter: &str) -> Refusal {
+    bad_value(format!(
+        "the parameter '{parameter}' cannot be decoded from its charset"
+    ))
+}
+
+fn looked_up<'a>(media_type: &MediaType<'a>, name: &str) -> Result<Option<Cow<'a, [u8]>>, Refusal> {
+    match media_type.look_up(name) {
+        Lookup::None => Ok(None),
+        Lookup::Whole(value) => Ok(Some(value)),
+        Lookup::CutOff(_) => Err(cut_off(name)),
+        Lookup::SectionMissing(section) => Err(missing_parameter(name, Some(section))),
+        Lookup::Undecodable(_) => Err(undecodable(name)),
+    }
+}
+
+/// All but RFC 3986 `unreserved`, `sub-delims` without `;`, `:` and `@`.
+const SEGMENT: AsciiSet = all_but(b"-._~!$&'()*+,=:@");
+
+/// Octets that are not ASCII are escaped as they are. Control characters would be commands on an FTP connection.
+fn escaped_segment(segment: &[u8]) -> Result<String, Refusal> {
+    let text = String::from_utf8_lossy(segment);
+    if text.chars().any(char::is_control) {
+        return Err(bad_value("the file name contains control characters"));
+    }
+    if segment == b".." || segment == b"." {
+        return Err(bad_value(format!("'{text}' is not a file name")));
+    }
+    Ok(percent_encode(segment, &SEGMENT).to_string())
+}

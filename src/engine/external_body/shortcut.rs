@@ -1,0 +1,146 @@
+//! `[InternetShortcut]` files (`.url`) as references.
+//!
+//! Exchange sends a file that stays in its store as `message/external-body; name="x.url"` without an access type,
+//! base64-encoded against RFC 2046 §5.2.3, with such a file as its body. The format is that of Windows' private
+//! profiles: sections in brackets, `KEY=VALUE` lines, names case-blind, `;` before comments. Only `URL` is read.
+
+use std::borrow::Cow;
+
+use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
+
+use super::reference::{Reader, bad_value, cut_off, missing_url};
+use super::url::read_url;
+use super::{ExternalBody, Follow, Form, Referent};
+use crate::engine::report::Refusal;
+use crate::link::url::with_octets_escaped;
+use crate::mime::PartKind;
+
+pub(crate) const ESSENCES: [&str; 2] = [
+    "application/internet-shortcut",
+    "application/x-internet-shortcut",
+];
+
+/// It holds one URL and a few lines more. Content behind this is no shortcut.
+const LONGEST: usize = 64 << 10;
+
+impl<'a> Reader<'a, '_> {
+    pub(super) fn attached_shortcut(&self) -> Option<ExternalBody<'a>> {
+        let is_shortcut = ESSENCES.contains(&self.tree.part(self.part).essence.as_str());
+        let is_read = is_shortcut && self.reading.forms.contains(Follow::Shortcuts);
+        is_read.then(|| self.shortcut(Form::AttachedShortcut))?
+    }
+
+    pub(super) fn shortcut(&self, form: Form) -> Option<ExternalBody<'a>> {
+        let entity = self.tree.part(self.part);
+        let body = entity.body.of(self.tree.original);
+        if entity.content != PartKind::Leaf || body.len() > LONGEST.min(self.reading.header_limit) {
+            return None;
+        }
+        let decoded = entity.encoding.decode(body)?;
+        let target = match target(&decoded)? {
+            Ok(_) if self.tree.is_cut_off(self.part) => Err(cut_off("URL")),
+            target => target,
+        };
+        Some(ExternalBody::bare(self.tree, self.part, form, target))
+    }
+}
+
+fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
+    let text = text_of(file);
+    let mut section = "";
+    let mut is_shortcut = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix('[') {
+            section = name.strip_suffix(']').unwrap_or(name).trim();
+            is_shortcut |= section.eq_ignore_ascii_case("InternetShortcut");
+            continue;
+        }
+        if !is_shortcut && !line.is_empty() && !line.starts_with(';') && section.is_empty() {
+            // A profile starts with a section.
+            return None;
+        }
+        if !section.eq_ignore_ascii_case("InternetShortcut") {
+            continue;
+        }
+        if let Some((key, value)) = line.split_once('=')
+            && key.trim().eq_ignore_ascii_case("URL")
+        {
+            // Blanks inside stand for themselves: nothing is folded here.
+            let url = value.trim().trim_matches('"').replace(' ', "%20");
+            // Half a character of UTF-16: another one in its place would name another resource.
+            if url.contains(char::REPLACEMENT_CHARACTER) {
+                return Some(Err(bad_value(
+                    "the URL in the shortcut file contains a damaged character",
+                )));
+            }
+            return Some(read_url(Cow::Owned(url.into_bytes())));
+        }
+    }
+    is_shortcut.then(|| Err(missing_url()))
+}
+
+/// UTF-16 or UTF-8 with a mark in front, else octets that mean ASCII.
+fn text_of(file: &[u8]) -> Cow<'_, str> {
+    let wide = |octets: &[u8], charset: &'static Encoding| {
+        let (pairs, _) = octets.as_chunks::<2>();
+        let (text, _) = charset.decode_without_bom_handling(pairs.as_flattened());
+        Cow::Owned(text.into_owned())
+    };
+    match file {
+        [0xff, 0xfe, rest @ ..] => wide(rest, UTF_16LE),
+        [0xfe, 0xff, rest @ ..] => wide(rest, UTF_16BE),
+        [0xef, 0xbb, 0xbf, rest @ ..] => with_octets_escaped(rest),
+        _ => with_octets_escaped(file),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(file: &[u8]) -> Option<String> {
+        match target(file)? {
+            Ok(Referent::Url(url)) => Some(url),
+            other => Some(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn the_url_of_the_right_section_is_read() {
+        for file in [
+            "[InternetShortcut]\r\nURL=https://h/a%20b?c=d\r\n",
+            "; written by hand\n\n[internetshortcut]\nIDList=\n url = https://h/a b?c=d",
+            "[{000214A0-0000-0000-C000-000000000046}]\nProp3=19,2\nURL=https://other/\n[InternetShortcut]\nURL=\"https://h/a%20b?c=d\"\n",
+            "\u{feff}[InternetShortcut]\nURL=https://h/a%20b?c=d\n[Other]\nURL=x",
+        ] {
+            assert_eq!(
+                url(file.as_bytes()).as_deref(),
+                Some("https://h/a%20b?c=d"),
+                "{file:?}"
+            );
+        }
+        let wide: Vec<u8> = [0xff, 0xfe]
+            .into_iter()
+            .chain(
+                "[InternetShortcut]\r\nURL=https://h/\r\n"
+                    .encode_utf16()
+                    .flat_map(u16::to_le_bytes),
+            )
+            .collect();
+        assert_eq!(url(&wide).as_deref(), Some("https://h/"));
+    }
+
+    #[test]
+    fn what_is_no_shortcut_is_not_read_as_one() {
+        for file in [
+            "",
+            "URL=https://h/",
+            "Dear all,\n[InternetShortcut]\nURL=https://h/",
+            "[Desktop Entry]\nURL=https://h/",
+        ] {
+            assert_eq!(url(file.as_bytes()), None, "{file:?}");
+        }
+        let missing = target(b"[InternetShortcut]\nIconIndex=0\n");
+        assert_eq!(missing, Some(Err(missing_url())));
+    }
+}

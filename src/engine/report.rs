@@ -1,0 +1,382 @@
+//! Report of a run: the outcome of each reference and of each rewritten document, as one [`Row`] each, in the order
+//! of the message.
+//!
+//! A row with the outcome `left` always has a [`Reason`]. A test compares the list of reasons with docs/reasons.md.
+//! Rows contain text of the mail, so code that prints a row to a terminal removes control characters (`cli/say.rs`).
+//! Passwords are masked before a row is created.
+
+mod reason;
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use mail_parser::DateTime;
+use serde::Serialize;
+
+pub use self::reason::Reason;
+use crate::detail::words;
+pub use crate::detail::{Detail, Setting};
+
+words! {
+    /// Kind of the reference in a row.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Kind {
+        ExternalBody "external-body" "A `message/external-body` part (RFC 2046 §5.2.3, RFC 2017).";
+        Detached "detached" "An attachment that Thunderbird or a similar mail program detached.";
+        Shortcut "shortcut" "An `[InternetShortcut]` file with the URL of the content, as Exchange writes it.";
+        Mailman "mailman" "An attachment that Mailman removed from a message to a mailing list.";
+        Hosted "hosted" "A file in cloud storage that a mail links to instead of attaching it.";
+        Apple "apple" "An attachment that Apple Mail stores in a separate file.";
+        Eudora "eudora" "An attachment that Eudora stores in a separate file, or text that Eudora marked without MIME.";
+        Tnef "tnef" "A `winmail.dat` of Outlook, which contains the text or the attachments of the mail.";
+        Rtf "rtf" "RTF in place of the HTML or the text of the mail.";
+        Msg "msg" "An attached message of Outlook (`.msg`).";
+        Uuencode "uuencode" "uuencoded files in a text.";
+        Link "link" "The links in one HTML or CSS document.";
+        Embed "embed" "Content embedded into HTML.";
+        Attachment "attachment" "An attachment that `detach` moves, or has moved, into a store.";
+    }
+}
+
+/// Source of the content that replaced a reference.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Provenance {
+    /// A server.
+    Network,
+    /// The response cache on disk, which stored the response of a server.
+    Cache,
+    /// A web archive.
+    Archive,
+    /// A file on this computer.
+    File,
+    /// The resolver program, which retrieves files that require a login.
+    Resolver,
+    /// The store into which the content was detached.
+    Store,
+    /// The message itself.
+    Message,
+    /// No content was retrieved.
+    #[default]
+    None,
+}
+
+/// Data that a mail contains about a file in cloud storage. All of it was written by the sender and can be wrong.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[non_exhaustive]
+pub struct HostedFile {
+    /// Cloud storage provider: `google-drive`, `onedrive`, `sharepoint`, `mail-drop`, `dropbox`, `box`, `nextcloud`,
+    /// `sympa`, or `filelink` for another provider that Thunderbird supports.
+    pub provider: &'static str,
+    /// Name of the file.
+    pub name: Option<String>,
+    /// URL that the mail displays, with the password masked.
+    pub link: String,
+    /// Time at which the file expires, as in RFC 3339, or in the words of the mail if they cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+}
+
+words! {
+    /// Outcome for a reference. In a forecast and a dry run, the outcome that a real run would have.
+    #[derive(Serialize)]
+    #[serde(rename_all = "kebab-case")]
+    #[non_exhaustive]
+    pub enum Outcome {
+        Expanded "expanded" "The content replaces the reference.";
+        Rewritten "rewritten" "Links in a document were changed, or an alternative version of the inserted content was removed.";
+        Detached "detached" "The content was moved into a store, and the part refers to it.";
+        Restored "restored" "The attachment is back in the part, exactly as it was before `detach` moved it into a store.";
+        Blanked "blanked" "A blank picture replaces the tracker.";
+        WouldExpand "would-expand" "The content is already in the message and would replace the reference.";
+        WouldFetch "would-fetch" "The policy allows a retrieval; whether it succeeds is not known.";
+        WouldRewrite "would-rewrite" "Links in the document would change, or an alternative version of the inserted content would be removed.";
+        WouldDetach "would-detach" "The content would be moved into a store.";
+        WouldRestore "would-restore" "The content is in the store, and the attachment would be put back exactly.";
+        WouldBlank "would-blank" "A blank picture would replace the tracker.";
+        Left "left" "The reference is unchanged, or would be unchanged, byte for byte.";
+    }
+}
+
+impl Outcome {
+    /// Returns the corresponding outcome of a run that writes nothing.
+    pub fn would(self) -> Self {
+        match self {
+            Self::Expanded => Self::WouldExpand,
+            Self::Rewritten => Self::WouldRewrite,
+            Self::Detached => Self::WouldDetach,
+            Self::Restored => Self::WouldRestore,
+            Self::Blanked => Self::WouldBlank,
+            other => other,
+        }
+    }
+}
+
+/// Outcome for one reference or for one rewritten document.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Row {
+    /// The message: its number in the mailbox, counted from 1, or the name of its file.
+    pub message: String,
+    /// Number of the part as in IMAP, such as `1.2.1`. It is empty for the message itself.
+    pub part: String,
+    /// Kind of the reference.
+    pub kind: Kind,
+    /// Absolute URL if it is known, with the password masked. `data:` URLs are shortened.
+    pub url: Option<String>,
+    /// Outcome for the reference.
+    pub outcome: Outcome,
+    /// Reason why the reference was left. It is always present if `outcome` is [`Outcome::Left`].
+    pub reason: Option<Reason>,
+    /// Explanation for the user.
+    pub detail: Detail,
+    /// Media type of the content that was inserted or found, as `type/subtype`.
+    pub media_type: Option<String>,
+    /// Size of the decoded content, in bytes.
+    pub bytes: Option<u64>,
+    /// Duration of the retrieval, in milliseconds.
+    pub ms: Option<u64>,
+    /// Number of changed links, in the row of a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub links: Option<u64>,
+    /// Time at which the web archive captured the content, as in RFC 3339. It is set if the content was taken from an archive.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<String>,
+    /// Source of the content.
+    pub from: Provenance,
+    /// HTTP status code or FTP reply code of the server, also if it sent no content.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<u16>,
+    /// URL that returned the content, after redirects, with the password masked.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
+    pub final_url: Option<Arc<str>>,
+    /// SHA-256 of the decoded content that was retrieved or detached, in hexadecimal digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// Time at which the source returned the content, as in RFC 3339. If the content was in the cache, the time at
+    /// which the source returned it or last confirmed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retrieved_at: Option<String>,
+    /// Time at which a web archive captured the content, as in RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub captured_at: Option<String>,
+    /// Identifier of the WARC record of the response, `urn:uuid:...`, if the run records responses.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
+    pub record: Option<Arc<str>>,
+    /// Data in the mail about a file in cloud storage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hosted: Option<Box<HostedFile>>,
+    /// Whether the content matches a value in the mail, which proves that it is the original content: in Apple Mail
+    /// the length of the encoded body, in Eudora the hash of the URLs in the HTML.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub proved: bool,
+}
+
+fn shared<S: serde::Serializer>(text: &Option<Arc<str>>, serializer: S) -> Result<S::Ok, S::Error> {
+    text.as_deref().serialize(serializer)
+}
+
+impl Row {
+    pub(crate) fn new(message: &str, part: String, kind: Kind, outcome: Outcome) -> Self {
+        Self {
+            message: message.to_owned(),
+            part,
+            kind,
+            url: None,
+            outcome,
+            reason: None,
+            detail: Detail::default(),
+            media_type: None,
+            bytes: None,
+            ms: None,
+            links: None,
+            archive: None,
+            from: Provenance::None,
+            status: None,
+            final_url: None,
+            sha256: None,
+            retrieved_at: None,
+            captured_at: None,
+            record: None,
+            hosted: None,
+            proved: false,
+        }
+    }
+
+    /// Returns the memory that the row needs, in bytes. Text that several rows share is not counted.
+    #[cfg(feature = "cli")]
+    pub(crate) fn weight(&self) -> usize {
+        let texts = [
+            Some(&self.message),
+            Some(&self.part),
+            self.url.as_ref(),
+            self.media_type.as_ref(),
+            self.sha256.as_ref(),
+            self.retrieved_at.as_ref(),
+            self.captured_at.as_ref(),
+        ];
+        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        let hosted = self
+            .hosted
+            .as_ref()
+            .map_or(0, |it| size_of_val(&**it) + it.link.len());
+        size_of_val(self) + texts + self.detail.len() + hosted
+    }
+
+    pub(crate) fn tell_refusal(&mut self, refusal: Refusal) {
+        self.outcome = Outcome::Left;
+        self.reason = Some(refusal.reason);
+        self.detail = refusal.detail;
+        if self.from == Provenance::Message {
+            self.from = Provenance::None;
+        }
+        self.status = refusal.status.or(self.status);
+    }
+
+    pub(crate) fn waiting_for(&self, detail: &Detail) -> Detail {
+        let url = self.url.as_ref().map(|url| format!(" <{url}>"));
+        let detail = Detail::from(format!("part {}: ", self.part)).then(detail.clone());
+        detail.then(url.unwrap_or_default())
+    }
+
+    pub(crate) fn tell_capture(&mut self) {
+        if let Some(time) = self.captured_at.clone() {
+            self.remark(&format!("from the archive, captured {time}"));
+            self.archive = Some(time);
+        }
+    }
+
+    #[cfg(feature = "cli")]
+    pub(crate) fn outcome_and_reason(&self) -> String {
+        let outcome = self.outcome.as_str();
+        match self.reason {
+            Some(reason) => format!("{outcome}: {}", reason.as_str()),
+            None => outcome.to_owned(),
+        }
+    }
+
+    /// Appends a remark to the detail, about an observation that changed nothing.
+    pub fn remark(&mut self, note: &str) {
+        self.detail.push("; ");
+        self.detail.push(note);
+    }
+}
+
+pub(crate) fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(UNIX_EPOCH);
+    let seconds = since.map_or(0, |since| since.as_secs());
+    DateTime::from_timestamp(i64::try_from(seconds).unwrap_or(0)).to_rfc3339()
+}
+
+/// The reason why one reference could not be processed. It is reported as a [`Row`] with the outcome `left`.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, thiserror::Error)]
+#[error("{detail}")]
+pub struct Refusal {
+    /// Reason as a stable word.
+    pub reason: Reason,
+    /// Explanation for the user, without a full stop. It can quote the mail, and it records the settings that caused
+    /// the refusal.
+    pub detail: Detail,
+    /// Whether a later retry may succeed (timeouts, refused connections, HTTP 408, 429 and 5xx).
+    pub retry: Retry,
+    /// HTTP status code or FTP reply code with which the server refused.
+    pub status: Option<u16>,
+    /// Whether the source is gone, so that a web archive may be used: HTTP 404 or 410, an unknown host, or a host
+    /// where no connection is possible.
+    pub(crate) is_gone: bool,
+}
+
+/// Whether a retry may succeed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Retry {
+    /// A retry would have the same result.
+    Never,
+    /// A later retry may succeed. With [`OnFailure::Defer`](crate::engine::policy::OnFailure::Defer), the mail is processed
+    /// again later.
+    Later,
+}
+
+impl Refusal {
+    /// Returns a refusal that a retry would not change.
+    pub fn lasting(reason: Reason, detail: impl Into<Detail>) -> Self {
+        Self {
+            reason,
+            detail: detail.into(),
+            retry: Retry::Never,
+            status: None,
+            is_gone: false,
+        }
+    }
+
+    /// Returns a refusal that may not occur in a later retry.
+    pub fn temporary(reason: Reason, detail: impl Into<Detail>) -> Self {
+        Self {
+            retry: Retry::Later,
+            ..Self::lasting(reason, detail)
+        }
+    }
+
+    #[cfg(feature = "http")]
+    pub(crate) fn of_status(self, status: u16) -> Self {
+        Self {
+            status: Some(status),
+            ..self
+        }
+    }
+}
+
+/// Report on one message.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Report {
+    /// One row per reference and per document, in the order of the message.
+    pub rows: Vec<Row>,
+    /// Remarks about observations that changed nothing, such as a wrong size or a DKIM signature that is no longer
+    /// valid. Each remark names its part. The details of the rows contain the same remarks.
+    pub notes: Vec<String>,
+    /// Number of bytes by which the message grew. In a forecast, the maximum growth through content that is in the
+    /// message already. Content that would be retrieved is not included.
+    pub gained: i64,
+}
+
+impl Report {
+    /// Returns the number of changed links in all documents.
+    pub fn links(&self) -> u64 {
+        self.rows.iter().filter_map(|row| row.links).sum()
+    }
+
+    /// Replaces each outcome with the corresponding outcome of a dry run.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn would(mut self) -> Self {
+        for row in &mut self.rows {
+            row.outcome = row.outcome.would();
+        }
+        self
+    }
+
+    /// Returns the number of references that were replaced with their content, and of blanked trackers.
+    pub fn expanded(&self) -> usize {
+        self.count(Outcome::Expanded) + self.count(Outcome::Blanked)
+    }
+
+    /// Returns the number of attachments that were moved into a store.
+    pub fn detached(&self) -> usize {
+        self.count(Outcome::Detached)
+    }
+
+    /// Returns the number of attachments that were restored from a store.
+    pub fn restored(&self) -> usize {
+        self.count(Outcome::Restored)
+    }
+
+    /// Returns the number of references that were left. Documents whose links were left are not counted.
+    pub fn left(&self) -> usize {
+        let is_left = |row: &&Row| row.outcome == Outcome::Left && row.kind != Kind::Link;
+        self.rows.iter().filter(is_left).count()
+    }
+
+    fn count(&self, outcome: Outcome) -> usize {
+        let is_of = |row: &&Row| row.outcome == outcome;
+        self.rows.iter().filter(is_of).count()
+    }
+}

@@ -1,0 +1,506 @@
+//! Describes a message in a few hundred bytes, for [`changes`](super::changes).
+
+use std::collections::HashMap;
+
+use percent_encoding::percent_decode;
+use serde::{Deserialize, Serialize};
+
+use super::fields::{
+    Digests, describes_content, each_field, is, is_added, is_content, is_of_programs,
+};
+use super::plain::{Digest, hash};
+use super::texts::{EudoraTexts, MOST_PIECES, piece, text_digest};
+use crate::engine::external_body::{
+    Claim, EudoraNote, ExternalBody, Follow, Followed, Form, Reading, Referent, text_of_part,
+};
+use crate::engine::field_names::{field_names, is_among};
+use crate::engine::forms::Opened;
+use crate::engine::ledger::Ledger;
+use crate::engine::plan::documents::{Documents, Piece};
+use crate::engine::plan::{Item as PlannedItem, Plan};
+use crate::engine::policy::Policy;
+use crate::link::data::DataUrl;
+use crate::mime::header::Fields;
+use crate::mime::{PartId, PartKind, Tree, scan};
+use crate::span::Span;
+
+/// Maximum decoded size of a `data:` URL in bytes. The URL of larger content is compared as text.
+const LARGEST_DATA: u64 = 512 << 20;
+
+/// Media types that embody gives to texts that Eudora marked as HTML or as rich text (`<x-html>`, `<x-rich>`).
+const MARKED_BY_EUDORA: [&str; 2] = ["text/html", "text/enriched"];
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Description {
+    key: u64,
+    /// Digest of the header fields that embody never changes, in their order.
+    pub(super) header: u64,
+    /// Parts, headers of enclosed messages and text between parts, in the order of the message.
+    pub(super) items: Vec<Item>,
+    /// Content-IDs of multiparts and messages that have a Content-Location.
+    pub(super) located: Vec<u64>,
+    /// Number of multiparts without a closing boundary line.
+    pub(super) unclosed: usize,
+    /// Sum of the digests of the fields of parts that do not describe content.
+    pub(super) other_fields: u64,
+    /// Description of the message after unpacking parts that mail clients cannot read, such as `winmail.dat`.
+    pub(super) opened: Option<Box<Self>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) enum Item {
+    /// Text before the first part of a multipart, or after the last one.
+    Aside(u64),
+    /// The header of an enclosed message.
+    Message(u64),
+    Part(Box<Part>),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Part {
+    /// Number of the part as in IMAP, for reports.
+    pub(super) number: String,
+    pub(super) essence: String,
+    /// Length of the decoded content, in bytes.
+    pub(super) size: u64,
+    /// Digest of the fields that describe the content, without `REWRITTEN_FIELDS`.
+    pub(super) fields: u64,
+    /// Digests of the single fields in `fields`, without Content-Type.
+    pub(super) content_fields: Digests,
+    /// Digests of those fields that embody adds when it fills in content: Content-Disposition and Content-Base.
+    pub(super) added_fields: Digests,
+    /// Digests of fields that neither describe the content nor were written by a program. Empty for a message, whose fields are
+    /// in [`Description::header`].
+    pub(super) other_fields: Digests,
+    pub(super) media_type: Digests,
+    /// Digest of the decoded content.
+    pub(super) content: Option<Digest>,
+    /// Digest of the content with line feeds, and without line endings at its end. `None` if the content has this form.
+    pub(super) text: Option<Digest>,
+    /// Digests of the pieces of text between notes. Empty if the text contains no notes.
+    pub(super) pieces: Vec<u64>,
+    pub(super) notes: usize,
+    /// Whether this is a message as Eudora stores it: a single text with marked texts and with notes that name the attached
+    /// files.
+    pub(super) is_flattened: bool,
+    /// Number of files that the header of such a message names. Whether embody filled them in cannot be seen from the message.
+    pub(super) files_of_header: usize,
+    pub(super) document: Option<Document>,
+    pub(super) reference: Option<Reference>,
+    pub(super) id: Option<u64>,
+    pub(super) has_location: bool,
+}
+
+/// An HTML or CSS document, divided into links and the text around them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Document {
+    /// Digest of the text without the URLs of links, with white space reduced to single spaces.
+    pub(super) frame: Digest,
+    pub(super) links: Vec<Link>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) enum Link {
+    /// The absolute URL. If the document has no base URL, the URL as it is written.
+    Url(u64),
+    /// The content of a `data:` URL, and the digest of its media type.
+    Data(Digest, u64),
+    /// The Content-ID in a `cid:` URL.
+    Part(u64),
+}
+
+/// A part that refers to content outside the message.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Reference {
+    /// Digests of the content, if the part contains its hash (a note of `embody detach`) or the content itself (a `data:` URL).
+    pub(super) of: Vec<Digest>,
+    /// Media type of the content, if the part declares it.
+    pub(super) essence: Option<String>,
+    /// Media type with its parameters, from the phantom header: the header of the content inside a message/external-body part.
+    pub(super) media_type: Digests,
+    /// Fields that are kept when the content is filled in, from the phantom header and from the header around it.
+    pub(super) fields: Digests,
+    /// Whether the part is a note of `embody detach`.
+    pub(super) is_note: bool,
+    /// Whether another reference to the same content comes before this one, so that this one is not filled in.
+    pub(super) is_rival: bool,
+}
+
+impl Description {
+    /// Describes a message in its [plain form](super::plain::plain).
+    pub(crate) fn of(message: &[u8]) -> Self {
+        let mut description = Self::of_parts(message);
+        let mut policy = Policy {
+            follow: Followed::none()
+                .with(Follow::Winmail)
+                .with(Follow::RtfBody)
+                .with(Follow::Msg)
+                .with(Follow::Uuencode),
+            ..Policy::default()
+        };
+        policy.limits.growth = u64::MAX >> 2;
+        let mut ledger = Ledger::new(&policy.limits, message.len());
+        let opened = Opened::default().further(message, &policy, &mut ledger, "");
+        let opened = opened.made.map(|made| Box::new(Self::of_parts(&made)));
+        description.opened = opened;
+        description
+    }
+
+    fn of_parts(message: &[u8]) -> Self {
+        let mut policy = Policy {
+            follow: Followed::all(),
+            ..Policy::default()
+        };
+        policy.limits.growth = u64::MAX >> 2;
+        let tree = &scan(message, &policy.limits.scan());
+        let reading = Reading {
+            // An old message may be next to attachments of Apple Mail, but the new one is not.
+            beside: Some(Follow::Apple),
+            ..policy.reading()
+        };
+        let plan = Plan::of_references(tree, &policy, &reading, None, message.len());
+        let mut planned: HashMap<PartId, Vec<usize>> = HashMap::new();
+        for (at, item) in plan.references.iter().enumerate() {
+            planned.entry(item.body.part).or_default().push(at);
+        }
+        let mut describer = Describer {
+            tree,
+            references: &plan.references,
+            planned,
+            is_rival: vec![false; plan.references.len()],
+            documents: Documents::new(tree, &policy),
+            ledger: Ledger::new(&policy.limits, message.len()),
+        };
+        // If a content has several sources, the first reference counts, and the others are rivals.
+        for rival in plan.rivals.iter().flat_map(|group| group.iter().skip(1)) {
+            if let Some(is_rival) = describer.is_rival.get_mut(*rival) {
+                *is_rival = true;
+            }
+        }
+        let mut description = Self {
+            key: 0,
+            header: 0,
+            items: Vec::new(),
+            located: Vec::new(),
+            unclosed: 0,
+            other_fields: 0,
+            opened: None,
+        };
+        if let Some(part) = describer.flattened() {
+            description.header = describer.fields_hash(PartId::ROOT, |name| !is_content(name));
+            description.items.push(Item::Part(Box::new(part)));
+            return description.with_key(tree);
+        }
+        let mut until = 0;
+        for id in tree.ids() {
+            let span = tree.part(id).span;
+            // A note that replaces a message or a multipart is described as one part. The parts inside it are skipped.
+            if id == PartId::ROOT || span.start >= until {
+                let is_reference = describer.add(id, &mut description);
+                until = if is_reference { span.end } else { until };
+            }
+        }
+        description.with_key(tree)
+    }
+
+    fn with_key(mut self, tree: &Tree<'_>) -> Self {
+        let id = tree.value(PartId::ROOT, "Message-ID").and_then(identifier);
+        self.key = id.unwrap_or(self.header);
+        self
+    }
+
+    /// Returns a key that the message shares with each version that embody makes of it: the Message-ID, or the header if there
+    /// is no Message-ID.
+    pub(crate) fn key(&self) -> u64 {
+        self.key
+    }
+}
+
+struct Describer<'d> {
+    tree: &'d Tree<'d>,
+    references: &'d [PlannedItem<'d>],
+    planned: HashMap<PartId, Vec<usize>>,
+    is_rival: Vec<bool>,
+    documents: Documents<'d>,
+    ledger: Ledger,
+}
+
+impl Describer<'_> {
+    /// Adds a part to the description. Returns whether the part refers to content outside the message.
+    fn add(&mut self, id: PartId, to: &mut Description) -> bool {
+        let (tree, part) = (self.tree, self.tree.part(id));
+        if tree.is_message(id) {
+            let header = self.fields_hash(id, |name| !is_content(name));
+            match id == PartId::ROOT {
+                true => to.header = header,
+                false => to.items.push(Item::Message(header)),
+            }
+        } else {
+            let others = |name: &[u8]| !is_content(name) && !is_of_programs(name);
+            to.other_fields = to.other_fields.wrapping_add(self.fields_sum(id, others));
+        }
+        if part.content != PartKind::Leaf && tree.value(id, "Content-Location").is_some() {
+            let id = tree.value(id, "Content-ID").and_then(identifier);
+            to.located.extend(id);
+        }
+        let planned = self.planned.get(&id).map_or(&[][..], Vec::as_slice);
+        let mut items = planned.iter().filter_map(|at| self.references.get(*at));
+        let is_reference = items.any(is_whole_part);
+        match &part.content {
+            PartKind::Multipart(multipart) if !is_reference => {
+                let mut aside = |span: crate::span::Span| {
+                    let text = span.of(tree.original).trim_ascii();
+                    if !text.is_empty() {
+                        to.items.push(Item::Aside(hash(text)));
+                    }
+                };
+                aside(multipart.preamble);
+                aside(multipart.epilogue);
+                to.unclosed += usize::from(multipart.close.is_none());
+            }
+            PartKind::Message if !is_reference => {}
+            _ => {
+                let part = self.part(id);
+                to.items.push(Item::Part(Box::new(part)));
+            }
+        }
+        is_reference
+    }
+
+    fn part(&mut self, id: PartId) -> Part {
+        let (tree, entity) = (self.tree, self.tree.part(id));
+        let body = entity.body.of(tree.original);
+        let decoded = entity.encoding.decode(body);
+        let content = decoded.as_deref().unwrap_or(body);
+        let mut part = Part {
+            number: tree.number(id),
+            essence: entity.essence.clone(),
+            size: content.len() as u64,
+            fields: self.fields_hash(id, describes_content),
+            content_fields: self.content_fields(tree.fields(id), |_| true),
+            added_fields: self.content_fields(tree.fields(id), is_added),
+            other_fields: self.other_fields(id, tree.fields(id)),
+            media_type: Digests::of_media_type(tree.value(id, "Content-Type")),
+            content: Some(Digest::of(content)),
+            text: text_digest(content),
+            id: tree.value(id, "Content-ID").and_then(identifier),
+            has_location: tree.value(id, "Content-Location").is_some(),
+            ..Part::default()
+        };
+        let planned = self.planned.get(&id).map_or(&[][..], Vec::as_slice);
+        let mut notes = Vec::new();
+        for &at in planned {
+            let Some(item) = self.references.get(at) else {
+                continue;
+            };
+            match &item.body.scrubbed {
+                Some(scrubbed) => notes.push(scrubbed.note),
+                None if !is_whole_part(item) => part.notes += 1,
+                None => {
+                    let is_rival = self.is_rival.get(at).copied().unwrap_or_default();
+                    part.reference = Some(self.reference(&item.body, is_rival));
+                }
+            }
+        }
+        if !notes.is_empty()
+            && let Some(text) = text_of_part(tree, id)
+        {
+            let origin = match entity.encoding.is_encoded() {
+                true => 0,
+                false => entity.body.start,
+            };
+            part.notes += notes.len();
+            let mut from = 0;
+            let ends = notes.iter().map(|note| {
+                let [start, end] = [note.start, note.end].map(|at| at.saturating_sub(origin));
+                (start, end)
+            });
+            for (start, end) in ends.chain([(text.len(), text.len())]) {
+                part.pieces.extend(piece(text.get(from..start)));
+                from = end;
+            }
+        } else if entity.essence == "text/plain" {
+            let texts = EudoraTexts::of(content, Span::new(0, content.len()));
+            part.pieces = texts.pieces;
+            part.notes += texts.notes;
+        } else if MARKED_BY_EUDORA.contains(&entity.essence.as_str()) {
+            part.pieces.extend(piece(Some(content)));
+        }
+        part.document = self.document(id);
+        part
+    }
+
+    /// Describes a message of Eudora: a single text with marked texts and notes. Returns `None` for any other message.
+    fn flattened(&self) -> Option<Part> {
+        let root = self.tree.part(PartId::ROOT);
+        let is_whole = match &root.content {
+            PartKind::Leaf => root.essence.starts_with("text/"),
+            PartKind::Multipart(_) => self.tree.ids().count() == 1,
+            PartKind::Message | PartKind::Opaque(_) => false,
+        };
+        let message = self.tree.original;
+        let body = Span::new(root.body.start, message.len());
+        let content = body.of(message);
+        let texts = EudoraTexts::of(message, body);
+        let files =
+            EudoraNote::of_header(message, self.tree.fields(PartId::ROOT), MOST_PIECES).len();
+        let was_multipart = root.content != PartKind::Leaf;
+        let is_flattened = was_multipart || texts.notes > 0 || texts.is_marked || files > 0;
+        (is_whole && is_flattened).then(|| Part {
+            essence: root.essence.clone(),
+            size: content.len() as u64,
+            fields: self.fields_hash(PartId::ROOT, describes_content),
+            content: Some(Digest::of(content)),
+            text: text_digest(content),
+            pieces: texts.pieces,
+            notes: texts.notes,
+            is_flattened: true,
+            files_of_header: files,
+            ..Part::default()
+        })
+    }
+
+    fn reference(&self, body: &ExternalBody<'_>, is_rival: bool) -> Reference {
+        let (tree, phantom) = (self.tree, &body.phantom.fields);
+        let original = tree.original;
+        let names = field_names(original, phantom.iter(original));
+        let around = |name: &[u8]| {
+            // If the content has a name or a disposition of its own, that of the outer header may be replaced.
+            describes_content(name)
+                && !is(name, "Content-Type")
+                && !is(name, "Content-Disposition")
+                && !is_among(&names, name)
+        };
+        let mut fields = Vec::new();
+        let mut see = |field: &[u8]| fields.push(hash(field));
+        each_field(original, tree.fields(body.part), around, &mut see);
+        fields.extend(self.content_fields(phantom, |_| true).iter());
+        for others in [phantom, tree.fields(body.part)] {
+            fields.extend(self.other_fields(body.part, others).iter());
+        }
+        Reference {
+            of: objects(body),
+            is_note: matches!(body.claim, Claim::Note(_)),
+            essence: body.declared.as_ref().map(|it| it.essence.to_string()),
+            media_type: Digests::of_media_type(phantom.value(original, "Content-Type")),
+            fields: fields.into_iter().collect(),
+            is_rival,
+        }
+    }
+
+    fn content_fields(&self, fields: &Fields, is_wanted: fn(&[u8]) -> bool) -> Digests {
+        let counts =
+            |name: &[u8]| describes_content(name) && !is(name, "Content-Type") && is_wanted(name);
+        let mut digests = Vec::new();
+        each_field(self.tree.original, fields, counts, &mut |field| {
+            digests.push(hash(field))
+        });
+        digests.into_iter().collect()
+    }
+
+    /// Returns the digests of fields that do not describe content. `fields` are those of the part, or those of the content to
+    /// which it refers.
+    fn other_fields(&self, id: PartId, fields: &Fields) -> Digests {
+        let mut digests = Vec::new();
+        if !self.tree.is_message(id) {
+            let counts = |name: &[u8]| !is_content(name) && !is_of_programs(name);
+            each_field(self.tree.original, fields, counts, &mut |field| {
+                digests.push(hash(field))
+            });
+        }
+        digests.into_iter().collect()
+    }
+
+    fn document(&mut self, id: PartId) -> Option<Document> {
+        let (mut frame, mut links) = (Vec::new(), Vec::new());
+        let mut see = |piece: Piece<'_>| match piece {
+            Piece::Text(text) => push_frame(&mut frame, text),
+            Piece::Link(url) => {
+                frame.push(0);
+                links.push(link(&url));
+            }
+        };
+        let is_read = self.documents.is_document(id)
+            && self.documents.read(id, &mut self.ledger, &mut see).is_ok();
+        is_read.then(|| Document {
+            frame: Digest::of(&frame),
+            links,
+        })
+    }
+
+    fn fields_hash(&self, id: PartId, counts: impl Fn(&[u8]) -> bool) -> u64 {
+        let mut all = Vec::new();
+        let mut see = |field: &[u8]| all.extend_from_slice(field);
+        each_field(self.tree.original, self.tree.fields(id), counts, &mut see);
+        hash(&all)
+    }
+
+    fn fields_sum(&self, id: PartId, counts: impl Fn(&[u8]) -> bool) -> u64 {
+        let mut sum = 0_u64;
+        let mut see = |field: &[u8]| sum = sum.wrapping_add(hash(field));
+        each_field(self.tree.original, self.tree.fields(id), counts, &mut see);
+        sum
+    }
+}
+
+fn objects(body: &ExternalBody<'_>) -> Vec<Digest> {
+    if let Claim::Note(note) = &body.claim {
+        return Digest::of_hex(&note.sha256).into_iter().collect();
+    }
+    let Ok(Referent::Data(url)) = &body.target else {
+        return Vec::new();
+    };
+    let content = DataUrl::parse(url).and_then(|data| data.decode(LARGEST_DATA));
+    let content = content.unwrap_or_default();
+    std::iter::once(Digest::of(&content))
+        .chain(text_digest(&content))
+        .collect()
+}
+
+/// Returns whether the reference is a whole part. A text that contains a note of Mailman, or a document that links to a file in
+/// a cloud, is kept when the content is filled in.
+fn is_whole_part(item: &PlannedItem<'_>) -> bool {
+    item.body.scrubbed.is_none() && !matches!(item.body.form, Form::Hosted(_))
+}
+
+fn identifier(value: &[u8]) -> Option<u64> {
+    let id = value.trim_ascii();
+    let id = id.strip_prefix(b"<").unwrap_or(id);
+    let id = id.strip_suffix(b">").unwrap_or(id).trim_ascii();
+    (!id.is_empty()).then(|| hash(id))
+}
+
+fn link(url: &str) -> Link {
+    let scheme = |name: &str| {
+        let (start, behind) = url.split_at_checked(name.len())?;
+        start.eq_ignore_ascii_case(name).then_some(behind)
+    };
+    if let Some(id) = scheme("cid:") {
+        // The fragment leads to a place inside the part, so the part is the same.
+        let id = id.split('#').next().unwrap_or_default();
+        let id: Vec<u8> = percent_decode(id.as_bytes()).collect();
+        return Link::Part(hash(id.trim_ascii()));
+    }
+    let decoded = scheme("data:")
+        .and_then(|_| DataUrl::parse(url.as_bytes()).ok())
+        .and_then(|data| Some((data.decode(LARGEST_DATA).ok()?, data.media_type())));
+    match decoded {
+        Some((content, media_type)) => {
+            let parameters = media_type.parameters.iter();
+            let parameters = parameters.map(|(name, value)| format!(";{name}={value}"));
+            let written = media_type.essence.clone() + &parameters.collect::<String>();
+            Link::Data(Digest::of(&content), hash(written.as_bytes()))
+        }
+        None => Link::Url(hash(url.as_bytes())),
+    }
+}
+
+fn push_frame(frame: &mut Vec<u8>, text: &[u8]) {
+    for &byte in text {
+        match byte.is_ascii_whitespace() {
+            true if frame.last() == Some(&b' ') => {}
+            true => frame.push(b' '),
+            false => frame.push(byte),
+        }
+    }
+}

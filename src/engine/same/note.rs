@@ -1,0 +1,193 @@
+//! Parses notes: the text that a program leaves in a mail in place of a part that it removed.
+//!
+//! If a copy of the mail has the part and another one has only the note, the copy with the note is discarded. So a note is
+//! accepted only if it consists of the program's own words: any other word in it would be lost.
+
+use super::fields::is_of_programs;
+use super::fields_of_part::fields_of;
+use super::item::{Leaf, Missing};
+use super::plain::{Digest, hash};
+use super::spelling::text;
+use crate::engine::external_body::{
+    Claim, ExternalBody, Form, LENGTH_FIELD, Reading, SENTENCE, Scrap, name_of,
+};
+use crate::mime::header::{Field, Fields};
+use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
+use crate::span::Span;
+
+/// Maximum length of a note in bytes. A longer one contains other words.
+const LONGEST_NOTE: usize = 4096;
+
+impl Missing {
+    /// Parses the part `id` as a note. Returns `None` if it is not one.
+    pub(super) fn of_part(tree: &Tree<'_>, id: PartId, reading: &Reading) -> Option<Self> {
+        let part = tree.part(id);
+        if matches!(part.content, PartKind::Multipart(_)) || part.has_stray_lines() {
+            return None;
+        }
+        let original = tree.original;
+        let own = tree.fields(id);
+        let is_known = |field: Field| {
+            let known = [
+                "Content-Type",
+                "Content-Disposition",
+                "Content-Transfer-Encoding",
+                "Content-ID",
+                "Content-Location",
+                "MIME-Version",
+            ];
+            known.iter().any(|name| field.is(original, name))
+                || is_of_programs(field.name.of(original))
+        };
+        let body = ExternalBody::read(tree, id, reading)?;
+        // Apple Mail leaves the header fields of the removed part in place. They are compared later.
+        if body.form != Form::Apple && !own.iter(original).all(is_known) {
+            return None;
+        }
+        let mut missing = Self {
+            note: hash(part.span.of(original)),
+            ..Self::default()
+        };
+        // The header of the part that was removed.
+        let header = match body.form {
+            Form::Apple => {
+                let length = tree.value(id, LENGTH_FIELD)?.trim_ascii();
+                missing.encoded = Some(str::from_utf8(length).ok()?.parse().ok()?);
+                is_blank(tree, id).then(|| own.clone())?
+            }
+            Form::Detached | Form::Enclosure => quoted(tree, id)?,
+            Form::ExternalBody => {
+                let is_deleted = body.access_type.eq_ignore_ascii_case("x-mutt-deleted");
+                missing.content = match &body.claim {
+                    Claim::Note(note) => Some(Digest::of_hex(&note.sha256)?),
+                    Claim::None | Claim::Unreadable => None,
+                };
+                let behind = Span::new(body.phantom.body_start(), part.body.end);
+                let is_alone = behind.of(original).trim_ascii().is_empty();
+                if !is_alone
+                    || !is_deleted && missing.content.is_none()
+                    || part.body.len() > LONGEST_NOTE
+                    || body.phantom.agreed_end != body.phantom.span.end
+                {
+                    return None;
+                }
+                body.phantom.fields.clone()
+            }
+            _ => return None,
+        };
+        let value = header.value(original, "Content-Type")?;
+        let name = name_of(original, &header).text();
+        // A note with neither a name nor a digest could stand for any part.
+        if name.is_none() && missing.content.is_none() {
+            return None;
+        }
+        let essence = MediaType::parse(value).essence;
+        // Thunderbird repeats the name in the header of its note, with `Deleted: ` before it.
+        let own_name = name_of(original, own).text();
+        let is_its =
+            |own: &str| name.as_deref() == Some(own.strip_prefix("Deleted: ").unwrap_or(own));
+        if !own_name.as_deref().is_none_or(is_its) {
+            return None;
+        }
+        let counts = |name: &[u8]| !is_of_programs(name) && name != b"content-transfer-encoding";
+        missing.fields = Some(hash(&fields_of((original, &header), &essence, counts)));
+        missing.is_message = essence.starts_with("message/");
+        Some(missing)
+    }
+
+    /// Parses a note of Mailman, whose text is `text`. Returns `None` if it contains other words.
+    pub(super) fn of_mailman(body: &ExternalBody<'_>, text: &[u8]) -> Option<Self> {
+        let scrubbed = body.scrubbed.as_ref()?;
+        let is_known = matches!(scrubbed.scrap, Scrap::File | Scrap::Html | Scrap::Text);
+        if !is_known || scrubbed.is_in_digest || !is_note_of_mailman(text) {
+            return None;
+        }
+        let essence = body.declared.as_ref().map(|it| it.essence.to_string());
+        Some(Self {
+            note: hash(text.trim_ascii()),
+            size: body.size,
+            name: body.file_name.as_ref().map(|name| hash(name.as_bytes())),
+            essence: known_essence(essence.as_deref()),
+            description: scrubbed.description.as_ref().map(|it| hash(it.as_bytes())),
+            ..Self::default()
+        })
+    }
+
+    /// Returns whether `leaf` can be the content that the note replaced.
+    pub(super) fn is_of(&self, leaf: &Leaf) -> bool {
+        let is_length = |length| length == leaf.encoded || length == leaf.encoded + 1;
+        let is_declared = match self.fields {
+            Some(fields) => fields == leaf.fields,
+            None => {
+                !leaf.has_two_names
+                    && (self.name.is_none() || self.name == leaf.name)
+                    && (self.description.is_none() || self.description == leaf.description)
+                    && self.essence.is_none_or(|essence| essence == leaf.essence)
+            }
+        };
+        is_declared
+            && self.content.is_none_or(|content| content == leaf.content)
+            && self.encoded.is_none_or(is_length)
+            && self.size.is_none_or(|size| size == leaf.size)
+    }
+}
+
+/// Returns the digest of the Content-Description field.
+pub(super) fn description_of(original: &[u8], fields: &Fields) -> Option<u64> {
+    let value = fields.value(original, "Content-Description")?;
+    Some(hash(&text(value)))
+}
+
+/// Returns whether a part has an empty body, apart from white space.
+fn is_blank(tree: &Tree<'_>, id: PartId) -> bool {
+    let body = tree.part(id).body.of(tree.original);
+    body.trim_ascii().is_empty()
+}
+
+/// Returns the header that Thunderbird quotes in the note. Returns `None` if the part contains anything else.
+fn quoted(tree: &Tree<'_>, id: PartId) -> Option<Fields> {
+    let original = tree.original;
+    let body = tree.part(id).body;
+    let text = body.of(original);
+    let start = text.len() - text.trim_ascii_start().len();
+    let text = text.trim_ascii().strip_prefix(SENTENCE)?;
+    let blank = text.len() - text.trim_ascii_start().len();
+    let start = body.start + start + SENTENCE.len() + blank;
+    let header = Header::read(original, Span::new(start, body.end), LONGEST_NOTE);
+    let behind = Span::new(header.span.end, body.end).of(original);
+    let is_all = body.len() <= LONGEST_NOTE
+        && behind.trim_ascii().is_empty()
+        && header.agreed_end == header.span.end;
+    is_all.then_some(header.fields)
+}
+
+/// Returns the digest of a media type. `application/octet-stream` does not describe the content, so it is not compared.
+fn known_essence(essence: Option<&str>) -> Option<u64> {
+    let known = essence.filter(|it| *it != "application/octet-stream");
+    known.map(|it| hash(it.as_bytes()))
+}
+
+/// The sentences of Mailman in English. A note in another language is not recognized, so that copy is kept.
+const SENTENCES: [&[u8]; 3] = [
+    b"A non-text attachment was scrubbed...",
+    b"An HTML attachment was scrubbed...",
+    b"An embedded and charset-unspecified text was scrubbed...",
+];
+
+/// Returns whether a text consists of a sentence of Mailman and the fields below it, each at most once.
+fn is_note_of_mailman(text: &[u8]) -> bool {
+    let text = text.trim_ascii();
+    let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let is_sentence = lines.next().is_some_and(|line| SENTENCES.contains(&line));
+    let mut known: Vec<&[u8]> = vec![b"Name: ", b"Type: ", b"Size: ", b"Desc: ", b"URL: "];
+    is_sentence
+        && text.len() <= LONGEST_NOTE
+        && lines.all(|line| {
+            let is_its = |name: &&[u8]| {
+                let start = line.get(..name.len()).unwrap_or_default();
+                start.eq_ignore_ascii_case(name)
+            };
+            let at = known.iter().position(is_its);
+            at.map(|at| known.remove(at)).is_some()
+        })
+}

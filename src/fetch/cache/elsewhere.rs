@@ -1,0 +1,84 @@
+//! Replaces the cache on systems other than Unix, where opening one is an error: the code relies on file descriptors, owners
+//! and locks of Unix.
+
+use std::convert::Infallible;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Made, the_cache};
+use crate::error::Error;
+use crate::key::Key;
+use crate::platform::disk::layout::Area;
+
+/// A cache directory, which cannot be opened on this system.
+#[derive(Debug)]
+pub struct CacheFolder(Infallible);
+
+impl CacheFolder {
+    /// Returns an error, because this system is not supported.
+    ///
+    /// # Errors
+    /// Always [`Error::Usage`].
+    pub fn open(path: &Path, _at_most: Option<u64>) -> Result<Self, Error> {
+        let why = format!(
+            "{} works only on Linux, macOS and other Unix systems; leave the option out",
+            the_cache(path)
+        );
+        Err(Error::Usage(why.into()))
+    }
+
+    /// Returns an error, because this system is not supported.
+    ///
+    /// # Errors
+    /// Always [`Error::Usage`].
+    pub fn open_to_read(path: &Path, at_most: Option<u64>) -> Result<Self, Error> {
+        Self::open(path, at_most)
+    }
+
+    /// Is never called, because no value of the type exists. The same holds for the other methods.
+    pub fn trouble(&self) -> Option<&str> {
+        match self.0 {}
+    }
+
+    pub(super) fn read(&self, _area: Area, _key: &Key, _at_most: u64) -> Option<Vec<u8>> {
+        match self.0 {}
+    }
+
+    pub(super) fn write(&self, _area: Area, _key: &Key, _octets: &[u8]) -> bool {
+        match self.0 {}
+    }
+
+    pub(super) fn path(&self, _area: Area, _key: &Key) -> PathBuf {
+        match self.0 {}
+    }
+
+    pub(super) fn remove(&self, _area: Area, _key: &Key) {
+        match self.0 {}
+    }
+}
+
+pub(crate) struct RunFolder {
+    pub(crate) cache: Arc<CacheFolder>,
+    pub(crate) path: PathBuf,
+    never: Infallible,
+}
+
+impl RunFolder {
+    pub(crate) fn open(path: &Path, _leaves: u64) -> Result<Self, Error> {
+        let why = io::Error::new(io::ErrorKind::Unsupported, "that needs a Unix");
+        Err(Error::cannot_write(the_cache(path))(why))
+    }
+
+    pub(crate) fn made(&self, _command: &str) -> Made {
+        match self.never {}
+    }
+
+    pub(crate) fn answers(&self) -> usize {
+        match self.never {}
+    }
+
+    pub(crate) fn remove(&self) -> bool {
+        match self.never {}
+    }
+}

@@ -1,0 +1,155 @@
+//! Reads and writes one record in a file: a line of JSON, and its SHA-256 hash. A truncated file does not have its hash and
+//! counts as missing. The record of a URL is an [`Entry`].
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::folder::CacheFolder;
+use crate::engine::policy::Policy;
+use crate::engine::report::Refusal;
+use crate::fetch::{Asked, Recorded, Source};
+use crate::key::Key;
+use crate::platform::disk::layout::Area;
+
+pub(super) const LONGEST: u64 = 64 << 10;
+
+pub(super) fn written(record: &impl Serialize) -> Option<Vec<u8>> {
+    let mut text = serde_json::to_vec(record).ok()?;
+    let hash = Key::of(&text);
+    text.extend_from_slice(format!("\n\"{hash}\"\n").as_bytes());
+    (text.len() as u64 <= LONGEST).then_some(text)
+}
+
+pub(super) fn read<R: DeserializeOwned>(octets: &[u8]) -> Option<R> {
+    let behind = octets.strip_suffix(b"\"\n")?;
+    let (text, hash) = behind.split_at_checked(behind.len().checked_sub(66)?)?;
+    let hash = std::str::from_utf8(hash.strip_prefix(b"\n\"")?).ok()?;
+    if Key::parse(hash)? != Key::of(text) {
+        return None;
+    }
+    serde_json::from_slice(text).ok()
+}
+
+const MOST_ADDRESSES: usize = 64;
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Entry {
+    url: String,
+    accept: String,
+    trust: String,
+    pub(super) answer: Option<KeptAnswer>,
+    pub(super) gone: Option<Gone>,
+}
+
+/// A stored response: a 200, or a redirect.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct KeptAnswer {
+    pub(super) at: u64,
+    /// Time of the original response, in seconds since 1970, if the server has confirmed it since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) first: Option<u64>,
+    pub(super) status: u16,
+    pub(super) asked: Vec<(String, String)>,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Option<Body>,
+    pub(super) from: Source,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) recorded: Option<Recorded>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Body {
+    pub(super) sha256: String,
+    pub(super) octets: u64,
+}
+
+/// A stored 404 or 410.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Gone {
+    pub(super) at: u64,
+    pub(super) until: u64,
+    pub(super) status: u16,
+    pub(super) from: Source,
+}
+
+pub(super) fn from(source: &Source) -> Option<Source> {
+    let is_known = match source {
+        Source::Server(addresses) => (1..=MOST_ADDRESSES).contains(&addresses.len()),
+        Source::Proxy => true,
+        Source::Kept { .. } => false,
+    };
+    is_known.then(|| source.clone())
+}
+
+pub(super) fn judge(from: &Source, policy: &Policy) -> Result<(), Refusal> {
+    match from {
+        Source::Server(addresses) => addresses
+            .iter()
+            .try_for_each(|&it| policy.judge_address(it)),
+        // The proxy is part of the key, so the response came from the proxy that is used now, and there is no address to check.
+        Source::Proxy | Source::Kept { .. } => Ok(()),
+    }
+}
+
+impl Entry {
+    fn key(&self) -> Key {
+        // The values contain no line feeds, so they cannot run into each other.
+        Key::of(format!("GET\n{}\n{}\n{}", self.url, self.accept, self.trust).as_bytes())
+    }
+
+    pub(super) fn load(folder: &CacheFolder, asked: &Asked<'_>, trust: &str) -> Self {
+        let empty = Self {
+            url: asked.target.request_url(),
+            accept: asked.accept.to_owned(),
+            trust: trust.to_owned(),
+            answer: None,
+            gone: None,
+        };
+        folder
+            .read(Area::Keys, &empty.key(), LONGEST)
+            .and_then(|octets| read::<Self>(&octets))
+            .filter(|entry| {
+                let known = (&entry.url, &entry.accept, &entry.trust);
+                known == (&empty.url, &empty.accept, &empty.trust)
+            })
+            .unwrap_or(empty)
+    }
+
+    pub(super) fn store(&self, folder: &CacheFolder) {
+        let is_known = self.answer.is_some() || self.gone.is_some();
+        match written(self).filter(|_| is_known) {
+            Some(octets) => {
+                folder.write(Area::Keys, &self.key(), &octets);
+            }
+            // A new response that is too long to store also replaces the old one.
+            None => folder.remove(Area::Keys, &self.key()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_with_one_other_octet_is_none() {
+        let record = vec!["https://www.example.org/".to_owned(), "é \" \\".to_owned()];
+        let octets = written(&record).expect("it is short");
+        assert_eq!(read::<Vec<String>>(&octets), Some(record));
+        for at in 0..octets.len() {
+            for bit in 0..8 {
+                let mut other = octets.clone();
+                other[at] ^= 1 << bit;
+                assert_eq!(read::<Vec<String>>(&other), None, "octet {at}, bit {bit}");
+            }
+            assert_eq!(read::<Vec<String>>(&octets[..at]), None, "cut at {at}");
+        }
+        assert_eq!(read::<Vec<String>>(&[&octets[..], b"\n"].concat()), None);
+        assert_eq!(read::<u64>(&octets), None);
+    }
+
+    #[test]
+    fn a_record_that_is_too_long_is_not_written() {
+        assert!(written(&"x".repeat(70_000)).is_none());
+    }
+}

@@ -1,0 +1,175 @@
+//! Stores for each host until when it gets no requests: because it was not reachable, or because it requested a pause
+//! (Retry-After).
+
+use std::time::Duration;
+
+use mail_parser::DateTime;
+use serde::{Deserialize, Serialize};
+
+use super::entry::{LONGEST, read, written};
+use super::folder::CacheFolder;
+use super::now;
+use crate::engine::policy::Host;
+use crate::engine::report::{Reason, Refusal, Retry};
+use crate::fetch::{Failed, LONGEST_PAUSE, Nobody};
+use crate::key::Key;
+use crate::platform::disk::layout::Area;
+
+const NOBODY: Duration = Duration::from_secs(60 * 60);
+
+/// Maximum pause that a source can request. A single mail can name any server, and every later run with this cache would be
+/// affected, so the pause is short. An archive can request a longer one.
+const LONGEST_OF_SOURCE: Duration = Duration::from_secs(60 * 60);
+
+/// Number of URLs with a pause that make the pause apply to the whole server. One URL alone may be a page that an attacker
+/// controls.
+const PAGES: usize = 3;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Silences {
+    server: String,
+    all: Vec<Silence>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Silence {
+    /// Hash of the URL. `None` means the whole server.
+    url: Option<String>,
+    at: u64,
+    until: u64,
+    reason: String,
+    detail: String,
+    status: Option<u16>,
+    is_temporary: bool,
+}
+
+impl Silences {
+    fn load(folder: &CacheFolder, server: &str, now: u64) -> (Key, Self) {
+        let key = Key::of(format!("host\n{server}").as_bytes());
+        let known = folder
+            .read(Area::Hosts, &key, LONGEST)
+            .and_then(|octets| read::<Self>(&octets))
+            .filter(|known| known.server == server);
+        let mut all = known.map(|known| known.all).unwrap_or_default();
+        // An entry with a time in the future is ignored, because the clock was wrong.
+        all.retain(|it| (it.at..it.until).contains(&now));
+        let server = server.to_owned();
+        (key, Self { server, all })
+    }
+}
+
+/// Returns the keys of a host and of one of its ports. They contain the trust of the run: a run with another proxy or other
+/// certificates may reach another server under this name.
+pub(super) fn names(trust: &str, host: &Host, port: u16) -> [String; 2] {
+    [format!("{trust} {host}"), format!("{trust} {host} {port}")]
+}
+
+pub(super) fn check(
+    folder: &CacheFolder,
+    names: &[String; 2],
+    url: Option<&str>,
+) -> Result<(), Refusal> {
+    let now = now();
+    let url = url.map(|url| Key::of(url.as_bytes()).to_string());
+    for server in names {
+        let (key, known) = Silences::load(folder, server, now);
+        let (mut pages, of_server): (Vec<_>, Vec<_>) =
+            known.all.into_iter().partition(|it| it.url.is_some());
+        pages.sort_by_key(|page| std::cmp::Reverse(page.until));
+        // If at least [`PAGES`] URLs have a pause, it applies to all URLs of the server.
+        let all = pages.get(PAGES - 1);
+        let page = pages.iter().find(|page| page.url == url).or(all);
+        let page = page.filter(|_| url.is_some());
+        let known = [
+            Reason::NameNotFound,
+            Reason::ConnectionFailed,
+            Reason::Timeout,
+            Reason::HttpStatus,
+        ];
+        for silence in of_server.iter().chain(page) {
+            let Some(&reason) = known.iter().find(|it| it.as_str() == silence.reason) else {
+                continue;
+            };
+            let until = i64::try_from(silence.until).unwrap_or(0);
+            return Err(Refusal {
+                is_gone: matches!(reason, Reason::NameNotFound | Reason::ConnectionFailed),
+                reason,
+                status: silence.status,
+                detail: format!(
+                    "{} (recorded in the cache); embody tries again after {}, or after you delete {}",
+                    silence.detail,
+                    DateTime::from_timestamp(until).to_rfc3339(),
+                    folder.path(Area::Hosts, &key).display()
+                )
+                .into(),
+                retry: match silence.is_temporary {
+                    true => Retry::Later,
+                    false => Retry::Never,
+                },
+            });
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &Failed) {
+    let [name, with_port] = names;
+    let server = match failed.nobody {
+        Some(Nobody::Host) => name,
+        Some(Nobody::Port) => with_port,
+        None => return,
+    };
+    let refusal = match failed.refusal.reason {
+        // Which of the two limits ended first depends on the message, so both are stored as a time-out.
+        Reason::Timeout | Reason::Deadline => {
+            Refusal::temporary(Reason::Timeout, "no connection came about")
+        }
+        _ => failed.refusal.clone(),
+    };
+    silence(folder, server, None, &refusal, NOBODY);
+}
+
+/// Stores a pause (RFC 9110 §10.2.3). A pause of an archive applies to the whole server, any other only to the URL.
+pub(super) fn pause(
+    folder: &CacheFolder,
+    [_, server]: &[String; 2],
+    url: Option<&str>,
+    status: u16,
+    pause: Duration,
+) {
+    let what = format!("the server responded with {status} and requested a pause (Retry-After)");
+    let refusal = Refusal::temporary(Reason::HttpStatus, what);
+    let (refusal, longest) = match url {
+        Some(_) => (refusal.of_status(status), LONGEST_OF_SOURCE),
+        None => (refusal, LONGEST_PAUSE),
+    };
+    silence(folder, server, url, &refusal, pause.min(longest));
+}
+
+fn silence(
+    folder: &CacheFolder,
+    server: &str,
+    url: Option<&str>,
+    refusal: &Refusal,
+    pause: Duration,
+) {
+    let at = now();
+    let (key, mut known) = Silences::load(folder, server, at);
+    let url = url.map(|url| Key::of(url.as_bytes()).to_string());
+    known.all.retain(|it| it.url != url);
+    // Parallel processes may store more entries than are needed. Those for the whole server are kept first.
+    known.all.sort_by_key(|it| it.url.is_some());
+    known.all.truncate(PAGES + 1);
+    known.all.push(Silence {
+        url,
+        at,
+        until: at.saturating_add(pause.as_secs()),
+        reason: refusal.reason.as_str().to_owned(),
+        detail: refusal.detail.to_string(),
+        status: refusal.status,
+        is_temporary: refusal.retry == Retry::Later,
+    });
+    if let Some(octets) = written(&known) {
+        folder.write(Area::Hosts, &key, &octets);
+    }
+}

@@ -1,0 +1,423 @@
+//! Answers requests from the cache or from the servers.
+//!
+//! * A fresh response is returned without a request. A stale one is validated with the server. If the server is not reachable,
+//!   a stale response is not used, except with `--offline`.
+//! * A stored response is used only if its content has the right hash, and if the policy allows the addresses that it came
+//!   from. Otherwise a request is sent, and the current address is checked.
+//! * Responses to URLs with a user name or password are neither stored nor looked up, and neither are those to the redirects
+//!   from such a URL.
+//! * In the cache of one run, the age of a response does not matter: a run that continues produces the same output as without
+//!   the interruption. Temporary errors are not stored there.
+//! * Content from ftp is not stored, because ftp has no rules for freshness. Only the hosts that currently get no requests are
+//!   looked up for ftp. Local files never get here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use ureq::http::{HeaderName, HeaderValue, header};
+
+use super::entry::{self, Body, Entry, Gone, KeptAnswer};
+use super::folder::CacheFolder;
+use super::hosts;
+use super::now;
+use super::semantics::{self, Ignoring, header_map};
+use crate::engine::policy::{Host, Policy};
+use crate::engine::report::{Reason, Refusal};
+use crate::fetch::{
+    Ask, Asked, Disk, Failed, How, Response, Source, Whose, agrees, is_redirect, is_temporary,
+    retry_after,
+};
+use crate::key::Key;
+use crate::platform::disk::layout::Area;
+
+/// Lifetime of a capture in a web archive, in seconds. A capture does not change.
+const CAPTURE: u64 = 30 * 24 * 60 * 60;
+
+/// Lifetime of other responses of an archive, in seconds. It is shorter, because the archive may get more captures.
+const NEAREST: u64 = 24 * 60 * 60;
+
+const ARCHIVE_PAUSE: Duration = Duration::from_secs(60);
+
+#[derive(Debug)]
+pub(crate) struct Kept {
+    pub(crate) folder: Arc<CacheFolder>,
+    pub(crate) policy: Arc<Policy>,
+    pub(crate) trust: String,
+    pub(crate) ignoring: Ignoring,
+    pub(crate) is_offline: bool,
+    /// The shared cache. The cache of one run uses it instead of sending requests directly.
+    pub(crate) behind: Option<Box<Kept>>,
+}
+
+impl Disk for Kept {
+    fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
+        if self.ignoring == Ignoring::Everything {
+            return self.of_run(asked, &|asked| match &self.behind {
+                Some(cache) => cache.answer(asked, ask),
+                None => ask(asked),
+            });
+        }
+        match (self.is_offline, asked.is_personal) {
+            (true, true) => Err(offline(
+                "responses to URLs with a user name or password, and to their redirects, are not cached",
+            )
+            .into()),
+            (true, false) => self.remembered(asked).map_err(Into::into),
+            (false, true) => self.ask(asked, ask),
+            (false, false) if asked.whose != Whose::Source => self.archived(asked, ask),
+            (false, false) => self.current(asked, ask),
+        }
+    }
+
+    fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal> {
+        if self.ignoring == Ignoring::Everything {
+            let cache = self.behind.as_ref();
+            return cache.map_or(Ok(()), |cache| cache.may_ask(host, port));
+        }
+        match self.is_offline {
+            true => Err(offline("content retrieved over ftp is not cached")),
+            false => hosts::check(&self.folder, &hosts::names(&self.trust, host, port), None),
+        }
+    }
+
+    fn found_nobody(&self, host: &Host, port: u16, failed: &Failed) {
+        if self.ignoring == Ignoring::Everything {
+            if let Some(cache) = &self.behind {
+                cache.found_nobody(host, port, failed);
+            }
+            return;
+        }
+        hosts::found_nobody(&self.folder, &hosts::names(&self.trust, host, port), failed);
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Offline;
+
+impl Disk for Offline {
+    fn answer(&self, _: &Asked<'_>, _: Ask<'_>) -> Result<Response, Failed> {
+        Err(offline("no server is asked").into())
+    }
+
+    fn may_ask(&self, _: &Host, _: u16) -> Result<(), Refusal> {
+        Err(offline("no server is asked"))
+    }
+
+    fn found_nobody(&self, _: &Host, _: u16, _: &Failed) {}
+}
+
+fn offline(detail: &str) -> Refusal {
+    Refusal::lasting(Reason::Offline, detail)
+}
+
+impl Kept {
+    /// Returns a stored response with `--offline`. Its freshness does not matter, and neither does a later 404 or 410.
+    fn remembered(&self, asked: &Asked<'_>) -> Result<Response, Refusal> {
+        let entry = Entry::load(&self.folder, asked, &self.trust);
+        if let Some(kept) = &entry.answer {
+            entry::judge(&kept.from, &self.policy)?;
+            if let Some(body) = self.body(kept)? {
+                return Ok(answer(kept, body));
+            }
+        }
+        match &entry.gone {
+            Some(gone) => {
+                entry::judge(&gone.from, &self.policy)?;
+                Ok(gone_answer(gone))
+            }
+            None => Err(offline("the cache does not have it")),
+        }
+    }
+
+    fn current(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
+        let mut entry = Entry::load(&self.folder, asked, &self.trust);
+        if let Some(gone) = &entry.gone
+            && (gone.at..gone.until).contains(&now())
+            && entry::judge(&gone.from, &self.policy).is_ok()
+        {
+            return Ok(gone_answer(gone));
+        }
+        let is_allowed = |kept: &KeptAnswer| entry::judge(&kept.from, &self.policy).is_ok();
+        if let Some(kept) = &entry.answer.clone().filter(is_allowed) {
+            match semantics::conditions(kept, asked) {
+                None if entry.gone.is_none() => {
+                    if let Some(body) = self.body(kept)? {
+                        return Ok(answer(kept, body));
+                    }
+                }
+                // If the stored content is too large for the policy, `body` fails and a new request is sent, because the
+                // content may have become smaller.
+                Some(conditions) if asked.how == How::Whole && !conditions.is_empty() => {
+                    if let Ok(Some(body)) = self.body(kept) {
+                        return self.ask_whether(asked, &mut entry, kept, body, &conditions, ask);
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.renew(asked, &mut entry, ask)
+    }
+
+    fn of_run(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
+        if asked.is_personal || asked.how != How::Whole {
+            return ask(asked);
+        }
+        let mut entry = Entry::load(&self.folder, asked, &self.trust);
+        if let Some(kept) = &entry.answer
+            && let Some(answer) = self.allowed(kept)?
+        {
+            return Ok(answer);
+        }
+        let given = ask(asked)?;
+        // A capture is stored whatever its status is, because it does not change.
+        if is_capture(&given) || !is_temporary(given.status) {
+            self.keep_whatever(asked, &mut entry, &given, now());
+        }
+        Ok(given)
+    }
+
+    /// Answers a request to a web archive. The header fields of a capture are those of the original server, so their freshness
+    /// ended long ago, and fixed lifetimes are used instead. Captures are stored, and also responses that lead to a capture or
+    /// show that there is none.
+    fn archived(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
+        let mut entry = Entry::load(&self.folder, asked, &self.trust);
+        let now = now();
+        if let Some(kept) = &entry.answer {
+            let lifetime = match semantics::is_capture(&kept.headers) {
+                true => CAPTURE,
+                false => NEAREST,
+            };
+            if (kept.at..kept.at.saturating_add(lifetime)).contains(&now)
+                && let Some(answer) = self.allowed(kept)?
+            {
+                return Ok(answer);
+            }
+        }
+        let given = self.ask(asked, ask)?;
+        let is_whole = given.status != 200 || asked.how == How::Whole;
+        let is_lasting = matches!(given.status, 200 | 404 | 410)
+            || is_redirect(given.status)
+            || is_capture(&given);
+        if is_whole && is_lasting {
+            self.keep_whatever(asked, &mut entry, &given, now);
+        }
+        Ok(given)
+    }
+
+    fn keep_whatever(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Response, at: u64) {
+        if let Some(from) = entry::from(&given.source) {
+            let mut headers = semantics::relevant(&given.headers, self.ignoring);
+            headers.extend(semantics::capture_time(&given.headers));
+            entry.gone = None;
+            entry.answer = self.kept_answer(asked, given, headers, from, at);
+            entry.store(&self.folder);
+        }
+    }
+
+    fn allowed(&self, kept: &KeptAnswer) -> Result<Option<Response>, Refusal> {
+        if entry::judge(&kept.from, &self.policy).is_err() {
+            return Ok(None);
+        }
+        Ok(self.body(kept)?.map(|body| answer(kept, body)))
+    }
+
+    fn body(&self, kept: &KeptAnswer) -> Result<Option<Bytes>, Refusal> {
+        let Some(body) = &kept.body else {
+            return Ok(Some(Bytes::new()));
+        };
+        self.policy.judge_size(body.octets)?;
+        let Some(key) = Key::parse(&body.sha256) else {
+            return Ok(None);
+        };
+        let octets = self.folder.read(Area::Bodies, &key, body.octets);
+        let octets = octets.filter(|octets| Key::of(octets) == key);
+        Ok(octets.map(Bytes::from))
+    }
+
+    fn renew(
+        &self,
+        asked: &Asked<'_>,
+        entry: &mut Entry,
+        ask: Ask<'_>,
+    ) -> Result<Response, Failed> {
+        let answer = self.ask(asked, ask)?;
+        self.keep(asked, entry, &answer);
+        Ok(answer)
+    }
+
+    fn ask_whether(
+        &self,
+        asked: &Asked<'_>,
+        entry: &mut Entry,
+        kept: &KeptAnswer,
+        body: Bytes,
+        conditions: &[(HeaderName, HeaderValue)],
+        ask: Ask<'_>,
+    ) -> Result<Response, Failed> {
+        let conditional = Asked {
+            more: conditions,
+            ..*asked
+        };
+        let given = self.renew(&conditional, entry, ask)?;
+        if given.status != 304 {
+            return Ok(given);
+        }
+        let news = semantics::relevant(&given.headers, self.ignoring);
+        let Some(headers) = semantics::refreshed(kept, asked, &news) else {
+            // The 304 belongs to a response that is not in the cache, so a request without conditions is sent.
+            return self.renew(asked, entry, ask);
+        };
+        let renewed = KeptAnswer {
+            at: now(),
+            first: Some(kept.first.unwrap_or(kept.at)),
+            asked: semantics::of_request(asked),
+            from: match (&kept.from, entry::from(&given.source)) {
+                // The old addresses sent the content, and the new ones confirmed it, so the policy has to allow all of them.
+                (Source::Server(before), Some(Source::Server(now))) => {
+                    let new = now.into_iter().filter(|it| !before.contains(it));
+                    Source::Server(before.iter().copied().chain(new).take(64).collect())
+                }
+                (before, _) => before.clone(),
+            },
+            headers,
+            ..kept.clone()
+        };
+        entry.gone = None;
+        let is_kept = semantics::may_be_kept(renewed.status, asked, &renewed.headers);
+        entry.answer = is_kept.then(|| renewed.clone());
+        entry.store(&self.folder);
+        Ok(answer(&renewed, body))
+    }
+
+    fn ask(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
+        let Some((host, port)) = asked.target.host().zip(asked.target.port()) else {
+            return ask(asked);
+        };
+        let (folder, server) = (&*self.folder, hosts::names(&self.trust, &host, port));
+        let url = asked.target.request_url();
+        hosts::check(folder, &server, Some(&url))?;
+        let given = ask(asked);
+        match &given {
+            Err(failed) => hosts::found_nobody(folder, &server, failed),
+            // A capture with this status repeats what another server sent long ago, so it is not a pause of the archive.
+            Ok(answer) if matches!(answer.status, 429 | 503) && !is_capture(answer) => {
+                let (status, wanted) = (answer.status, retry_after(&answer.headers));
+                let is_source = asked.whose == Whose::Source;
+                let wanted = match status {
+                    429 if !is_source => Some(wanted.unwrap_or_default().max(ARCHIVE_PAUSE)),
+                    _ => wanted,
+                };
+                if let Some(pause) = wanted {
+                    let url = is_source.then_some(url.as_str());
+                    hosts::pause(folder, &server, url, status, pause);
+                }
+            }
+            Ok(_) => {}
+        }
+        given
+    }
+
+    fn keep(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Response) {
+        let Some(from) = entry::from(&given.source) else {
+            return;
+        };
+        let headers = semantics::relevant(&given.headers, self.ignoring);
+        let at = now();
+        match given.status {
+            // Some servers respond to HEAD with 404 although GET succeeds, so only the 404 of a GET is stored. After a HEAD, a
+            // probe sends a GET anyway.
+            404 | 410 if asked.how != How::Head => {
+                let pause = semantics::gone_for(given.status, asked, &headers);
+                entry.gone = pause.map(|pause| Gone {
+                    at,
+                    until: at.saturating_add(pause.as_secs()),
+                    status: given.status,
+                    from,
+                });
+            }
+            status if (status == 200 || is_redirect(status)) && asked.how == How::Whole => {
+                entry.gone = None;
+                entry.answer = None;
+                // Content of another type than the reference declares is not used, so it is not stored. Otherwise any mail
+                // could fill the cache with large pages.
+                let named = given.headers.get(header::CONTENT_TYPE);
+                let named = named.and_then(|value| value.to_str().ok());
+                let may_be_put_in =
+                    status != 200 || self.policy.accept_mismatch || agrees(asked.accept, named);
+                if may_be_put_in && semantics::may_be_kept(status, asked, &headers) {
+                    entry.answer = self.kept_answer(asked, given, headers, from, at);
+                }
+            }
+            _ => return,
+        }
+        entry.store(&self.folder);
+    }
+
+    fn kept_answer(
+        &self,
+        asked: &Asked<'_>,
+        given: &Response,
+        headers: Vec<(String, String)>,
+        from: Source,
+        at: u64,
+    ) -> Option<KeptAnswer> {
+        let body = match given.status {
+            200 => {
+                let key = Key::of(&given.body);
+                if !self.folder.write(Area::Bodies, &key, &given.body) {
+                    return None;
+                }
+                Some(Body {
+                    sha256: key.to_string(),
+                    octets: given.body.len() as u64,
+                })
+            }
+            _ => None,
+        };
+        Some(KeptAnswer {
+            at,
+            first: None,
+            status: given.status,
+            asked: semantics::of_request(asked),
+            headers,
+            body,
+            from,
+            recorded: given.recorded.clone(),
+        })
+    }
+}
+
+fn is_capture(answer: &Response) -> bool {
+    semantics::capture_time(&answer.headers).is_some()
+}
+
+fn answer(kept: &KeptAnswer, body: Bytes) -> Response {
+    let mut headers = header_map(&kept.headers);
+    if let Some(body) = &kept.body {
+        headers.insert(header::CONTENT_LENGTH, body.octets.into());
+    }
+    Response {
+        status: kept.status,
+        headers,
+        body,
+        source: Source::Kept {
+            at: kept.at,
+            first: kept.first.unwrap_or(kept.at),
+        },
+        recorded: kept.recorded.clone(),
+    }
+}
+
+fn gone_answer(gone: &Gone) -> Response {
+    Response {
+        status: gone.status,
+        headers: Default::default(),
+        body: Bytes::new(),
+        source: Source::Kept {
+            at: gone.at,
+            first: gone.at,
+        },
+        recorded: None,
+    }
+}
