@@ -184,8 +184,8 @@ fn over_mailboxes<'a>(
         sources => (sources.to_vec(), args.output.as_deref()),
     };
     let mut options = args.options(policy, mode);
-    // Messages that wait for a server use no core, so more of them are processed in parallel, and the mailbox is not
-    // locked meanwhile.
+    // Messages that wait for a server use no core, so more of them are processed in parallel. The mailbox is not locked
+    // while they wait.
     if store.is_some_and(is_remote) {
         options.max_in_flight = policy.limits.in_flight.max(options.jobs);
         options.waits = true;

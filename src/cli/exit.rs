@@ -133,7 +133,7 @@ impl Signals {
         let flag = Arc::new(AtomicBool::new(false));
         let which = Arc::new(AtomicUsize::new(0));
         for signal in heeded() {
-            // Without a handler, the signal ends the process immediately, which loses no mail either.
+            // If a handler cannot be set, the signal ends the process immediately. No mail is lost in this case.
             let number = usize::try_from(signal).unwrap_or(0);
             let _ = signal_hook::flag::register_usize(signal, Arc::clone(&which), number);
             let _ = signal_hook::flag::register(signal, Arc::clone(&flag));

@@ -96,7 +96,7 @@ impl<'j> Job<'j> {
         ];
         for signal in heeded().chain([SIGABRT]) {
             for (status, holds) in statuses {
-                // Without a handler, the signal ends the process, which loses no mail either.
+                // If a handler cannot be set, the signal ends the process. No mail is lost in this case.
                 let _ = signal_hook::flag::register_conditional_shutdown(
                     signal,
                     i32::from(status.code()),
@@ -125,8 +125,8 @@ impl<'j> Job<'j> {
     ) -> Result<(), Error> {
         let mut output = streams::output()?;
         let file = self.file.filter(|path| !is_standard(path));
-        // Standard input always contains one message. If a line of an untrusted message could make it look like a
-        // mailbox, the mail would be delayed.
+        // Standard input is always read as one message. Otherwise a sender could write a line that looks like the start
+        // of an mbox, and the mail would be refused and delayed.
         let named = file.filter(|path| {
             *path != Path::new("/dev/stdin") && fs::metadata(path).is_ok_and(|data| data.is_file())
         });

@@ -64,7 +64,8 @@ const OF_PROXIES: [u16; 4] = [403, 502, 503, 504];
 
 fn may_be_of_proxy(row: &Row, policy: &Policy) -> bool {
     let url = row.final_url.as_deref().or(row.url.as_deref());
-    // In a tunnel for https, errors are from the server. If the proxy does not open the tunnel, the connection fails.
+    // For https, an error status inside the tunnel through the proxy is from the server. If the proxy does not open the
+    // tunnel, the connection fails without a status.
     let is_http = url.is_some_and(|url| starts_like(url.as_bytes(), b"http:"));
     let is_error = row
         .status

@@ -76,7 +76,7 @@ pub(super) fn account(
     let timeout = policy.limits.timeout;
     let mut account = location.with(Secret::new(from), policy.ca_file.clone());
     if timeout != Limits::default().timeout {
-        // The operating system accepts no longer timeout.
+        // The operating system does not accept a longer timeout than this.
         account.silence = timeout.clamp(Duration::from_millis(500), Duration::from_secs(86_400));
     }
     Ok(Some(args.added_to(account)))
@@ -149,8 +149,8 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
 }
 
 pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
-    // References of most forms can be in the text of any message. The forms in this list are only in parts with
-    // attachments, or only in mail that Apple Mail and Eudora store in files, so a server can search for candidates.
+    // References of most forms can be in the text of any message, so all messages must be downloaded. The forms in this
+    // list are only in parts that a server can search for, or in mail that Apple Mail and Eudora keep in files.
     let may_be_anywhere = |form: &Follow| match form {
         Follow::Thunderbird
         | Follow::Exchange

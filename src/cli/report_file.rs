@@ -164,7 +164,7 @@ fn there(found: &Metadata) -> Option<Identity> {
     (!platform::is_character_device(found)).then(|| (found.dev(), found.ino(), None))
 }
 
-/// Returns the path at which a file is in a directory of mail, if it is there. Unreadable directories are skipped,
+/// Looks for a file among the files of a source, and returns its path there. Unreadable directories are skipped,
 /// because the run reports them.
 fn member(place: &Identity, source: &Path) -> Option<PathBuf> {
     let (_, inode, new) = place;

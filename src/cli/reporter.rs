@@ -24,7 +24,7 @@ pub(super) struct Reporter<'r> {
     pub(super) display: Display,
     pub(super) volume: Volume,
     pub(super) says_rows: bool,
-    /// Stops the run if a row cannot be written. Set if the rows are the only output of the run.
+    /// Stop request for the run if a row cannot be written. It is set if the rows are the only output of the run.
     pub(super) needs_rows: Option<&'r Stop>,
     pub(super) policy: &'r Policy,
     pub(super) start: &'r Start,

@@ -266,7 +266,8 @@ fn judged(name: &[u8], start: &[u8]) -> Judged {
     let name = String::from_utf8_lossy(name);
     match hidden(Path::new(name.as_ref()), start) {
         Some((what, _)) => Judged::Left(what),
-        // These first bytes are checked again later, without the name of the file.
+        // The content of a member of an archive is checked again later, without its name. An index would then look like
+        // unknown binary data, so it is skipped here.
         None if is_binary(start) && !is_open(start) => Judged::Skipped("an index"),
         None => Judged::Taken,
     }
@@ -285,7 +286,7 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     match kind_of(start, Format::Auto) {
         Err(NotMail::Format(what, advice)) => format(what, advice),
         Ok(Kind::Pst) => format("a mailbox of Outlook", "it is not looked into"),
-        // Archives that are not compressed again were already unpacked.
+        // An archive that was not compressed again is already unpacked at this point.
         Ok(Kind::Archive) => {
             let why = "a zip archive that was compressed again; decompress the file first";
             Some(("an archive within an archive", why.to_owned()))
@@ -321,7 +322,7 @@ fn is_binary(start: &[u8]) -> bool {
 
 /// Returns an error for a source without mail, which is probably a wrong name or a file system that is not mounted.
 pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
-    // Opening a pipe would wait for its writer. Reading the sources reports it later.
+    // Opening a pipe would wait for its writer. `list` reports it later.
     if fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
         return Ok(());
     }

@@ -103,8 +103,8 @@ pub(super) fn stream(
     Ok(Some(Source::stream(reader, None, skipped)))
 }
 
-/// Number of bytes, in which the prefilter found nothing to change, after which a message is written to a temporary
-/// file.
+/// Number of bytes of a message that are read into memory first. If the prefilter finds nothing to change in them, the
+/// message is written to a temporary file.
 const SPOOL_FROM: usize = 16 << 20;
 const FIRST: usize = 32 << 10;
 const CHUNK: usize = 256 << 10;

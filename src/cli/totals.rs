@@ -19,7 +19,7 @@ use crate::mailbox::Summary;
 /// summary has at most 60 lines in total.
 const TABLES: [(&str, [usize; 2]); 8] = [
     ("kind", [99, 99]),
-    // Servers of companies that store files to which mail contains links.
+    // Services that store files for which mail contains only links.
     ("kept by", [99, 99]),
     ("scheme", [99, 6]),
     ("host", [40, 10]),

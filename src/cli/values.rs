@@ -60,7 +60,7 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
             rest.split_at(rest.find(|it| !is_of_number(it)).unwrap_or(rest.len()));
         let (unit, behind) = behind.split_at(behind.find(is_of_number).unwrap_or(behind.len()));
         let seconds = match unit.trim() {
-            // After another unit, a number without a unit is ambiguous.
+            // After another unit, a number without a unit is an error, because its unit is ambiguous.
             "" if rest.len() != lower.len() => return Err(wrong()),
             "ms" => 0.001,
             "" | "s" | "sec" => 1.0,
@@ -190,7 +190,8 @@ pub(super) fn octal(text: &str) -> Result<u32, String> {
 #[cfg(all(unix, feature = "milter"))]
 pub(super) fn group(text: &str) -> Result<u32, String> {
     let text = text.trim();
-    // The largest number means "no group" for the system calls, so it is not the number of a group.
+    // For the system calls, the largest number means that the group is not changed, so it cannot be the number of a
+    // group.
     if let Some(number) = text.parse().ok().filter(|number| *number != u32::MAX) {
         return Ok(number);
     }

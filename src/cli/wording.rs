@@ -107,11 +107,11 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
         Reason::Signed | Reason::Encrypted if row.kind == Kind::Attachment => None,
         // Content that is not a picture is never embedded as one.
         Reason::TypeMismatch if row.kind == Kind::Embed => None,
-        // This limit depends on the size of the mail and not on an option.
+        // This limit depends on the size of the mail, so no option raises it.
         Reason::TooMuchWork if !speaks_of(row, Setting::Work) => None,
         // The redirects form a loop, so a higher limit would not help.
         Reason::TooManyRedirects if !speaks_of(row, Setting::Redirects) => None,
-        // The name is not an absolute path, so it is in no directory.
+        // The name is not an absolute path, so it is in no directory, and `--file-root` does not help.
         Reason::OutsideFileRoot if row.url.is_none() => None,
         Reason::NotFollowed => follow(row),
         Reason::RedirectRefused => redirect(row, policy),
@@ -171,7 +171,8 @@ fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     }
     match words.is_empty() {
         false => Some(words.join(" ")),
-        // The policy allows the URL, and refused something later: an address, or the target of a redirect.
+        // The policy allows this URL, so it refused something later: an address, or the target of a redirect. The
+        // reason may be a denied host, and no option allows a host that is denied.
         true if reason != Reason::TypeNotAllowed && has_denied_hosts => None,
         true => would_allow(reason).map(str::to_owned),
     }

@@ -65,8 +65,8 @@ impl Driver<'_> {
                     _ => Ok(outcome),
                 };
             };
-            // Each round repeats the work of the earlier rounds. All rounds before the last one may together do as much
-            // work as one round may do, and so may the last one.
+            // Each round repeats the work of the earlier rounds, so their total is limited: the rounds before the last
+            // one may together do the work that one round may do, and the last round may do the same again.
             spent = spent.saturating_add(outcome.work);
             answers = std::mem::take(&mut outcome.answers);
             drop(outcome);

@@ -1,4 +1,5 @@
-//! Reads the data of a message that a mailbox of another format stores next to it: its sender, its date and its labels.
+//! Reads the sender, the date and the labels of a message. If the message is written to a mailbox of another format,
+//! they are stored next to the message there.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

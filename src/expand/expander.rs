@@ -80,7 +80,7 @@ impl ExpanderBuilder {
         self
     }
 
-    /// Only restores attachments that embody detached, and changes nothing else.
+    /// Limits the expander to restoring attachments that embody detached.
     pub fn restoring(mut self) -> Self {
         self.engine = self.engine.restoring();
         self

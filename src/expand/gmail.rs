@@ -42,8 +42,8 @@ struct Language {
 /// The words are from exports that users published, or from programs that read exports. A language without such a
 /// source is missing here, and its words are treated as labels of the user.
 const LANGUAGES: &[Language] = &[
-    // English: google/import-mailbox-to-gmail, eneam/mboxviewer#22, thunderbird/import-export-tools-ng#256; Muted:
-    // GAM-team/got-your-back#300.
+    // English. Sources: google/import-mailbox-to-gmail, eneam/mboxviewer#22, thunderbird/import-export-tools-ng#256;
+    // for Muted: GAM-team/got-your-back#300.
     Language {
         words: &[
             ("Inbox", Word::Inbox),
@@ -72,8 +72,8 @@ const LANGUAGES: &[Language] = &[
         categories: &[],
         has_unread: true,
     },
-    // French: suitenumerique/messages#162 and its tests; Archivés, Envoyé: rustmailer/bichon#358; Messages envoyés:
-    // GAM-team/got-your-back#228.
+    // French. Sources: suitenumerique/messages#162 and its tests; for Archivés and Envoyé: rustmailer/bichon#358; for
+    // Messages envoyés: GAM-team/got-your-back#228.
     Language {
         words: &[
             ("Boîte de réception", Word::Inbox),
@@ -95,7 +95,7 @@ const LANGUAGES: &[Language] = &[
         categories: &["Catégorie:", "Catégorie :", "Catégorie\u{a0}:"],
         has_unread: true,
     },
-    // German: hanshuebner/herold (internal/import/gmail), rgladwell/imap-upload#45.
+    // German. Sources: hanshuebner/herold (internal/import/gmail), rgladwell/imap-upload#45.
     Language {
         words: &[
             ("Posteingang", Word::Inbox),
@@ -112,8 +112,8 @@ const LANGUAGES: &[Language] = &[
         categories: &["Kategorie:"],
         has_unread: true,
     },
-    // Spanish: rgladwell/imap-upload, by authors in Spain; No leídos: GAM-team/got-your-back#360; Enviado: #442;
-    // Archivados: rustmailer/bichon.
+    // Spanish. Sources: rgladwell/imap-upload, whose authors are in Spain; for No leídos: GAM-team/got-your-back#360;
+    // for Enviado: #442 there; for Archivados: rustmailer/bichon.
     Language {
         words: &[
             ("Recibidos", Word::Inbox),
@@ -131,7 +131,7 @@ const LANGUAGES: &[Language] = &[
         categories: &["Categoría:"],
         has_unread: true,
     },
-    // Catalan: rgladwell/imap-upload.
+    // Catalan. Source: rgladwell/imap-upload.
     Language {
         words: &[
             ("Safata d'entrada", Word::Inbox),
@@ -146,7 +146,7 @@ const LANGUAGES: &[Language] = &[
         categories: &["Categoria:"],
         has_unread: true,
     },
-    // Czech: GAM-team/got-your-back#227, and a header in the tests of Tcllib's mime.
+    // Czech. Sources: GAM-team/got-your-back#227, and a header in the tests of Tcllib's mime.
     Language {
         words: &[
             ("Doručené", Word::Inbox),
@@ -159,7 +159,7 @@ const LANGUAGES: &[Language] = &[
         categories: &["Kategorie:"],
         has_unread: true,
     },
-    // Italian: hanshuebner/herold; Da leggere: GAM-team/got-your-back#442 and #452.
+    // Italian. Sources: hanshuebner/herold; for Da leggere: GAM-team/got-your-back#442 and #452.
     Language {
         words: &[
             ("Posta in arrivo", Word::Inbox),
@@ -175,7 +175,7 @@ const LANGUAGES: &[Language] = &[
         categories: &["Categoria:"],
         has_unread: true,
     },
-    // Dutch: hanshuebner/herold; Ongelezen: GAM-team/got-your-back#135; Gearchiveerd: #429.
+    // Dutch. Sources: hanshuebner/herold; for Ongelezen: GAM-team/got-your-back#135; for Gearchiveerd: #429 there.
     Language {
         words: &[
             ("Postvak IN", Word::Inbox),
@@ -192,7 +192,7 @@ const LANGUAGES: &[Language] = &[
         categories: &["Categorie:"],
         has_unread: true,
     },
-    // Portuguese: hanshuebner/herold. No published export confirms these words.
+    // Portuguese. Source: hanshuebner/herold. No published export confirms these words.
     Language {
         words: &[
             ("Caixa de entrada", Word::Inbox),
@@ -208,7 +208,7 @@ const LANGUAGES: &[Language] = &[
         categories: &["Categoria:"],
         has_unread: false,
     },
-    // Japanese: hanshuebner/herold, gmailgem/gmail#41. No published export confirms these words.
+    // Japanese. Sources: hanshuebner/herold, gmailgem/gmail#41. No published export confirms these words.
     Language {
         words: &[
             ("受信トレイ", Word::Inbox),

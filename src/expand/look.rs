@@ -1,5 +1,5 @@
-//! Finds the links of HTML and CSS documents, for `embody survey`. The options `--embed` and `--links` have no effect
-//! here. Nothing is retrieved or changed.
+//! Finds the links of HTML and CSS documents, for the survey of `embody inspect`. The options `--embed` and `--links`
+//! have no effect here. Nothing is retrieved or changed.
 
 use super::expander::Expander;
 use crate::engine::ledger::Ledger;

@@ -192,8 +192,8 @@ impl Group {
     }
 }
 
-/// Bytes of the record of a kept mail: its sort key, its number in the order of reading, and the position of its note.
-/// Each has 8 bytes.
+/// Length of the record of a kept mail, in bytes: its sort key, its number in the order of reading, and the position of
+/// its `Note`. Each has 8 bytes.
 const KEPT_LENGTH: usize = 24;
 
 struct Deciding {

@@ -110,8 +110,8 @@ impl Listener {
                 // At first, the file has the group of this process. This group must not get access, so its permissions
                 // are added later.
                 let first = group.map_or(mode, |_| mode & 0o700);
-                // The umask gives the file its mode from the start, so no other user can connect in between. `RawMode`
-                // has 16 bits on some systems.
+                // The umask gives the file its mode from the start, so no other user can connect in between. The mode
+                // is converted because `RawMode` has 16 bits on some systems.
                 let others = rustix::fs::Mode::from_raw_mode((0o777 & !first) as RawMode);
                 let before = rustix::process::umask(others);
                 let bound = UnixListener::bind(path);

@@ -180,7 +180,7 @@ impl Server {
             let is_full = count >= most;
             add(&self.counters.connections, 1);
             add(&self.counters.full, u64::from(is_full));
-            // The mail system then does what is configured for a missing filter.
+            // The connection is closed. The mail system then does what it is configured to do if the filter is missing.
             if count >= most.saturating_mul(2) {
                 return Ok(());
             }
@@ -206,10 +206,11 @@ impl Server {
         serving.spawn(move || connection.serve()).map(|_| ())
     }
 
-    /// Closes the connections, and returns the number of connections that are still open after `patience`.
+    /// Closes the connections that are between two messages, and waits for the others. Returns the number of
+    /// connections that are still open after `patience`.
     pub fn drain(&self, patience: Duration) -> usize {
         let mut connections = self.connections();
-        // One byte is enough to wake the server. A second one could block for ever, because it is never read.
+        // One byte wakes the server. Further bytes are never read, so writing many of them could block for ever.
         if !std::mem::replace(&mut connections.is_draining, true) {
             let _ = (&self.wake).write_all(b"!");
         }

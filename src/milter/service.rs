@@ -68,7 +68,7 @@ pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (V
         }
     }));
     let defect = || Left::Trouble("a defect in embody".to_owned());
-    // If the result is not used, its report would name changes that were not made.
+    // After an error, the report is empty, because the changes that it names were not made.
     judged
         .unwrap_or_else(|_| Err(defect()))
         .unwrap_or_else(|left| (Verdict::Unchanged(left), Report::default()))
@@ -255,8 +255,9 @@ impl Comparison<'_> {
     ) -> Result<(), Left> {
         let mut before = gap.drain(..).peekable();
         for field in new.drain(..) {
-            // A changed name is written by Postfix, while Sendmail keeps the case of the old name. An empty value would
-            // remove the field.
+            // A field is changed in place if it keeps its name, apart from the case: Postfix writes the new name, and
+            // Sendmail keeps the case of the old one. A field without a value is not changed in place, because an empty
+            // value would remove it.
             let is_same = |(_, old): &(usize, Field)| {
                 let name = old.name.of(&self.incoming.bytes);
                 name.eq_ignore_ascii_case(field.name.of(self.front)) && !field.value.is_empty()

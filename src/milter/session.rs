@@ -16,7 +16,7 @@ use crate::expand::Expander;
 pub enum Step<'s> {
     Wait,
     Say(Reply<'s>),
-    /// The message is complete. The reply is sent if it did not have to be stored.
+    /// The message is complete, or its rest is not needed. If the message was not stored, this reply is sent.
     Judge(Draft, Reply<'s>),
     Refused,
     Close,

@@ -1,4 +1,5 @@
-//! The functions of this module on Unix: with the calls of POSIX, and with calls that only Linux, macOS or FreeBSD has.
+//! The Unix implementation of this module. It uses the calls of POSIX, and the additional calls of Linux, macOS or
+//! FreeBSD where they exist.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
@@ -108,7 +109,8 @@ pub fn unlock(file: &File) -> io::Result<()> {
     }
 }
 
-/// ENOTSUP and EOPNOTSUPP are the same number on Linux, and different ones on macOS.
+/// Returns whether an error means that the system or the file system does not support a call. ENOTSUP and EOPNOTSUPP
+/// are the same number on Linux, and different ones on macOS.
 fn is_unsupported(why: Errno) -> bool {
     [Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&why)
 }

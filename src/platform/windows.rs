@@ -1,5 +1,5 @@
-//! The functions of this module on Windows, where embody reads mail and writes results to new files. It locks no files
-//! there, and changes no mailbox in place. Stores and caches need Unix.
+//! The Windows implementation of this module. On Windows, embody reads mail and writes results to new files. It locks
+//! no files, and changes no mailbox in place. Stores and caches need Unix.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirEntry, File, Metadata, OpenOptions};
@@ -85,8 +85,8 @@ impl FileExt for File {
 /// a command refuses to run, and no data is lost.
 pub trait MetadataExt {
     fn dev(&self) -> u64;
-    /// Returns the time of the last change of a file, as its number. Returns 0 for a directory, whose time changes with
-    /// each new file.
+    /// Returns the time of the last change of a file, in place of its inode number. Returns 0 for a directory, whose
+    /// time changes with each new file.
     fn ino(&self) -> u64;
     fn nlink(&self) -> u64;
     fn mtime(&self) -> i64;
@@ -140,8 +140,8 @@ impl DirEntryExt for DirEntry {
     }
 }
 
-/// The owner of new files. No value exists, because new files on Windows inherit the access control lists of their
-/// directory.
+/// The owner of new files. This type has no values, because new files on Windows inherit the access control lists of
+/// their directory.
 #[derive(Clone, Copy, Debug)]
 pub enum Owner {}
 
@@ -149,7 +149,8 @@ pub fn host() -> OsString {
     std::env::var_os("COMPUTERNAME").unwrap_or_default()
 }
 
-/// Returns false: this cannot be found out. Files of a run that was killed are therefore removed only after a day.
+/// Returns false, because there is no simple way to find out whether a process has ended. The temporary files of a
+/// killed run are therefore removed only after a day.
 pub fn is_gone(_digits: &[u8]) -> bool {
     false
 }

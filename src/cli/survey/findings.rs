@@ -63,7 +63,7 @@ pub fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings {
     }
 }
 
-/// `41,203 messages from 2004 to 2024, 3.9 GB in 2 mailboxes`
+/// Returns the size of the mail as text: `41,203 messages from 2004 to 2024, 3.9 GB in 2 mailboxes`.
 pub fn contents(survey: &Survey) -> String {
     let mail = &survey.mail;
     let mut text = counted(mail.messages, "message", "messages");

@@ -186,7 +186,8 @@ impl Transform<Said> for Surveying {
         if !self.tells_embeds {
             said.report.rows.retain(|row| {
                 let reference = || Reference::split(row.url.as_deref().unwrap_or_default());
-                // A picture that a probe had to retrieve was also requested.
+                // A probe sometimes has to retrieve a picture before it can decide. Such a picture also counts as
+                // requested.
                 let is_asked_for = match row.outcome {
                     Outcome::WouldExpand => row.from == Provenance::Network,
                     Outcome::WouldBlank => false,

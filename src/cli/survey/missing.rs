@@ -28,7 +28,7 @@ pub enum Way {
     Never,
 }
 
-/// Number of references, by source, and by their names in the singular and the plural.
+/// Number of references, by the source of their content and by their name in the singular and the plural.
 pub type Missing = BTreeMap<(Way, Named), u64>;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -138,7 +138,7 @@ fn way(row: &Row) -> Way {
         return Way::Ftp;
     }
     match row.kind {
-        // A Mailman note in a digest has no URL until it is followed.
+        // A note of Mailman in a digest contains no URL before embody follows it. Its content is on the web.
         Kind::Mailman | Kind::Hosted if followed_by.is_some() => Way::Web,
         Kind::Detached => Way::Directory,
         _ if names_directory() => Way::Directory,

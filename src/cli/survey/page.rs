@@ -13,10 +13,10 @@ use crate::engine::report::Reason;
 /// Maximum number of sources in the title of a page.
 const NAMED: usize = 3;
 
-/// Minimum size, in bytes, of the largest message for which the list of the largest messages is shown.
+/// The list of the largest messages is shown only if the largest one has at least this size, in bytes.
 const LARGE: u64 = 100_000;
 
-/// Maximum length on one page of names of hosts and types, which are untrusted text.
+/// Maximum length, in characters, of the name of a host or media type on the page. Such a name is untrusted text.
 const LONG: usize = 60;
 
 pub fn page(survey: &Survey, context: &SurveyContext<'_>) -> String {

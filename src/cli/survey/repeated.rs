@@ -37,7 +37,7 @@ const WITH_VALUE: [&str; 27] = [
     "max-in-flight",
 ];
 
-/// The same options, but without a value.
+/// Options without a value that define what may be retrieved, and from where.
 const FLAGS: [&str; 3] = ["allow-userinfo", "archive-first", "archive-any"];
 
 /// Options with a value that define what a run does. Only the page about a run repeats them.

@@ -270,7 +270,7 @@ pub struct Copies<K, const MOST: usize> {
     alone: Option<(K, u64)>,
 }
 
-/// Not derived, because the type of the hash need not have a default.
+/// `Default` is not derived, because the type of the hash need not have a default value.
 impl<K, const MOST: usize> Default for Copies<K, MOST> {
     fn default() -> Self {
         Self {

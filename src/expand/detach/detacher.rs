@@ -84,7 +84,7 @@ impl Detacher {
     }
 
     /// Detaches the attachments of one message. `name` is the name of the message in the report. Without a store, the
-    /// result contains the edits that a real run would make, and the rows of the report say `would-`.
+    /// result contains the edits that a real run would make, and the outcomes in its report begin with `would-`.
     ///
     /// # Errors
     /// [`Error::Deferred`] if the store failed temporarily and the settings request that the whole message is tried
