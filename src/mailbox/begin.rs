@@ -109,6 +109,7 @@ pub(crate) fn look_at(
 /// Replaces each Outlook mailbox by its folders, so that each folder is converted to a mailbox of its own. A compressed
 /// Outlook mailbox is opened later, when it is read. A mailbox inside a directory that cannot be opened is added to the
 /// unreadable files.
+///
 /// # Errors
 /// Returns [`Error::Unreadable`] or [`Error::NotAMailbox`] if the source itself is such a mailbox.
 #[cfg(feature = "outlook")]

@@ -53,11 +53,12 @@ pub(crate) fn looked_at(
     Ok((form, has_folders))
 }
 
-/// Passes the messages of each mailbox in `source` to `handler`, as a mailbox of the `form` would contain them. `enter` gets
-/// the folder path before the messages of the folder. The path is empty if the source is one mailbox. Nothing is written.
+/// Passes the messages of each mailbox in `source` to `handler`, as a mailbox of this `form` (format) would contain
+/// them. `enter` is called with the path of a folder before the messages of the folder. The path is empty if the source
+/// is one mailbox. No files are written.
 ///
 /// # Errors
-/// As [`convert_in_place`](super::convert_in_place), and those of `handler`.
+/// Returns the errors of [`convert_in_place`](super::convert_in_place) and of `handler`.
 pub(crate) fn read_letters<S: Send>(
     source: &Path,
     (form, options): (Format, &Options),
@@ -66,7 +67,7 @@ pub(crate) fn read_letters<S: Send>(
     enter: &mut dyn FnMut(&[String]),
     handler: &Handler,
 ) -> Result<Summary, Error> {
-    // Single messages in a directory belong to one folder.
+    // With the format mbox, single messages in a directory belong to one folder. The mode prevents any writing.
     let options = &Options {
         mode: Mode::DryRun,
         output_format: Format::Mbox,
@@ -106,7 +107,7 @@ pub(crate) fn read_letters<S: Send>(
     Ok(summary)
 }
 
-/// A new mailbox, or a directory with one for each folder, that gets its name when it is complete.
+/// A new mailbox, or a directory with a mailbox for each folder. It gets its final name when it is complete.
 pub(crate) struct Merged {
     target: PathBuf,
     delivery: Delivery,
@@ -114,10 +115,11 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    /// With `has_folders`, the labels in the envelope of each message are its folders.
+    /// Creates the mailbox at `target`, without its final name. With `has_folders`, the labels in the envelope of each
+    /// message are the folders to which it is written.
     ///
     /// # Errors
-    /// [`Error::Write`] if `target` exists.
+    /// Returns [`Error::Write`] if `target` exists.
     pub(crate) fn start(
         target: &Path,
         form: Format,
@@ -140,8 +142,11 @@ impl Merged {
         })
     }
 
+    /// Adds a message.
+    ///
     /// # Errors
-    /// [`Error::Write`] also if the mail cannot be delivered to each of its folders, because there are too many.
+    /// Returns [`Error::Write`] if writing fails, or if the mail cannot be delivered to each of its folders because
+    /// there are too many.
     pub(crate) fn put(&mut self, letter: Letter<'_>) -> Result<(), Error> {
         self.summary.messages += 1;
         self.delivery.deliver(letter, &mut self.summary)?;

@@ -1,4 +1,5 @@
 //! Converts a source to a destination, or in place.
+//!
 //! A mailbox is always either complete or unchanged: output appears under its final name when it is complete, and
 //! `place::replace` replaces files in place in one step. If a run ends with an error or is stopped, the mailboxes of a
 //! directory that were already converted are kept.
@@ -37,6 +38,7 @@ use crate::platform;
 
 /// Converts `source` (an mbox file, a Maildir, a message or a directory of them) and writes the result to
 /// `destination`.
+///
 /// A file becomes a file, and a directory becomes a directory with the same names. Existing files are never
 /// overwritten, but the destination may be a device or a pipe. New files get the owner, mode and time of the source.
 /// They are not synced to the disk, because the source still exists.
@@ -99,8 +101,11 @@ pub(crate) fn convert_folder_open<S: Send>(
 }
 
 /// Converts `source` in place. Mailboxes without a changed message are not written. [`Mode::DryRun`] takes no locks.
+///
 /// An mbox is locked with a dotlock and fcntl from before it is read until it is replaced, unless [`Options::waits`] is
 /// set.
+///
+/// # Errors
 /// Returns the errors of [`convert_to`], and [`Error::Locked`] if the lock was not available in time. The mailbox or
 /// Maildir message to which the error applies is unchanged.
 pub fn convert_in_place<S: Send>(

@@ -24,6 +24,7 @@ pub struct Handed<T> {
 
 /// Transforms all messages that `next` returns, several at a time. `put` receives each message in the original order,
 /// with the new content if it changed. Returns the number of messages and their bytes before and after.
+///
 /// # Errors
 /// Returns the errors of `next`, `put` and `transform`, or [`Error::Interrupted`].
 pub fn convert_handed<S: Send, T: Send + Sync>(

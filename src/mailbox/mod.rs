@@ -206,8 +206,8 @@ pub trait Observer<S = ()>: Sync {
     /// Reports a file in a directory that contains no mail. `_what` names its content.
     fn skipped(&self, _path: &Path, _what: &'static str) {}
 
-    /// Reports that an attachment store or a cache of embody was skipped, or a file that belongs to one. Such files may
-    /// look like mail, but must not be changed.
+    /// Reports that a file or directory was skipped although it may look like mail, for example an attachment store or a
+    /// cache of embody, an empty message, or items of Outlook that are not mail.
     fn passed_over(&self, _path: &Path, _what: &str) {}
 
     /// Reports `_count` more skipped members of an archive. Their names are omitted because there may be thousands.
@@ -266,7 +266,7 @@ pub struct Options {
     pub max_expanded: u64,
     /// Size of a read window, in bytes.
     pub window: usize,
-    /// How new text in an mbox is quoted. `None` detects the quoting in the first window of the mailbox.
+    /// How new text in an mbox is quoted. `None` detects the quoting in the first MiB of the mailbox.
     pub quoting: Option<Quoting>,
     /// Restricts the conversion to the messages that begin between these byte offsets. The source must be an mbox file.
     pub range: Option<Range<u64>>,
@@ -372,6 +372,7 @@ impl Summary {
 }
 
 /// Checks that `suffix` can be appended to a file name to form the name of a backup.
+///
 /// # Errors
 /// Returns [`Error::Usage`] if the suffix is empty, or contains a slash or a NUL byte.
 pub fn check_backup_suffix(suffix: &OsStr) -> Result<(), Error> {

@@ -105,7 +105,7 @@ const MAIL_FIELDS: [&[u8]; 13] = [
     b"message-id",
     b"x-mozilla-status",
     b"x-envelope-from",
-    // These three fields also occur in HTTP responses, so they alone do not prove that a file is a mail.
+    // These three fields also occur in HTTP responses, so they do not count as specific to mail.
     b"date",
     b"mime-version",
     b"content-type",

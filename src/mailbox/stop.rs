@@ -38,7 +38,7 @@ impl Stop {
     }
 
     /// # Errors
-    /// [`Error::Interrupted`] after the request to stop.
+    /// Returns [`Error::Interrupted`] if a stop was requested.
     pub fn check(&self) -> Result<(), Error> {
         match self.is_requested() {
             true => Err(Error::Interrupted),

@@ -1,5 +1,6 @@
 //! Writes mail to a mailbox of another format, or to one mailbox for each label. Mailboxes that already have the format
 //! of the result are copied.
+//!
 //! **The bytes of a message are kept**, except for the changes that the mbox format requires. Lines of the body that
 //! start with `From ` are quoted (mboxrd) when a message is written to an mbox, and unquoted when it is read from one.
 //! A last line without a line ending gets one, and a wrong Content-Length is corrected. The flags of a Maildir file
@@ -240,8 +241,8 @@ impl<S: Send> Job<'_, S> {
         summary: &mut Summary,
     ) -> Result<(), Error> {
         // If the result is an mbox, the separator in the message is used in place of a new one. In other formats, the
-        // line is kept like all bytes of the message. Only in a single file it is removed, so that an mbox with one
-        // message and the name of a message file gives the same result as an mbox.
+        // line is kept like all bytes of the message. A single file is an exception: the line is removed, because an
+        // mbox with one message must give the same result if the file has the name of a message.
         let is_of_mbox = is_file && content.starts_with(b"From ");
         let own = own_separator(content).filter(|_| delivery.is_mbox() || is_of_mbox);
         let (line, length) = own.unwrap_or_default();

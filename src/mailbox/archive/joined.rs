@@ -183,7 +183,8 @@ impl<M: Members> Joined<M> {
             let why = format!("{damage}; the complete messages before the damage were read");
             damage = Damage::of_member(format!("{name} ({damage})"));
             self.leave(&name, why);
-            // The next member is not appended to the damaged one, so no empty line is needed between them.
+            // The next member is not appended to the damaged one. The stored last bytes pretend that an empty line
+            // precedes it, so that none is inserted.
             self.last = *b"\n\n\n";
         }
         damage.into()

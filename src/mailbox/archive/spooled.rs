@@ -19,6 +19,7 @@ pub(crate) struct Spooled {
 impl Spooled {
     /// Copies `start` and the remaining bytes of `reader` to a temporary file. If the reader fails, returns the
     /// incomplete copy together with the error.
+    ///
     /// # Errors
     /// Returns [`Error::Write`], wrapped in an I/O error, if the temporary file cannot be written.
     pub(crate) fn copy(

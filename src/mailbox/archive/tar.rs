@@ -105,7 +105,7 @@ impl<R: Passing> Tar<R> {
         Ok(extension)
     }
 
-    /// Skips the map of a sparse file. In the old format of GNU tar, it may need more blocks after the header.
+    /// Skips the rest of the map of a sparse file, which may follow the header in the old format of GNU tar.
     fn pass_map(&mut self, header: &[u8; BLOCK]) -> io::Result<()> {
         let mut goes_on = header[482] != 0;
         while goes_on {

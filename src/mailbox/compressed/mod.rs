@@ -29,7 +29,8 @@ pub(crate) enum Content {
     Damaged(Damage),
 }
 
-/// Reads a complete message file and decompresses it. All errors that it returns are I/O errors of the system.
+/// Reads a complete message file and decompresses it. Damage and an excessive size are not errors but variants of the
+/// result. An error is an I/O error of the system.
 pub(crate) fn content_of(
     file: &Arc<File>,
     length: u64,

@@ -41,7 +41,7 @@ fn empty_bzip2(start: &[u8]) -> Option<usize> {
 #[error("{}", self.detail())]
 pub(crate) struct Damage {
     why: Detail,
-    /// Position in the compressed data, in bytes. `None` for archives, where it would not help.
+    /// Position of the damage in the compressed data, in bytes. `None` for damage of an archive.
     at: Option<u64>,
     /// The mail that was read is complete: the damage is after it.
     pub(crate) whole: bool,

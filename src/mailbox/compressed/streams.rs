@@ -52,8 +52,8 @@ pub(super) fn xz<R: Read>() -> io::Result<Member<R>> {
     }))
 }
 
-/// Makes a [`Member`] of `step`, which decompresses a part of the input (empty at the end of the file) to the output.
-/// `step` returns the total bytes read and written so far, and whether the stream has ended.
+/// Turns `step` into a [`Member`]. `step` decompresses a part of the input (empty at the end of the file) into the
+/// output, and returns the total bytes read and written so far, and whether the stream has ended.
 fn stepwise<R: Read>(
     mut step: impl FnMut(&[u8], &mut [u8]) -> (u64, u64, io::Result<bool>) + Send + 'static,
 ) -> Member<R> {

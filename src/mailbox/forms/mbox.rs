@@ -64,15 +64,15 @@ pub(crate) struct Frame {
     /// Whether the header was read. False in mailboxes that are not mboxcl2, where [`looked_at`](Self::looked_at) reads
     /// the header only if the message changes.
     pub(crate) is_looked_at: bool,
-    /// End of the body if a Content-Length is believed. In MMDF, the start of the closing line.
+    /// End of the body, if a Content-Length determines it. In MMDF, the start of the closing line.
     pub(crate) content_end: Option<usize>,
     /// Whether the message is in an mboxcl2 mailbox, so that lines of its body are not quoted.
     pub(crate) is_mboxcl2: bool,
 }
 
 impl Frame {
-    /// Creates the frame of a message whose end is known from something other than its text. Lines in the message are
-    /// neither separators nor quoted.
+    /// Creates the frame of a message whose end is determined by a Content-Length or by a format other than mbox. `From
+    /// ` lines in the message are neither separators nor quoted.
     pub(crate) fn counted(start: usize, content_end: usize, end: usize) -> Self {
         Self {
             start,
@@ -134,15 +134,15 @@ pub(crate) fn content_start(raw: &[u8]) -> usize {
     from_line.unwrap_or_else(|| mmdf::content_start(raw).unwrap_or(0))
 }
 
-/// The end of a message, or an error if more bytes are needed to find it. If a Content-Length is believed, the error
-/// contains the offset up to which bytes are needed.
+/// The end of a message, or an error if more bytes are needed to find it. If a Content-Length determines the end, the
+/// error contains the offset up to which bytes are needed.
 pub(crate) type End = Result<Frame, Option<u64>>;
 
 /// Reads bytes at a distance after the window, without moving the window. Fewer bytes are read only at the end of the
 /// file. Returns `None` if the source cannot read ahead.
 pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 
-/// Number of bytes that are checked after the end of a Content-Length.
+/// Number of bytes that are read after the end of a Content-Length, to check that a separator follows.
 const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 
 /// The state of the search for the end of a message that is longer than the window. When more bytes were read, the
@@ -153,7 +153,7 @@ pub(crate) struct Progress {
     /// The line ending before the next separator is at this offset or later.
     pub(crate) searched: usize,
     header: HeaderReader,
-    /// Whether the Content-Length was checked and is not believed.
+    /// Whether the Content-Length was checked and rejected, so that a separator determines the end.
     is_judged: bool,
 }
 
@@ -186,7 +186,8 @@ pub(crate) fn end_by_separator(
     })
 }
 
-/// Finds the end of a message as long as the mailbox may be mboxcl2, that is while `counted` is not settled.
+/// Finds the end of a message while the mailbox may still be mboxcl2, that is while each message has a right
+/// Content-Length (`counted` is not settled).
 pub(crate) fn end_of_message(
     bytes: &[u8],
     start: usize,
@@ -424,7 +425,7 @@ impl HeaderReader {
     }
 }
 
-/// Returns whether a message starts after a bare CR in the first line of `bytes`, which is `line`.
+/// Returns whether a message starts after a bare CR inside `line`, which is the first line of `bytes`.
 fn holds_separator(line: &[u8], bytes: &[u8]) -> bool {
     memchr_iter(b'\r', line).any(|at| separator::is_separator_after_cr(&bytes[at + 1..]))
 }

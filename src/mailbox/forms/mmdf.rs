@@ -17,8 +17,8 @@ use crate::mailbox::forms::separator::from_line_length;
 
 const MARK: &[u8] = b"\x01\x01\x01\x01";
 
-/// Number of bytes that must follow a position before it is judged. Two separator lines, or one with two line endings,
-/// are not longer.
+/// Number of bytes after a line of four Control-A characters that decide whether the line closes a message. Two such
+/// lines, or one with two line endings, are not longer.
 pub(crate) const LOOK_AHEAD: usize = 16;
 
 static LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\n\x01\x01\x01\x01"));

@@ -42,7 +42,8 @@ pub enum Format {
     Mh,
     /// Files with one message each.
     Eml,
-    /// A tree of mboxes, as Thunderbird keeps its folders. It is only written: its files are mboxes.
+    /// A tree of mboxes, as Thunderbird stores its folders. It is only an output format: as a source, its files are
+    /// ordinary mboxes.
     #[cfg_attr(feature = "cli", value(skip))]
     Thunderbird,
 }
@@ -56,11 +57,12 @@ impl Format {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Division {
-    /// Separator lines, or Content-Length in an mboxcl2 mailbox.
+    /// Separator lines that start with `From `, or Content-Length in an mboxcl2 mailbox.
     Mbox,
     /// Lines of four Control-A characters. No lines are quoted, and Content-Length has no meaning.
     Mmdf,
-    /// Lines of Eudora. With `has_cr`, a bare CR ends a line. No lines are quoted, and Content-Length has no meaning.
+    /// Separator lines of Eudora (`From ???@??? `). With `has_cr`, a bare CR ends a line. No lines are quoted, and
+    /// Content-Length has no meaning.
     Eudora { has_cr: bool },
     /// A format that finds wrong ends of messages, to test the check in `read::accounts`.
     #[cfg(test)]

@@ -25,10 +25,10 @@ pub enum Quoting {
 }
 
 impl Quoting {
-    /// Recognises the quoting of a mailbox by its first bytes. MMDF has no quoting. If only a believed Content-Length
-    /// prevents that a `From ` line is a separator, the mailbox is mboxcl2, and its `>From ` lines are text. A body
-    /// line that starts with `>>From `, or the sender of public-inbox, shows mboxrd. Every other mailbox is mboxo, as
-    /// Dovecot, mutt, procmail and Postfix write it.
+    /// Recognises the quoting of a mailbox by its first bytes. MMDF has no quoting. If only a Content-Length shows that
+    /// a `From ` line is text, the mailbox is mboxcl2, and its `>From ` lines are text too. A body line that starts
+    /// with `>>From `, or the sender of public-inbox, shows mboxrd. Every other mailbox is mboxo, as Dovecot, mutt,
+    /// procmail and Postfix write it.
     pub(crate) fn of_sample(sample: &[u8], whole: bool) -> Self {
         if mmdf::starts(sample) || holds_unquoted(sample, whole) {
             Self::None
@@ -126,7 +126,7 @@ pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Returns whether a believed Content-Length covers a line that would be a separator, which shows mboxcl2.
+/// Returns whether a `From ` line is text only because a right Content-Length covers it. This shows mboxcl2.
 fn holds_unquoted(sample: &[u8], whole: bool) -> bool {
     let mut at = 0;
     let mut counted = Counted::default();

@@ -40,8 +40,8 @@ pub(crate) const LOOK_AHEAD: usize = 2048;
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
 
-/// Whether a line after an empty line is a separator. A caller that has fewer than [`LOOK_AHEAD`] bytes although more
-/// exist must read more first.
+/// Returns whether a line after an empty line is a separator. A caller that has fewer than [`LOOK_AHEAD`] bytes
+/// although more exist must read more first.
 pub(crate) fn is_separator(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| {
         if is_from_field(from.line) {
@@ -57,7 +57,7 @@ pub(crate) fn is_separator(bytes: &[u8]) -> bool {
     })
 }
 
-/// Whether a line after a line that is not empty is a separator.
+/// Returns whether a line after a line that is not empty is a separator.
 pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| {
         if is_from_field(from.line) {
@@ -539,7 +539,7 @@ pub(crate) fn from_line(sender: &[u8], seconds: i64) -> String {
         !sender.is_empty() && sender.len() <= LONGEST && sender.iter().all(u8::is_ascii_graphic);
     let sender = std::str::from_utf8(sender).ok().filter(|_| is_word);
     let sender = sender.unwrap_or(NOBODY);
-    // `Thu, 1 Jan 1970 00:00:00 +0000`
+    // The parts of a date such as `Thu, 1 Jan 1970 00:00:00 +0000` are rearranged.
     let date = DateTime::from_timestamp(seconds.clamp(0, LATEST)).to_rfc822();
     let mut words = date.split([',', ' ']).filter(|word| !word.is_empty());
     let [weekday, day, month, year, time] = [(); 5].map(|()| words.next().unwrap_or_default());

@@ -145,7 +145,7 @@ pub(crate) fn with_separator(path: &Path, separator: char) -> PathBuf {
 }
 
 /// Returns `path` with the flags of both copies of a message. The result is marked as deleted only if both copies are.
-/// A message with flags is in `cur`.
+/// If one copy is in `cur`, the result is too, because only messages in `cur` have flags.
 pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
     let (Some((name, one)), Some((_, two))) = (flags_of(path), flags_of(other)) else {
         return path.into();

@@ -68,7 +68,8 @@ impl<S: Send> Job<'_, S> {
                 if method_of(&lock.file).map_err(unreadable(self.path))? != Some(method) {
                     return Err(changed(&target));
                 }
-                // Damage must be found before messages are reported as processed.
+                // The whole file is decompressed first, so that damage is found before messages are reported as
+                // processed.
                 match self.expanded(method, &lock.file)? {
                     Ok(plain) => Arc::new(plain),
                     Err(damage) => {

@@ -36,7 +36,8 @@ const SETTLED: Duration = Duration::from_secs(3);
 /// Number of consecutive listings without a new message after which listing stops, if the directories changed only just
 /// before the listings.
 const QUIET: usize = 2;
-/// The same number if the directories change during the listings, because each of them may miss a message.
+/// Number of consecutive listings without a new message after which listing stops, if the directories also changed
+/// during the listings. It is larger because each of these listings may miss a message.
 const BUSY: usize = 8;
 const MOST_LISTINGS: usize = 32;
 /// Maximum number of names that are tried for a message before it is reported as gone.

@@ -66,7 +66,8 @@ fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> Holds
         if name.as_bytes().starts_with(b".") || is_litter(&name) {
             continue;
         }
-        // MH folders and directories of saved messages may also be named `cur` or `new`.
+        // MH folders and directories of saved messages may also be named `cur` or `new`, so file names that are common
+        // there are refused.
         let is_other = mh::number(&name).is_some()
             || part.ends_with("new") && has_suffix(&name)
             || !entry.file_type().is_ok_and(|kind| kind.is_file());

@@ -131,7 +131,7 @@ pub(crate) fn convert_open<S: Send>(
     let (open, target) = match output {
         Output::Path(target) => (None, target),
         Output::Open(file) => (Some(file), Path::new("standard output")),
-        // Messages that are not written have no target.
+        // In this case no output is written, so the target has no name.
         _ => (None, Path::new("")),
     };
     let mut delivery = Delivery::start(form, options, open, target, None)?;
@@ -404,7 +404,8 @@ pub(crate) fn kind_of_open(
     let start = start.map_err(in_full(name))?;
     let kind = find::as_named(find::kind_of(&start, format), name, format);
     if kind.is_err() && source.as_file().is_none() {
-        // If the data are damaged within the next bytes, the damage is reported, not the unknown format before it.
+        // Reads ahead to find damage. If the data are damaged nearby, the damage is reported, because it explains more
+        // than an unrecognised start.
         source.start(AHEAD).map_err(in_full(name))?;
     }
     let may_be_msg = matches!(format, Format::Auto | Format::Eml);

@@ -61,6 +61,7 @@ impl<S: Send> Job<'_, S> {
     }
 
     /// Moves the result into the directory `nested`, if the result also contains folders. Returns whether it was moved.
+    ///
     /// # Errors
     /// Returns [`Error::Write`] if the directory cannot be created.
     pub(crate) fn nest(&self, sink: &mut Sink<'_>) -> Result<bool, Error> {

@@ -68,7 +68,7 @@ struct Slot<I, D> {
     given: usize,
     /// Number of unfinished tasks of the item: the search for parts, and each part.
     open: usize,
-    /// Whether the item was made lighter, or cannot be.
+    /// Whether the item was made lighter, or cannot be made lighter.
     is_light: bool,
 }
 
