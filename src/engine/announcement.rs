@@ -4,28 +4,28 @@ use crate::engine::report::{Detail, Outcome, Reason, Refusal, Row};
 /// The answer of a source to one need.
 #[derive(Clone, Debug)]
 pub enum Answer {
-    /// Content.
+    /// The content itself, complete.
     Content(Content),
-    /// The content could be retrieved, but was not: the run is a dry run or a probe.
+    /// A description of the content, which was not retrieved because the run is a dry run or a probe.
     Announced(Announcement),
 }
 
-/// Facts that a source gives about content that was not retrieved.
+/// The type, length and state of content that a source has, but that was not retrieved.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 #[non_exhaustive]
 pub struct Announcement {
     /// A sentence for the report, such as `the server answered HEAD: image/png, 125 bytes`.
     pub detail: Detail,
-    /// The source's own Content-Type value, unparsed.
+    /// Value of the Content-Type field that the source sent, unparsed.
     pub media_type: Option<String>,
-    /// Number of bytes, if the source says it.
+    /// Length of the content in bytes, if the source declares it.
     pub length: Option<u64>,
-    /// The refusal of the original source, if only a web archive has the content.
+    /// Refusal of the original source, if only a web archive has the content.
     pub instead_of: Option<Refusal>,
 }
 
 impl Answer {
-    /// The content, if there is any.
+    /// Returns the content, or `None` if the source only announced it.
     pub fn content(self) -> Option<Content> {
         match self {
             Self::Content(content) => Some(content),
@@ -41,7 +41,7 @@ impl From<Content> for Answer {
 }
 
 impl Announcement {
-    /// An announcement that only has a sentence for the report.
+    /// Creates an announcement that consists only of a sentence for the report.
     pub fn new(detail: impl Into<Detail>) -> Self {
         Self {
             detail: detail.into(),
@@ -69,13 +69,13 @@ impl Announcement {
         }
     }
 
-    /// The announcement of content that was retrieved although only its existence matters.
+    /// Creates the announcement for content that was retrieved although the run only checks whether it exists.
     pub(crate) fn of_content(method: &str, content: &Content) -> Self {
         let length = content.len() as u64;
         Self::of_source(method, content.media_type.clone(), Some(length))
     }
 
-    /// Puts a sentence about another source before this announcement.
+    /// Prepends a sentence about another source that was tried first.
     pub(crate) fn after(self, place: Detail) -> Self {
         Self {
             detail: match self.detail.is_empty() {
@@ -86,7 +86,7 @@ impl Announcement {
         }
     }
 
-    /// Makes the row of a reference whose content was only announced.
+    /// Fills in the row of a reference whose content was only announced.
     pub(super) fn describe(&self, row: &mut Row) {
         row.outcome = Outcome::WouldFetch;
         row.detail = self.detail.clone();
@@ -96,7 +96,7 @@ impl Announcement {
         }
     }
 
-    /// Records that an archive has content that its source refused.
+    /// Records that a web archive has the content, because its original source refused it.
     pub(crate) fn in_place_of(self, refusal: Refusal) -> Self {
         Self {
             instead_of: Some(refusal.clone()),

@@ -1,7 +1,7 @@
-//! Whether a multipart or a message can stand where a reference stood.
+//! Checks whether a multipart or a message can replace a reference.
 //!
-//! Composite bodies go unencoded (RFC 2045 §6.4), so they must fit as they are: no line that would end a multipart
-//! around them, no octets that the entities around do not announce, and no line end that only some readers see.
+//! Such content must not be encoded (RFC 2045 §6.4), so it must fit as it is: it must contain no boundary line of a multipart
+//! around it, no 8-bit bytes that the parts around it do not declare, and no line ending that only some programs recognise.
 
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::header::has_control_character;
@@ -12,7 +12,8 @@ pub(super) fn refused(detail: &str) -> Refusal {
     Refusal::lasting(Reason::UnfitComposite, detail)
 }
 
-/// `header` is what makes a multipart's body an entity, and empty for a message.
+/// Returns the content if it fits into the message. `header` is the Content-Type field of a multipart, with which its body is
+/// a complete entity. It is empty for a message, which has its own header.
 pub(super) fn fit(
     tree: &Tree<'_>,
     part: PartId,
@@ -48,8 +49,8 @@ pub(super) fn fit(
         let multipart = &tree.part(PartId::ROOT).content;
         let has_parts =
             matches!(multipart, PartKind::Multipart(multipart) if !multipart.delimiters.is_empty());
-        // Without such a line in the content, a multipart is still open at its end whose boundary is that of one
-        // around, or the beginning of one, as many readers compare them.
+        // If a multipart in the content is not closed, programs search for its boundary after the end of the content too. Many
+        // programs compare only the start of a line, so an outer boundary that begins with the inner one would also match.
         let inner = tree.boundaries();
         let takes_in = |around: &&[u8]| inner.iter().any(|inner| around.starts_with(inner));
         if boundaries.iter().any(takes_in) {
@@ -64,7 +65,7 @@ pub(super) fn fit(
     Ok(Encoded { encoding, body })
 }
 
-/// RFC 2045 §6.2
+/// Returns true if a part with the encoding `declared` may contain a part with the encoding `used` (RFC 2045 §6.2).
 pub(super) fn allows(declared: TransferEncoding, used: TransferEncoding) -> bool {
     use TransferEncoding::{Binary, EightBit, SevenBit};
     match declared {

@@ -1,4 +1,4 @@
-//! Content that is not in the message: one type from the source that gives it to the edit that puts it in.
+//! Content from outside the message. The same type is used from the source that sends it to the edit that inserts it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
@@ -13,20 +13,20 @@ use crate::mime::entity::sha256;
 use crate::mime::transfer::{base64_length, canonical_text};
 use crate::span::Newline;
 
-/// A complete content, and what its source says about it.
+/// Complete content, with the media type and origin that its source declares.
 ///
 /// A clone shares the bytes and everything that was computed from them, also between threads.
 #[derive(Clone, Debug)]
 pub struct Content {
     bytes: Bytes,
-    /// The value of the source's Content-Type field, unparsed. `None` for ftp, files and stores.
+    /// Value of the source's Content-Type field, unparsed. `None` for ftp, files and stores.
     pub media_type: Option<String>,
-    /// The source, and when it gave the content.
+    /// The source of the content, and the time of the retrieval.
     pub origin: Origin,
     computed: Arc<Computed>,
 }
 
-/// The source of a content.
+/// The source of a content, and the times at which it was sent.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Origin {
@@ -39,11 +39,11 @@ pub struct Origin {
     pub status: Option<u16>,
     /// Duration of the retrieval. For content from a cache, the duration of the original retrieval.
     pub elapsed: Duration,
-    /// Time at which the source gave the content, or last confirmed it to a cache.
+    /// Time at which the source sent the content, or last confirmed that a cached copy is current.
     pub at: Option<SystemTime>,
-    /// Time at which the source gave the content, if it has confirmed it to a cache since.
+    /// Time at which the source sent the content, if a cached copy was confirmed since then.
     pub first: Option<SystemTime>,
-    /// Time at which a web archive captured the content. `None` if the content is from its own source.
+    /// Time at which a web archive captured the content. `None` if the content is from its original source.
     pub captured: Option<SystemTime>,
     /// The id of the WARC record that contains the response (`urn:uuid:...`).
     pub record: Option<Arc<str>>,
@@ -59,7 +59,8 @@ struct Computed {
 }
 
 impl Content {
-    /// Content that the network gave for `url`, without any duration. Change [`Content::origin`] for other sources.
+    /// Creates content that the network returned for `url`, with a duration of zero. For other sources, change
+    /// [`Content::origin`].
     pub fn new(url: impl AsRef<str>, media_type: Option<String>, bytes: impl Into<Bytes>) -> Self {
         Self {
             bytes: bytes.into(),
@@ -69,7 +70,7 @@ impl Content {
         }
     }
 
-    /// Content that was in the message, or that embody made from content.
+    /// Creates content that was in the message, or that embody generated.
     pub(crate) fn of_message(bytes: impl Into<Bytes>) -> Self {
         Self {
             origin: Origin::of_message(),
@@ -77,17 +78,17 @@ impl Content {
         }
     }
 
-    /// The content, after decompression.
+    /// Returns the bytes, after decompression.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// Length in bytes.
+    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Replaces the bytes. The origin and the media type stay.
+    /// Replaces the bytes. The origin and the media type stay the same.
     #[must_use]
     pub(crate) fn with_bytes(self, bytes: impl Into<Bytes>) -> Self {
         Self {
@@ -97,48 +98,49 @@ impl Content {
         }
     }
 
-    /// Takes the bytes out, so that large content is not held twice. The origin and the media type stay.
+    /// Moves the bytes out, so that large content is not in memory twice. The origin and the media type stay.
     pub(crate) fn take_bytes(&mut self) -> Bytes {
         self.computed = Arc::default();
         std::mem::take(&mut self.bytes)
     }
 
-    /// The media type without parameters, if the source declares one.
+    /// Returns the media type without parameters, or `None` if the source declares no type.
     pub(crate) fn essence(&self) -> Option<String> {
         let declared = self.media_type.as_deref()?;
         Some(MediaType::parse(declared.as_bytes()).essence.into_owned())
     }
 
-    /// The charset that the source declares.
+    /// Returns the charset that the source declares.
     pub(crate) fn charset(&self) -> Option<String> {
         let declared = self.media_type.as_deref()?;
         let charset = MediaType::parse(declared.as_bytes()).parameter("charset")?;
         String::from_utf8(charset.into_owned()).ok()
     }
 
-    /// SHA-256 of the bytes, in lower-case hexadecimal digits.
+    /// Returns the SHA-256 of the bytes, in lower-case hexadecimal digits.
     pub(crate) fn sha256(&self) -> &str {
         self.computed.sha256.get_or_init(|| sha256(&self.bytes))
     }
 
-    /// [`Content::sha256`] for rows and fields. They have no digest of content that was in the message.
+    /// Returns [`Content::sha256`] for rows and header fields, or `None` for content that was in the message.
     pub(crate) fn sha256_of_source(&self) -> Option<String> {
         (self.origin.from != Provenance::Message).then(|| self.sha256().to_owned())
     }
 
-    /// MD5 of the bytes.
+    /// Returns the MD5 of the bytes.
     pub(crate) fn md5(&self) -> &[u8; 16] {
         let digest = || Md5::digest(&self.bytes).into();
         self.computed.md5.get_or_init(digest)
     }
 
-    /// MD5 of the bytes as a text with CRLF line endings (RFC 1864 §2).
+    /// Returns the MD5 of the bytes as a text with CRLF line endings (RFC 1864 §2).
     pub(crate) fn canonical_md5(&self) -> &[u8; 16] {
         let digest = || Md5::digest(canonical_text(&self.bytes)).into();
         self.computed.canonical_md5.get_or_init(digest)
     }
 
-    /// Smallest length of a body with this content: base64 if it must stay `exact`, otherwise text that may lose its CRs.
+    /// Returns the minimum length of a body with this content. If the content must stay `exact`, this is its length in base64.
+    /// Otherwise it can be a text in which CRLF becomes LF.
     pub(crate) fn least_body(&self, exact: bool) -> usize {
         if exact {
             return base64_length(self.len(), Newline::Lf);
@@ -147,18 +149,19 @@ impl Content {
         self.len() - self.computed.carriage_returns.get_or_init(count)
     }
 
-    /// Whether `url` itself gave the content, without a redirect.
+    /// Returns true if `url` itself returned the content, without a redirect.
     pub(crate) fn is_direct(&self, policy: &Policy, url: &str) -> bool {
         let target = policy.judge_url(url);
         target.is_ok_and(|target| target.public_url() == *self.origin.url)
     }
 
-    /// Length of the URL and the media type. Each reference to the content reads both again.
+    /// Returns the length of the URL and the media type. Every reference to the content reads both again, which counts as
+    /// work.
     pub(crate) fn names_length(&self) -> usize {
         self.origin.url.len() + self.media_type.as_ref().map_or(0, String::len)
     }
 
-    /// Writes the source into a row, and how long the retrieval took.
+    /// Writes the source and the duration of the retrieval into a row.
     pub(crate) fn describe(&self, row: &mut Row) {
         self.describe_source(row);
         if self.origin.from != Provenance::Message {
@@ -167,7 +170,7 @@ impl Content {
         row.tell_capture();
     }
 
-    /// Writes the source into a row, for content that was not put in.
+    /// Writes the source into a row, without the duration. Used for content that was not inserted.
     pub(crate) fn describe_source(&self, row: &mut Row) {
         let origin = &self.origin;
         row.from = origin.from;
@@ -194,12 +197,13 @@ impl Origin {
         }
     }
 
-    /// The origin of content that was in the message.
+    /// Returns the origin of content that was in the message.
     pub(crate) fn of_message() -> Self {
         Self::new("", Provenance::Message)
     }
 
-    /// The URL, unless it means nothing to others: an object of a store has a name that only embody uses.
+    /// Returns the URL for use in reports and header fields. Returns `None` for content from the message, and for objects of a
+    /// store, whose names have a meaning only for embody.
     pub(crate) fn public_url(&self) -> Option<&Arc<str>> {
         let is_private = matches!(self.from, Provenance::Message | Provenance::Store);
         (!is_private).then_some(&self.url)

@@ -1,5 +1,5 @@
-//! Facts about a message that are not in its bytes. The driver collects them before the first round, so that no round reads
-//! a clock or a directory.
+//! Facts about a message that its bytes do not contain, such as its name and the time of the run. The driver collects them
+//! before the first round, so that no round reads a clock or a directory.
 
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use std::ffi::OsString;
@@ -12,7 +12,8 @@ use crate::engine::ledger::IsOver;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use crate::engine::report::Refusal;
 
-/// The circumstances of one message. They are the same in each call of [`Engine::run`](super::Engine::run) for it.
+/// Facts about one message that its bytes do not contain. They are the same in each call of
+/// [`Engine::run`](super::Engine::run) for the message.
 #[derive(Clone)]
 pub struct Context {
     pub(super) name: String,
@@ -24,10 +25,11 @@ pub struct Context {
 /// The directories next to the mailbox of a message.
 #[derive(Clone, Debug)]
 pub(crate) struct Beside {
-    /// The form of the references to files in these directories.
+    /// The form of references whose files are in these directories.
     pub(crate) form: Follow,
-    /// For a message of a mailbox of Eudora: the file that each of its notes names, in the order of the notes. A refusal says
-    /// that there is no such file, that there are several, or that an earlier note of the mailbox names the same file.
+    /// For a message in a mailbox of Eudora: the file of each of its notes, in the order of the notes. A refusal means that
+    /// the file does not exist, that several files have the name, or that an earlier note of the mailbox refers to the same
+    /// file.
     #[cfg(all(feature = "file", feature = "mailbox"))]
     pub(crate) eudora: Option<Vec<Result<EudoraFile, Refusal>>>,
 }
@@ -36,18 +38,18 @@ pub(crate) struct Beside {
 #[cfg(all(feature = "file", feature = "mailbox"))]
 #[derive(Clone, Debug)]
 pub(crate) struct EudoraFile {
-    /// Number of the directory.
+    /// Number of the directory that contains the file.
     pub(crate) folder: usize,
     pub(crate) name: OsString,
-    /// Length in bytes. The refusal of what is not a regular file.
+    /// Length in bytes, or a refusal if this is not a regular file.
     pub(crate) length: Result<u64, Refusal>,
 }
 
 impl Context {
-    /// The context of a message without files next to it and without a deadline.
+    /// Creates the context of a message that has no files next to it and no deadline.
     ///
-    /// `name` is the name of the message in reports. `now` is the time of the run; it decides whether a date in the message
-    /// has passed, which changes the report and never the message.
+    /// `name` is the name of the message in reports. `now` is the time of the run. It decides whether a date in the message
+    /// has passed, which affects the report but never the message.
     pub fn new(name: impl Into<String>, now: SystemTime) -> Self {
         Self {
             name: name.into(),
@@ -57,7 +59,7 @@ impl Context {
         }
     }
 
-    /// Stops work on the message when `is_over` returns true. References that were not processed stay unchanged.
+    /// Stops the work on the message when `is_over` returns true. References that were not processed yet stay unchanged.
     #[must_use]
     pub fn until(mut self, is_over: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.is_over = Arc::new(is_over);
@@ -79,12 +81,12 @@ impl Context {
         self.now
     }
 
-    /// The form of references that only messages of such a mailbox can have.
+    /// Returns the form of references that only messages of this kind of mailbox can contain.
     pub(super) fn form_beside(&self) -> Option<Follow> {
         self.beside.as_ref().map(|beside| beside.form)
     }
 
-    /// Whether a time, in seconds since 1970, has passed.
+    /// Returns true if a time, in seconds since 1970, has passed.
     pub(super) fn is_past(&self, seconds: i64) -> bool {
         let now = self.now.duration_since(SystemTime::UNIX_EPOCH);
         let now = now.unwrap_or_default().as_secs();

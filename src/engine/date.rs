@@ -1,15 +1,15 @@
-//! When a message was on its way: its newest Received field (RFC 5322 §3.6.7) with a sane date, else its Date.
+//! The time at which a message was sent: its newest plausible Received field (RFC 5322 §3.6.7), otherwise its Date field.
 //!
-//! Each server puts its Received field above those that are there (RFC 5321 §4.4), so the first is the newest: the
-//! reader's own server wrote it. All below it, and the Date, a stranger may have written. Clocks show anything, so
-//! what is from before there were such mails, or later than tomorrow, is no date.
+//! Each server inserts its Received field above the others (RFC 5321 §4.4), so the first one is from the reader's own server.
+//! The sender can forge everything below it, and the Date. Because clocks can also be wrong, dates before the first email and
+//! dates later than tomorrow are ignored.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::mime::date;
 use crate::mime::header::{self, Fields, Header};
 
-/// The first mail between two machines: 1971.
+/// Earliest plausible date, in seconds since 1970. The first mail between two machines was sent in 1971.
 const FIRST: i64 = 365 * DAY;
 const DAY: i64 = 24 * 60 * 60;
 
@@ -17,7 +17,8 @@ const LONGEST: usize = 10_000;
 
 const MOST: usize = 4 << 20;
 
-/// None: no clock showed it. A clock may be a day ahead: one that shows the local time as UTC is so by less.
+/// Returns a date in seconds since 1970, or `None` if it is not plausible. A date up to one day in the future is accepted,
+/// because a clock that shows local time as UTC can be ahead by that much.
 pub(crate) fn sane(value: &[u8], now: SystemTime) -> Option<i64> {
     let now = now.duration_since(UNIX_EPOCH).ok()?.as_secs();
     let latest = i64::try_from(now).ok()?.saturating_add(DAY);
@@ -37,7 +38,8 @@ pub(crate) fn of_fields(message: &[u8], fields: &Fields, now: SystemTime) -> Opt
             if value.len() > LONGEST {
                 return None;
             }
-            // A semicolon may stand in comments before, and a comment behind.
+            // The date follows the last semicolon. Comments before it can contain semicolons, and a comment may follow the
+            // date.
             let value = header::unfold(value);
             let at = memchr::memrchr(b';', &value)?;
             sane(value.get(at + 1..)?, now)

@@ -1,4 +1,4 @@
-//! The engine: one pure function from a message and the answers so far to an outcome.
+//! The engine: a pure function from a message and the answers so far to an outcome.
 
 use std::sync::Arc;
 
@@ -52,15 +52,16 @@ pub struct Engine {
 #[non_exhaustive]
 pub struct Outcome<'m> {
     message: &'m [u8],
-    /// The changes. They are final if nothing is needed.
+    /// The changes to the message. They are final if `needs` is `None`.
     pub edits: Edits,
-    /// A row for each reference and document. It is final if nothing is needed.
+    /// The report, with a row for each reference and document. It is final if `needs` is `None`.
     pub report: Report,
-    /// Content without which the engine cannot go on. `None` if the outcome is final.
+    /// Content that the engine needs before it can continue. `None` if the outcome is final.
     pub needs: Option<Needs>,
-    /// The answers, for the next call. Empty in a final outcome: the edits contain the content.
+    /// The answers, to be passed to the next call. Empty in a final outcome, because the edits contain the content.
     pub answers: Answers,
-    /// The first failure that may be over later, as a sentence. [`Policy::on_failure`](crate::Policy) says how to treat it.
+    /// The first temporary failure, as a sentence. A later run may succeed. [`Policy::on_failure`](crate::Policy) decides how
+    /// the program treats it.
     pub temporary: Option<Detail>,
     /// Number of bytes that were read, as [`Limits::work`](crate::engine::policy::Limits::work) counts them. 0 if the message
     /// contains nothing that the engine could change.
@@ -68,14 +69,14 @@ pub struct Outcome<'m> {
 }
 
 impl Outcome<'_> {
-    /// The message with the edits. Unchanged parts are borrowed from the input.
+    /// Returns the message with the edits applied. Unchanged parts are borrowed from the input.
     pub fn output(&self) -> Spliced<'_> {
         self.edits.splice(self.message)
     }
 }
 
 impl Engine {
-    /// An engine that follows references and links as `policy` says.
+    /// Creates an engine that follows references and links according to `policy`.
     pub fn new(policy: impl Into<Arc<Policy>>) -> Self {
         let policy: Arc<Policy> = policy.into();
         let settings = Settings {
@@ -88,14 +89,14 @@ impl Engine {
         Self { settings }
     }
 
-    /// Adds the field `X-Embody` to messages, or not.
+    /// Sets whether the field `X-Embody` is added to messages.
     #[must_use]
     pub fn mark(mut self, mark: Mark) -> Self {
         self.settings.mark = mark;
         self
     }
 
-    /// Restores attachments that embody detached, and does nothing else.
+    /// Limits the engine to one task: restoring attachments that embody detached.
     #[must_use]
     pub fn restoring(mut self) -> Self {
         self.settings.detached_only = true;
@@ -103,33 +104,35 @@ impl Engine {
         self
     }
 
-    /// Needs the content of detached attachments as objects of a store ([`Need::Object`](super::Need::Object)), not by their URLs.
+    /// Lists the content of detached attachments as objects of a store ([`Need::Object`](super::Need::Object)) in the needs,
+    /// instead of by URL.
     #[must_use]
     pub fn with_store(mut self) -> Self {
         self.settings.store = true;
         self
     }
 
-    /// The policy.
+    /// Returns the policy of this engine.
     pub fn policy(&self) -> &Policy {
         &self.settings.policy
     }
 
-    /// Processes `message` as far as the answers allow. The same arguments always give the same outcome, unless
-    /// the time of [`Context::until`] is over.
+    /// Processes `message` as far as the answers allow. The same arguments always give the same outcome, unless the time limit
+    /// of [`Context::until`] has passed.
     ///
-    /// If a need has no answer, the outcome lists the first needs that do not depend on each other, and nothing else in it is
-    /// final. A program must answer all of them, with content or a refusal, before it calls again.
+    /// If a need has no answer, the outcome lists the first needs that do not depend on each other, and nothing else in the
+    /// outcome is final. A program must answer all of them, with content or a refusal, before it calls this function again.
     pub fn run<'m>(&self, message: &'m [u8], context: &Context, answers: Answers) -> Outcome<'m> {
         let kinds = self.kinds(message, context);
         self.round(message, kinds, context, answers, (Mode::Run, None))
     }
 
-    /// Says what [`Engine::run`] would do, as far as that can be known without any content. The rows of references whose
-    /// content would be retrieved have the outcome [`WouldFetch`](crate::engine::report::Outcome::WouldFetch).
+    /// Previews [`Engine::run`] as far as this is possible without content from servers. If a run would retrieve content for a
+    /// reference, its row has the outcome [`WouldFetch`](crate::engine::report::Outcome::WouldFetch).
     ///
-    /// [`Outcome::needs`] may list content that needs no server: files next to the mailbox, files of directories of attachments,
-    /// and objects of a store. A program answers them and calls again, as for [`Engine::run`].
+    /// [`Outcome::needs`] may list content that is not on a server: files next to the mailbox, files in directories of
+    /// attachments, and objects of a store. A program answers these needs and calls this function again, as for
+    /// [`Engine::run`].
     pub fn forecast<'m>(
         &self,
         message: &'m [u8],
@@ -140,13 +143,13 @@ impl Engine {
         self.round(message, kinds, context, answers, (Mode::DryRun, None))
     }
 
-    /// Refuses further rounds, if the rounds so far read `spent` bytes together: they may read as much as one round.
+    /// Refuses further rounds if the rounds so far have together read `spent` bytes, and this is more than one round may read.
     ///
-    /// Each round repeats the work of the rounds before it. So a program that drives the engine adds up [`Outcome::work`], and
-    /// answers further needs with this refusal. Otherwise a hostile mail costs many times its limit of work.
+    /// Each round repeats the work of the rounds before it. Otherwise a hostile message could cost many times its work limit.
+    /// So a program that drives the engine adds up [`Outcome::work`], and answers further needs with this refusal.
     ///
     /// # Errors
-    /// [`Reason::TooMuchWork`](crate::engine::report::Reason::TooMuchWork)
+    /// Returns [`Reason::TooMuchWork`](crate::engine::report::Reason::TooMuchWork) if the limit is exceeded.
     pub fn judge_rounds(&self, message: &[u8], spent: u64) -> Result<(), Refusal> {
         Ledger::new(&self.settings.policy.limits, message.len()).judge_rounds(spent)
     }
@@ -165,7 +168,7 @@ impl Engine {
         self.settings.mark == Mark::Field
     }
 
-    /// Whether the message has a mark, which this engine replaces.
+    /// Returns true if the message contains a mark of an earlier run, which this engine replaces.
     pub(crate) fn is_marked(&self, message: &[u8]) -> bool {
         self.marks() && has_field(message, MARK_FIELD, usize::MAX)
     }
@@ -174,15 +177,15 @@ impl Engine {
         &self.settings.policy
     }
 
-    /// Whether a round could do anything with the message.
+    /// Returns false if no round would change the message or report anything about it.
     pub(crate) fn matters(&self, message: &[u8], kinds: Kinds, beside: Option<Follow>) -> bool {
         self.is_marked(message)
             || beside == Some(Follow::Eudora)
             || self.settings.prefilter.matters(message, kinds)
     }
 
-    /// One round over a message. `kinds` are the kinds of words that the prefilter found in it. With `last`, no further round
-    /// is allowed, and content without an answer is refused.
+    /// Runs one round over a message. `kinds` are the kinds of words that the prefilter found in the message. If `last` is
+    /// set, no further round follows, and missing content is refused with it.
     pub(crate) fn round<'m>(
         &self,
         message: &'m [u8],

@@ -1,17 +1,18 @@
-//! A small set of field names: a mail may be nothing but distinct ones, and a map would take ten times as much.
+//! A sorted list of field names. A message can consist of millions of different field names, for which a map would need ten
+//! times as much memory.
 
 use std::cmp::Ordering;
 
 use crate::mime::Field;
 
-/// Sorted and distinct, case-blind.
+/// Returns the names of the fields, sorted and without duplicates. Upper and lower case are equal.
 pub(crate) fn field_names(original: &[u8], fields: impl Iterator<Item = Field>) -> Vec<&[u8]> {
     const FEW: usize = 1 << 16;
     let mut names = Vec::new();
     let mut limit = FEW;
     for field in fields {
         names.push(field.name.of(original));
-        // One name may stand there a million times.
+        // A message can repeat one name a million times, so duplicates are removed from time to time.
         if names.len() >= limit {
             settle(&mut names);
             limit = FEW.max(names.len() * 2);

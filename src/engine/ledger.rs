@@ -1,14 +1,15 @@
-//! The bounds of one message: what it may gain, how often it may ask, how many octets may be looked at for it.
+//! Counts what one message uses of its limits: its growth, the number of retrievals, and the bytes that are read for it.
 //!
-//! Bounds are met in the order of the document. The same message always meets the same bounds; only the end of its time
-//! ([`Ledger::until`]) depends on the machine: it is there for what the other bounds let through.
+//! References reach a limit in the order of the document, and the same message always reaches the same limits. Only the time
+//! limit ([`Ledger::until`]) depends on the machine. It is for messages that are slow although they are within all other
+//! limits.
 
 use std::sync::Arc;
 
 use crate::engine::policy::Limits;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 
-/// Tells whether the time for a message is over.
+/// Returns true if the time for a message is over.
 pub(crate) type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Default)]
@@ -19,21 +20,21 @@ pub(crate) struct Ledger {
     retrieved: u64,
     work: u64,
     message: u64,
-    /// Gained when the message was last put together.
+    /// Growth of the message in bytes when its edits were last applied.
     kept: u64,
     urls: usize,
     is_over: Option<IsOver>,
-    /// The work at which `is_over` is asked next: to ask each time would cost more than most work.
+    /// Amount of work at which `is_over` is called next. Calling it each time would cost more than most of the work.
     next_look: u64,
 }
 
 const BETWEEN_LOOKS: u64 = 64 << 10;
 
-/// Octets that are free of some bounds: small messages may be nested as deep, and have as long a base, as they like.
+/// Number of bytes to which some limits do not apply, so that a small message can have deeply nested content or a long base.
 const FREE: u64 = 1 << 20;
 
-/// Bytes that rounds over a small message may read together, however small it is: a chain of messages takes a round for each,
-/// and each round reads all of them.
+/// Minimum number of bytes that all rounds over one message may read together. A chain of enclosed messages needs a round for
+/// each message, and each round reads all of them, so a small message can need this much.
 const FREE_ROUNDS: u64 = 64 << 20;
 
 impl Ledger {
@@ -45,7 +46,7 @@ impl Ledger {
         }
     }
 
-    /// Lets no more work in when the time is over.
+    /// Refuses further work when `is_over` returns true.
     pub(crate) fn until(self, is_over: &IsOver) -> Self {
         Self {
             is_over: Some(Arc::clone(is_over)),
@@ -53,7 +54,7 @@ impl Ledger {
         }
     }
 
-    /// Nothing is counted if the message would gain too much.
+    /// Adds `octets` to the growth of the message. If this exceeds a limit, it returns a refusal and counts nothing.
     pub(crate) fn grow(&mut self, octets: i64) -> Result<(), Refusal> {
         self.would_fit(octets)?;
         self.gained = self.gained.saturating_add(octets);
@@ -95,7 +96,7 @@ impl Ledger {
         self.gained
     }
 
-    /// What was gained since [`Ledger::gained`] said `before` is not put in after all.
+    /// Sets the growth back to `before`, an earlier result of [`Ledger::gained`], because the edits since then are not used.
     pub(crate) fn restore_gained(&mut self, before: i64) {
         self.gained = before;
     }
@@ -126,7 +127,8 @@ impl Ledger {
         Refusal::lasting(Reason::TooManyFetches, detail)
     }
 
-    /// What cannot be put in need not be held. After one body too many, nothing more is retrieved.
+    /// Returns how many more bytes of content may be held in memory. Content beyond the growth limit could not be inserted, so
+    /// nothing more is retrieved when a body has exceeded this number.
     pub(crate) fn room_for_bodies(&self) -> u64 {
         self.limits.growth.saturating_sub(self.retrieved)
     }
@@ -135,13 +137,15 @@ impl Ledger {
         self.retrieved = self.retrieved.saturating_add(octets as u64);
     }
 
-    /// The message was put together: what it gained may be looked at as often as it; what only was decoded, may not.
+    /// Records that the edits were applied to the message. From now on, its growth raises the limit of work. Content that was
+    /// decoded but not inserted does not raise it.
     pub(crate) fn keep(&mut self) {
         let gained = u64::try_from(self.gained).unwrap_or_default();
         self.kept = self.kept.max(gained);
     }
 
-    /// Octets that a mail can make us look at again and again must be counted before.
+    /// Counts `octets` bytes of work, or refuses them if a limit would be exceeded. This must be called before bytes are read
+    /// that a hostile message can make embody read many times.
     pub(crate) fn work(&mut self, octets: usize) -> Result<(), Refusal> {
         self.in_time()?;
         let total = self.work.saturating_add(octets as u64);
@@ -152,8 +156,8 @@ impl Ledger {
         Err(self.too_much_work())
     }
 
-    /// Refuses another round if those before it have together read `spent` bytes: more than one round may read, and more than
-    /// is read in a moment.
+    /// Refuses another round if the rounds so far have together read `spent` bytes, and this is more than one round may read
+    /// and more than [`FREE_ROUNDS`].
     pub(crate) fn judge_rounds(&self, spent: u64) -> Result<(), Refusal> {
         match spent <= self.most_work().max(FREE_ROUNDS) {
             true => Ok(()),
@@ -186,7 +190,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Content in content in content may hold twice the message and what was retrieved for it.
+    /// Refuses content inside other retrieved content if all levels together would need more than twice the memory of the
+    /// message and the retrieved content.
     pub(crate) fn judge_held(&self, octets: usize) -> Result<(), Refusal> {
         let most = self.material().saturating_mul(2);
         if octets as u64 <= most.max(FREE) {
@@ -206,7 +211,8 @@ impl Ledger {
         self.message.saturating_add(self.retrieved)
     }
 
-    /// URLs that a base makes absolute are held, and making them is work.
+    /// Returns how many more bytes may be used for URLs that a base makes absolute. They are held in memory, and creating them
+    /// is work.
     pub(crate) fn room_for_urls(&self) -> usize {
         let held = self.message.saturating_mul(2).saturating_add(FREE);
         let held = held.saturating_sub(self.urls as u64);
@@ -215,12 +221,13 @@ impl Ledger {
     }
 
     pub(crate) fn room_for_places(&self) -> usize {
-        // A small message may show five thousand pictures.
+        // Enough memory for five thousand pictures, in bytes. Even a small message may show that many.
         const FREE: u64 = 12 << 20;
         usize::try_from(self.message.max(FREE)).unwrap_or(usize::MAX)
     }
 
-    /// `data:` URLs in style sheets that stand in no document: each holds those in it once more.
+    /// Returns the maximum total length in bytes of `data:` URLs that are nested in style sheets. Each level contains the
+    /// inner levels again.
     pub(crate) fn room_for_nested(&self) -> usize {
         usize::try_from(self.material().max(FREE)).unwrap_or(usize::MAX)
     }
@@ -233,7 +240,7 @@ impl Ledger {
         self.urls = self.urls.saturating_sub(octets);
     }
 
-    /// Whatever the bound: each message is looked at once.
+    /// Counts work without checking a limit, because every message may be read once.
     pub(crate) fn spend(&mut self, octets: usize) {
         self.work = self.work.saturating_add(octets as u64);
     }

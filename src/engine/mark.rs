@@ -1,4 +1,4 @@
-//! The `X-Embody` field that `--mark` adds, and what the message's own header says of signatures.
+//! Adds the `X-Embody` field of `--mark`, and searches the header of a message for fields such as DKIM-Signature.
 
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::report::Report;
@@ -8,25 +8,27 @@ use crate::span::Newline;
 /// The header field that [`Mark::Field`] adds.
 pub const MARK_FIELD: &str = "X-Embody";
 
-/// Whether to say in the message that it was worked on.
+/// Whether embody adds a field to a message that says that it was processed.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Mark {
-    /// Add nothing.
+    /// No field is added.
     #[default]
     Off,
-    /// Add `X-Embody: expanded=2 left=1 links=14` to messages that hold references, and take away what else is called so.
-    /// A run that changes nothing else leaves a mark of this form as it is, whoever wrote it: it is a note, no evidence.
+    /// The field `X-Embody: expanded=2 left=1 links=14` is added to messages with references, and other fields of this name
+    /// are removed. If a run changes nothing else, it keeps an existing mark of this form. Anyone can write such a field, so
+    /// it is not evidence.
     Field,
 }
 
-/// A header that is longer than `most` is not read.
+/// Returns true if the header contains a field. Only the first `most` bytes of the header are read.
 pub(super) fn has_field(message: &[u8], name: &str, most: usize) -> bool {
     let fields = Header::of_message(message, most).fields;
     fields.first(message, name).is_some()
 }
 
-/// Of the fields that were there one stays at most: only what this run did may stand there. A run that changes nothing
-/// else leaves one that has the form of ours, for it may tell of the run before.
+/// Returns the edits together with the edits for the mark. All other fields of this name are removed, because the mark must
+/// describe this run. If the run changes nothing else, one existing mark of embody's form stays, because it may describe an
+/// earlier run.
 pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &ScanLimits) -> Edits {
     let header_of = |front: &[u8]| Header::of_message(front, limits.header);
     let output = edits
@@ -34,7 +36,7 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
         .front(|front| header_of(front).body_start());
     let tree = mime::scan(&output, limits);
     let root = tree.root();
-    // Behind a header that was not read to its end, it might stand in another field; what is not added takes none away.
+    // If the end of the header is unknown, a new field could become part of another field, so nothing is added or removed.
     if root.content == PartKind::Opaque(Limit::HeaderTooLarge) {
         return edits;
     }
@@ -62,7 +64,7 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
     }
     match Edits::of(group) {
         Ok(fields) => edits.then(message.len(), fields),
-        // Different fields do not overlap; the message is right without a mark.
+        // Cannot happen, because different fields do not overlap. The message is also correct without a mark.
         Err(_) => edits,
     }
 }

@@ -11,12 +11,12 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Whether changed mail is written.
+    /// Returns true if changed mail is written.
     pub fn writes(self) -> bool {
         self == Self::Run
     }
 
-    /// Whether servers get requests.
+    /// Returns true if requests are sent to servers.
     pub fn asks_servers(self) -> bool {
         self != Self::DryRun
     }

@@ -1,4 +1,4 @@
-//! Getting the content of one reference, and the checks it has to pass (RFC 2017 §3.1, RFC 1864).
+//! Obtains the content of one reference, and checks its type, size and digest (RFC 2017 §3.1, RFC 1864).
 
 use std::rc::Rc;
 
@@ -22,13 +22,13 @@ pub(super) const OCTETS: &str = "application/octet-stream";
 #[derive(Clone, Debug)]
 pub(super) struct Obtained {
     pub(super) source_type: Option<String>,
-    /// The declared type, else the source's, else a default.
+    /// Media type that the mail declares, otherwise the one that the source declares, otherwise a default.
     pub(super) essence: String,
     pub(super) parameters: Rc<[(String, String)]>,
     pub(super) content: Content,
     pub(super) location: Option<String>,
     pub(super) source_field: Option<Rc<[u8]>>,
-    /// Things worth telling that stop nothing.
+    /// Remarks for the row of the report. They do not prevent that the content is inserted.
     pub(super) notes: Vec<String>,
 }
 
@@ -81,7 +81,8 @@ pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtaine
     let octets = url.decode(policy.limits.body).map_err(not_decoded)?;
     let source_type = media_type.declared_essence().map(str::to_owned);
     let parameters = media_type.parameters.as_slice();
-    // The default `charset=US-ASCII` of a `data:` URL says nothing about content whose type the phantom declares.
+    // A `data:` URL without a charset gets the default `charset=US-ASCII`. If the external-body part declares a type, this
+    // default must not be added to it.
     let is_default = source_type.is_none()
         && body.declared.is_some()
         && matches!(parameters, [(name, value)] if name == "charset" && value == "US-ASCII");
@@ -108,7 +109,7 @@ pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Content, Refusal>
         TransferEncoding::Base64 | TransferEncoding::Binary
     );
     match source.encoding.decode(source.body.of(tree.original)) {
-        // Line ends of text are the transport's until it is encoded (RFC 2045 §6.5), not those of this machine.
+        // The line endings of unencoded text belong to the transport (RFC 2045 §6.5), so they become CRLF.
         Some(octets) if source.essence.starts_with("text/") && !is_encoded => {
             Ok(Content::of_message(canonical_text(&octets).into_owned()))
         }
@@ -144,7 +145,8 @@ pub(super) fn take(
 ) -> Result<Obtained, Refusal> {
     let mut notes = Vec::new();
     let content = if is_decoded(body, encoding) {
-        // RFC 2046 §5.2.3: the phantom header describes the body as it is to be had there.
+        // The header inside the external-body part describes the body as the source stores it (RFC 2046 §5.2.3), so the body
+        // is decoded.
         let decoded = encoding.decode(source.bytes()).ok_or_else(|| {
             let encoding = encoding.as_str();
             let detail =
@@ -179,7 +181,8 @@ pub(super) fn take(
     })
 }
 
-/// An empty or broken Content-Type from a server names nothing, and is not text/plain.
+/// Returns true if a Content-Type from a server contains a type. An empty or malformed value is treated as missing, and not as
+/// text/plain.
 fn names_a_type(value: &str) -> bool {
     let essence = value.split(';').next().unwrap_or_default();
     let is_whole = |(main, sub): (&str, &str)| !main.trim().is_empty() && !sub.trim().is_empty();
@@ -255,7 +258,7 @@ pub(super) fn admit(
     Ok(obtained)
 }
 
-/// The hash decides, whatever else is said of the content.
+/// Accepts the content of a detached attachment if its SHA-256 matches the note of `embody detach`. No other check is needed.
 fn admit_noted(
     mut obtained: Obtained,
     body: &ExternalBody<'_>,
@@ -274,7 +277,7 @@ fn admit_noted(
     Ok(obtained)
 }
 
-/// The sender's charset holds.
+/// Returns a remark if the server declares a different charset from the mail. The charset of the mail is kept.
 fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String> {
     let declared = body.declared.as_ref()?.parameter("charset")?;
     let declared = String::from_utf8_lossy(&declared);
@@ -288,7 +291,8 @@ fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String>
     })
 }
 
-/// Here application/octet-stream, which all such parts have, agrees with less than elsewhere: the link would be lost.
+/// Returns true if a web page was retrieved instead of a file in cloud storage. These parts are all declared as
+/// application/octet-stream, which usually matches every type. Here it must not match a page, because the link would be lost.
 fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
     let declared = body.declared.as_ref();
     body.form == Form::CloudFile
@@ -296,7 +300,8 @@ fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
         && !declared.is_some_and(|declared| is_page(&declared.essence))
 }
 
-/// RFC 1864 §2: over the octets; of text over the CRLF form, too, where many writers hash the octets.
+/// Compares the content with a Content-MD5 field (RFC 1864 §2). The digest of a text is computed with CRLF line endings, but
+/// many programs use the bytes as they are, so both are accepted.
 fn judge_digest(value: &[u8], obtained: &Obtained) -> Result<(), Refusal> {
     let refuse = |detail: String| Err(Refusal::lasting(Reason::DigestMismatch, detail));
     let mut trimmed = value.to_vec();

@@ -1,5 +1,5 @@
-//! Content that is in the message in a form that mail programs cannot read becomes parts, before references are
-//! followed: the new parts may contain references.
+//! Opens content that is in the message in a form that mail programs cannot read, such as winmail.dat. This happens before
+//! references are followed, because the new parts may contain references.
 
 use bytes::Bytes;
 
@@ -8,7 +8,8 @@ use super::session::Session;
 use crate::engine::forms::Opened;
 
 impl Session<'_> {
-    /// Opens such parts in `made`, or else in `message`, and returns the message with all edits made, if there are any.
+    /// Opens these parts in `made`, the message after earlier edits, or in `message` if there are none. Returns the message
+    /// after all edits, or `None` if it is unchanged.
     pub(super) fn open(
         &mut self,
         message: &[u8],

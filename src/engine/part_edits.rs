@@ -1,4 +1,5 @@
-//! Edits part by part. Those of a part stand or fall together with the Content-IDs that other parts get because of it.
+//! Collects edits part by part. If the edits of a part cannot be made, the Content-IDs that it needs in other parts are not
+//! added either.
 
 use std::collections::HashSet;
 
@@ -22,7 +23,8 @@ impl<'t> PartEdits<'t> {
         }
     }
 
-    /// [`Reason::BoundaryCollision`]: an edit meets another one, and nothing is added.
+    /// Adds the edits of one part, and the Content-IDs of the parts it refers to. Returns [`Reason::BoundaryCollision`] and
+    /// adds nothing if an edit overlaps another one.
     pub(super) fn change<'n>(
         &mut self,
         mut group: Group,
@@ -77,7 +79,7 @@ mod tests {
             refusal.map_err(|refusal| refusal.reason),
             Err(Reason::BoundaryCollision)
         );
-        // A field that could not be added then is added with the next edit.
+        // The Content-ID that was not added in the failed call is added with the next edit.
         edits
             .change(vec![Edit::remove(body(1))], [(parts[1], "a@b")])
             .expect("it meets nothing");

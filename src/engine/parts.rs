@@ -1,4 +1,4 @@
-//! New parts of mail, and how they are written.
+//! Creates and writes new parts of mail.
 //!
 //! Boundaries are derived from the content, so the same content always gives the same bytes.
 
@@ -14,14 +14,14 @@ use crate::span::Newline;
 
 const OCTETS: &str = "application/octet-stream";
 
-/// A part that is not written yet.
+/// A part without inner parts that is not written yet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leaf<'a> {
     pub essence: String,
     pub parameters: Vec<(String, String)>,
     pub is_attachment: bool,
     pub name: Option<String>,
-    /// Parameters of Content-Disposition: dates.
+    /// Dates of the file, as parameters of Content-Disposition.
     pub dates: Vec<(String, String)>,
     pub content_id: Option<String>,
     pub location: Option<String>,
@@ -30,13 +30,13 @@ pub struct Leaf<'a> {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Body<'a> {
-    /// Bytes that stay exactly as they are.
+    /// Bytes that must not change, so they are written in base64.
     Bytes(Cow<'a, [u8]>),
-    /// Text whose line ends become those of the message.
+    /// Text whose line endings are converted to those of the message.
     Text(Cow<'a, [u8]>),
-    /// A message, in lines that end with LF and need no encoding.
+    /// A message with LF line endings that needs no transfer encoding.
     Message(Vec<u8>),
-    /// A whole entity with its own header, which is signed.
+    /// A signed entity with its own header, which is written byte for byte.
     Entity(Cow<'a, [u8]>),
 }
 
@@ -54,7 +54,7 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// A text in UTF-8.
+    /// Creates a text part in UTF-8.
     pub fn text(essence: &str, text: String) -> Self {
         let charset = (!text.is_ascii()).then(|| "utf-8".to_owned());
         let charset = charset.map(|charset| ("charset".to_owned(), charset));
@@ -63,7 +63,7 @@ impl<'a> Leaf<'a> {
         leaf
     }
 
-    /// A file, whose type its name and its first bytes tell.
+    /// Creates an attachment. The media type is derived from the file name and the first bytes.
     pub fn file(name: &str, bytes: Vec<u8>) -> Self {
         let essence = guessed(Some(name), &bytes);
         let parameters = charset(essence, &bytes).into_iter().collect();
@@ -81,7 +81,7 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// The same as a file that programs do not display.
+    /// Turns the part into an attachment, which mail programs do not display.
     #[must_use]
     pub fn attached(self, name: &str) -> Self {
         Self {
@@ -92,18 +92,18 @@ impl<'a> Leaf<'a> {
     }
 }
 
-/// A part, or several.
+/// A new part of a message, or a multipart of new parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Part<'a> {
     Leaf(Leaf<'a>),
-    /// The subtype, parameters, and the parts.
+    /// A multipart: its subtype, its parameters and its parts.
     Multipart(&'static str, Vec<(String, String)>, Vec<Self>),
-    /// Bytes of a part that stay as they are: its header, an empty line, and its body.
+    /// An existing part that is copied without changes: its header, an empty line and its body.
     Raw(Vec<u8>),
 }
 
 impl<'a> Part<'a> {
-    /// A single part stays as it is; several parts become a multipart. `None` if there are no parts.
+    /// Combines parts into a multipart. A single part stays as it is. Returns `None` if there are no parts.
     pub fn joined(subtype: &'static str, mut parts: Vec<Self>) -> Option<Self> {
         match parts.len() {
             0 | 1 => parts.pop(),
@@ -111,7 +111,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Whether the part cannot stand between these boundaries.
+    /// Returns true if the part contains one of these boundary lines, so that it cannot be inserted between them.
     pub fn meets(&self, boundaries: &[&[u8]]) -> bool {
         match self {
             Self::Leaf(leaf) => match &leaf.body {
@@ -120,24 +120,24 @@ impl<'a> Part<'a> {
                 _ => false,
             },
             Self::Multipart(_, _, parts) => parts.iter().any(|part| part.meets(boundaries)),
-            // It is between them already.
+            // This part was between these boundary lines before.
             Self::Raw(_) => false,
         }
     }
 
-    /// The transfer encoding that a multipart around it must declare.
+    /// Returns the transfer encoding that a multipart around this part must declare.
     fn domain(&self) -> Option<&'static str> {
         match self {
             Self::Leaf(_) => None,
             Self::Raw(bytes) if bytes.is_ascii() => None,
             Self::Raw(bytes) if is_eight_bit(bytes) => Some("8bit"),
             Self::Raw(_) => Some("binary"),
-            // `binary` is the wider one.
+            // `binary` includes `8bit` and is the larger string.
             Self::Multipart(_, _, parts) => parts.iter().filter_map(Self::domain).max(),
         }
     }
 
-    /// Writes the header, an empty line, and the body, without a line end after it.
+    /// Writes the header, an empty line, and the body, without a line ending after it.
     pub fn write(&self, newline: Newline, around: &[&[u8]]) -> Vec<u8> {
         let (fields, body) = self.written(newline, around);
         match self {
@@ -150,7 +150,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// The fields, and the body; of a part that is written as it is, all of it is the body.
+    /// Returns the header fields and the body. If a part is copied without changes, the whole part is returned as the body.
     pub fn written(&self, newline: Newline, around: &[&[u8]]) -> (Vec<u8>, Vec<u8>) {
         let (subtype, parameters, parts) = match self {
             Self::Leaf(leaf) => return leaf.written(newline, around),
@@ -183,7 +183,7 @@ impl<'a> Part<'a> {
     }
 }
 
-/// The boundary of a multipart. A message in LF and its twin in CRLF have the same one.
+/// Returns the boundary of a new multipart. It is the same whether the message has LF or CRLF line endings.
 pub fn boundary(content: &[u8], newline: Newline, around: &[&[u8]]) -> String {
     match newline {
         Newline::Lf => entity::boundary(content, content, around),
@@ -194,7 +194,7 @@ pub fn boundary(content: &[u8], newline: Newline, around: &[&[u8]]) -> String {
     }
 }
 
-/// A boundary line with its line end.
+/// Returns a boundary line with its line ending.
 pub fn delimiter(boundary: &str, close: &str, newline: Newline) -> Vec<u8> {
     [
         b"--",
@@ -256,14 +256,14 @@ fn is_ascii_compatible(parameters: &[(String, String)]) -> bool {
     charsets.all(|(_, charset)| media_type::is_ascii_compatible(charset))
 }
 
-/// The charset parameter of a file that is text.
+/// Returns the charset parameter for a text file in UTF-8.
 pub fn charset(essence: &str, bytes: &[u8]) -> Option<(String, String)> {
     let is_marked = essence.starts_with("text/") && !bytes.is_ascii();
     let is_utf_8 = is_marked && str::from_utf8(bytes).is_ok();
     is_utf_8.then(|| ("charset".to_owned(), "utf-8".to_owned()))
 }
 
-/// Returns the media type of a file, by its first bytes if it is a picture, else by its name.
+/// Returns the media type of a file: from the first bytes if it is a picture, otherwise from the name.
 pub fn guessed(name: Option<&str>, bytes: &[u8]) -> &'static str {
     let sniffed = picture::sniff(bytes).map(|kind| kind.essence);
     let is_pdf = bytes.starts_with(b"%PDF-");

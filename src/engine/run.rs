@@ -1,4 +1,4 @@
-//! The run over one message: its references, then the links of its documents, then the mark.
+//! Processes one message: first its references, then the links of its documents, then the mark.
 
 use super::embed::{self, Embedding};
 use super::mark::{Mark, has_field, marked};
@@ -26,7 +26,7 @@ impl Session<'_> {
         if self.is_stopped() {
             return outcomes;
         }
-        // No content is needed from here on, and the edits hold what came.
+        // No content is needed after this point, and the edits contain the retrieved content, so memory is released.
         self.retrieved.clear();
         self.answers.clear();
         if self.policy().links == Links::Resolve {
@@ -36,12 +36,12 @@ impl Session<'_> {
             });
         }
         let report = &mut outcomes.report;
-        // `1.9` stands in front of `1.10`.
+        // Part numbers are sorted as numbers, so that `1.9` comes before `1.10`.
         let step = |step: &str| step.parse::<u64>().unwrap_or(0);
         let number = |row: &Row| row.part.split('.').map(step).collect::<Vec<_>>();
         report.rows.sort_by_cached_key(number);
         let mut rows = report.rows.iter();
-        // The machine may have more time for it later.
+        // Reaching the deadline is a temporary failure, because the machine may be faster at another time.
         if let Some(late) = rows.find(|row| row.reason == Some(Reason::Deadline)) {
             let waiting = || late.waiting_for(&late.detail);
             outcomes.temporary.get_or_insert_with(waiting);
@@ -70,7 +70,8 @@ impl Session<'_> {
         outcomes
     }
 
-    /// In passes over the message: what came in may have brought the Content-ID that another reference names.
+    /// Follows references in several passes over the message. Content that one pass inserted may contain the part that another
+    /// reference names by its Content-ID.
     fn references(&mut self, message: &[u8]) -> Pass {
         #[cfg(all(feature = "file", feature = "mailbox"))]
         let mut outcomes = self.unflatten(message);
@@ -87,19 +88,19 @@ impl Session<'_> {
         made = self.open(message, made, &mut outcomes);
         for level in 0..=self.policy().limits.depth {
             let current = made.as_deref().unwrap_or(message);
-            // Nothing refuses the first pass: each message may be looked at twice.
+            // The first pass is always allowed, because every message may be read twice.
             if level == 0 {
                 self.ledger.spend(current.len() * 2);
             } else if self.ledger.work(current.len() * 2).is_err() {
                 break;
             }
             let place = Place::message(self.policy().limits.scan(), level);
-            // A circle ends at the reference where it was entered, which stands in the message.
+            // If references form a cycle, the cycle ends at the first of its references in the message, which stays unchanged.
             let pass: Pass = self.pass(current, &place).unwrap_or_default();
             if self.is_stopped() {
                 return outcomes;
             }
-            // References that were left are looked at again in the next pass.
+            // The next pass examines references that were left unchanged again, so their old rows are removed.
             let report = &mut outcomes.report;
             let is_settled = |row: &Row| {
                 row.outcome != Outcome::Left || row.kind == Kind::Eudora || is_kind(row.kind)
@@ -112,7 +113,7 @@ impl Session<'_> {
             if pass.edits.is_empty() {
                 break;
             }
-            // The text that the pass looked at is shared with the edits that made it, and goes with them.
+            // The message that the pass read shares memory with the edits that created it. Both are released together.
             drop(made.take());
             outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
             if !pass.waits {
@@ -134,7 +135,7 @@ impl Session<'_> {
             true => self.kinds.documents,
             false => {
                 let output = outcomes.edits.splice(message);
-                // Types stand in header fields, which are never divided between two chunks.
+                // The prefilter searches for types in header fields, and a field is never split between two chunks.
                 let mut chunks = output.chunks().iter();
                 chunks.any(|chunk| self.settings.prefilter.documents(chunk))
             }
@@ -142,7 +143,7 @@ impl Session<'_> {
         if !may_hold {
             return;
         }
-        // The edits are slices of the output then.
+        // After this call, the edits are slices of the output and need no memory of their own.
         let (made, edits) = std::mem::take(&mut outcomes.edits).put_together(message);
         let output = made.as_deref().unwrap_or(message);
         outcomes.edits = edits;
@@ -161,7 +162,8 @@ impl Session<'_> {
     }
 }
 
-/// A document is changed as a whole or left with a reason: what fits is done, in the order of the documents.
+/// Makes relative links absolute, in the order of the documents. A document is either changed as a whole, or stays unchanged
+/// and gets a row with the reason.
 fn resolved(
     session: &mut Session<'_>,
     tree: &Tree<'_>,

@@ -1,8 +1,8 @@
 //! The field `X-Embody-Source` of a part with retrieved content.
 //!
-//! P4 excludes times from the output. This field, which only `--provenance` adds, is the exception:
-//! `X-Embody-Source: <URL>; retrieved=...; sha256=...; status=...; final=<URL>; captured=...; record=<urn:uuid:...>`:
-//! the URL in the mail, and parameters (RFC 2045 §5.1, RFC 2231 §3). Unknown values are left out.
+//! Promise P4 (docs/design.md) excludes times from the output. This field is the only exception, and only `--provenance` adds
+//! it: `X-Embody-Source: <URL>; retrieved=...; sha256=...; status=...; final=<URL>; captured=...; record=<urn:uuid:...>`. It
+//! contains the URL in the mail and parameters (RFC 2045 §5.1, RFC 2231 §3). Unknown values are left out.
 
 use crate::engine::Content;
 use crate::engine::report::rfc3339;
@@ -13,9 +13,9 @@ pub(super) const SOURCE_FIELD: &str = "X-Embody-Source";
 
 const COLUMNS: usize = 76;
 
-/// Returns the field with CRLF line endings. `named` is the URL in the mail, and `last` the URL to which redirects led.
+/// Returns the field with CRLF line endings. `named` is the URL in the mail, and `last` is the URL after all redirects.
 ///
-/// `None` for content that was in the mail, or that is an object of a store.
+/// Returns `None` for content that was in the mail, or that is an object of a store.
 pub(super) fn of(content: &Content, named: &str, last: &str) -> Option<Vec<u8>> {
     let source = &content.origin;
     source.public_url()?;
@@ -41,7 +41,7 @@ pub(super) fn of(content: &Content, named: &str, last: &str) -> Option<Vec<u8>> 
         field.push(' ');
         field.push_str(&url);
     } else {
-        // White space within the brackets means nothing, as in a Content-Location.
+        // White space inside the angle brackets has no meaning, as in Content-Location, so a long URL can be folded.
         push_pieces(&mut field, &url, COLUMNS - 1, |_, piece| piece.to_owned());
     }
     for (name, value) in parameters {
@@ -54,8 +54,8 @@ pub(super) fn of(content: &Content, named: &str, last: &str) -> Option<Vec<u8>> 
     Some(field.into_bytes())
 }
 
-/// Adds a parameter, in pieces if it is long. No character of the value needs an escape: it has only characters of URIs,
-/// and angle brackets.
+/// Appends a parameter, split into several if it is long (RFC 2231 §3). Values contain only URI characters and angle brackets,
+/// so nothing needs escaping.
 fn push_parameter(field: &mut String, name: &str, value: &str) {
     let is_token = value
         .bytes()

@@ -1,12 +1,13 @@
-//! The edits that put content where a reference was (docs/design.md, "The new part").
+//! The edits that replace a reference by its content (docs/design.md, "The new part").
 //!
-//! The outer Content-Type field gives way to the phantom header's own fields, byte for byte; the outer
-//! Content-Transfer-Encoding goes; the other outer fields stay, except those that the phantom header also has. A
-//! detached part gets back the header it had, and the encoding that header names where the content allows it. The
-//! fields that made a part a reference always go.
+//! An external-body part has an outer header, and a header inside it (the phantom header) that describes the content. The
+//! fields of the phantom header replace the outer Content-Type field, byte for byte. The outer Content-Transfer-Encoding is
+//! removed. Other outer fields stay, unless the phantom header contains the same field. A detached part gets its original
+//! header back, and the original encoding if the content allows it. Fields that make a part a reference are always removed.
 //!
-//! Deviation: on a message header (not a body part's) only the phantom's `Content-*` fields are taken. RFC 2046 gives
-//! the phantom header no power over From, Subject or Date, and a stranger should not get it.
+//! Deviation from RFC 2046: if the reference is a whole message, only the `Content-*` fields of the phantom header are used.
+//! RFC 2046 does not let the phantom header change From, Subject or Date, and untrusted content must not be able to change
+//! them.
 
 mod described;
 
@@ -53,7 +54,7 @@ impl<'p> Substitute<'p> {
             tree,
             body,
             newline: tree.newline,
-            // A page whose content is a page after all is rightly named one.
+            // If the content is itself a web page, the suffix `.html` is part of its name and is kept.
             suffix: (body.suffix())
                 .filter(|_| !(body.is_page_about_it() && obtained.essence == "text/html")),
             content_type: Vec::new(),
@@ -76,7 +77,8 @@ impl<'p> Substitute<'p> {
         self.obtained.location.as_deref()
     }
 
-    /// The draft, 5.1: its own fields, else the URL it was retrieved from, else what holds where it stands.
+    /// Returns the base for relative links in the content (section 5.1 of the draft): from the fields of the part, otherwise
+    /// the URL after redirects, otherwise the base of the surrounding part.
     pub(super) fn base_around(&self, around: Option<Rc<Base>>) -> Option<Rc<Base>> {
         let retrieval = self.location().and_then(Base::of_retrieval).map(Rc::new);
         let around = retrieval.or(around);
@@ -94,7 +96,7 @@ impl<'p> Substitute<'p> {
         phantom.or_else(|| self.tree.value(self.body.part, name))
     }
 
-    /// Readers count what is inside the new part under it.
+    /// Returns the number under which IMAP counts the parts inside the new part.
     pub(super) fn number(&self) -> String {
         match self.is_multipart() {
             true => wrapped::number(self.tree, self.body.part),
@@ -110,13 +112,15 @@ impl<'p> Substitute<'p> {
         self.obtained.content.len()
     }
 
-    /// With the message's line ends. The octets are taken out: content in content in content is held once a level.
+    /// Returns the content with the line endings of the message. The bytes are moved out, so that nested content is in memory
+    /// only once per level.
     pub(super) fn composite_body(&mut self) -> Vec<u8> {
         let octets = Vec::from(self.obtained.content.take_bytes());
         with_newlines(octets, self.newline)
     }
 
-    /// It makes a multipart's body an entity; a message has its own.
+    /// Returns the header that makes the body of a multipart a complete entity. It is empty for a message, which has its own
+    /// header.
     pub(super) fn header_of_multipart(&self) -> Vec<u8> {
         match self.is_multipart() {
             true => [&self.content_type, self.newline.bytes()].concat(),
@@ -152,7 +156,7 @@ impl<'p> Substitute<'p> {
             .map(|charset| String::from_utf8_lossy(&charset).into_owned());
         let is_text = self.obtained.essence.starts_with("text/");
         let is_text = is_text && charset.is_none_or(|charset| is_ascii_compatible(&charset));
-        // What quotes no header says nothing of an encoding.
+        // Without an original header, the original encoding of the part is not known.
         if self.body.form == Form::Detached && !self.body.phantom.fields.is_empty() {
             let declared = self.declared_encoding();
             let octets = self.obtained.content.bytes();
@@ -180,9 +184,9 @@ impl<'p> Substitute<'p> {
         let has_source = self.obtained.source_field.is_some();
         let fields = &self.body.phantom.fields;
         fields.iter(original).filter(move |field| {
-            // A stranger may have written a source there.
+            // The sender may have written this field, so it is replaced by the true source.
             let is_replaced = has_source && field.is(original, SOURCE_FIELD);
-            // A length would tell that of another body.
+            // Length fields describe the old body, so they are removed.
             let goes = is_reference_field(original, field) || is_length(original, field);
             let stays = !field.name.is_empty() && !is_replaced && !goes;
             stays && (!is_message || field.is_content(original))
@@ -206,9 +210,9 @@ impl<'p> Substitute<'p> {
             let replaced = field.is(original, "Content-Type")
                 || field.is(original, "Content-Transfer-Encoding")
                 || is_reference_field(original, &field)
-                // Thunderbird wrote this one where there may have been none.
+                // Thunderbird writes this field into detached parts, even if the original part had none.
                 || (is_disposition && matches!(self.body.form, Form::Detached | Form::Sympa))
-                // It was that of the reference's own body.
+                // Content-MD5 in the outer header describes the body of the reference, not the new content.
                 || field.is(original, "Content-MD5")
                 || (is_length(original, &field) && self.body.part != PartId::ROOT)
                 || (self.obtained.source_field.is_some() && field.is(original, SOURCE_FIELD))
@@ -258,7 +262,8 @@ impl<'p> Substitute<'p> {
                 let bytes = field.whole.of(original);
                 written.extend_from_slice(bytes);
                 if !bytes.ends_with(b"\n") {
-                    // The last line of a phantom header may have lost its end to a boundary.
+                    // The last line of a phantom header can lack its line ending, because the line ending before a boundary
+                    // line belongs to the boundary.
                     written.extend_from_slice(newline);
                 }
             }
@@ -291,7 +296,8 @@ impl<'p> Substitute<'p> {
         written
     }
 
-    /// Nothing else in the message says to which URL the content's own Content-Location is relative.
+    /// Returns the absolute URL for Content-Base if the content has a relative Content-Location and nothing else in the
+    /// message contains its base.
     fn base_unsaid(&self, location: &str) -> Option<String> {
         let own = self.new_value("Content-Location")?;
         let is_said = self.new_value("Content-Base").is_some()
@@ -301,19 +307,19 @@ impl<'p> Substitute<'p> {
         crate::link::base::location(Some(&around), own)
     }
 
-    /// The body, the largest thing there is, is an edit of its own: it is not copied behind a few octets. `fields` come
-    /// behind the header's last field, if that stays.
+    /// Returns the edits for the body. The body is an edit of its own and is not copied, because it can be very large.
+    /// `fields` are inserted after the last header field if that field stays.
     fn body_edits(&self, encoded: Encoded, last_stays: bool, fields: &[u8]) -> Vec<Edit> {
         let part = self.tree.part(self.body.part);
         let newline = self.newline.bytes();
         let mut front = Vec::with_capacity(fields.len() + 2 * newline.len());
-        // A kept last line without an end needs one before the empty line.
+        // If the last header line stays and has no line ending, it needs one before the empty line.
         if last_stays && !part.header.of(self.tree.original).ends_with(b"\n") {
             front.extend_from_slice(newline);
         }
         let mut edits = Vec::with_capacity(3);
         if part.has_stray_lines() {
-            // Before the stray line all readers see them.
+            // Some programs end the header at the stray line, so the fields are inserted before it.
             edits.push(Edit::insert(part.agreed_end, fields));
         } else {
             front.extend_from_slice(fields);
@@ -334,7 +340,7 @@ impl<'p> Substitute<'p> {
     }
 }
 
-/// Joins neighbours: a header may be nothing but fields that go.
+/// Adds a removal. Adjacent removals are joined, because a header can consist of thousands of fields that are removed.
 fn remove(group: &mut Group, span: Span) {
     match group.last_mut() {
         Some(last) if last.span.end == span.start => last.span.end = span.end,

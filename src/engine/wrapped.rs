@@ -1,4 +1,5 @@
-//! A multipart that is made around what a message was: its Content-* fields move inwards, all other octets stay.
+//! Wraps a message in a new multipart. The Content-* fields of the message move to the first part, and all other bytes stay
+//! the same.
 
 use bytes::Bytes;
 
@@ -9,7 +10,8 @@ use crate::mime::transfer::with_newlines;
 use crate::mime::{Field, PartId, TransferEncoding, Tree};
 use crate::span::{Newline, Span};
 
-/// `own` are the edits of the part. `field` writes a Content-Type, with CRLF. The `parts` come behind it.
+/// Returns the edits that wrap a part in a multipart. `own` are other edits of the part. `field` writes the Content-Type field
+/// of the multipart, with CRLF. `parts` are added after the wrapped part.
 pub(super) fn around<'s, W: FnOnce(&mut Vec<u8>)>(
     tree: &Tree<'_>,
     part: PartId,
@@ -20,7 +22,7 @@ pub(super) fn around<'s, W: FnOnce(&mut Vec<u8>)>(
 ) -> Group {
     let boundary = boundary(tree, part, seeds);
     let mut fields = with_newlines(field(&boundary), tree.newline);
-    // RFC 2045 §6.4
+    // If a part is 8bit or binary, the multipart around it must declare this too (RFC 2045 §6.4).
     let encoding = tree.part(part).encoding;
     if let TransferEncoding::EightBit | TransferEncoding::Binary = encoding {
         let name = "Content-Transfer-Encoding";
@@ -37,7 +39,7 @@ pub(super) fn around<'s, W: FnOnce(&mut Vec<u8>)>(
     own
 }
 
-/// What moves is what the message was changed to.
+/// Wraps a whole message. The Content-* fields move to the first part, with the changes that `own` makes to them.
 fn message<W: FnOnce(&mut Vec<u8>)>(
     tree: &Tree<'_>,
     message: PartId,
@@ -74,7 +76,7 @@ fn message<W: FnOnce(&mut Vec<u8>)>(
         inner.extend_from_slice(Span::new(at, field.whole.end).of(tree.original));
         group.push(Edit::replace(field.whole, new.take().unwrap_or_default()));
     }
-    // A message that says nothing of itself.
+    // The message has no Content-* fields, so the new ones are inserted at the end of the header.
     group.extend(new.map(|new| Edit::insert(entity.agreed_end, new)));
     group.extend(of_header);
     inner.extend_from_slice(newline);
@@ -94,7 +96,8 @@ pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
     let newline = newline.bytes();
     let before: &[u8] = if is_made { newline } else { b"" };
     let behind: &[u8] = if is_made { b"" } else { newline };
-    // A boundary may be as long as a mail: its line is shared. Each part is dropped once it was copied.
+    // A boundary can be as long as a whole message, so all edits share the boundary line. Each part is dropped after it was
+    // copied.
     let line = Bytes::from([before, b"--", boundary, newline].concat());
     let edits = parts.flat_map(|(length, write)| {
         let mut part = Vec::with_capacity(length + behind.len());
@@ -109,7 +112,8 @@ pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
     edits.collect()
 }
 
-/// Of a multipart where the part stands: one without parents has that of its message (RFC 9051 §6.4.5).
+/// Returns the part number of a multipart that takes the place of `part`. The part of a message that is not a multipart has
+/// the number of the message with `.1` (RFC 9051 §6.4.5), and the multipart has the number of the message itself.
 pub(super) fn number(tree: &Tree<'_>, part: PartId) -> String {
     let number = tree.number(part);
     match tree.is_under_multipart(part) {
@@ -122,12 +126,14 @@ pub(super) fn above(number: &str) -> &str {
     number.rsplit_once('.').map_or("", |(above, _)| above)
 }
 
-/// The line break in front belongs to the boundary line where there is one.
+/// Returns the position of the `--` of a closing boundary line. `close` can begin with the line ending before it, which
+/// belongs to the boundary.
 pub(super) fn before_close(original: &[u8], close: Span) -> usize {
     close.end - close.of(original).trim_ascii_start().len()
 }
 
-/// Also the line that closes the multipart. It has an end of its own where none follows.
+/// Returns the edits after the wrapped part: the new parts and the closing boundary line. If no line ending follows, the
+/// closing line gets its own.
 fn behind<W: FnOnce(&mut Vec<u8>)>(
     tree: &Tree<'_>,
     part: PartId,

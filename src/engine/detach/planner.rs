@@ -84,7 +84,8 @@ struct Left {
 impl Object {
     /// Decodes the content again from `message`, which must be the message that was planned.
     ///
-    /// # Errors Fails if `message` is a different message.
+    /// # Errors
+    /// Fails if `message` is a different message.
     pub fn content(&self, message: &[u8]) -> Result<Vec<u8>, Refusal> {
         let content = Wording::read(self.body.of(message), self.encoding, self.newline);
         let content = content.map(|(content, _)| content);

@@ -44,7 +44,8 @@ impl<'o> Opening<'o> {
     /// the part. If `keeps` is true, the part stays. Returns the number of new parts, or `None` if the part waits for the next
     /// pass.
     ///
-    /// # Errors Returns [`Reason::AlreadyInMail`] with the detail `already` if nothing would change, and the errors of the
+    /// # Errors
+    /// Returns [`Reason::AlreadyInMail`] with the detail `already` if nothing would change, and the errors of the
     /// limits.
     pub fn put_contents(
         &mut self,
@@ -75,7 +76,8 @@ impl<'o> Opening<'o> {
 
     /// Adds all edits of one part, or none.
     ///
-    /// # Errors Returns the refusal of the ledger, or [`Reason::BoundaryCollision`] if an edit overlaps an earlier one.
+    /// # Errors
+    /// Returns the refusal of the ledger, or [`Reason::BoundaryCollision`] if an edit overlaps an earlier one.
     pub fn put(&mut self, group: Group, row: &mut Row) -> Result<(), Refusal> {
         let growth: i64 = group.iter().map(Edit::growth).sum();
         self.ledger.grow(growth)?;

@@ -167,7 +167,8 @@ pub struct Placed {
 
 /// Inserts `contents` in the place of `part`. If `keeps` is true, the part stays, and the new parts are inserted before it.
 ///
-/// # Errors Returns [`Reason::BoundaryCollision`] if a new part contains a boundary line of the message.
+/// # Errors
+/// Returns [`Reason::BoundaryCollision`] if a new part contains a boundary line of the message.
 pub fn place(
     tree: &Tree<'_>,
     part: PartId,

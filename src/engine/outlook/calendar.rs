@@ -34,7 +34,8 @@ pub(super) fn is_meeting(class: &str) -> bool {
 
 /// Converts an item to a calendar. `description` is the text of the item. Returns `Ok(None)` if the item is not a meeting.
 ///
-/// # Errors Returns `Err(())` if the meeting has no start time.
+/// # Errors
+/// Returns `Err(())` if the meeting has no start time.
 pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Calendar>, ()> {
     let Some((method, reply)) = method(&item.class()) else {
         return Ok(None);
@@ -130,7 +131,8 @@ struct Series {
 
 /// Reads the recurrence rule of a meeting. Returns `None` if the meeting does not recur.
 ///
-/// # Errors Returns a description of the values that cannot be converted.
+/// # Errors
+/// Returns a description of the values that cannot be converted.
 fn series(item: &Item<'_>, start: i64) -> Result<Option<Series>, &'static str> {
     let Some(Value::Bytes(rule)) = item.properties.named(&APPOINTMENT, 0x8216) else {
         return match is_set(item, APPOINTMENT, 0x8223) || is_set(item, MEETING, 0x0005) {

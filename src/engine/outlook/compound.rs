@@ -38,7 +38,8 @@ impl Listed {
 impl<'a> Compound<'a> {
     /// Opens an intact or damaged compound file.
     ///
-    /// # Errors Returns a clause without a subject, such as "is damaged: ...".
+    /// # Errors
+    /// Returns a clause without a subject, such as "is damaged: ...".
     pub fn open(bytes: &'a [u8]) -> Result<Self, String> {
         match CompoundFile::open(Cursor::new(bytes)) {
             Ok(file) => Ok(Self::Whole(file)),

@@ -11,7 +11,8 @@ const UNCOMPRESSED: &[u8] = b"MELA";
 
 /// Decompresses an RTF body. Also returns the damage, if there is any.
 ///
-/// # Errors Returns [`Damage::Header`] if no RTF can be read.
+/// # Errors
+/// Returns [`Damage::Header`] if no RTF can be read.
 pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
     let word = |at: usize| {
         let word = bytes.get(at..at + 4)?.try_into().ok()?;

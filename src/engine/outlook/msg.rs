@@ -40,7 +40,8 @@ pub fn is_message(file: impl Read + Seek) -> bool {
 
 /// Reads a message file. Attached messages that are nested more than `depth` levels deep are not read.
 ///
-/// # Errors Returns a sentence without a subject if the file is not a message, or if it is too damaged to be recognised.
+/// # Errors
+/// Returns a sentence without a subject if the file is not a message, or if it is too damaged to be recognised.
 pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
     if !bytes.starts_with(SIGNATURE) {
         return Err("is not a compound file".to_owned());

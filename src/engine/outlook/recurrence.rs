@@ -71,7 +71,8 @@ pub(super) enum Unmapped {
 
 /// Reads a recurrence rule. `page` is the code page of text that is not Unicode.
 ///
-/// # Errors Returns the reason why the rule cannot be converted.
+/// # Errors
+/// Returns the reason why the rule cannot be converted.
 pub(super) fn read(bytes: &[u8], page: u32) -> Result<Recurrence, Unmapped> {
     let mut cursor = Cursor { rest: bytes };
     let recurrence = parse(&mut cursor, page).ok_or(Unmapped::Damaged)??;

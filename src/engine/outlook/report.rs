@@ -49,7 +49,8 @@ pub(super) fn is_report(class: &str) -> bool {
 
 /// Converts a report. Returns `Ok(None)` if the item is not a report.
 ///
-/// # Errors Returns `Err(())` if the report does not contain the recipient that it is about.
+/// # Errors
+/// Returns `Err(())` if the report does not contain the recipient that it is about.
 pub(super) fn of(item: &Item<'_>, class: &str) -> Result<Option<Read>, ()> {
     let Some(kind) = kind(class) else {
         return Ok(None);

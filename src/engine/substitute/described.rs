@@ -21,7 +21,7 @@ impl Substitute<'_> {
         let is_detached = self.body.form == Form::Detached;
         let own = || find(self.tree.fields(self.body.part)).filter(|_| is_detached);
         let Some(field) = phantom.or_else(own) else {
-            // An attachment that had no Content-Type was of the default type, and gets none.
+            // An attachment without a Content-Type field has the default type, and gets no field.
             return match self.body.form {
                 Form::Detached => Vec::new(),
                 _ => self.written_type(obtained),
@@ -34,11 +34,11 @@ impl Substitute<'_> {
             && source_boundary.is_some()
             && declared.parameter("boundary").as_deref() != source_boundary.map(str::as_bytes)
         {
-            // Only the content knows where its parts begin.
+            // The boundary in the phantom header is wrong, so the Content-Type of the retrieved content is used.
             return self.written_type(obtained);
         }
         let main = declared.main();
-        // RFC 7303 §3: also of XML a charset parameter is what holds.
+        // The charset parameter applies to XML types too (RFC 7303 §3).
         let has_charset = main == "text" || declared.essence.ends_with("+xml");
         let carries_all = obtained.location.is_none();
         let more: Vec<(String, String)> = obtained
@@ -68,7 +68,7 @@ impl Substitute<'_> {
         if named(&parameters, "name").is_none() {
             match self.own_name("Content-Type", "name") {
                 Named::Text(name) => parameters.push(("name".to_owned(), name)),
-                // Only the sender's bytes tell readers that know the charset what it is called.
+                // The name is kept in its original bytes, because a mail client that knows the charset can still decode it.
                 Named::Undecodable(_) => {
                     let value = self.tree.value(self.body.part, "Content-Type");
                     as_written = MediaType::parse(value.unwrap_or_default()).written("name");
@@ -102,7 +102,9 @@ impl Substitute<'_> {
         })
     }
 
-    /// The name was that of a shortcut or a page. `None` if it cannot be decoded: the field stays as it is. The other parameters, sizes and dates, described those.
+    /// Returns the Content-Disposition field with the name of the content. The old name was that of a shortcut or a page, and
+    /// the other parameters (size, dates) described it too, so they are removed. Returns `None` if the name cannot be decoded:
+    /// then the field stays unchanged.
     pub(super) fn written_disposition(&self, field: &Field) -> Option<Vec<u8>> {
         let name = self.own_name("Content-Disposition", "filename").text()?;
         let value = field.value.of(self.tree.original);
