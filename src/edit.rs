@@ -55,8 +55,8 @@ pub(crate) type Group = Vec<Edit>;
 pub struct Edits {
     /// Edits in the order of the original. Most edits are added in this order.
     edits: Vec<Edit>,
-    /// Edits that were added later than an edit after them in the original, by span and order of insertion. Inserting
-    /// each of them into the sorted vector would move all edits after it.
+    /// Edits that were added out of order, by span and order of insertion. Inserting each of them into the sorted
+    /// vector would move all edits after it.
     late: BTreeMap<(Span, usize), Edit>,
 }
 

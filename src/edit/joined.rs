@@ -123,8 +123,8 @@ impl Joined {
         !(self.shared.is_empty() && self.own.is_empty())
     }
 
-    /// Ends the current edit, because the next chunk of the original begins at `start`. The edit replaces the bytes
-    /// of the original that were skipped with the new bytes.
+    /// Ends the current edit, because the next chunk of the original begins at `start`. The edit replaces the skipped
+    /// bytes of the original with the new bytes.
     fn close(&mut self, start: usize) {
         if start > self.at || self.has_new() {
             let shared = std::mem::take(&mut self.shared);

@@ -47,8 +47,8 @@ impl Measure {
     }
 }
 
-/// Returns 0 if the digits are the count without the line ending after the body, 1 if they are the count with it, and
-/// `None` if the value of the field is wrong.
+/// Compares the value of a field with the two possible counts. Returns 0 if it is the count without the line ending
+/// after the body, 1 if it is the count with it, and `None` if the value is wrong.
 fn told(counts: [usize; 2], digits: &[u8]) -> Option<usize> {
     let mut counts = counts.iter();
     counts.position(|count| count.to_string().as_bytes() == digits)

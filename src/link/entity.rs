@@ -85,7 +85,8 @@ fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Referen
         let rest = raw.get(start..)?;
         let found = match rest {
             [b'&', ..] => reference(rest, within),
-            // CR and LF form one reference. If they were two, a value that begins with the LF could leave the CR unchanged.
+            // CR LF is decoded as one line ending. If the CR were separate, a new value in place of text that begins
+            // with the LF would leave the CR in the document.
             [b'\r', b'\n', ..] => Some((('\n', None), 2)),
             [b'\r', ..] => Some((('\n', None), 1)),
             _ => Some((('\u{FFFD}', None), 1)),

@@ -302,7 +302,7 @@ fn link_kind(
             return None;
         }
         (Name::Href, Element::Base) | (Name::Codebase, _) => Role::Base,
-        // The digest in `integrity` would not match an embedded style sheet.
+        // A style sheet with an `integrity` digest is not embedded, because the embedded copy would not match the digest.
         (Name::Href, Link) if has(Name::Integrity) => Role::Resource,
         (Name::Href, Link) if is_related(document, all, &[b"stylesheet"]) => Role::StyleSheet,
         (Name::Href, Link) if !is_related(document, all, &LOADING) => Role::Hyperlink,

@@ -37,7 +37,7 @@ impl Scopes {
         }
     }
 
-    /// Returns whether the position is outside of all such elements. End tags can then be ignored.
+    /// Returns whether the position is outside of `<svg>`, `<math>` and `<template>`. End tags can then be ignored.
     pub(super) fn is_outside(&self) -> bool {
         self.regions.len() == 1 && !self.is_foreign()
     }

@@ -77,7 +77,8 @@ fn has_event_attribute(lower: &[u8]) -> bool {
         let separates =
             |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'/');
         let before = lower.get(..at).and_then(<[u8]>::last);
-        // This is checked before the letters are counted. Otherwise text such as `ononon` would take quadratic time.
+        // The byte before `on` is checked before the letters are counted. Otherwise text such as `ononon` would take
+        // quadratic time.
         if !before.is_none_or(separates) {
             return false;
         }
@@ -193,7 +194,8 @@ impl<'a> Document<'a> {
                 .starts_with(b"utf-16")
                 .then_some(());
         }
-        // In these charsets, the bytes of markup are always markup, even if the SVG is read as UTF-8 (as Chromium does).
+        // In these charsets, the bytes of `<`, `>` and quotes are never part of another character, so the SVG can be
+        // checked without decoding it. Chromium reads every SVG as UTF-8.
         match Charset::of_label(label)? {
             Charset::Superset | Charset::ShiftJis | Charset::DoubleByte => Some(()),
             Charset::Other => None,

@@ -169,7 +169,8 @@ fn escape(url: &[u8], markup: Markup, special: &[u8]) -> Vec<u8> {
         let is_markup = match markup {
             // `</style` would end the element, and `-->` would end a conditional comment around it.
             Markup::StyleElement => byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!'),
-            // A URL may be in both at once. In text, character references are decoded. In a section, `]]>` is its end.
+            // In text, `<` and `&` begin markup. In a CDATA section, `]]>` is the end. A style element can contain
+            // both, so the same bytes are escaped in both.
             Markup::StyleText | Markup::StyleSection => matches!(byte, b'<' | b'>' | b'&'),
             Markup::StyleSheet | Markup::Attribute { .. } => false,
         };

@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn parameters_by_the_million_are_looked_at_a_few_times_each() {
-        // Parameters without section 0 once caused a search through all other parameters each.
+        // In an earlier version, each parameter without a section 0 caused a search through all other parameters.
         let mut field = String::from("a/b");
         for n in 0..1 << 16 {
             field.push_str(&format!(";a{n}*1=x"));
@@ -322,7 +322,7 @@ mod tests {
             MediaType::parse(field.as_bytes()).decoded_parameters(32),
             []
         );
-        // Unclosed comments once took quadratic time as well.
+        // In an earlier version, unclosed comments took quadratic time as well.
         for unit in [
             ";a=b (", ";a (", ";a= (", ";a=(", ";u*1=(", ";u*1=b (", ";(", "(;a=()",
         ] {

@@ -122,7 +122,8 @@ pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
 /// (WHATWG MIME Sniffing, §6). Text has none.
 #[cfg_attr(not(feature = "http"), allow(dead_code))]
 pub fn is_recognised(octets: &[u8]) -> bool {
-    // gzip is not in this list, because it can also be a content coding that the server declared incorrectly.
+    // gzip is not in this list: if the server declared an unknown content coding, it may be gzip under a wrong name,
+    // and the content would still be compressed.
     const OTHERS: [&[u8]; 5] = [
         b"%PDF-",
         b"%!PS-Adobe-",

@@ -71,7 +71,7 @@ fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
         let (escaped, length) = match rest.split_first() {
             Some((b'=', behind)) => match Sign::read(behind) {
                 (Sign::Escape(octet), digits) => (Some(octet), 1 + digits),
-                // A soft line break was removed from the end of the text before.
+                // Soft line breaks were already removed from the end of `text`, so this `=` is an ordinary byte.
                 (Sign::SoftBreak | Sign::Bare, _) => (None, 1),
             },
             _ => (None, memchr(b'=', rest).unwrap_or(rest.len())),

@@ -168,7 +168,8 @@ impl Scanner<'_> {
                 let Some(boundary) = self.boundary_of(part) else {
                     return PartKind::Leaf;
                 };
-                // If an outer multipart has the same boundary, its boundary lines do not show that this part is not encoded.
+                // If an outer multipart has the same boundary, its boundary lines look like those of this part. They
+                // do not show that this part is not encoded.
                 let is_taken = || self.boundaries().any(|(_, around)| around == boundary);
                 if part.encoding.is_encoded() && is_taken() {
                     return PartKind::Leaf;

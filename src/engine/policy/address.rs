@@ -87,7 +87,8 @@ fn why_not_global_v6(address: Ipv6Addr) -> Option<String> {
     if within([0x2001, 0, 0, 0, 0, 0, 0, 0], 32) {
         return Some(embedded("a Teredo form", Ipv4Addr::from(!u32::from(low))));
     }
-    // RFC 5214 §6.1: the interface identifier ::0:5efe:a.b.c.d or ::200:5efe:a.b.c.d.
+    // ISATAP addresses (RFC 5214 §6.1) have the interface identifier ::0:5efe:a.b.c.d or ::200:5efe:a.b.c.d, which
+    // contains an IPv4 address.
     if matches!((bits >> 32) & 0xffff_ffff, 0x0000_5efe | 0x0200_5efe)
         && why_not_global_v4(low).is_some()
     {

@@ -55,10 +55,10 @@ impl FromStr for TypePattern {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Protected {
-    /// They are left unchanged, byte for byte.
+    /// Signed and encrypted parts are left unchanged, byte for byte.
     #[default]
     Leave,
-    /// They are rewritten like other parts. Afterwards, their signatures are invalid.
+    /// Signed and encrypted parts are rewritten like other parts. Afterwards, their signatures are invalid.
     Rewrite,
 }
 
@@ -66,10 +66,10 @@ pub enum Protected {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Links {
-    /// They become absolute URLs, or links to the part of the same message to which they refer.
+    /// Relative links become absolute URLs, or links to the part of the same message to which they refer.
     #[default]
     Resolve,
-    /// They are left unchanged.
+    /// Relative links are left unchanged.
     Keep,
 }
 
@@ -125,12 +125,12 @@ impl Embed {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Trackers {
-    /// The links are left unchanged, and no requests are sent.
+    /// Tracking pictures are left unchanged, and no requests are sent for them.
     #[default]
     Leave,
-    /// Each is replaced with the same transparent picture, and no requests are sent.
+    /// Each tracking picture is replaced with the same transparent picture, and no requests are sent.
     Blank,
-    /// They are retrieved like other pictures, which tells the sender that the mail was read.
+    /// Tracking pictures are retrieved like other pictures, which tells the sender that the mail was read.
     Fetch,
 }
 

@@ -47,8 +47,9 @@ fn decode_lines<'a>(
             };
             // The search is limited, because otherwise a single long line would be searched again for each stage.
             let ahead = rest.get(..reach).unwrap_or(rest);
-            // Folded words usually have the same length, so the next blank is expected at the same distance as the last
-            // one. If there is another blank before it, the decoder refuses the word, and `decode_pieces` decodes the rest.
+            // Folded words usually have the same length, so the next space is expected at the same distance as the
+            // last one. If there is another space before it, the decoder rejects the word, and `decode_pieces`
+            // decodes the rest.
             if !ahead.get(word).is_some_and(|byte| is_folding(*byte)) {
                 let line = memchr(b'\n', ahead).and_then(|end| ahead.get(..end));
                 let mut octets = line.unwrap_or(ahead).iter();
