@@ -56,8 +56,8 @@ impl FolderNames {
     }
 }
 
-/// Maximum length of a Thunderbird folder name in bytes, without a number. Thunderbird allows 55 bytes, and looks for a
-/// longer name under another file name.
+/// Maximum length of a Thunderbird folder name in bytes, without a number. Thunderbird allows 55 bytes. For a longer
+/// name, it expects a file with a shortened name, and would not find the folder.
 const LONGEST_OF_THUNDERBIRD: usize = 46;
 
 /// Files that Thunderbird ignores because they are not folders. A folder with such a name would not be shown.

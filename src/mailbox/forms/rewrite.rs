@@ -72,15 +72,17 @@ pub(crate) fn rewritten(
         new.extend_from_slice(newline);
     }
     let mut new = counted(content, new, lengths);
-    // The line is inserted in place, because another copy of a large message would double the memory.
+    // The `From ` line is inserted in place, because a copy of a large message would double the memory.
     new.splice(..0, from_line.iter().copied());
     new.extend_from_slice(behind);
-    // New text is quoted, but a line of the old text may have become a separator because of its new neighbours. The
-    // message's own separator may no longer be one because the field after it changed. If no other line is left, the
-    // next message would be merged into this one.
+    // Refuses a change that creates or removes a separator. New text is quoted, but an old line may become a separator
+    // if the text next to it changes, and the message's own separator may stop being one if the field after it changes.
+    // If the message has no line other than its separators, the separator of the next message would be read as a part
+    // of it.
     let old = bytes.get(frame.start..).unwrap_or_default();
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
-    // If the message before this one is empty, the new first lines would be read as its older separators and header.
+    // If the message before this one is empty, first lines that look like older separators (of an earlier mailbox)
+    // would make both messages one.
     let becomes_older = !separator::starts_older(old) && separator::starts_older(&new);
     if becomes_older
         || is_lost(separator::is_separator)

@@ -114,12 +114,13 @@ pub(crate) fn own_separator(content: &[u8]) -> Option<(&[u8], usize)> {
     Some((line[..end].trim_ascii_end(), length))
 }
 
-/// Maximum number of older separators after a separator. Without a limit, many `From ` lines in sequence would take
-/// quadratic time. More than one older separator is rare.
+/// Maximum number of older separators after a separator. They are `From ` lines that a message kept from an earlier
+/// mailbox. Without a limit, many `From ` lines in sequence would take quadratic time. More than one older separator is
+/// rare.
 const MOST_OLDER: usize = 3;
 
-/// Returns the length of the older separators at the start of `behind`, the bytes after a separator. They are `From `
-/// and `>From ` lines of the same message. Returns 0 if no header field follows the lines.
+/// Returns the length of the older separators at the start of `behind`, the bytes after a separator: `From ` and `>From
+/// ` lines that the message kept from earlier mailboxes. Returns 0 if no header field follows the lines.
 fn older_lines(behind: &[u8]) -> usize {
     let mut length = 0;
     for _ in 0..MOST_OLDER {
@@ -137,8 +138,8 @@ fn older_lines(behind: &[u8]) -> usize {
     }
 }
 
-/// Returns whether the first lines of `message` would be read as older separators of the message before it, if that
-/// message consists only of its separator.
+/// Returns whether the first lines of `message` look like older separators. If the message before it consists only of
+/// its separator, both would then be read as one message.
 pub(crate) fn starts_older(message: &[u8]) -> bool {
     older_lines(message) > 0
 }
@@ -416,7 +417,7 @@ struct Follows {
     fields: usize,
     /// Number of fields that occur in nearly every mail and rarely in other texts.
     mail_fields: usize,
-    /// Number of fields that only programs for delivering or storing mail write, and of From and Date.
+    /// Number of fields that only mail programs write (such as Received), and of From and Date.
     telling: usize,
     /// Set if only fields were read and more lines may follow.
     is_cut: bool,
@@ -473,7 +474,7 @@ pub(crate) fn search(bytes: &[u8], from: usize, whole: bool) -> Result<usize, us
         }
     }
     cost::count(bytes.len().saturating_sub(from));
-    // The last bytes may be the start of `From ` and the line ending before it.
+    // The last bytes may be the start of `From ` and the line ending before it, so the next search starts before them.
     Err(bytes.len().saturating_sub(FROM.needle().len()).max(from))
 }
 

@@ -46,7 +46,7 @@ impl<S> Messages<'_, S> {
         if self.job.eudora.is_some() {
             return all.collect();
         }
-        // The frames cover the bytes of the chunk without gaps.
+        // The frames cover the bytes of the chunk without gaps, so their ends are enough to describe them.
         let ends = chunk.frames.iter().map(|frame| frame.end - first.start);
         let ends: Vec<usize> = ends.collect();
         let bytes = chunk.bytes().get(first.start..).unwrap_or_default();

@@ -83,7 +83,7 @@ impl<I, D> Slot<I, D> {
 
 impl<I, D> State<'_, I, D> {
     fn slot(&mut self, number: u64) -> &mut Slot<I, D> {
-        // A slot is removed only when it is finished, so an unfinished one is at or after the first number.
+        // Slots are removed in order and only when they are finished, so the slot of an unfinished item still exists.
         &mut self.slots[(number - self.first) as usize]
     }
 
@@ -198,8 +198,8 @@ impl<'p, I, D> Pipeline<'p, I, D> {
                 state = self.lock();
                 let slot = state.slot(number);
                 slot.done[index].1 = Some(done);
-                // `item` was dropped before the lock is released, so a thread that sees the item finished is its only
-                // owner.
+                // `item` is dropped at the end of this block, before the lock is released. A thread that then sees the
+                // item finished is its only owner.
                 slot.open -= 1;
             } else if state.weight < self.budget
                 && let Some(read) = state.read.take()
@@ -226,7 +226,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
     fn lighten<'s>(&'s self, mut state: Guard<'s, 'p, I, D>, number: u64) -> Guard<'s, 'p, I, D> {
         let slot = state.slot(number);
         slot.is_light = true;
-        // An open task prevents that the item is passed on while it is made lighter.
+        // The open task prevents the item from being passed on while it is made lighter.
         slot.open = 1;
         let (item, done) = (slot.item.take(), std::mem::take(&mut slot.done));
         drop(state);

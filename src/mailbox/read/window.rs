@@ -21,8 +21,8 @@ use crate::mailbox::forms::{Division, carriage, eudora, mmdf};
 use crate::mailbox::read::message_check::check_message;
 use crate::mailbox::start::before_first_message;
 
-/// Number of bytes at the end of a window in which a separator may start that is not recognised yet: the most that a
-/// separator needs, and the empty line before it.
+/// Number of bytes at the end of a window that are searched again together with the next window. A separator that
+/// starts there is recognised only when the bytes after it are read.
 const UNSURE: usize = LOOK_AHEAD + 8;
 
 /// Maximum size of a message, in windows, that counts as one window in the memory budget.
@@ -342,7 +342,7 @@ impl Windows {
         if is_end && damage.is_some_and(|damage| !damage.whole) && chunk.length == filled {
             chunk.is_torn = chunk.frames.is_empty();
             chunk.length = chunk.frames.pop().map_or(filled, |frame| frame.start);
-            // The next call reads an empty end of the source, and adds nothing.
+            // The number is added, not assigned: the next call reads an empty end of the source, and must not reset it.
             self.cut_off += (filled - chunk.length) as u64;
             filled = chunk.length;
         }
@@ -466,8 +466,8 @@ impl Windows {
             };
             return passed;
         }
-        // The separator of the skipped message itself does not count: no LF precedes offset 0. An empty first line
-        // counts only at the start of the *file*, not at the start of a window.
+        // The search starts after offset 0, because the separator of the skipped message itself does not count. An
+        // empty first line counts only at the start of the *file*, not at the start of a window.
         let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
         let next = match self.division {
             Division::Mmdf => mmdf::closing(bytes, from, whole).map(|(_, end)| end),
