@@ -1,6 +1,6 @@
-//! Archives made octet by octet: also those that no program makes.
+//! Creates archives byte by byte, including malformed ones that no program writes.
 
-/// A header of POSIX's ustar and the content, padded.
+/// Returns a ustar header (POSIX) and the content, padded to whole blocks.
 pub fn tar_member(name: &str, kind: u8, content: &[u8]) -> Vec<u8> {
     let mut block = vec![0; 512];
     block[..name.len()].copy_from_slice(name.as_bytes());
@@ -23,7 +23,7 @@ pub fn sum_up(header: &mut [u8]) {
     header[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
 }
 
-/// A tar archive: names, types and contents.
+/// Creates a tar archive from names, types and contents.
 pub fn tar(members: &[(&str, u8, &[u8])]) -> Vec<u8> {
     let mut archive = Vec::new();
     for (name, kind, content) in members {
@@ -33,7 +33,7 @@ pub fn tar(members: &[(&str, u8, &[u8])]) -> Vec<u8> {
     archive
 }
 
-/// A zip archive of stored members: names and contents.
+/// Creates a zip archive with stored (uncompressed) members, from names and contents.
 pub fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
     let (mut archive, mut directory) = (Vec::new(), Vec::new());
     for (name, content) in members {
@@ -42,7 +42,7 @@ pub fn zip(members: &[(&str, &[u8])]) -> Vec<u8> {
         let length = u32::try_from(content.len()).unwrap().to_le_bytes();
         let name_length = u16::try_from(name.len()).unwrap().to_le_bytes();
         let start = u32::try_from(archive.len()).unwrap().to_le_bytes();
-        // Version, flags, method, time, date.
+        // Version, flags, method, time and date.
         let common = [
             &[20, 0, 0, 0, 0, 0, 0, 0, 0x21, 0][..],
             &sum.sum().to_le_bytes(),

@@ -1,5 +1,5 @@
-//! Waiting for processes that a test started, never for ever.
-// Each of the test programs uses some of it.
+//! Waits for processes that a test started, with a time limit.
+// Each test program uses only some of these functions.
 #![allow(dead_code)]
 
 use std::io::Read;
@@ -8,17 +8,17 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-/// What no process of a test takes, however busy the machine is.
+/// Time limit for a process. No process of a test takes this long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Waits for a process; one that does not end is killed, and the test fails.
+/// Waits for a process. If it exceeds the time limit, it is killed, and the test fails.
 #[track_caller]
 pub fn ended(child: &mut Child) -> ExitStatus {
     let status = ended_within(PATIENCE, child);
     status.unwrap_or_else(|| panic!("a process did not end within {PATIENCE:?}, and was killed"))
 }
 
-/// The same without failing: `None` for a process that was killed.
+/// Waits for a process. If it exceeds `patience`, it is killed, and the result is `None`.
 pub fn ended_within(patience: Duration, child: &mut Child) -> Option<ExitStatus> {
     let begun = Instant::now();
     loop {
@@ -34,7 +34,7 @@ pub fn ended_within(patience: Duration, child: &mut Child) -> Option<ExitStatus>
     }
 }
 
-/// Closes a process's standard input, takes all it says and waits for it.
+/// Closes the standard input of a process, reads its output, and waits for it.
 #[track_caller]
 pub fn finished(mut child: Child) -> Output {
     drop(child.stdin.take());
@@ -60,7 +60,7 @@ fn read(mut stream: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
     spawn(move || {
         let mut text = Vec::new();
         stream.read_to_end(&mut text).unwrap();
-        // Nobody hears it who has lost patience.
+        // If the time limit was exceeded, the receiver no longer exists.
         let _ = say.send(text);
     });
     said

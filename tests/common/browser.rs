@@ -1,4 +1,4 @@
-//! Chromium without a screen: what a page looks like.
+//! Takes screenshots of pages with Chromium in headless mode.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::programs::{program, skipped};
 
-/// Width and height of a screenshot.
+/// Width and height of a screenshot, in pixels.
 pub const WINDOW: (usize, usize) = (400, 500);
 
-/// One page may take this long on a machine that does other things as well.
+/// Time limit for one page, on a machine that is also busy with other work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub type Pixel = [u8; 3];
@@ -41,13 +41,13 @@ impl Picture {
         )
     }
 
-    /// How many pixels of this colour there are in all.
+    /// Returns the number of pixels of this colour.
     pub fn count(&self, colour: Pixel) -> usize {
         self.0.iter().flatten().filter(|&&it| it == colour).count()
     }
 }
 
-/// A picture of one colour, 20 pixels wide and high.
+/// Creates a picture of one colour, 20 pixels wide and high.
 pub fn png([red, green, blue]: Pixel) -> Vec<u8> {
     let mut octets = Vec::new();
     let mut encoder = png::Encoder::new(&mut octets, 20, 20);
@@ -60,7 +60,7 @@ pub fn png([red, green, blue]: Pixel) -> Vec<u8> {
     octets
 }
 
-/// Shows each message in a browser of its own, some at a time.
+/// Shows each message in a separate browser, two at a time.
 pub fn shown(chromium: &Path, messages: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Picture> {
     let waiting = Mutex::new(messages.into_iter());
     let pictures = Mutex::new(BTreeMap::new());
@@ -81,11 +81,11 @@ pub fn shown(chromium: &Path, messages: BTreeMap<String, Vec<u8>>) -> BTreeMap<S
 }
 
 fn show(chromium: &Path, name: &str, message: &[u8]) -> Picture {
-    // Nobody is to be asked for what is not enclosed.
+    // Chromium must not request anything from the network, because only enclosed pictures may be shown.
     page(chromium, "mhtml", name, message, "MAP * ~NOTFOUND")
 }
 
-/// Shows one page of that extension; `hosts` says where Chromium finds them.
+/// Shows a page in a file with this extension. `hosts` are Chromium's rules for resolving host names.
 pub fn page(chromium: &Path, extension: &str, name: &str, page: &[u8], hosts: &str) -> Picture {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(format!("page.{extension}"));
@@ -139,7 +139,7 @@ pub fn page(chromium: &Path, extension: &str, name: &str, page: &[u8], hosts: &s
     picture
 }
 
-/// The natural width of each picture, or 0 if Chromium does not show it.
+/// Returns the natural width of each picture, or 0 if Chromium does not show it.
 pub fn natural_widths(chromium: &Path, urls: &[String]) -> Vec<u32> {
     let images: String = urls
         .iter()
@@ -155,7 +155,7 @@ pub fn natural_widths(chromium: &Path, urls: &[String]) -> Vec<u32> {
         .collect()
 }
 
-/// The text that `script` gives in the loaded page, with character references for `&`, `<` and `>`.
+/// Returns the result of `script` in the loaded page, with character references for `&`, `<` and `>`.
 pub fn told(chromium: &Path, page: &[u8], script: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("page.html");

@@ -1,4 +1,5 @@
-//! `embody filter` as a process: options and a mail in; output, words, rows, time and memory out.
+//! Runs `embody filter` as a process, with options and a mail, and returns its output, messages, report rows, time and
+//! memory.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,21 +12,21 @@ use super::programs::{false_clock, skipped};
 
 const EMBODY: &str = env!("CARGO_BIN_EXE_embody");
 
-/// What one run did.
+/// The results of one run.
 #[derive(Debug)]
 pub struct Ran {
     pub code: Option<i32>,
     pub stdout: Vec<u8>,
     pub stderr: String,
-    /// What `--report` wrote.
+    /// The rows of the file of `--report`.
     pub rows: Vec<Value>,
-    /// By the clock; of a measured run, the time of processors.
+    /// Elapsed time; for a measured run, the processor time.
     pub took: Duration,
-    /// Octets of memory at most, of a measured run.
+    /// Maximum memory, in bytes, of a measured run.
     pub peak: Option<u64>,
 }
 
-/// Options that open everything on 127.0.0.1 at these ports.
+/// Returns options that allow all schemes on 127.0.0.1 at these ports.
 pub fn open(ports: &[u16]) -> String {
     let ports: String = ports
         .iter()
@@ -34,12 +35,12 @@ pub fn open(ports: &[u16]) -> String {
     format!("--fetch http,https,ftp,file --allow-net 127.0.0.0/8{ports}")
 }
 
-/// Filters a mail; options are divided at blanks.
+/// Filters a mail. The options are separated by blanks.
 pub fn filter(options: &str, mail: &[u8]) -> Ran {
     run(Command::new(EMBODY), options, mail)
 }
 
-/// The same while the wall clock is ahead, as in `+2h`; nothing where there is no libfaketime.
+/// Filters a mail while the wall clock is ahead, as in `+2h`. Returns `None` without libfaketime.
 pub fn filter_at(test: &str, clock: &str, options: &str, mail: &[u8]) -> Option<Ran> {
     let library = false_clock(test)?;
     let mut command = Command::new(EMBODY);
@@ -50,7 +51,8 @@ pub fn filter_at(test: &str, clock: &str, options: &str, mail: &[u8]) -> Option<
     Some(run(command, options, mail))
 }
 
-/// The same, and how much memory and time of processors it took: asked of the kernel by a parent that has no other child.
+/// Filters a mail, and measures its memory and processor time. The kernel reports them to a parent process that has no
+/// other child.
 pub fn measured(test: &str, options: &str, mail: &[u8]) -> Option<Ran> {
     let script = "import resource, subprocess, sys\n\
         code = subprocess.call(sys.argv[2:])\n\
@@ -107,7 +109,7 @@ fn run(mut command: Command, options: &str, mail: &[u8]) -> Ran {
 }
 
 impl Ran {
-    /// One field of every row, `-` where there is none.
+    /// Returns one field of every row, or `-` if a row lacks the field.
     pub fn column(&self, name: &str) -> Vec<String> {
         let text = |row: &Value| match &row[name] {
             Value::Null => "-".to_owned(),
@@ -117,7 +119,7 @@ impl Ran {
         self.rows.iter().map(text).collect()
     }
 
-    /// That the mail came out whole, and exactly so.
+    /// Checks that the mail was written, with exactly this content.
     #[track_caller]
     pub fn gives(&self, expected: &[u8]) {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
@@ -130,7 +132,7 @@ impl Ran {
         );
     }
 
-    /// That the mail came out as it went in, and these are the reasons.
+    /// Checks that the mail was written unchanged, and that the rows contain these reasons.
     #[track_caller]
     pub fn leaves(&self, mail: &[u8], reasons: &[&str]) {
         self.gives(mail);
@@ -145,14 +147,14 @@ impl Ran {
     }
 }
 
-/// A part that refers to a URL.
+/// Returns a part that refers to a URL.
 pub fn reference(url: &str, declared: &str) -> String {
     format!(
         "Content-Type: message/external-body; access-type=URL;\n URL=\"{url}\"\n\nContent-Type: {declared}\n\n\n"
     )
 }
 
-/// A part with its content.
+/// Returns a part that contains its content.
 pub fn filled(location: Option<&str>, declared: &str, body: &[u8]) -> String {
     let (encoding, body) = if declared.starts_with("text/") {
         ("7bit", String::from_utf8(body.to_vec()).unwrap())
@@ -171,7 +173,7 @@ pub fn filled(location: Option<&str>, declared: &str, body: &[u8]) -> String {
     format!("Content-Type: {declared}\nContent-Transfer-Encoding: {encoding}\n{location}\n{body}\n")
 }
 
-/// A multipart/mixed of these parts.
+/// Returns a multipart/mixed with these parts.
 pub fn mail(parts: &[String]) -> Vec<u8> {
     let mut mail =
         "Subject: parts from elsewhere\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\nnobody reads this\n"

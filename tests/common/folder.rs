@@ -25,7 +25,7 @@ impl Folder {
         fs::read_to_string(self.at(name)).unwrap()
     }
 
-    /// Writes a file, and the directories above it.
+    /// Writes a file, and creates its parent directories.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.at(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -33,7 +33,7 @@ impl Folder {
         path
     }
 
-    /// Writes an mbox.
+    /// Writes an mbox with these mails.
     pub fn write_mbox(&self, name: &str, mails: &[String]) -> PathBuf {
         let framed = mails.iter().map(|mail| {
             let quoted = mail.replace("\nFrom ", "\n>From ");
@@ -42,7 +42,7 @@ impl Folder {
         self.write(name, framed.collect::<String>())
     }
 
-    /// Runs the program in the directory with the words of `line`.
+    /// Runs the program in the directory. The arguments are the words of `line`.
     pub fn output(&self, line: &str) -> Output {
         let words = line.split_whitespace();
         embody()
@@ -52,7 +52,7 @@ impl Folder {
             .unwrap()
     }
 
-    /// Like [`output`](Self::output), and returns what the program says on standard error. Its status must be 0.
+    /// Runs the program like [`output`](Self::output), and returns its standard error. Its status must be 0.
     #[track_caller]
     pub fn run(&self, line: &str) -> String {
         let output = self.output(line);

@@ -1,4 +1,4 @@
-//! A Dovecot of its own, which serves one mailbox by IMAP on a free port of 127.0.0.1.
+//! Runs a separate Dovecot, which serves one mailbox over IMAP on a free port of 127.0.0.1.
 
 use std::fs;
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use super::bounded::ended_within;
 use super::mta::{House, Letter, NOBODY, eventually, is_root, wanted};
 use super::programs::free_port;
 
-/// A running server; user "me", password "secret".
+/// A running server, with the user "me" and the password "secret".
 pub struct Imap {
     server: Child,
     pub port: u16,
@@ -20,7 +20,7 @@ pub struct Imap {
 
 impl Drop for Imap {
     fn drop(&mut self) {
-        // It ends its processes when it is asked, not when it is killed.
+        // Dovecot ends its child processes only if it gets SIGTERM.
         let pid = self.server.id().to_string();
         let _ = Command::new("kill").arg(pid).status();
         if ended_within(Duration::from_secs(60), &mut self.server).is_none() {
@@ -34,13 +34,13 @@ impl Drop for Imap {
 }
 
 impl Imap {
-    /// Says so if not.
+    /// Returns whether Dovecot can run here. Otherwise it prints that the test is skipped.
     pub fn possible(test: &str) -> bool {
         let parts = ["dovecot", "/usr/lib/dovecot/imap"];
         parts.iter().all(|name| wanted(test, name).is_some()) && is_root(test)
     }
 
-    /// With an empty mailbox.
+    /// Starts a server with an empty mailbox.
     pub fn start(house: &House) -> Self {
         let port = free_port();
         let folder = house.text("dovecot");
@@ -89,7 +89,7 @@ impl Imap {
         imap
     }
 
-    /// Puts a letter into the mailbox.
+    /// Adds a letter to the mailbox.
     pub fn receives(&self, letter: &Letter) {
         let file = self
             .mailbox
@@ -99,7 +99,7 @@ impl Imap {
         std::os::unix::fs::chown(file, Some(NOBODY), Some(NOBODY)).unwrap();
     }
 
-    /// How many messages are in the mailbox.
+    /// Returns the number of messages in the mailbox.
     pub fn holds(&self) -> usize {
         let count = |folder| fs::read_dir(self.mailbox.join(folder)).unwrap().count();
         count("new") + count("cur")

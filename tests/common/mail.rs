@@ -1,5 +1,5 @@
-//! What the tests about mail share: samples, twins, comparing bytes, building one-part mails, and
-//! the outside readers that must see the same message.
+//! Functions for tests about mail: samples, variants with CRLF, comparing bytes, creating mail with one part, and other
+//! programs that must read the same message.
 
 use std::fs;
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use embody::{Expander, Policy};
 
 use super::bounded::finished;
 
-/// A message before and after.
+/// A message before and after processing.
 pub struct Sample {
     pub name: String,
     pub before: Vec<u8>,
@@ -23,7 +23,8 @@ pub fn samples_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("samples")
 }
 
-/// All `NAME.in.eml` of a folder with their `NAME.out.eml`; without one, they come out as they went in.
+/// Reads all `NAME.in.eml` of a directory with their `NAME.out.eml`. A sample without the second file must stay
+/// unchanged.
 pub fn samples_in(folder: &Path) -> Vec<Sample> {
     read_samples(folder, |path, before| {
         let after = path.to_string_lossy().replace(".in.eml", ".out.eml");
@@ -31,21 +32,21 @@ pub fn samples_in(folder: &Path) -> Vec<Sample> {
     })
 }
 
-/// All `NAME.in.eml` with their `NAME.out.eml`.
+/// Reads all `NAME.in.eml` of `samples/` with their `NAME.out.eml`.
 pub fn changed_samples() -> Vec<Sample> {
     let samples = read_samples(&samples_folder(), written_after);
     assert!(samples.len() > 20, "only {} samples", samples.len());
     samples
 }
 
-/// All of `mhtml/`: what becomes of links.
+/// Reads all samples of `mhtml/`, which contain links.
 pub fn mhtml_samples() -> Vec<Sample> {
     let samples = read_samples(&samples_folder().join("mhtml"), written_after);
     assert!(samples.len() > 15, "only {} samples", samples.len());
     samples
 }
 
-/// All of `untouched/`, which come out as they went in.
+/// Reads all samples of `untouched/`, which must stay unchanged.
 pub fn untouched_samples() -> Vec<Sample> {
     let folder = samples_folder().join("untouched");
     let samples = read_samples(&folder, |_, before| before.to_vec());
@@ -53,7 +54,7 @@ pub fn untouched_samples() -> Vec<Sample> {
     samples
 }
 
-/// What stands in the `.out.eml` beside a sample.
+/// Returns the content of the `.out.eml` of a sample.
 fn written_after(path: &Path, _before: &[u8]) -> Vec<u8> {
     let after = path.to_string_lossy().replace(".in.eml", ".out.eml");
     fs::read(&after).unwrap_or_else(|problem| panic!("{after}: {problem}"))
@@ -79,7 +80,7 @@ fn read_samples(folder: &Path, after: impl Fn(&Path, &[u8]) -> Vec<u8>) -> Vec<S
         .collect()
 }
 
-/// The same message with CRLF wherever a line ended in LF.
+/// Returns the message with CRLF instead of each LF.
 pub fn crlf(bytes: &[u8]) -> Vec<u8> {
     let mut twin = Vec::with_capacity(bytes.len() + bytes.len() / 16);
     for &byte in bytes {
@@ -91,18 +92,18 @@ pub fn crlf(bytes: &[u8]) -> Vec<u8> {
     twin
 }
 
-/// Expands with the default policy.
+/// Expands a message with the default policy.
 pub fn expand(message: &[u8]) -> (Vec<u8>, Report) {
     expand_with(Policy::default(), message)
 }
 
-/// An expander that retrieves with this.
+/// Creates an expander that retrieves content with `fetch`.
 pub fn expander(policy: Policy, fetch: impl Fetch + 'static) -> Expander {
     let builder = Expander::builder(policy).fetch(fetch);
     builder.build().expect("nothing of the system is used")
 }
 
-/// Expands and retrieves nothing.
+/// Expands a message without retrieving content.
 pub fn expand_with(policy: Policy, message: &[u8]) -> (Vec<u8>, Report) {
     let expander = expander(policy, NoFetch);
     let expansion = expander.expand(message, "test").expect("nothing to defer");
@@ -112,7 +113,7 @@ pub fn expand_with(policy: Policy, message: &[u8]) -> (Vec<u8>, Report) {
     )
 }
 
-/// A multipart with one external body between two other parts.
+/// Returns a multipart with one external body between two other parts.
 pub fn with_external_body(parameters: &str, phantom: &str) -> Vec<u8> {
     format!(
         "From: a@example.org\nMIME-Version: 1.0\n\
@@ -123,24 +124,24 @@ pub fn with_external_body(parameters: &str, phantom: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// The same, for `access-type=URL`.
+/// Returns a multipart with one external body of `access-type=URL`.
 pub fn with_url(url: &str, phantom: &str) -> Vec<u8> {
     with_external_body(&format!("access-type=URL;\n URL=\"{url}\""), phantom)
 }
 
-/// A mail with one reference that every policy fills.
+/// Returns a mail with one reference that every policy fills in.
 pub fn expanding() -> Vec<u8> {
     with_url("data:text/plain,x", "Content-Type: text/plain\n")
 }
 
-/// The part that stands in place of the external body of [`with_external_body`].
+/// Returns the part that replaced the external body of [`with_external_body`].
 pub fn second_part(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output).into_owned();
     let parts: Vec<&str> = text.split("\n--b0\n").collect();
     parts.get(2).copied().unwrap_or_default().to_owned()
 }
 
-/// Asserts that the message came out as it went in, and why.
+/// Checks that the message stayed unchanged, for this reason.
 pub fn assert_left(policy: Policy, message: &[u8], reason: &str) {
     let (output, report) = expand_with(policy, message);
     assert_bytes(&output, message, "what was left must be as it came");
@@ -157,7 +158,7 @@ pub fn assert_left(policy: Policy, message: &[u8], reason: &str) {
     }
 }
 
-/// Compares bytes; shows the first lines that differ.
+/// Compares bytes. A failure shows the first lines that differ.
 #[track_caller]
 pub fn assert_bytes(actual: &[u8], expected: &[u8], what: &str) {
     if actual == expected {
@@ -191,7 +192,7 @@ pub fn assert_bytes(actual: &[u8], expected: &[u8], what: &str) {
     );
 }
 
-/// A leaf as a reader sees it: its type, and its decoded octets with LF line ends for text.
+/// A leaf part as a mail program reads it: its type, and its decoded content, with LF line endings for text.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Leaf {
     pub essence: String,
@@ -212,11 +213,11 @@ impl std::fmt::Debug for Leaf {
 impl Leaf {
     pub fn new(essence: &str, octets: &[u8]) -> Self {
         let octets = if essence.starts_with("text/") {
-            // Readers differ in what they make of line ends of text.
+            // Mail programs differ in the line endings of text.
             let text: Vec<u8> = octets.iter().copied().filter(|&b| b != b'\r').collect();
             text.trim_ascii_end().to_vec()
         } else if essence.starts_with("message/") {
-            // Readers take these apart, each in its way.
+            // Mail programs parse these parts in different ways.
             Vec::new()
         } else {
             octets.to_vec()
@@ -253,9 +254,9 @@ for message in messages:
     print(json.dumps(leaves))
 "#;
 
-/// The leaves as Python's `email` package sees them, one list for each message.
+/// Returns the leaf parts that Python's package `email` reads, as one list for each message.
 ///
-/// None, with a printed line, where there is no Python; a failure if `EMBODY_REQUIRE_ALL` is set.
+/// Returns `None` and prints a line if Python is not installed. With `EMBODY_REQUIRE_ALL`, the test fails instead.
 pub fn python_leaves(messages: &[Vec<u8>]) -> Option<Vec<Vec<Leaf>>> {
     let started = Command::new("python3")
         .args(["-c", READER])
@@ -302,7 +303,7 @@ fn from_hex(hex: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The leaves as mail-parser sees them.
+/// Returns the leaf parts that mail-parser reads.
 pub fn mail_parser_leaves(message: &[u8]) -> Vec<Leaf> {
     use mail_parser::{MessageParser, MimeHeaders as _, PartType};
 

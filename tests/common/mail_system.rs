@@ -1,6 +1,6 @@
-//! The mail system's side of the milter protocol, written from libmilter's sources and not from ours: it hands a
-//! message over and does to it what it is told.
-// Each of the test programs uses some of it.
+//! The side of the mail system in the milter protocol. It is written from the sources of libmilter, and shares no code
+//! with embody. It sends a message and applies the changes that the filter requests.
+// Each test program uses only some of these functions.
 #![allow(dead_code)]
 
 use std::io::{self, Read, Write};
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub trait Both: Read + Write + Send {}
 impl<T: Read + Write + Send> Both for T {}
 
-/// Sendmail 8.17's and Postfix's offers: all actions, all options but the sizes of chunks.
+/// The offers of Sendmail 8.17 and Postfix: all actions, and all options except the sizes of body parts.
 pub const ACTIONS: u32 = 0x1ff;
 pub const OPTIONS: u32 = 0x1f_ffff;
 const SKIP: u32 = 0x400;
@@ -21,25 +21,25 @@ const NO_ANSWER_TO_FIELDS: u32 = 0x80;
 const NO_ANSWER_TO_END_OF_HEADER: u32 = 0x4_0000;
 const NO_ANSWER_TO_BODY: u32 = 0x8_0000;
 
-/// One connection.
+/// One connection to a filter.
 pub struct MailSystem {
     stream: Box<dyn Both>,
     pub options: u32,
     pub actions: u32,
-    /// Whether a removed field still counts among those of its name, as in Sendmail.
+    /// Whether a removed field still counts among the fields with its name, as in Sendmail.
     pub removed_count: bool,
-    /// How often the filter said that it takes longer.
+    /// Number of times the filter reported that it takes longer.
     pub waited: usize,
-    /// Whether it said in the body that it needs no more of it.
+    /// Whether the filter stopped the transfer of the body.
     pub skipped: bool,
-    /// Whether it said behind the header that it needs no body.
+    /// Whether the filter accepted the message after its header, without the body.
     pub accepted: bool,
 }
 
-/// What became of a message.
+/// The result for a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Became {
-    /// This, with LF.
+    /// The message, with LF line endings.
     Message(Vec<u8>),
     Later,
 }
@@ -64,10 +64,11 @@ pub fn offer(actions: u32, options: u32) -> Vec<u8> {
     packet(b'O', &numbers.concat())
 }
 
-/// Name and value.
+/// Name and value of a header field.
 pub type Field = (Vec<u8>, Vec<u8>);
 
-/// The header's fields, name and value with the blank in front, and the body; none if a line of the header is no field.
+/// Returns the header fields (each value with its leading blank) and the body. Returns `None` if a line of the header
+/// is not a field.
 pub fn divided(message: &[u8]) -> Option<(Vec<Field>, Vec<u8>)> {
     let mut fields: Vec<Field> = Vec::new();
     let mut at = 0;
@@ -140,7 +141,7 @@ impl MailSystem {
         }
     }
 
-    /// With all that mail systems offer today.
+    /// Negotiates with all actions and options that mail systems offer today.
     pub fn negotiate(&mut self) {
         self.offer(ACTIONS, OPTIONS);
     }
@@ -170,7 +171,7 @@ impl MailSystem {
         Ok((packet[0], data))
     }
 
-    /// Whether the filter has closed the connection.
+    /// Returns whether the filter has closed the connection.
     pub fn is_closed(&mut self) -> bool {
         self.stream.read(&mut [0]).is_ok_and(|length| length == 0)
     }
@@ -183,8 +184,8 @@ impl MailSystem {
         self.receive().unwrap().0
     }
 
-    /// Hands the header over and as much of the body as the filter wants. Its word if it needs no more: ACCEPT, or
-    /// TEMPFAIL.
+    /// Sends the header, and as much of the body as the filter accepts. Returns the reply that ended the transfer
+    /// early: ACCEPT or TEMPFAIL.
     fn hand_over(&mut self, id: &str, fields: &[Field], body: &[u8]) -> Option<u8> {
         self.skipped = false;
         self.send(&packet(
@@ -229,7 +230,7 @@ impl MailSystem {
         None
     }
 
-    /// What the filter makes of a message with LF.
+    /// Sends a message with LF line endings to the filter, and returns the result.
     pub fn filter(&mut self, id: &str, message: &[u8]) -> Became {
         let (fields, body) = divided(message).expect("a header of fields");
         let word = self.hand_over(id, &fields, &body);
@@ -248,7 +249,7 @@ impl MailSystem {
     }
 
     fn result(&mut self, fields: Vec<(Vec<u8>, Vec<u8>)>, body: Vec<u8>) -> Became {
-        // A removed one has no value.
+        // A removed field has no value here.
         let mut fields: Vec<(Vec<u8>, Option<Vec<u8>>)> = fields
             .into_iter()
             .map(|(name, value)| (name, Some(value)))
@@ -291,7 +292,7 @@ impl MailSystem {
                 }
                 b'i' => {
                     let (name, value) = named(4);
-                    // The Received field of the mail system itself counts.
+                    // Positions include the Received field of the mail system itself.
                     fields.insert(number() - 1, (name, Some(value)));
                 }
                 b'm' => {

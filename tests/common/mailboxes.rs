@@ -1,4 +1,4 @@
-//! Transformers and mailboxes that the mailbox tests share.
+//! Transforms and mailboxes for the tests of mailboxes.
 
 use std::path::Path;
 
@@ -6,10 +6,10 @@ use embody::mailbox::{Message, Options, Stop, Summary, Transform, convert_in_pla
 use embody::{Edit, Edits, Error, Span};
 use memchr::memmem;
 
-/// What [`Expand`] looks for.
+/// The text that [`Expand`] replaces.
 pub const MARK: &[u8] = b"EXPAND-ME";
 
-/// Replaces each [`MARK`] by a text: a stand-in for the filter.
+/// Replaces each [`MARK`] by a text, instead of filtering the message.
 pub struct Expand(pub &'static str);
 
 impl Transform for Expand {
@@ -25,7 +25,7 @@ impl Transform for Expand {
     }
 }
 
-/// Looks at every message and changes none, in both ways to say so.
+/// Reads every message and changes none. Unchanged messages are reported in both possible ways.
 pub struct Look;
 
 impl Transform for Look {
@@ -42,7 +42,7 @@ impl Transform for Look {
     }
 }
 
-/// The whole content, replaced by itself.
+/// Returns an edit that replaces the whole content by itself.
 pub fn same(content: &[u8]) -> Edits {
     let all = Edit::replace(Span::new(0, content.len()), content);
     Edits::of([all]).expect("it is one")
@@ -57,7 +57,7 @@ pub fn in_place(source: &Path, with: &dyn Transform) -> Result<Summary, Error> {
     convert_in_place(source, &Options::default(), with, &(), &Stop::default())
 }
 
-/// A result that must be there, or the test is skipped; `EMBODY_REQUIRE_ALL=1` makes that a failure.
+/// Prints that a test is skipped. With `EMBODY_REQUIRE_ALL=1`, the test fails instead.
 pub fn skipped(why: &str) {
     assert!(
         std::env::var_os("EMBODY_REQUIRE_ALL").is_none_or(|all| all != "1"),
@@ -66,7 +66,7 @@ pub fn skipped(why: &str) {
     println!("skipped: {why}");
 }
 
-/// Numbers that look random and are the same each time.
+/// A generator of pseudo-random numbers that are the same in each run.
 pub struct Numbers(pub u64);
 
 impl Numbers {
@@ -79,7 +79,7 @@ impl Numbers {
     }
 }
 
-/// An mbox of `count` messages; every third holds a [`MARK`].
+/// Returns an mbox of `count` messages. Every third message contains a [`MARK`].
 pub fn mbox(count: u64) -> Vec<u8> {
     let mut out = Vec::new();
     for number in 1..=count {

@@ -1,4 +1,4 @@
-//! `embody milter` as a process.
+//! Runs `embody milter` as a process.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use super::bounded::ended;
 use super::mta::{House, eventually};
 use super::programs::{signalled, signals_act};
 
-/// A running `embody milter`, ended by its process id.
+/// A running `embody milter`. Dropping it ends the process by its id.
 pub struct Milter {
     child: Child,
     log: PathBuf,
@@ -25,7 +25,7 @@ impl Drop for Milter {
 }
 
 impl Milter {
-    /// With these options besides the house's configuration.
+    /// Starts the milter with these options, in addition to the configuration of the house.
     pub fn start(house: &House, listen: &str, options: &[&str]) -> Self {
         let log = house.path("milter.log");
         let stderr = fs::OpenOptions::new()

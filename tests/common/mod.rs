@@ -1,4 +1,4 @@
-//! What several test files need.
+//! Functions that several test files use.
 #![allow(unreachable_pub)]
 
 pub mod archives;

@@ -1,4 +1,4 @@
-//! Buckets on this machine: moto.
+//! Runs moto, an S3 server, on this machine.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use super::programs::{free_port, has_python, wait_for};
 
-/// A server of buckets, with one called `bucket`.
+/// A running S3 server, with a bucket named `bucket`.
 pub struct Moto {
     child: Child,
     port: u16,
@@ -21,7 +21,7 @@ impl Drop for Moto {
     }
 }
 
-/// Starts one, if it is there.
+/// Starts moto, if it is installed.
 pub fn moto(test: &str) -> Option<Moto> {
     if !has_python(test, "moto.server, flask", "moto") {
         return None;
@@ -54,7 +54,7 @@ pub fn moto(test: &str) -> Option<Moto> {
 }
 
 impl Moto {
-    /// An answer, head and all.
+    /// Sends a request, and returns the complete response with its header.
     pub fn asked(&self, method: &str, path: &str, body: &[u8]) -> Vec<u8> {
         let mut connection = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         let head = format!(
@@ -70,7 +70,7 @@ impl Moto {
         answer
     }
 
-    /// A command that knows where it is.
+    /// Sets the environment of a command so that it uses this server.
     pub fn known<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command
             .env("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")

@@ -1,5 +1,5 @@
-//! What the tests with real mail programs share: letters with what must become of them, recipes with
-//! their paths put in, and an `embody` that works, fails, hangs or is not there.
+//! Functions for tests with real mail programs: letters with their expected results, recipes with the paths of a test,
+//! and an `embody` that works, fails, hangs or is missing.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -15,13 +15,13 @@ use tempfile::TempDir;
 use super::programs::{fed, program, skipped};
 use super::raw::{Raw, ok};
 
-/// Who delivers where the super-user runs the tests.
+/// The user id under which mail is delivered if root runs the tests.
 pub const NOBODY: u32 = 65534;
 
 /// Dovecot's delivery program.
 pub const LDA: &str = "/usr/lib/dovecot/dovecot-lda";
 
-/// A message as it is sent, and as it must arrive beneath what the mail system puts on top.
+/// A message as it is sent, and the expected result without the fields that the mail system adds at its top.
 #[derive(Clone, Debug)]
 pub struct Letter {
     pub name: String,
@@ -57,7 +57,7 @@ impl Letter {
         }
     }
 
-    /// An external body in a `data:` URL.
+    /// Returns a letter with an external body in a `data:` URL.
     pub fn data(name: &str) -> Self {
         let sent = "Content-Type: message/external-body; access-type=URL; URL=\"data:,hello%0A\"\n\n\
             Content-Type: text/plain\n\n";
@@ -65,7 +65,7 @@ impl Letter {
         Self::new(name, (sent, arrives))
     }
 
-    /// An external body behind `url`, which gives `remote\n`.
+    /// Returns a letter with an external body at `url`, whose content is `remote\n`.
     pub fn http(name: &str, url: &str) -> Self {
         let sent = format!(
             "Content-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\n\
@@ -78,7 +78,7 @@ impl Letter {
         Self::new(name, (&sent, &arrives))
     }
 
-    /// An external body of that many octets in a folded `data:` URL.
+    /// Returns a letter with an external body of this many bytes in a folded `data:` URL.
     pub fn large(name: &str, octets: usize) -> Self {
         let content: Vec<u8> = (0..=255).cycle().take(octets).collect();
         let sent = format!(
@@ -94,7 +94,7 @@ impl Letter {
         Self::new(name, (&sent, &arrives))
     }
 
-    /// An external body behind `url`, which gives this as application/x-any.
+    /// Returns a letter with an external body at `url`, with this content of the type application/x-any.
     pub fn remote(name: &str, url: &str, content: &[u8]) -> Self {
         let sent = format!(
             "Content-Type: message/external-body; access-type=URL; URL=\"{url}\"\n\n\
@@ -108,13 +108,13 @@ impl Letter {
         Self::new(name, (&sent, &arrives))
     }
 
-    /// Nothing to do.
+    /// Returns a letter with several parts that needs no change.
     pub fn plain(name: &str) -> Self {
         let part = "Content-Type: text/plain\n\nFrom here on: message/external-body, data:,x\n";
         Self::new(name, (part, part))
     }
 
-    /// One text and no parts: its header says that there is nothing to do.
+    /// Returns a letter with one text and no parts. Its header already shows that it needs no change.
     pub fn text(name: &str) -> Self {
         let text = format!(
             "From: alice@example.org\nTo: bob@example.org\nSubject: {name}\n\
@@ -128,7 +128,7 @@ impl Letter {
         }
     }
 
-    /// The same letter where nothing filtered it.
+    /// Returns the same letter with the result that is expected without a filter.
     pub fn unfiltered(&self) -> Self {
         Self {
             arrives: self.sent.clone(),
@@ -136,7 +136,7 @@ impl Letter {
         }
     }
 
-    /// Holds a delivered file against what must arrive.
+    /// Checks that a delivered file ends with the expected result.
     #[track_caller]
     pub fn arrived_as(&self, delivered: &[u8]) {
         assert!(
@@ -149,7 +149,7 @@ impl Letter {
     }
 }
 
-/// The content as base64 in lines of that width.
+/// Returns the content as base64, in lines of this width.
 fn lines(content: &[u8], width: usize, before: &str) -> String {
     let base64 = BASE64_STANDARD.encode(content);
     let lines = base64.as_bytes().chunks(width);
@@ -157,32 +157,32 @@ fn lines(content: &[u8], width: usize, before: &str) -> String {
     text.map(|line| format!("{before}{line}\n")).collect()
 }
 
-/// What stands where the recipes look for embody.
+/// The program that is installed in the place of embody.
 #[derive(Clone, Copy, Debug)]
 pub enum Stand {
     Works,
     Missing,
-    /// Exits with this status without reading.
+    /// Exits with this status without reading its input.
     Exits(u8),
-    /// Writes half a message, then dies.
+    /// Writes half of the message and is then killed.
     DiesHalfWay,
-    /// Does not come back for a minute.
+    /// Waits for a minute.
     Hangs,
-    /// Works, or exits 75, or is killed in the middle of its output, by its process id.
+    /// Works, or exits with 75, or is killed during its output, depending on its process id.
     Fickle,
 }
 
-/// A folder for one test: the recipe with its paths put in, embody, its configuration, the mailbox.
+/// A directory for one test: the recipe with the paths of the test, embody, its configuration, and the mailbox.
 pub struct House {
     pub folder: TempDir,
     pub http: Raw,
 }
 
 impl House {
-    /// With an embody that works and may ask the local http server, and nobody else.
+    /// Creates a house with an embody that works, and that may send requests only to the local http server.
     pub fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // The mail programs come here under other users.
+        // The mail programs access this directory as other users.
         let readable = fs::Permissions::from_mode(0o755);
         fs::set_permissions(folder.path(), readable).unwrap();
         let http = Raw::saying(ok("text/plain", b"remote\n"));
@@ -197,7 +197,7 @@ impl House {
         house
     }
 
-    /// Which local http server embody may ask.
+    /// Sets the port of the local http server to which embody may send requests.
     pub fn may_ask(&self, port: u16) {
         self.write(
             "embody.toml",
@@ -237,7 +237,7 @@ impl House {
         ]
     }
 
-    /// Puts what a test needs in embody's place, in one step: mail may be under way.
+    /// Replaces embody by another program, in one step, because mail may be delivered at this moment.
     pub fn stands(&self, what: Stand) {
         let place = self.path("embody");
         let beside = self.path("embody.new");
@@ -268,8 +268,8 @@ impl House {
         fs::rename(beside, place).unwrap();
     }
 
-    /// The recipe of that name in samples/recipes, with embody and its configuration where this house
-    /// has them, and `changes` made. Each must have something to change.
+    /// Writes the recipe of this name in samples/recipes, with the paths of embody and its configuration in this house,
+    /// and with `changes`. Each change must have an effect.
     pub fn recipe(&self, name: &str, changes: &[(&str, &str)]) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("samples/recipes")
@@ -285,7 +285,7 @@ impl House {
         self.write(name, &text)
     }
 
-    /// An empty Maildir that this user may write to.
+    /// Creates an empty Maildir in which this user may write.
     pub fn maildir_of(&self, name: &str, user: Option<u32>) {
         let maildir = self.path(name);
         let folders = ["cur", "new", "tmp"].map(|folder| maildir.join(folder));
@@ -297,7 +297,7 @@ impl House {
         }
     }
 
-    /// The delivered files of a Maildir beneath this folder, oldest name first.
+    /// Returns the delivered files of a Maildir in this directory, sorted by name.
     pub fn delivered(&self, maildir: &str) -> Vec<Vec<u8>> {
         let Ok(folder) = fs::read_dir(self.path(maildir).join("new")) else {
             return Vec::new();
@@ -307,7 +307,7 @@ impl House {
         files.iter().map(|file| fs::read(file).unwrap()).collect()
     }
 
-    /// Empties the Maildir and returns its one message.
+    /// Empties the Maildir and returns its only message.
     #[track_caller]
     pub fn only(&self, maildir: &str) -> Vec<u8> {
         let mut all = self.delivered(maildir);
@@ -324,7 +324,7 @@ pub fn deliver(program: &mut Command, letter: &Letter) -> Output {
     fed(program, letter.sent.as_bytes())
 }
 
-/// Asks until it is so, for at most `seconds`.
+/// Checks repeatedly until the condition is true, for at most `seconds`.
 #[track_caller]
 pub fn eventually(seconds: u64, what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -337,7 +337,7 @@ pub fn eventually(seconds: u64, what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The program, or `None` after saying that the test is skipped.
+/// Returns the path of the program. If it is not installed, prints that the test is skipped, and returns `None`.
 pub fn wanted(test: &str, name: &str) -> Option<PathBuf> {
     let found = program(name);
     if found.is_none() {
@@ -346,7 +346,8 @@ pub fn wanted(test: &str, name: &str) -> Option<PathBuf> {
     found
 }
 
-/// Whether this is the super-user, whom servers with users of their own need; says so if not.
+/// Returns whether root runs the tests, which servers with their own users need. Otherwise prints that the test is
+/// skipped.
 pub fn is_root(test: &str) -> bool {
     if !is_super_user() {
         skipped(test, "the right to change users");
@@ -358,7 +359,7 @@ pub fn is_super_user() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Numbered letters: every third has a `data:` URL, every third one of http, every third nothing to do.
+/// Returns numbered letters: a third with a `data:` URL, a third with an http URL, and a third that need no change.
 pub fn many(house: &House, count: usize) -> Vec<Letter> {
     (0..count)
         .map(|number| match number % 3 {

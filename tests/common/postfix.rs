@@ -1,4 +1,5 @@
-//! A Postfix of its own: configuration, queue and log in a folder, SMTP on a free port of 127.0.0.1.
+//! Runs a separate Postfix, with its configuration, queue and log in a temporary directory, and SMTP on a free port of
+//! 127.0.0.1.
 
 use std::fs;
 use std::net::TcpStream;
@@ -11,7 +12,7 @@ use super::bounded::ended_within;
 use super::mta::{House, eventually, is_root, wanted};
 use super::programs::free_port;
 
-/// The number behind `name` in what `id` prints.
+/// Returns the number after `name` in the output of `id`.
 fn number(name: &str, kind: &str) -> u32 {
     let output = match kind {
         "user" => Command::new("id").args(["-u", name]).output(),
@@ -25,7 +26,7 @@ fn number(name: &str, kind: &str) -> u32 {
         .unwrap_or_else(|_| panic!("no {kind} {name}"))
 }
 
-/// A running master process and what it started.
+/// A running master process with its child processes.
 pub struct Postfix {
     master: Child,
     pub port: u16,
@@ -34,7 +35,7 @@ pub struct Postfix {
 
 impl Drop for Postfix {
     fn drop(&mut self) {
-        // The master ends its servers when it is asked, not when it is killed.
+        // The master ends its child processes only if it gets SIGTERM.
         let pid = self.master.id().to_string();
         let _ = Command::new("kill").arg(pid).status();
         if ended_within(Duration::from_secs(60), &mut self.master).is_none() {
@@ -47,13 +48,13 @@ impl Drop for Postfix {
 }
 
 impl Postfix {
-    /// `None` after saying that the test is skipped.
+    /// Returns whether Postfix can run here. Otherwise prints that the test is skipped.
     pub fn possible(test: &str) -> bool {
         wanted(test, "postdrop").is_some() && is_root(test)
     }
 
-    /// With these lines besides its own in main.cf, and these besides its services in master.cf; `PORT`
-    /// in them is the SMTP port.
+    /// Starts Postfix with these additional lines in main.cf and these additional services in master.cf. `PORT` in them
+    /// is replaced by the SMTP port.
     pub fn start(house: &House, main: &str, services: &str) -> Self {
         let port = free_port();
         let folder = house.text("postfix");
@@ -136,17 +137,17 @@ impl Postfix {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Tries again to deliver all that waits.
+    /// Tries again to deliver all messages in the queue.
     pub fn flush(&self) {
         self.queue("-f");
     }
 
-    /// How many messages wait.
+    /// Returns the number of messages in the queue.
     pub fn waiting(&self) -> usize {
         self.queue("-j").lines().count()
     }
 
-    /// How many messages were taken and cannot be delivered any more.
+    /// Returns the number of messages that were accepted but can no longer be delivered.
     pub fn corrupt(&self) -> usize {
         fs::read_dir(format!("{}/queue/corrupt", self.folder))
             .unwrap()
@@ -157,7 +158,7 @@ impl Postfix {
         fs::read_to_string(format!("{}/log", self.folder)).unwrap_or_default()
     }
 
-    /// Waits until the log says so, this often.
+    /// Waits until the log contains `word` this many times.
     #[track_caller]
     pub fn says(&self, word: &str, times: usize) {
         eventually(60, word, || self.log().matches(word).count() >= times);
@@ -180,7 +181,7 @@ fn directories(folder: &str) {
     let data = format!("{folder}/data");
     fs::create_dir(&data).unwrap();
     chown(&data, Some(owner), None).unwrap();
-    // Our postdrop has no rights of its own, see below.
+    // The copy of postdrop is not set-gid (see below), so other users must be able to write here.
     for (name, mode) in [("maildrop", 0o733), ("public", 0o711)] {
         let path = format!("{folder}/queue/{name}");
         chown(&path, Some(owner), Some(group)).unwrap();
@@ -188,8 +189,8 @@ fn directories(folder: &str) {
     }
 }
 
-/// Set-gid programs refuse a configuration that /etc/postfix/main.cf does not name; copies without that
-/// bit do not.
+/// Copies programs without their set-gid bit. Set-gid programs reject a configuration that /etc/postfix/main.cf does
+/// not name.
 fn programs(folder: &str) {
     for name in ["postdrop", "postqueue"] {
         let copy = format!("{folder}/bin/{name}");

@@ -1,7 +1,6 @@
-//! Real servers, started on free ports of 127.0.0.1 and ended with the test.
+//! Runs real servers on free ports of 127.0.0.1, which end with the test.
 //!
-//! A program that is not there skips the test with a printed line, and fails it when
-//! EMBODY_REQUIRE_ALL=1.
+//! If a program is not installed, the test is skipped and a line is printed. With EMBODY_REQUIRE_ALL=1, the test fails.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,11 +15,11 @@ use tempfile::TempDir;
 
 use super::bounded::finished;
 
-/// A server process and its folder.
+/// A server process and its directory.
 pub struct Served {
     child: Child,
     pub port: u16,
-    /// The https port, of nginx.
+    /// The https port of nginx.
     pub secure: u16,
     pub folder: TempDir,
 }
@@ -32,7 +31,7 @@ impl Drop for Served {
     }
 }
 
-/// A server that is up.
+/// Returns the handle of a running server.
 pub fn serving(child: Child, port: u16, folder: TempDir) -> Served {
     Served {
         child,
@@ -42,7 +41,7 @@ pub fn serving(child: Child, port: u16, folder: TempDir) -> Served {
     }
 }
 
-/// Says that a test was skipped, past the test runner's capture, or fails it.
+/// Prints that a test is skipped, bypassing the capture of the test runner. With EMBODY_REQUIRE_ALL=1, the test fails.
 pub fn skipped(test: &str, program: &str) {
     assert!(
         std::env::var("EMBODY_REQUIRE_ALL").as_deref() != Ok("1"),
@@ -51,7 +50,7 @@ pub fn skipped(test: &str, program: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {test} ({program} not found)");
 }
 
-/// Where a program is, the folders of administrators included.
+/// Returns the path of a program. The directories for administrators are also searched.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path)
@@ -60,14 +59,13 @@ pub fn program(name: &str) -> Option<PathBuf> {
         .find(|file| file.is_file())
 }
 
-/// The program as a user who may not read what others keep to themselves; root needs `setpriv` for
-/// that.
+/// Returns a command for embody as a user who cannot read the private files of others. For root, this needs `setpriv`.
 pub fn unprivileged(test: &str, folder: &Path) -> Option<Command> {
     let Some(setpriv) = program("setpriv") else {
         skipped(test, "setpriv");
         return None;
     };
-    // The build folder may itself be out of that user's reach.
+    // This user may have no access to the build directory.
     let copy = folder.join("embody");
     if !copy.exists() {
         copy_program(Path::new(env!("CARGO_BIN_EXE_embody")), &copy);
@@ -80,14 +78,14 @@ pub fn unprivileged(test: &str, folder: &Path) -> Option<Command> {
     Some(command)
 }
 
-/// A copy to be run. Another process makes it: what this one has open for writing, a child that another test is just
-/// starting has open too, and what is open for writing cannot be run.
+/// Copies a program so that it can be run. A file that is open for writing cannot be executed. If this process wrote
+/// the copy, a child process of another test could inherit the open file, so a separate process copies it.
 pub fn copy_program(from: &Path, to: &Path) {
     let copied = Command::new("cp").arg(from).arg(to).status().unwrap();
     assert!(copied.success(), "{}", to.display());
 }
 
-/// Debian's libfaketime, in front of the wall clock only.
+/// Returns Debian's libfaketime, which is used to change only the wall clock.
 pub fn false_clock(test: &str) -> Option<PathBuf> {
     let found = fs::read_dir("/usr/lib")
         .unwrap()
@@ -99,13 +97,14 @@ pub fn false_clock(test: &str) -> Option<PathBuf> {
     found
 }
 
-/// A port of 127.0.0.1 on which nobody listens, a new one each time. The kernel gives none of these to a client, or to a server
-/// that asks for any: no other test takes it before the server of this one does, or where nobody is to be.
+/// Returns an unused port of 127.0.0.1, a different one each time. The kernel does not assign these ports to clients or
+/// to servers that request any port. Therefore no other test takes the port before the server of this test does, or
+/// while it must stay unused.
 pub fn free_port() -> u16 {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     for _ in 0..12_000 {
         let number = CALLS.fetch_add(1, Ordering::Relaxed);
-        // Several test programs may run at once.
+        // Several test programs can run at the same time.
         let number = std::process::id().wrapping_mul(101).wrapping_add(number);
         let port = u16::try_from(20_000 + number % 12_000).unwrap();
         if is_free(port) {
@@ -115,8 +114,8 @@ pub fn free_port() -> u16 {
     panic!("no port from 20000 to 31999 is free");
 }
 
-/// The socket is bound and does not listen: a program that another test is starting holds a copy of it until its exec, and one
-/// that listened would answer [`wait_for`] before the server does.
+/// Binds a socket to the port, and does not listen on it. A program that another test starts at this moment inherits
+/// the socket until its exec. If the socket listened, [`wait_for`] would take it for the server.
 fn is_free(port: u16) -> bool {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
     let kind = (AddressFamily::INET, SocketType::STREAM);
@@ -137,7 +136,7 @@ pub fn wait_for(port: u16, child: &mut Child, log: &Path) {
     }
 }
 
-/// A CA of our own and a certificate for 127.0.0.1, `localhost` and `www.example.test`.
+/// Creates a private CA and a certificate for 127.0.0.1, `localhost` and `www.example.test`.
 pub fn certificates(folder: &Path) {
     use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
     let ca_key = KeyPair::generate().unwrap();
@@ -154,12 +153,13 @@ pub fn certificates(folder: &Path) {
     fs::write(folder.join("server.key"), key.serialize_pem()).unwrap();
 }
 
-/// nginx with http and https; `files` beneath its root. /dav/ takes PUT from "me", whose password is "secret".
+/// Starts nginx with http and https, and `files` in its root directory. /dav/ accepts PUT from the user "me" with the
+/// password "secret".
 pub fn nginx(test: &str, files: &[(&str, &[u8])]) -> Option<Served> {
     nginx_with(test, files, "")
 }
 
-/// The same; `more` stands in its server. What is logged as `plain` is status and URI.
+/// Starts nginx with `more` in its server block. The log format `plain` contains the status and the URI.
 pub fn nginx_with(test: &str, files: &[(&str, &[u8])], more: &str) -> Option<Served> {
     let Some(nginx) = program("nginx") else {
         skipped(test, "nginx");
@@ -242,7 +242,7 @@ http {{
     })
 }
 
-/// An anonymous FTP server of pyftpdlib; `extra` is Python that runs before it serves.
+/// Starts an anonymous FTP server (pyftpdlib). `extra` is Python code that runs before the server starts.
 pub fn ftp(test: &str, files: &[(&str, &[u8])], extra: &str) -> Option<Served> {
     if !has_python(test, "pyftpdlib", "pyftpdlib") {
         return None;
@@ -287,21 +287,21 @@ FTPServer(('127.0.0.1', {port}), handler).serve_forever()
     })
 }
 
-/// The program that is tested.
+/// Returns a command for the program that is tested.
 pub fn embody() -> Command {
     signals_act();
     a_program_starts();
     Command::new(env!("CARGO_BIN_EXE_embody"))
 }
 
-/// Programs inherit the signals that are ignored, as shells ignore SIGINT for jobs in the background and nohup ignores
-/// SIGHUP. Those that are handled have their default action in a program that is started: so this program handles those
-/// that it was started to ignore, and does nothing then.
+/// Makes the programs of a test react to signals. Programs inherit ignored signals: shells ignore SIGINT for background
+/// jobs, and nohup ignores SIGHUP. A handled signal has its default action in a started program. The test process
+/// therefore handles the signals that it inherited as ignored, with a handler that does nothing.
 pub fn signals_act() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Without it nothing is known to be ignored, and embody handles all signals.
+        // Without /proc, no signal is known to be ignored, and embody handles all signals.
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mut lines = status.lines();
         let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
@@ -314,7 +314,7 @@ pub fn signals_act() {
     });
 }
 
-/// Ends the tests when one of them waits for ever: no program was started for longer than any test takes.
+/// Ends the test process if a test hangs, that is, if no program was started for longer than any test takes.
 fn a_program_starts() {
     const PATIENCE: Duration = Duration::from_secs(1800);
     static LAST: Mutex<Option<(Instant, String)>> = Mutex::new(None);
@@ -329,7 +329,7 @@ fn a_program_starts() {
             if let Some((when, test)) = &*LAST.lock().unwrap()
                 && when.elapsed() > PATIENCE
             {
-                // Past the test runner's capture.
+                // Written directly, to bypass the capture of the test runner.
                 let _ = writeln!(
                     std::io::stderr(),
                     "a test waits for ever: {test} was the last to start embody, {PATIENCE:?} ago"
@@ -340,14 +340,14 @@ fn a_program_starts() {
     });
 }
 
-/// The same, run in a folder.
+/// Runs the program in a directory.
 pub fn embody_in(folder: &Path, arguments: &[&str]) -> Output {
     let mut command = embody();
     command.current_dir(folder).args(arguments);
     command.output().unwrap()
 }
 
-/// What a run said that ended with this status.
+/// Checks the exit status of a run, and returns its standard error.
 #[track_caller]
 pub fn done(output: &Output, status: i32) -> String {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -355,20 +355,20 @@ pub fn done(output: &Output, status: i32) -> String {
     said
 }
 
-/// This test program again, to run one test only (its name with the module): for what there is one of
-/// in a process, and for what is to be killed.
+/// Returns a command that runs this test program again with only one test (its name includes the module). Used for
+/// settings of the whole process, and for processes that must be killed.
 pub fn again(test: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", test, "--nocapture"]);
     command
 }
 
-/// What a program said.
+/// Returns the standard error of a program.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs a command with this on its standard input.
+/// Runs a command with this text on its standard input.
 pub fn fed(command: &mut Command, input: &[u8]) -> Output {
     let mut child = command
         .stdin(Stdio::piped())
@@ -378,13 +378,13 @@ pub fn fed(command: &mut Command, input: &[u8]) -> Output {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     std::thread::scope(|scope| {
-        // The program may end before it has read everything.
+        // The program can end before it has read everything.
         scope.spawn(move || drop(stdin.write_all(input)));
         finished(child)
     })
 }
 
-/// Whether Python has these modules, which are of this package; says so otherwise.
+/// Returns whether these modules of a Python package are installed. Otherwise prints that the test is skipped.
 pub fn has_python(test: &str, modules: &str, package: &str) -> bool {
     let has = Command::new("python3")
         .args(["-c", &format!("import {modules}")])
@@ -398,7 +398,7 @@ pub fn has_python(test: &str, modules: &str, package: &str) -> bool {
     has
 }
 
-/// Sends a process a signal.
+/// Sends a signal to a process.
 pub fn signalled(process: u32, name: &str) {
     let sent = Command::new("kill")
         .args(["-s", name, &process.to_string()])

@@ -1,16 +1,16 @@
-//! Writes mailboxes of Outlook (MS-PST) of all versions and encodings, for tests. It shares no code with the reader but the
-//! tables of the encodings.
+//! Writes mailboxes of Outlook (MS-PST) in all versions and encodings, for tests. It shares only the tables of the
+//! encodings with the reader.
 
 #![allow(dead_code)]
 
 use std::io::{Seek, SeekFrom, Write};
 
-// The tables are those of the standard.
+// These tables are from the standard.
 #[allow(clippy::duplicate_mod)]
 #[path = "../../src/engine/outlook/pst/encoding.rs"]
 mod encoding;
 
-/// The version, and the number of the encoding.
+/// The version of the format, and the number of its encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Form {
     pub version: u16,
@@ -47,13 +47,13 @@ pub fn text(text: &str) -> Value {
     Value::Text(text.to_owned())
 }
 
-/// A time from seconds since 1970.
+/// Converts seconds since 1970 to a time.
 pub fn time(seconds: i64) -> Value {
     Value::Time((seconds + 11_644_473_600) * 10_000_000)
 }
 
 impl Message {
-    /// A mail that was read, from one person to another.
+    /// Returns a mail that is marked as read, with one recipient.
     pub fn mail(subject: &str, body: &str) -> Self {
         let recipient = vec![
             (0x0c15, Value::Long(1)),
@@ -97,7 +97,7 @@ impl Message {
     }
 }
 
-/// A file that is written.
+/// A mailbox that is being written.
 pub struct Pst<W> {
     out: W,
     form: Form,
@@ -141,7 +141,7 @@ impl<W: Write + Seek> Pst<W> {
         pst
     }
 
-    /// The category names have the id 0x8000.
+    /// Writes the named properties. The categories have the id 0x8000.
     fn names(&mut self) {
         let name: Vec<u8> = "Keywords"
             .encode_utf16()
@@ -179,7 +179,7 @@ impl<W: Write + Seek> Pst<W> {
         self.out.seek(SeekFrom::Start(at)).unwrap();
     }
 
-    /// Leaves a hole, so that what follows is at this place.
+    /// Leaves a gap in the file, so that the next block is at this position.
     pub fn skip_to(&mut self, at: u64) {
         self.at = self.at.max(at.next_multiple_of(512));
     }
@@ -314,7 +314,7 @@ impl<W: Write + Seek> Pst<W> {
         }
     }
 
-    /// A value as an id of a piece of the heap or of a subnode.
+    /// Stores a value, and returns the id of its piece of the heap or of its subnode.
     fn value(
         &mut self,
         value: &Value,
@@ -338,8 +338,8 @@ impl<W: Write + Seek> Pst<W> {
         (kind, id)
     }
 
-    /// Writes a list of properties, and returns its block and those of its subnodes. `object` is the subnode of an attached
-    /// message.
+    /// Writes a list of properties, and returns its block and the block of its subnodes. `object` is the subnode of an
+    /// attached message.
     fn properties(&mut self, list: &List, object: Option<u32>, more: &[[u64; 3]]) -> (u64, u64) {
         let mut list: Vec<&(u16, Value)> = list.iter().collect();
         list.sort_by_key(|it| it.0);
@@ -370,7 +370,7 @@ impl<W: Write + Seek> Pst<W> {
         (self.block(&heap, false), self.subnodes(&nodes))
     }
 
-    /// Writes a table of rows that have all the same properties.
+    /// Writes a table of rows that all have the same properties.
     fn table(&mut self, rows: &[(u32, List)]) -> (u64, u64) {
         let mut pieces = vec![Vec::new(), Vec::new(), Vec::new()];
         let mut nodes = Vec::new();
@@ -447,13 +447,13 @@ impl<W: Write + Seek> Pst<W> {
         self.node(id, parent, &list, &[]);
     }
 
-    /// Adds a folder. `None`: it is at the top.
+    /// Adds a folder, at the top level if `above` is `None`.
     pub fn folder(&mut self, above: Option<u32>, name: &str, messages: &[Message]) -> u32 {
         let id = self.next_node | 2;
         self.next_node += 0x20;
         self.folder_node(id, above.unwrap_or(TOP), name);
         let ids: Vec<u32> = messages.iter().map(|it| self.message(id, it)).collect();
-        // A heap of one block has room for so many rows.
+        // A heap with one block has room for 60 rows.
         let rows = ids.iter().zip(messages).take(60).map(|(id, message)| {
             let subject = message.properties.iter().find(|it| it.0 == 0x37);
             let subject = subject.map_or(text(""), |it| it.1.clone());
@@ -464,7 +464,7 @@ impl<W: Write + Seek> Pst<W> {
         id
     }
 
-    /// Adds the table of the messages of a folder.
+    /// Adds the table of the messages in a folder.
     pub fn contents(&mut self, folder: u32, rows: &[(u32, List)]) {
         let (data, subnodes) = self.table(rows);
         let id = folder & !0x1f | 0x0e;
@@ -617,7 +617,7 @@ impl<W: Write + Seek> Pst<W> {
     }
 }
 
-/// A heap of one block.
+/// Returns a heap that consists of one block.
 fn heap(kind: u8, root: u32, pieces: &[Vec<u8>]) -> Vec<u8> {
     let mut block = vec![0, 0, 0xec, kind];
     block.extend_from_slice(&(root << 5).to_le_bytes());
@@ -645,7 +645,7 @@ fn signature(at: u64, id: u64) -> u16 {
     (both >> 16) as u16 ^ both as u16
 }
 
-/// MS-PST 5.3
+/// Computes the checksum of MS-PST 5.3.
 fn crc(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0, |sum, byte| {
         let mut rest = (sum ^ u32::from(*byte)) & 0xff;
@@ -659,7 +659,7 @@ fn crc(bytes: &[u8]) -> u32 {
     })
 }
 
-/// The table that encodes what the reader decodes.
+/// Returns the encoding table, which is the inverse of the reader's decoding table.
 fn inverse() -> [u8; 256] {
     let mut table = [0; 256];
     for byte in 0..=255_u8 {

@@ -1,4 +1,4 @@
-//! pywb, which replays what web archives keep, with WARC files that a test writes.
+//! Runs pywb, which replays web archives, with WARC files that a test writes.
 
 use std::fs;
 use std::process::{Command, Stdio};
@@ -11,21 +11,21 @@ use tempfile::TempDir;
 use super::filter::open;
 use super::programs::{Served, free_port, has_python, serving, wait_for};
 
-/// What a server said once.
+/// A response of a server, stored in an archive.
 #[derive(Clone, Debug)]
 pub struct Capture<'c> {
     pub url: &'c str,
-    /// 14 digits.
+    /// Time of the capture, as 14 digits.
     pub stamp: &'c str,
     pub status: &'c str,
     pub headers: &'c [(&'c str, &'c str)],
     pub body: &'c [u8],
-    /// Whether the server compressed it.
+    /// Whether the server compressed the response with gzip.
     pub is_gzip: bool,
 }
 
 impl<'c> Capture<'c> {
-    /// A 200.
+    /// Returns a capture with status 200.
     pub fn of(
         url: &'c str,
         stamp: &'c str,
@@ -43,7 +43,7 @@ impl<'c> Capture<'c> {
     }
 }
 
-/// Whether pywb answers with the nearest capture at once, or with a redirect to it.
+/// Whether pywb sends the nearest capture immediately, or a redirect to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Nearest {
     AtOnce,
@@ -74,7 +74,7 @@ with open('archive/test.warc.gz', 'wb') as out:
 cdxindexer.main(['-s', '-j', '-o', 'index.cdxj', '-d', 'archive', 'archive/test.warc.gz'])
 ";
 
-/// pywb with these captures in its collection `web`.
+/// Starts pywb with these captures in its collection `web`.
 pub fn pywb(test: &str, captures: &[Capture<'_>], nearest: Nearest) -> Option<Served> {
     if !has_python(test, "pywb.apps.cli, warcio", "pywb") {
         return None;
@@ -99,7 +99,7 @@ pub fn pywb(test: &str, captures: &[Capture<'_>], nearest: Nearest) -> Option<Se
     Some(started(folder, WRITE))
 }
 
-/// pywb over what is in a folder, once a script has prepared that.
+/// Runs a script that prepares a directory, and starts pywb with this directory.
 pub fn started(folder: TempDir, prepare: &str) -> Served {
     let python = |script: &str| {
         let mut command = Command::new("python3");
@@ -123,7 +123,7 @@ pub fn started(folder: TempDir, prepare: &str) -> Served {
     serving(child, port, folder)
 }
 
-/// What was asked of it, as paths, without what it asks itself.
+/// Returns the paths of the requests to pywb, without its requests to itself.
 pub fn asked(pywb: &Served) -> Vec<String> {
     let log = fs::read_to_string(pywb.folder.path().join("log")).unwrap();
     let lines = log
@@ -138,7 +138,7 @@ pub const TEXT: &[(&str, &str)] = &[("Content-Type", "text/plain")];
 pub const GIF: &[(&str, &str)] = &[("Content-Type", "image/gif")];
 pub const HTML: &[(&str, &str)] = &[("Content-Type", "text/html")];
 
-/// Options for this archive.
+/// Returns the options of embody for this archive.
 pub fn archive(server: &Served) -> String {
     let port = server.port;
     format!(

@@ -1,4 +1,4 @@
-//! A small server that says exactly what a test wants said, true or not.
+//! A small server that sends exactly the bytes of a test, even if they break the protocol.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-/// Listens on a free port of 127.0.0.1 until the test ends.
+/// A server on a free port of 127.0.0.1, which runs until the test ends.
 pub struct Raw {
     pub address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -14,7 +14,7 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Every connection goes to `handle`, in a thread of its own.
+    /// Starts a server that calls `handle` for each connection, in a separate thread.
     pub fn connections(handle: impl Fn(TcpStream) + Send + Sync + 'static) -> Self {
         Self::connections_at("127.0.0.1", handle)
     }
@@ -39,12 +39,13 @@ impl Raw {
         }
     }
 
-    /// Reads one request head per connection, hands `path` to `answer`, and closes.
+    /// Starts a server that reads one request head for each connection, calls `answer` with its path, and closes the
+    /// connection.
     pub fn http(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Self {
         Self::http_at("127.0.0.1", answer)
     }
 
-    /// The same at another address of this machine.
+    /// Starts the same server at another address of this machine.
     pub fn http_at(
         host: &str,
         answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static,
@@ -60,7 +61,7 @@ impl Raw {
         Self { heads, ..server }
     }
 
-    /// Says the same to everybody.
+    /// Starts a server that sends the same response to each request.
     pub fn saying(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::http(move |_, stream| {
@@ -68,8 +69,8 @@ impl Raw {
         })
     }
 
-    /// A proxy that leads to one server, whatever port is asked for, and to no other host than this: by CONNECT, or by
-    /// requests in absolute form, which it hands on in origin form (RFC 9112 §3.2).
+    /// Starts a proxy that connects every port of `host` to one server, and rejects all other hosts. Clients use
+    /// CONNECT, or requests in absolute form, which the proxy forwards in origin form (RFC 9112 §3.2).
     pub fn proxy(host: &'static str, to: SocketAddr) -> Self {
         let heads: Arc<Mutex<Vec<String>>> = Arc::default();
         let seen = Arc::clone(&heads);
@@ -121,13 +122,13 @@ impl Raw {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// The request heads so far.
+    /// Returns the request heads that were received so far.
     pub fn heads(&self) -> Vec<String> {
         self.heads.lock().unwrap().clone()
     }
 }
 
-/// A request head, the empty line included.
+/// Reads a request head, including its empty line.
 pub fn head(stream: &TcpStream) -> Option<String> {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
@@ -139,7 +140,7 @@ pub fn head(stream: &TcpStream) -> Option<String> {
     Some(head)
 }
 
-/// The same, and nothing of what stands behind it is taken.
+/// Reads a request head, and no byte after it.
 pub fn exact_head(stream: &mut TcpStream) -> Option<String> {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
@@ -150,7 +151,7 @@ pub fn exact_head(stream: &mut TcpStream) -> Option<String> {
     String::from_utf8(head).ok()
 }
 
-/// A 200 with a Content-Length.
+/// Returns a response with status 200 and a Content-Length.
 pub fn ok(media_type: &str, body: &[u8]) -> Vec<u8> {
     let mut answer = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
@@ -161,7 +162,7 @@ pub fn ok(media_type: &str, body: &[u8]) -> Vec<u8> {
     answer
 }
 
-/// A 302 to there.
+/// Returns a response with status 302 and this location.
 pub fn redirect(location: &str) -> Vec<u8> {
     format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
         .into_bytes()

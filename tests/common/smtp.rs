@@ -1,4 +1,4 @@
-//! A client that hands letters to an SMTP server, each accepted or the test fails.
+//! A client that sends letters to an SMTP server. The test fails if the server rejects one.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::mta::Letter;
 
-/// One session.
+/// One SMTP session.
 pub struct Smtp {
     stream: BufReader<TcpStream>,
 }
@@ -26,12 +26,12 @@ impl Smtp {
         session
     }
 
-    /// From alice to bob, as the letter's header says.
+    /// Sends a letter from alice to bob, as its header says.
     pub fn send(&mut self, letter: &Letter) {
         self.send_from("alice@example.org", letter);
     }
 
-    /// From that address, or from nobody, as bounces are.
+    /// Sends a letter from this address. Bounces have an empty address.
     pub fn send_from(&mut self, sender: &str, letter: &Letter) {
         self.say(&format!("MAIL FROM:<{sender}> BODY=8BITMIME"), "250");
         self.say("RCPT TO:<bob@example.org>", "250");
@@ -39,7 +39,7 @@ impl Smtp {
         assert!(self.data(letter), "it is to be tried again later");
     }
 
-    /// Hands a letter over if the server takes it now. It may be asked again.
+    /// Sends a letter, and returns whether the server accepted it. If not, it can be sent again.
     pub fn offer(&mut self, letter: &Letter) -> bool {
         let taken = self.begins("MAIL FROM:<alice@example.org> BODY=8BITMIME")
             && self.begins("RCPT TO:<bob@example.org>")
@@ -55,7 +55,7 @@ impl Smtp {
         self.begins_with(command, "250")
     }
 
-    /// Whether the server says so, or that it is to be tried again later.
+    /// Sends a command, and returns whether the reply is the expected one. Only a temporary error is allowed instead.
     fn begins_with(&mut self, command: &str, expected: &str) -> bool {
         let line = format!("{command}\r\n");
         self.stream.get_mut().write_all(line.as_bytes()).unwrap();
@@ -88,7 +88,7 @@ impl Smtp {
         assert!(reply.starts_with(expected), "the server says {reply:?}");
     }
 
-    /// Reads one reply; its last line has a blank after the number.
+    /// Reads one reply. Its last line has a blank after the number.
     fn reply(&mut self) -> String {
         let mut line = String::new();
         loop {

@@ -1,4 +1,5 @@
-//! A Thunderbird that reads a script as it starts, says what it shows, and ends. `.ci/peers` installs it: 310 MB.
+//! Runs Thunderbird with a script that prints the displayed content and then ends it. `.ci/peers` installs Thunderbird
+//! (310 MB).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,10 @@ use serde_json::Value;
 
 use super::programs::{copy_program, program};
 
-/// Where Debian has it.
+/// Directory of Thunderbird on Debian.
 const INSTALLED: &str = "/usr/lib/thunderbird";
 
-/// Has it read its configuration from a file, which may do all that Thunderbird may. The first line is not read.
+/// Makes Thunderbird read a configuration file without restrictions. Thunderbird ignores the first line.
 const CONFIGURED: &str = "//
 pref(\"general.config.filename\", \"told.cfg\");
 pref(\"general.config.obscure_value\", 0);
@@ -25,7 +26,7 @@ user_pref("datareporting.policy.dataSubmissionEnabled", false);
 user_pref("browser.dom.window.dump.enabled", true);
 "#;
 
-/// Returns whether it is installed, and says that the test is skipped if it is not.
+/// Returns whether Thunderbird is installed. Otherwise prints that the test is skipped.
 pub fn is_installed(test: &str, required: &str) -> bool {
     if program("thunderbird").is_some() && Path::new(INSTALLED).is_dir() {
         return true;
@@ -36,7 +37,7 @@ pub fn is_installed(test: &str, required: &str) -> bool {
     false
 }
 
-/// The program as it is installed, but with another configuration, and a profile with these preferences.
+/// Returns a copy of the installed program with another configuration and a profile with these preferences.
 pub fn installed(folder: &Path, preferences: &str, script: &str) -> PathBuf {
     let ours = folder.join("thunderbird");
     fs::create_dir_all(ours.join("defaults")).unwrap();
@@ -44,7 +45,7 @@ pub fn installed(folder: &Path, preferences: &str, script: &str) -> PathBuf {
     for entry in fs::read_dir(INSTALLED).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap();
-        // A program looks for the rest where it is itself.
+        // The program searches for its other files in its own directory.
         match name.to_str().unwrap() {
             "defaults" => {}
             "thunderbird" | "thunderbird-bin" => copy_program(&path, &ours.join(name)),
@@ -77,7 +78,7 @@ pub fn installed(folder: &Path, preferences: &str, script: &str) -> PathBuf {
     ours.join("thunderbird")
 }
 
-/// The lines that its script says, and what else it says.
+/// Returns the lines that the script printed, and the other output.
 pub fn said(program: &Path, folder: &Path) -> (Vec<Value>, String) {
     let ran = Command::new("timeout")
         .args(["-k", "5", "240"])

@@ -1,4 +1,4 @@
-//! Makes TNEF streams (MS-OXTNEF), as Outlook writes them, and compressed RTF (MS-OXRTFCP).
+//! Creates TNEF streams (MS-OXTNEF) as Outlook writes them, and compressed RTF (MS-OXRTFCP).
 #![allow(dead_code, unreachable_pub)]
 
 pub const SIGNATURE: [u8; 4] = [0x78, 0x9f, 0x3e, 0x22];
@@ -7,7 +7,7 @@ pub const MEETING: [u8; 16] = *b"\x90\xda\xd8\x6e\x0b\x45\x1b\x10\x98\xda\0\xaa\
 const STRINGS: [u8; 16] = *b"\x29\x03\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
 pub const MESSAGE: [u8; 16] = *b"\x07\x03\x02\0\0\0\0\0\xc0\0\0\0\0\0\0\x46";
 
-/// A stream, attribute by attribute.
+/// A TNEF stream, to which attributes are appended.
 #[derive(Clone)]
 pub struct Tnef(Vec<u8>);
 
@@ -56,7 +56,7 @@ impl Tnef {
         tnef.attribute(2, 0x0006_9005, &properties.bytes())
     }
 
-    /// An attachment with a name.
+    /// Appends an attachment with a name.
     pub fn file(self, name: &str, content: &[u8]) -> Self {
         self.attachment(Some(content), Properties::new().text(0x3707, name))
     }
@@ -66,7 +66,7 @@ impl Tnef {
     }
 }
 
-/// A list of properties.
+/// A list of MAPI properties.
 #[derive(Clone)]
 pub struct Properties(u32, Vec<u8>);
 
@@ -113,7 +113,7 @@ impl Properties {
         self.push(0x0d, id, &Self::sized(&[&interface, content].concat()))
     }
 
-    /// Seconds since 1970.
+    /// Appends a time in seconds since 1970.
     pub fn time(self, id: u16, seconds: i64) -> Self {
         self.push(0x40, id, &filetime(seconds))
     }
@@ -153,7 +153,7 @@ fn filetime(seconds: i64) -> [u8; 8] {
     ((seconds + 11_644_473_600) * 10_000_000).to_le_bytes()
 }
 
-/// RTF that encapsulates HTML, in which each tag has a group.
+/// Returns RTF that encapsulates HTML, with one group for each tag.
 pub fn from_html(html: &str) -> String {
     let mut rtf = "{\\rtf1\\ansi\\ansicpg1252\\fromhtml1 \\deff0{\\fonttbl{\\f0\\fswiss Arial;}}\n\\uc1\\pard\\plain ".to_owned();
     for piece in html.split_inclusive('>') {
@@ -168,7 +168,7 @@ pub fn from_html(html: &str) -> String {
     rtf + "}"
 }
 
-/// Compressed RTF whose every byte is a literal.
+/// Returns compressed RTF in which every byte is a literal.
 pub fn compressed(rtf: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     for chunk in rtf.chunks(8) {
@@ -178,7 +178,7 @@ pub fn compressed(rtf: &[u8]) -> Vec<u8> {
     with_header(&content, rtf.len() as u32)
 }
 
-/// Compressed content with its header and its checksum.
+/// Returns compressed content with its header and its checksum.
 pub fn with_header(content: &[u8], raw: u32) -> Vec<u8> {
     let mut crc = 0_u32;
     for byte in content {
@@ -199,7 +199,7 @@ pub fn with_header(content: &[u8], raw: u32) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of hexadecimal digits.
+/// Decodes hexadecimal digits.
 pub fn hex(digits: &str) -> Vec<u8> {
     let digits: Vec<u8> = digits.bytes().filter(u8::is_ascii_hexdigit).collect();
     let pairs = digits.chunks(2).map(|pair| str::from_utf8(pair).unwrap());
@@ -208,7 +208,7 @@ pub fn hex(digits: &str) -> Vec<u8> {
         .collect()
 }
 
-/// The meeting of MS-OXOCAL 4.1.1.2, in the time zone of 4.1.4.
+/// The meeting in MS-OXOCAL 4.1.1.2, with the time zone in 4.1.4.
 pub const SERIES: &str = "043004300B2001000000C0210000010000000000000032000000222000000C0000000000000001000000A096BC0C\
     01000000A096BC0C8020BC0C20ADBC0C0630000009300000580200007602000001003499BC0C5299BC0CF898BC0C1100220021005369\
     6D706C6520526563757272656E6365207769746820657863657074696F6E730800070033342F34313431000000000400000000000000\
@@ -219,10 +219,10 @@ pub const PACIFIC: &str = "02013000020015005000610063006900660069006300200053007
     000000040000000100020000000000000002013E000200D7070000000000000000000000000000E001000000000000C4FFFFFF00000B0000\
     000100020000000000000000000300000002000200000000000000";
 
-/// 2007-03-26 10:00 in Los Angeles, where summer time is 7 hours behind UTC.
+/// 2007-03-26 10:00 in Los Angeles, whose summer time is UTC-7.
 pub const MARCH: i64 = 1_174_928_400;
 
-/// A request for meetings that recur by a rule, and the property and content of their time zone.
+/// Returns an invitation to meetings that recur by a rule, with the property and content of their time zone.
 pub fn series(start: i64, rule: &[u8], zone: Option<(u32, &[u8])>) -> Vec<u8> {
     let mut properties = Properties::new()
         .text(0x0037, "Simple Recurrence")
@@ -243,7 +243,7 @@ pub fn series(start: i64, rule: &[u8], zone: Option<(u32, &[u8])>) -> Vec<u8> {
         .bytes()
 }
 
-/// A delivery report about a recipient, with the message that it concerns.
+/// Returns a delivery report about one recipient, with the message that it is about.
 pub fn delivery_report() -> Vec<u8> {
     let recipient = Properties::new()
         .text(0x3001, "Carl")
@@ -266,7 +266,8 @@ pub fn delivery_report() -> Vec<u8> {
         .bytes()
 }
 
-/// A file with a text, HTML in RTF, a picture that the HTML shows, an attachment, and a message with an attachment.
+/// Returns a stream with a text, HTML in RTF, a picture that the HTML displays, an attachment, and a message with an
+/// attachment.
 pub fn usual() -> Vec<u8> {
     let inner = Tnef::new()
         .class("IPM.Note")

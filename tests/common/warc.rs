@@ -1,4 +1,4 @@
-//! Files of `--record` as warcio reads them, and pywb with them.
+//! Reads files of `--record` with warcio, and replays them with pywb.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::programs::{Served, has_python};
 use super::pywb::started;
 
-/// A record: its fields, and its block.
+/// A WARC record: its fields and its block.
 #[derive(Clone, Debug)]
 pub struct Record {
     pub kind: String,
@@ -51,7 +51,7 @@ with open(sys.argv[1], 'rb') as file:
             'block': base64.b64encode(record.raw_stream.read()).decode()}), flush=True)
 ";
 
-/// What warcio reads in a file, up to where it fails; none where there is no warcio.
+/// Returns the records that warcio reads from a file, up to the first error. Returns `None` if warcio is not installed.
 pub fn records(test: &str, file: &Path) -> Option<Vec<Record>> {
     if !has_python(test, "warcio", "warcio") {
         return None;
@@ -77,7 +77,7 @@ pub fn records(test: &str, file: &Path) -> Option<Vec<Record>> {
     Some(records.collect())
 }
 
-/// That `warcio check` finds nothing in a file.
+/// Checks that `warcio check` finds no error in a file.
 #[track_caller]
 pub fn check(file: &Path) {
     let checked = Command::new("python3")
@@ -99,7 +99,7 @@ from pywb.indexer import cdxindexer
 cdxindexer.main(['-s', '-j', '-o', 'index.cdxj', '-d', 'archive', 'archive'])
 ";
 
-/// pywb with these files in its collection `web`.
+/// Starts pywb with these files in its collection `web`.
 pub fn replaying(test: &str, files: &[&Path]) -> Option<Served> {
     if !has_python(test, "pywb.apps.cli, warcio", "pywb") {
         return None;
@@ -130,7 +130,7 @@ for url in sys.argv[2:]:
     print(json.dumps([answer.status, base64.b64encode(body).decode()]))
 ";
 
-/// What pywb replays of these URLs: statuses and contents, decompressed.
+/// Returns the statuses and the decompressed contents that pywb replays for these URLs.
 pub fn replayed(pywb: &Served, urls: &[String]) -> Vec<(u64, Vec<u8>)> {
     let got = Command::new("python3")
         .args(["-c", GET, &pywb.port.to_string()])

@@ -1,4 +1,4 @@
-//! Policies that reach 127.0.0.1, requests, and names that resolve to what a test says.
+//! Policies that allow requests to 127.0.0.1, requests, and host names that resolve to the addresses of a test.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use embody::fetch::{Fetch, Fetcher, Names, Request, answer_all};
 use embody::policy::{Limits, Policy, Scheme};
 use embody::report::{Reason, Refusal};
 
-/// All schemes, 127.0.0.0/8, these ports, short time-outs.
+/// Returns a policy that allows all schemes, 127.0.0.0/8 and these ports, with short timeouts.
 pub fn policy(ports: &[u16]) -> Policy {
     Policy::default()
         .with_fetch(Scheme::ALL)
@@ -31,7 +31,7 @@ pub fn fetch(policy: &Policy, url: &str) -> Result<Content, Refusal> {
     Fetcher::new(policy.clone()).unwrap().fetch(&request(url))
 }
 
-/// The contents that a run gets for these requests.
+/// Returns the contents that a run gets for these requests.
 pub fn fetch_all(
     source: &dyn Fetch,
     requests: &[Request],
@@ -48,7 +48,7 @@ pub fn refused(policy: &Policy, url: &str) -> Refusal {
     fetch(policy, url).expect_err("this should have been refused")
 }
 
-/// A resolver made of what a test says; the only one tests use for names.
+/// A resolver with the addresses of a test. Tests resolve host names only with this resolver.
 #[derive(Debug, Default)]
 pub struct Told {
     names: HashMap<&'static str, Vec<IpAddr>>,

@@ -1,7 +1,7 @@
-//! Cost is bounded: the octets that were looked at stay within what `--max-work` allows for the mail, what
-//! was retrieved for it and what came out.
+//! Checks that the cost is limited: the number of bytes that were read stays within the limit of `--max-work` for the
+//! mail, the retrieved content and the output.
 //!
-//! The count is ours; the fuzz target holds it against the allocations that were made meanwhile.
+//! embody itself counts these bytes. The fuzz target also compares the count with the memory that was allocated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,25 +14,25 @@ use embody::{Expander, Mark};
 
 use super::filter::Echo;
 
-/// What one mail cost.
+/// The cost of one mail.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Cost {
-    /// Octets of the mail.
+    /// Bytes of the mail.
     pub input: u64,
-    /// Octets of all answers.
+    /// Bytes of all responses.
     pub retrieved: u64,
-    /// Octets of the result, and of the URLs in its report.
+    /// Bytes of the output, and of the URLs in its report.
     pub output: u64,
-    /// Octets that the mail was allowed to gain.
+    /// Number of bytes by which the mail was allowed to grow.
     pub growth: u64,
-    /// Octets that were looked at, as they were counted.
+    /// Number of bytes that were read, as embody counts them.
     pub work: u64,
 }
 
-/// What is counted before any octet of the mail.
+/// Number of bytes that are counted even for an empty mail.
 const SLACK: u64 = 1 << 10;
 
-/// The first byte chooses the policy, the rest is the message.
+/// Checks a message. The first byte chooses the policy, and the rest is the message.
 pub fn check(data: &[u8]) -> Cost {
     let Some((&choice, message)) = data.split_first() else {
         return Cost::default();
@@ -68,7 +68,7 @@ pub fn check(data: &[u8]) -> Cost {
 
 fn policy(choice: u8) -> Policy {
     let mut policy = Policy::default();
-    // Small enough that the mail is what counts.
+    // The limits are so small that the cost depends mainly on the size of the mail.
     policy.limits.growth = if choice & 1 == 0 { 4 << 10 } else { 1 << 20 };
     policy.limits.work = if choice & 2 == 0 { 32 } else { 4 };
     if choice & 8 != 0 {
@@ -99,7 +99,7 @@ fn policy(choice: u8) -> Policy {
     policy
 }
 
-/// The other checks' answers, counted.
+/// Gives the same responses as in the other checks, and counts their bytes.
 #[derive(Default)]
 struct Counting {
     retrieved: AtomicU64,

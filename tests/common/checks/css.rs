@@ -1,11 +1,11 @@
-//! Links in CSS: spans in order over any bytes, what is written is read back, and cssparser's
-//! tokens hold the same URLs.
+//! Checks the links in CSS: for any bytes, their spans are in order; new links are read back as they were written; and
+//! the tokens of the crate cssparser contain the same URLs.
 
 use cssparser::{Parser, Token};
 use embody::internals::link::css::locate;
 use embody::internals::link::value::LinkValue;
 
-/// The bytes are the style sheet.
+/// Checks a style sheet, which can be any bytes.
 pub fn check(data: &[u8]) {
     let links = locate(data).to_vec();
     in_order(&links, data);
@@ -13,7 +13,7 @@ pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };
-    // cssparser goes no deeper than a hundred or so brackets.
+    // cssparser stops at about a hundred nested brackets.
     let brackets = data.iter().filter(|byte| b"([{".contains(byte)).count();
     if brackets > 60 || statements_matter(text) || bad_url_ends_early(data) {
         return;
@@ -29,21 +29,23 @@ pub fn check(data: &[u8]) {
     assert_eq!(ours, theirs, "{text:?}");
 }
 
-/// Behind a blank in a bad URL, cssparser (0.38) overlooks that `\)` does not end it, and that `\\)` does.
+/// Returns whether cssparser (0.38) would misread a bad URL. After a blank in it, cssparser does not see that `\)` does
+/// not end the URL, and that `\\)` does.
 pub fn bad_url_ends_early(css: &[u8]) -> bool {
     css.windows(3).any(|there| {
         there[0].is_ascii_whitespace() && there[1] == b'\\' && b"\\)".contains(&there[2])
     })
 }
 
-/// The oracle below knows tokens, not rules: `@import`, `@namespace` and `image-set()` are ours.
+/// Returns whether the style sheet may contain `@import`, `@namespace` or `image-set()`. The comparison below reads
+/// tokens and no rules, so it cannot check them.
 fn statements_matter(css: &str) -> bool {
     let unescaped = css.contains('@') || css.to_ascii_lowercase().contains("image-set");
-    // Any of the names can be written in escapes.
+    // Each of the names can be written with escapes.
     unescaped || css.contains("\\") && css.contains(['-', '2'])
 }
 
-/// Every URL that cssparser's tokens hold, `url(` functions included.
+/// Returns every URL in the tokens of cssparser, including those in `url(` functions.
 pub fn oracle(css: &str) -> Vec<String> {
     fn walk(parser: &mut Parser<'_>, found: &mut Vec<String>, in_url: bool) {
         let mut first = in_url;
@@ -75,7 +77,7 @@ pub fn oracle(css: &str) -> Vec<String> {
     found
 }
 
-/// Both sides in one notation: non-ASCII percent-encoded.
+/// Returns a URL with its non-ASCII bytes percent-encoded, so that both results can be compared.
 pub fn comparable(url: &[u8]) -> String {
     url.iter()
         .map(|&byte| {
@@ -88,7 +90,7 @@ pub fn comparable(url: &[u8]) -> String {
         .collect()
 }
 
-/// Spans are sorted, disjoint and inside, and can be decoded.
+/// Checks that the spans are sorted, do not overlap, are inside the document, and can be decoded.
 pub fn in_order(links: &[LinkValue], document: &[u8]) {
     let mut at = 0;
     for link in links {
@@ -99,7 +101,7 @@ pub fn in_order(links: &[LinkValue], document: &[u8]) {
     assert!(at <= document.len());
 }
 
-/// With every URL written anew, in the place of the old one, there are as many, and those.
+/// Replaces every URL by a new one, and checks that the result contains the same number of links, and only the new URL.
 pub fn read_back(links: &[LinkValue], document: &[u8], locate: fn(&[u8]) -> Vec<LinkValue>) {
     const NEW: &[u8] = b"https://x.example/a?b=c&d;e#(f)";
     let mut after = Vec::with_capacity(document.len());

@@ -1,17 +1,18 @@
-//! `data:` URLs: sizes are exact, folding changes nothing, and the `data-url` crate reads the same.
+//! Checks `data:` URLs: their sizes are exact, folding does not change them, and the crate `data-url` reads the same
+//! content.
 
 use embody::internals::link::data::{DataUrl, DataUrlError, MediaTypeText};
 
-/// What a URL reads as: its media type and its content.
+/// The media type and the content of a URL.
 pub type Read = (String, Vec<u8>);
 
-/// As we read it.
+/// Reads a URL with embody.
 pub fn read(url: &[u8]) -> Result<Read, DataUrlError> {
     let url = DataUrl::parse(url)?;
     Ok((written(&url.media_type()), url.decode(u64::MAX)?))
 }
 
-/// A media type as MIME Sniffing §4.5 serializes it: values are quoted where they are no token.
+/// Writes a media type as in MIME Sniffing §4.5: values that are not tokens are quoted.
 pub fn written(media_type: &MediaTypeText) -> String {
     let is_of_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let mut text = media_type.essence.clone();
@@ -26,14 +27,14 @@ pub fn written(media_type: &MediaTypeText) -> String {
     text
 }
 
-/// As the `data-url` crate reads it.
+/// Reads a URL with the crate `data-url`.
 pub fn peer(url: &str) -> Option<Read> {
     let url = data_url::DataUrl::process(url).ok()?;
     let (content, _fragment) = url.decode_to_vec().ok()?;
     Some((url.mime_type().to_string(), content))
 }
 
-/// The bytes are the URL.
+/// Checks a URL, which can be any bytes.
 pub fn check(data: &[u8]) {
     let ours = read(data);
     sizes(data);
@@ -43,7 +44,7 @@ pub fn check(data: &[u8]) {
         .filter(|byte| !b" \t\r\n".contains(byte))
         .collect();
     assert_eq!(read(&unfolded), ours, "folding is no part of the URL");
-    // The crate keeps spaces and misreads line ends within an escape (0.3.2): it gets neither.
+    // The crate (0.3.2) keeps spaces, and misreads line endings inside an escape, so it gets a URL without them.
     let Ok(text) = std::str::from_utf8(&unfolded) else {
         return;
     };
@@ -64,10 +65,10 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// Whether the crate's media type must be ours. Escapes are decoded (RFC 2397 §3), by Fetch they are
-/// not; more parameters than our limit are dropped; of two names that differ in case only, the
-/// crate (0.3.2) keeps both, where the standard lower-cases them first; behind a `?` it escapes as the
-/// URL parser does, which we do not run.
+/// Returns whether the crate must read the same media type as embody. There are four differences. embody decodes
+/// escapes (RFC 2397 §3), and the Fetch standard does not. embody drops parameters above its limit. If two names differ
+/// only in case, the crate (0.3.2) keeps both, although the standard converts names to lower case first. After a `?`,
+/// the crate escapes like a URL parser.
 fn comparable(header: &str) -> bool {
     let mut names: Vec<String> = header
         .split(';')
@@ -85,7 +86,7 @@ fn comparable(header: &str) -> bool {
         && count < embody::internals::link::data::MAX_PARAMETERS
 }
 
-/// The three sizes agree, and a limit is kept to the octet.
+/// Checks that the three sizes agree, and that a limit applies to the exact byte.
 fn sizes(data: &[u8]) {
     let Ok(url) = DataUrl::parse(data) else {
         return;

@@ -1,5 +1,6 @@
-//! The filter is total, twice is once, growth is bounded, and every byte of what was left is there
-//! in its place: compared with the input's own spans, not with the edits that were made.
+//! Checks the filter with any bytes: it always ends with a result, a second run changes nothing, growth is limited, and
+//! every byte of the parts that were left unchanged is in its place. The check uses the spans of the input, and not the
+//! edits of the filter.
 
 use embody::engine::Content;
 use embody::fetch::{Fetch, Request};
@@ -11,7 +12,7 @@ use memchr::memmem;
 
 use super::scan::{spans, tiles};
 
-/// The first byte chooses the policy, the rest is the message.
+/// Checks a message. The first byte chooses the policy, and the rest is the message.
 pub fn check(data: &[u8]) {
     let Some((&choice, message)) = data.split_first() else {
         return;
@@ -109,7 +110,7 @@ fn policy(choice: u8) -> Policy {
     policy
 }
 
-/// A world whose content stands in the URL: `https://host/TYPE/SUBTYPE/escaped-content`.
+/// A fetcher whose content is in the URL: `https://host/TYPE/SUBTYPE/escaped-content`.
 pub(super) struct Echo;
 
 impl Fetch for Echo {
@@ -129,8 +130,8 @@ impl Fetch for Echo {
     }
 }
 
-/// That everything outside the parts that the report names stands in the output, in order: what
-/// lies between two such parts in one piece, what is first and last at the ends.
+/// Checks that everything outside the parts in the report is in the output, in order. The bytes between two such parts
+/// must be in one piece, and the first and last bytes must be at the ends.
 fn kept(message: &[u8], output: &[u8], report: &Report, limits: &ScanLimits) {
     let changed = |row: &&embody::report::Row| row.outcome != Outcome::Left;
     let numbers: Vec<&str> = report
@@ -139,7 +140,7 @@ fn kept(message: &[u8], output: &[u8], report: &Report, limits: &ScanLimits) {
         .filter(changed)
         .map(|row| row.part.as_str())
         .collect();
-    // With a rival gone, what stands behind it has another number.
+    // If a rival was removed, the parts after it have other numbers.
     let renumbered = report
         .rows
         .iter()
@@ -161,7 +162,8 @@ fn kept(message: &[u8], output: &[u8], report: &Report, limits: &ScanLimits) {
         })
         .map(|id| tree.part(id).span)
         .collect();
-    // A link that became cid: may have given another part a Content-ID; the mark is a field, and pictures are parts.
+    // The following changes are outside of these parts: a Content-ID for the target of a `cid:` link, the field of the
+    // mark, and the parts of pictures.
     let is_embedded =
         |row: &embody::report::Row| row.kind == Kind::Embed && row.outcome != Outcome::Left;
     let is_divided =
@@ -215,7 +217,7 @@ fn is_mark(tile: &[u8]) -> bool {
         .is_some_and(|name| name.eq_ignore_ascii_case(b"x-embody:"))
 }
 
-/// A digest of what is around a change goes.
+/// Returns whether this is a Content-MD5 field. Such a field around a change is removed.
 fn is_digest(tile: &[u8]) -> bool {
     tile.get(..12)
         .is_some_and(|name| name.eq_ignore_ascii_case(b"content-md5:"))

@@ -1,5 +1,5 @@
-//! Links in HTML: spans in order over any bytes in both syntaxes, what is written is read back, and
-//! html5gum's tokens hold the same attributes.
+//! Checks the links in HTML and XHTML: for any bytes, their spans are in order; new links are read back as they were
+//! written; and the tokens of the crate html5gum contain the same attributes.
 
 use embody::internals::link::html::{Syntax, locate, locate_in};
 use embody::internals::link::value::{Grammar, LinkValue};
@@ -7,17 +7,17 @@ use memchr::memmem;
 
 use super::css::{in_order, read_back};
 
-/// Attributes that hold a URL and nothing else, whatever the element.
+/// Attributes that contain only a URL, in every element.
 const PLAIN: [&str; 4] = ["href", "src", "cite", "background"];
 
-/// The bytes are the document.
+/// Checks a document, which can be any bytes.
 pub fn check(data: &[u8]) {
     let html = locate(data).links.to_vec();
     in_order(&html, data);
     in_order(&locate_in(data, Syntax::Xhtml).links.to_vec(), data);
     read_back(&html, data, |document| locate(document).links.to_vec());
-    // Where the locator departs from the tokenizer, and says so (link/tags.rs): conditional comments
-    // hold markup, so does <noscript>, and `<![CDATA[` ends at `]]>`.
+    // embody differs from the tokenizer here on purpose (link/tags.rs): it reads the markup in conditional comments and
+    // `<noscript>`, and `<![CDATA[` ends at `]]>`.
     let text = data.to_ascii_lowercase();
     let departs: [&[u8]; 3] = [b"<!--[if", b"<noscript", b"<![cdata["];
     if departs
@@ -34,7 +34,7 @@ pub fn check(data: &[u8]) {
     );
 }
 
-/// Plain URL attributes as we see them: name, value.
+/// Returns the name and the value of each plain URL attribute that embody finds.
 pub fn plain(links: &[LinkValue], document: &[u8]) -> Vec<(String, Vec<u8>)> {
     links
         .iter()
@@ -47,7 +47,7 @@ pub fn plain(links: &[LinkValue], document: &[u8]) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// Plain URL attributes as html5gum sees them: name, value.
+/// Returns the name and the value of each plain URL attribute that html5gum finds.
 pub fn oracle(document: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut emitter = html5gum::DefaultEmitter::<usize>::new_with_span();
     emitter.naively_switch_states(true);
@@ -80,7 +80,8 @@ pub fn oracle(document: &[u8]) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// Both sides in one notation: outer blanks off, non-ASCII percent-encoded.
+/// Returns a value without outer blanks, with its non-ASCII bytes percent-encoded, so that both results can be
+/// compared.
 pub fn comparable(value: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     for &byte in value.trim_ascii() {

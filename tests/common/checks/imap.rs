@@ -1,9 +1,9 @@
-//! A session of IMAP: whatever a server says, it ends, without a panic and with little memory; a message is whole or gone, and is
-//! told once.
+//! Checks an IMAP session: whatever a server sends, the session ends, without a panic and with little memory. Each
+//! message is complete or missing, and is reported once.
 
 use embody::internals::imap::canned::conversation;
 
-/// The answers of a server stand one behind the other, each ended by a NUL and a line's end.
+/// Checks the responses of a server. Each response ends with a NUL byte and a line ending.
 pub fn check(data: &[u8]) {
     let mut answers = Vec::new();
     let mut rest = data;

@@ -1,5 +1,5 @@
-//! mbox files: what is divided and put together again is the file, whatever the window; a change in
-//! a body makes no message two and no two one; quoting can be undone.
+//! Checks mbox files: the messages together are the file, for every window size; a change in a body does not split or
+//! join messages; and quoting can be undone.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +8,8 @@ use std::sync::Mutex;
 use embody::mailbox::{Format, Message, Options, Quoting, Stop, Transform, convert_to};
 use embody::{Edit, Edits, Error, Span};
 
-/// The first byte chooses the window, the second what is put into the bodies; the rest is the
-/// mailbox, behind a `From `.
+/// Checks a mailbox. The first byte chooses the window size, the second one the text that is inserted into the bodies.
+/// The rest is the mailbox, after a `From `.
 pub fn check(data: &[u8]) {
     let [window, new, rest @ ..] = data else {
         return;
@@ -30,7 +30,7 @@ pub fn check(data: &[u8]) {
     let (changed, before) = converted(&mailbox, window, Some(insertion));
     assert!(before == messages);
     let (_, after) = converted(&changed, LARGE, None);
-    // A wrong length of an earlier message may become right by chance when a later one grows.
+    // A wrong length in an earlier message can become right by chance when a later message grows.
     if !messages.iter().any(|content| counts_wrong(content)) {
         assert_eq!(
             after.len(),
@@ -46,10 +46,10 @@ pub fn check(data: &[u8]) {
     assert!(*Quoting::None.quote(rest) == *rest);
 }
 
-/// A window that holds all that libFuzzer makes up, unless it is told to make more.
+/// A window that contains the complete input of libFuzzer with its default maximum size.
 const LARGE: usize = 1 << 14;
 
-/// What is put at the start and at the end of each body.
+/// Texts that are inserted at the start and at the end of each body.
 const NEW: [&str; 6] = [
     "x",
     "\n\nFrom a@b Thu Jan  1 00:00:00 1970\nA: b\n\n",
@@ -59,7 +59,7 @@ const NEW: [&str; 6] = [
     "\n",
 ];
 
-/// The contents, in order, with line ends and `From ` lines between them, are the file.
+/// Checks that the contents in order, with line endings and `From ` lines between them, are the file.
 fn divided(mailbox: &[u8], messages: &[Vec<u8>]) {
     let mut rest = mailbox;
     for content in messages {
@@ -83,9 +83,9 @@ fn divided(mailbox: &[u8], messages: &[Vec<u8>]) {
     );
 }
 
-/// Whether a message has a Content-Length that is not its body's.
+/// Returns whether a message has a Content-Length that is not the length of its body.
 fn counts_wrong(content: &[u8]) -> bool {
-    // The empty line behind a header without a body belongs to the next separator.
+    // The empty line after a header without a body belongs to the next separator.
     let body = body_of(content).unwrap_or(content.len());
     let length = content.len() - body;
     content[..body]
@@ -110,7 +110,7 @@ fn behind_line_ends(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The mailbox after a run, and its messages' contents.
+/// Returns the mailbox after a run, and the contents of its messages.
 fn converted(mailbox: &[u8], window: usize, insertion: Option<&str>) -> (Vec<u8>, Vec<Vec<u8>>) {
     thread_local! {
         static FOLDER: tempfile::TempDir = in_memory();
@@ -149,7 +149,7 @@ fn converted(mailbox: &[u8], window: usize, insertion: Option<&str>) -> (Vec<u8>
     })
 }
 
-/// A folder that needs no disk, where there is one: thousands of files a second are written.
+/// Returns a directory in memory, if there is one, because the check writes thousands of files in a second.
 fn in_memory() -> tempfile::TempDir {
     let shared = Path::new("/dev/shm");
     if shared.is_dir()
@@ -160,7 +160,7 @@ fn in_memory() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
 }
 
-/// Puts a text at the start and at the end of each body.
+/// Inserts a text at the start and at the end of each body.
 struct Insert<'a> {
     insertion: Option<&'a str>,
     seen: Mutex<Vec<(u64, Vec<u8>)>>,
@@ -195,7 +195,7 @@ impl Transform for Insert<'_> {
     }
 }
 
-/// Where the body starts: behind the first empty line.
+/// Returns the start of the body, after the first empty line.
 fn body_of(content: &[u8]) -> Option<usize> {
     let mut at = 0;
     for line in content.split_inclusive(|&byte| byte == b'\n') {

@@ -1,5 +1,5 @@
-//! The milter protocol: whatever a mail system sends is answered with packets of the protocol, in its order, or ends
-//! the connection; and what is held of a message is bounded.
+//! Checks the milter protocol: whatever a mail system sends, the filter replies with packets of the protocol in the
+//! right order, or closes the connection. The memory for a message is limited.
 
 use std::io::{self, Read, Write};
 
@@ -8,16 +8,16 @@ use embody::internals::milter::codec::{self, Reply, Terms};
 use embody::internals::milter::{Left, Session, Step, Verdict, judge};
 use embody::{Expander, Mark, Policy};
 
-/// A filter without a socket: what is written are the packets of a mail system, what is read the answers.
+/// A filter without a socket. A test writes the packets of a mail system to it, and reads the replies from it.
 pub struct Conversation {
     expander: Expander,
     session: Session,
     waiting: Vec<u8>,
     answers: Vec<u8>,
     read: usize,
-    /// No more is taken.
+    /// Whether the filter has closed the connection.
     pub is_closed: bool,
-    /// How many messages were answered.
+    /// Number of messages with a reply.
     pub messages: usize,
 }
 
@@ -93,8 +93,8 @@ impl Read for Conversation {
     }
 }
 
-/// The first octet chooses how the rest is read: as octets of the stream, or as packets, each a kind and a length of
-/// two octets, behind terms that both agree on.
+/// Checks a conversation. The first byte chooses how the rest is read: as bytes of the stream, or as packets (a
+/// command, and a length of two bytes) after a successful negotiation.
 pub fn check(data: &[u8]) {
     let Some((&how, rest)) = data.split_first() else {
         return;
@@ -124,7 +124,7 @@ pub fn check(data: &[u8]) {
     answers(&conversation.answers);
 }
 
-/// The first packet, and where it ends.
+/// Returns the first packet, and the position of its end.
 fn packet(bytes: &[u8]) -> io::Result<Option<(Vec<u8>, usize)>> {
     let (mut rest, mut packet) = (bytes, Vec::new());
     let is_whole = codec::read_packet(&mut rest, &mut packet)?;
@@ -137,7 +137,7 @@ fn send(conversation: &mut Conversation, kind: u8, data: &[u8]) {
     conversation.write_all(&packet).expect("a vector takes all");
 }
 
-/// Packets that a mail system takes, and changes only before the word that ends them.
+/// Checks that the packets are replies, and that changes come only before the reply that ends them.
 fn answers(mut rest: &[u8]) {
     let mut is_changing = false;
     while !rest.is_empty() {
@@ -173,7 +173,7 @@ fn answers(mut rest: &[u8]) {
     assert!(!is_changing, "changes without an end");
 }
 
-/// One field and no more: no line of it could be read as another one.
+/// Checks that this is exactly one header field, in which no line can be read as another field.
 fn field(text: &[u8]) {
     let text = text.strip_suffix(b"\0").expect("a NUL at the end");
     let end = memchr::memchr(0, text).expect("a NUL behind the name");
@@ -187,7 +187,7 @@ fn field(text: &[u8]) {
         "x-mozilla-",
     ];
     assert!(ours.iter().any(|it| lower.starts_with(it.as_bytes())));
-    // Octets above 127 stay as they are: the pipe filter writes such a phantom field, too.
+    // Bytes above 127 are kept, because `filter` also writes such a phantom header field.
     assert!(
         name.iter()
             .all(|octet| octet.is_ascii_graphic() && *octet != b':' || !octet.is_ascii())

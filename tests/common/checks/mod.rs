@@ -1,10 +1,9 @@
-//! What must hold for any bytes, one function for each fuzz target.
+//! Properties that must be true for any bytes, with one function for each fuzz target.
 //!
-//! `tests/fuzz` calls them with what libFuzzer makes up, `tests/unit/fuzz_replay.rs` with the seeds and
-//! with everything found so far, on stable Rust: so the targets cannot rot, and what was found once
-//! is tested for ever. The oracles (other crates that read the same thing) are shared with the
-//! property tests.
-// Each fuzz target uses one of them.
+//! `tests/fuzz` calls these functions with the input of libFuzzer. `tests/unit/fuzz_replay.rs` calls them on stable
+//! Rust with the seeds and with all inputs that ever caused a failure, so the targets always compile, and each failure
+//! has a regression test. The property tests use the same comparisons with other crates.
+// Each fuzz target uses only one of these modules.
 #![allow(dead_code, unreachable_pub)]
 
 pub mod cost;
@@ -22,10 +21,10 @@ pub mod scan;
 pub mod tnef;
 pub mod warc;
 
-/// A check panics if something does not hold for these bytes.
+/// A check. It panics if a property is not true for these bytes.
 pub type Check = fn(&[u8]);
 
-/// Every target: its name, and what it checks.
+/// All targets: the name, and the check.
 pub const TARGETS: [(&str, Check); 14] = [
     ("cost", |data| {
         cost::check(data);

@@ -1,6 +1,7 @@
-//! Files of Outlook with any bytes changed are read, and what comes out is bounded, always the same, and seven-bit text.
+//! Checks that files of Outlook with changed bytes can be read, and that the result has a limited size, is the same
+//! each time, and is 7-bit text.
 //!
-//! The input says which bytes of a whole file change: hardly any other input would get behind the first bytes.
+//! The input lists the bytes to change in a valid file. Almost any other input would already fail at the first bytes.
 
 use std::sync::OnceLock;
 
@@ -12,7 +13,7 @@ mod sample;
 
 use sample::{Form, Message, Pst};
 
-/// Whole files: two messages, and a mailbox of each width.
+/// Valid files: two messages, and two mailboxes with 32-bit and 64-bit addresses.
 fn files() -> &'static [Vec<u8>; 4] {
     static FILES: OnceLock<[Vec<u8>; 4]> = OnceLock::new();
     FILES.get_or_init(|| {

@@ -1,4 +1,5 @@
-//! Resolving: total, textual, and as `Url::join` where browsers are meant.
+//! Checks that resolving a reference always gives a result or an error, works on text, and gives the same as
+//! `Url::join` if the rules of browsers apply.
 
 use embody::internals::link::base::Base;
 use embody::internals::link::url::{
@@ -7,7 +8,7 @@ use embody::internals::link::url::{
 };
 use url::Url;
 
-/// The first line is the base, the rest the reference.
+/// Checks a base URL (the first line) and a reference (the rest).
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -40,18 +41,18 @@ pub fn check(data: &[u8]) {
     }
 }
 
-/// What a comparison with the crate came to.
+/// The result of the comparison with the crate `url`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Agreement {
-    /// Both give this URL.
+    /// Both give the same URL.
     Joined,
-    /// Neither gives one.
+    /// Both give an error.
     Refused,
-    /// We do not say, for drive letters on which the standard, its history and the crate differ.
+    /// embody gives no result, because the standard, its history and the crate differ on drive letters.
     Uncertain,
 }
 
-/// Whether parsing our result is joining.
+/// Compares the result of embody with `Url::join`.
 pub fn agrees(base: &str, parsed: &Url, reference: &str) -> Result<Agreement, String> {
     let expected =
         crate_refuses_three_slashes(parsed, reference).unwrap_or_else(|| parsed.join(reference));
@@ -75,15 +76,15 @@ pub fn agrees(base: &str, parsed: &Url, reference: &str) -> Result<Agreement, St
     ))
 }
 
-/// Bases on which the crate (2.5.8) trips over its own debug assertion when it joins a reference
-/// that begins with dots: `file:///C:`.
+/// Returns whether the base consists only of a drive letter, such as `file:///C:`. With such a base, the crate (2.5.8)
+/// panics in its own debug assertion if the reference begins with dots.
 pub fn is_drive_only(base: &Url) -> bool {
     base.scheme() == "file" && base.path().ends_with(':')
 }
 
-/// `///x` under a network base: the standard ignores slashes from two up, the `url` crate (2.5)
-/// takes two and then misses the host. Parsing `http:///x` it gets it right, so that is asked
-/// instead.
+/// Returns the result for a reference such as `///x` with a base on the network. The standard ignores all slashes after
+/// the second one. The crate `url` (2.5) removes two slashes and then finds no host. It parses `http:///x` correctly,
+/// so that URL is parsed instead.
 fn crate_refuses_three_slashes(
     base: &Url,
     reference: &str,

@@ -1,4 +1,4 @@
-//! RTF of any bytes is read, compressed or not, and what comes out is bounded.
+//! Checks that RTF, compressed or not, can be read from any bytes, and that the result has a limited size.
 
 use embody::internals::outlook::{compressed_rtf, rtf};
 

@@ -1,10 +1,11 @@
-//! The scanner is total: spans tile any bytes under any limits, and what stands in them can be read.
+//! Checks the scanner with any bytes and limits: its spans cover all bytes without overlapping, and their content can
+//! be read.
 
 use embody::Span;
 use embody::internals::external_body::{ExternalBody, Follow, Followed, Reading};
 use embody::internals::mime::{self, MediaType, PartKind, ScanLimits, Tree};
 
-/// The first byte chooses the limits; the rest is the message.
+/// Checks a message. The first byte chooses the limits, and the rest is the message.
 pub fn check(data: &[u8]) {
     let Some((&choice, message)) = data.split_first() else {
         return;
@@ -54,14 +55,14 @@ pub fn check(data: &[u8]) {
     assert!(parts <= limits.parts.max(1), "{parts} parts");
 }
 
-/// The spans of a tree in order, without the empty ones.
+/// Returns the spans of a tree in order, without the empty ones.
 pub fn spans(tree: &Tree<'_>) -> Vec<Span> {
     let mut spans = Vec::new();
     for id in tree.ids() {
         let part = tree.part(id);
         spans.extend([part.envelope, part.separator]);
         let fields: Vec<Span> = tree.fields(id).wholes().collect();
-        // Lines that are no fields belong to the field before them, except at the ends of the header.
+        // A malformed line belongs to the field before it, except at the start and at the end of the header.
         let first = fields.first().map_or(part.header.end, |first| first.start);
         let last = fields.last().map_or(part.header.end, |last| last.end);
         let strays = [
@@ -85,7 +86,7 @@ pub fn spans(tree: &Tree<'_>) -> Vec<Span> {
     spans
 }
 
-/// Every byte lies under exactly one span.
+/// Checks that exactly one span contains each byte.
 pub fn tiles(tree: &Tree<'_>, message: &[u8]) {
     let mut at = 0;
     for tile in spans(tree) {

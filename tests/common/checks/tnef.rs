@@ -1,4 +1,5 @@
-//! TNEF of any bytes is read, and what comes out is bounded, always the same, and seven-bit text.
+//! Checks that TNEF can be read from any bytes, and that the result has a limited size, is the same each time, and is
+//! 7-bit text.
 
 use embody::internals::mime::{ScanLimits, scan};
 use embody::internals::outlook::{compose, tnef};
@@ -8,13 +9,13 @@ pub fn check(data: &[u8]) {
         return;
     };
     let depth = usize::from(choice & 7);
-    // Most inputs would fail at the first four bytes.
+    // Without the signature, most inputs would fail at the first four bytes.
     let bytes = match choice & 0x80 {
         0 => [tnef::SIGNATURE, bytes].concat(),
         _ => bytes.to_vec(),
     };
     let stream = tnef::read(&bytes, depth);
-    // Lines that end with LF.
+    // Gives lines that end with LF.
     let newline = scan(b"\n", &ScanLimits::default()).newline;
     let written = || {
         let contents = compose::of(&stream.item);
@@ -29,7 +30,7 @@ pub fn check(data: &[u8]) {
     );
     assert_eq!(lines, written());
     assert!(lines.is_ascii());
-    // A cut file gives no more than the whole one, but for what its last attribute promises.
+    // A truncated file must be readable too.
     let front = tnef::read(bytes.get(..bytes.len() / 2).unwrap_or_default(), depth);
     let _ = compose::of(&front.item).whole();
 }

@@ -1,14 +1,14 @@
-//! Files of records, and of other octets: nothing in them makes reading fail otherwise than with an error, contents are within their limit, and what
-//! stands behind a whole record takes nothing away from it.
+//! Checks WARC files, and files with other content: reading them gives contents or an error, contents stay within their
+//! limit, and bytes after a complete record do not change its content.
 
 use std::fs;
 
 use embody::internals::record::contents;
 
-/// Octets of one content at most.
+/// Maximum length of one content, in bytes.
 const MOST: u64 = 1 << 16;
 
-/// A record whose content is known.
+/// A record with known content.
 pub const GOOD: &[u8] = b"WARC/1.1\r\nWARC-Type: resource\r\nWARC-Date: 1996-01-01T00:00:00Z\r\nWARC-Target-URI: http://good.example/\r\n\
     Content-Type: text/plain\r\nContent-Length: 4\r\n\r\ngood\r\n\r\n";
 
