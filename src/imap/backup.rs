@@ -1,13 +1,16 @@
-//! A Maildir for a folder of a server, which later runs go on with.
+//! Writes the mail of a server folder into a Maildir, and continues an earlier backup.
 //!
-//! * A message is a file in `cur`: `1577872800.V3U20.embody,S=1234:2,FS`: when it came, UIDVALIDITY and UID, its size, and its
-//!   flags as letters, behind `;2,` where the file system refuses colons. So the names say what is there already: nothing else is kept, and nothing can disagree with them.
-//! * A message that is shorter than the server says, and not whole by its own structure either, is `.embody-short,`: it is read
-//!   again in the next run.
-//! * The file's time is INTERNALDATE. Keywords are the letters a to z, which `dovecot-keywords` names, as Dovecot's Maildirs have
-//!   it; a keyword behind the 26th has no letter. `$Forwarded` is P besides, as other programs have it.
-//! * Files are written in `tmp`, synced some at a time, and then get their names: what is in `cur` is whole, whatever was killed.
-//! * What is gone from the server stays. Flags of what is there become those of the server.
+//! * A message is a file in `cur`, such as `1577872800.V3U20.embody,S=1234:2,FS`: the date of receipt, UIDVALIDITY and UID, the
+//!   size, and the flags as letters. The separator before the flags is `;2,` on file systems that do not allow colons. These
+//!   names are the only record of the messages that were already saved, so no second record can contradict them.
+//! * The name of an incomplete message contains `.embody-short,`. A message is incomplete if it is shorter than the server
+//!   announced and its MIME structure has no end. The next run downloads it again.
+//! * The modification time of the file is INTERNALDATE. Keywords are stored as the letters a to z, which the file
+//!   `dovecot-keywords` explains, as in the Maildirs of Dovecot. Only the first 26 keywords get a letter. `$Forwarded` is also
+//!   stored as P, as other programs do.
+//! * Files are written in `tmp`, synced in groups, and then renamed into `cur`. So a file in `cur` is complete even after a
+//!   crash.
+//! * A message that was deleted on the server is kept. The flags of all other messages are updated from the server.
 
 use std::collections::HashMap;
 use std::fs::{self, DirBuilder, File, FileTimes};
@@ -22,35 +25,35 @@ use super::session::Metadata;
 use crate::error::Error;
 use crate::platform::{self, BEFORE_FLAGS};
 
-/// Files, and octets, that are synced at a time.
+/// Maximum number and total size, in bytes, of the files that are synced together.
 const SYNCED_FILES: usize = 1000;
 const SYNCED_OCTETS: u64 = 64 << 20;
-/// Keywords that have a letter.
+/// Number of keywords that can have a letter.
 const LETTERS: usize = 26;
-/// The middle of the name of a message of which the server gave too little.
+/// Part of the name of an incomplete message.
 const SHORT: &str = ".embody-short";
 
-/// A Maildir at work.
+/// A Maildir that is being updated.
 pub(crate) struct Backup {
     folder: PathBuf,
     uidvalidity: u32,
-    /// The messages that are there, by UID: their names in `cur`.
+    /// File names of the complete messages in `cur`, by UID.
     there: HashMap<u32, String>,
-    /// The same for messages of which the server gave too little: they are read again.
+    /// File names of the incomplete messages in `cur`, by UID. They are downloaded again.
     short: HashMap<u32, String>,
     keywords: Vec<String>,
     before_flags: char,
-    /// Whether some of the messages may be those of another folder: then a UID alone does not say that a message is there.
+    /// Whether the directory may also contain messages of another folder. A UID alone then does not identify a message.
     is_mixed: bool,
-    /// Messages in `tmp` that are to get their names in `cur`.
+    /// Complete files in `tmp` that are not yet renamed into `cur`: path, UID and future name.
     unnamed: Vec<(PathBuf, u32, String)>,
     unsynced: u64,
-    /// Messages with a keyword that has no letter.
+    /// Number of messages with a keyword that has no letter.
     pub(crate) without_letter: u64,
 }
 
 impl Backup {
-    /// Opens the Maildir of a folder, which is made if it is not there.
+    /// Opens the Maildir of a folder. Creates it if it does not exist.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -102,7 +105,7 @@ impl Backup {
         }
         self.before_flags = platform::before_flags(&self.folder.join("tmp"))?;
         for entry in fs::read_dir(self.folder.join("cur"))? {
-            // Names that are no text are none of ours.
+            // A name that is not UTF-8 was not created by embody.
             let Ok(name) = entry?.file_name().into_string() else {
                 continue;
             };
@@ -123,17 +126,17 @@ impl Backup {
         Ok(())
     }
 
-    /// Whether a message with this UID is there.
+    /// Returns whether a message with this UID was saved.
     pub(crate) fn has_uid(&self, uid: u32) -> bool {
         !self.is_mixed && self.there.contains_key(&uid)
     }
 
-    /// The size of a message that is there.
+    /// Returns the size of a saved message in bytes.
     pub(crate) fn size_of(&self, uid: u32) -> Option<u64> {
         size_in(self.there.get(&uid)?)
     }
 
-    /// Whether a message is there. Its flags become the ones that it has now.
+    /// Returns whether a message was saved. Updates the flags in its file name.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -156,7 +159,7 @@ impl Backup {
             let cur = self.folder.join("cur");
             match fs::rename(cur.join(&name), cur.join(&new)) {
                 Ok(()) => self.there.insert(message.uid, new),
-                // Somebody took it away, or gave it other flags meanwhile.
+                // Another program removed or renamed the file since the directory was read.
                 Err(why) if why.kind() == io::ErrorKind::NotFound => {
                     self.there.remove(&message.uid);
                     return Ok(false);
@@ -167,8 +170,8 @@ impl Backup {
         Ok(true)
     }
 
-    /// Writes a message. It may get its name later: [`finish`](Self::finish). A message without INTERNALDATE has the date of
-    /// `original`: of its newest Received field, or else of its Date.
+    /// Writes a message into `tmp`. It is renamed into `cur` later, at the latest by [`finish`](Self::finish). If the server
+    /// returned no INTERNALDATE, the date comes from `original`: from its newest Received field, otherwise from its Date field.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -180,7 +183,7 @@ impl Backup {
     ) -> Result<(), Error> {
         let before = self.short.get(&message.uid).and_then(|name| size_in(name));
         if before.is_some_and(|before| before >= content.len() as u64) {
-            // An earlier run got as much of the message.
+            // An earlier run saved at least as much of this incomplete message.
             return Ok(());
         }
         let letters = self.letters(message)?;
@@ -210,7 +213,7 @@ impl Backup {
                 Some(date) => {
                     file.set_times(FileTimes::new().set_modified(date).set_accessed(date))
                 }
-                // The time of the backup is wrong, and a better one is not known.
+                // The date is not known. The file keeps the current time, although it is not the date of the message.
                 None => Ok(()),
             }
         };
@@ -224,7 +227,7 @@ impl Backup {
         }
     }
 
-    /// All messages that were written get their names.
+    /// Renames all messages in `tmp` into `cur`.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -232,7 +235,7 @@ impl Backup {
         self.name_all()
     }
 
-    /// Marks a message that is there as one of which the server gave too little, so that the next run reads it again.
+    /// Renames a message, so that its name marks it as incomplete and the next run downloads it again.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -244,7 +247,7 @@ impl Backup {
         let new = name.replacen(".embody,", &format!("{SHORT},"), 1);
         let cur = self.folder.join("cur");
         match fs::rename(cur.join(&name), cur.join(&new)) {
-            // Another program gave it other flags or took it away.
+            // The file is missing because another program changed its flags or removed it.
             Err(why) if why.kind() != io::ErrorKind::NotFound => {
                 Err(cannot_write(&cur.join(&new))(why))
             }
@@ -258,11 +261,11 @@ impl Backup {
         }
         let cur = self.folder.join("cur");
         let failed = cannot_write(&cur);
-        // What has no name yet, and nothing else, is there.
+        // `tmp` contains exactly the files that must be synced, so the whole directory is synced.
         platform::sync_tree(&self.folder.join("tmp")).map_err(&failed)?;
         for (path, uid, name) in self.unnamed.drain(..) {
             fs::rename(&path, cur.join(&name)).map_err(&failed)?;
-            // What an earlier run saved of the message is replaced by more.
+            // The new file contains more of the message than the incomplete file of an earlier run, which is removed.
             if let Some(old) = self.short.remove(&uid) {
                 match fs::remove_file(cur.join(old)) {
                     Err(why) if why.kind() != io::ErrorKind::NotFound => return Err(failed(why)),
@@ -274,7 +277,7 @@ impl Backup {
         platform::sync_folder(&cur).map_err(failed)
     }
 
-    /// The letters of a message's flags, in their order. A keyword that is new gets the next one.
+    /// Returns the letters for the flags of a message in alphabetical order. A new keyword gets the next free letter.
     fn letters(&mut self, message: &Metadata) -> Result<String, Error> {
         let mut letters = String::new();
         let mut is_without = false;
@@ -290,7 +293,7 @@ impl Backup {
                     letters.push('P');
                     self.letter(flag)?
                 }
-                // Systems' flags that no document knows.
+                // System flags that no RFC defines are stored like keywords.
                 _ => self.letter(flag)?,
             };
             match letter {
@@ -319,7 +322,7 @@ impl Backup {
         Ok(u8::try_from(at).ok().map(|at| char::from(b'a' + at)))
     }
 
-    /// A letter means something before any name has it.
+    /// Saves the list of keywords. This happens before a file name contains a new letter, so that every letter has a meaning.
     fn save_keywords(&self) -> Result<(), Error> {
         let path = self.folder.join(KEYWORDS);
         let text: String = (0..)
@@ -330,7 +333,7 @@ impl Backup {
         saved.map_err(cannot_write(&path))
     }
 
-    /// Writes a file of the Maildir, whole or not at all.
+    /// Replaces a file of the Maildir atomically.
     fn replace_file(&self, name: &str, content: &[u8]) -> io::Result<()> {
         let mut file = tempfile::Builder::new()
             .suffix(UNFINISHED)
@@ -350,7 +353,7 @@ fn cannot_write(path: &Path) -> impl Fn(io::Error) -> Error + use<> {
     }
 }
 
-/// UIDVALIDITY and UID in the name of a message of ours.
+/// Returns UIDVALIDITY and UID in the file name of a message. Returns `None` if embody did not create the file.
 fn numbers(name: &str) -> Option<(u32, u32)> {
     let mut parts = name.split('.');
     let (_time, numbers, ours) = (parts.next()?, parts.next()?, parts.next()?);
@@ -361,20 +364,20 @@ fn numbers(name: &str) -> Option<(u32, u32)> {
     Some((uidvalidity.parse().ok()?, uid.parse().ok()?))
 }
 
-/// The size in the name of a message of ours.
+/// Returns the size in the file name of a message.
 fn size_in(name: &str) -> Option<u64> {
     let (_, size) = name.split_once(",S=")?;
     let end = size.find(|symbol: char| !symbol.is_ascii_digit());
     size[..end.unwrap_or(size.len())].parse().ok()
 }
 
-/// When a message came, by its own header.
+/// Returns the date of a message according to its header fields, in seconds since 1970.
 fn date_of(message: &[u8]) -> Option<i64> {
     let date = crate::engine::date::of(message, SystemTime::now())?;
     i64::try_from(date.duration_since(UNIX_EPOCH).ok()?.as_secs()).ok()
 }
 
-/// The keywords of a file of Dovecot's, in the order of their letters.
+/// Parses the file `dovecot-keywords`. Returns the keywords in the order of their letters.
 fn keywords(text: &str) -> Vec<String> {
     let mut keywords = Vec::new();
     for line in text.lines() {

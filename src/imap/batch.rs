@@ -1,7 +1,8 @@
-//! One folder of an account in place: candidates, fetched some at a time over each connection, and what becomes of each.
+//! Processes one folder of an account in place: downloads the candidates in batches over several connections, and replaces
+//! those that change.
 //!
-//! Copies are appended in the order of the folder, over however many connections: the folder shows them so, and Thunderbird
-//! finds no thread to a message that comes before those it answers.
+//! Copies are appended in the order of the folder, independent of the number of connections. A mail client may show messages in
+//! this order, and Thunderbird does not recognise a thread if a reply has a lower UID than the message it answers.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -23,41 +24,42 @@ use crate::engine::report::Reason;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{Message, Quoting, Stop};
 
-/// Octets of messages that are held at a time, besides the one that exceeds them.
+/// Maximum size of the messages that a connection holds at a time, in bytes. The last message may exceed it.
 const BATCH: u64 = 16 << 20;
 
-/// Messages that are held at a time. Logging in takes as long as a few messages do.
+/// Maximum and minimum number of messages in a batch. The minimum exists because a login takes as long as a few messages.
 const MOST: usize = 64;
 const LEAST: usize = 8;
 
-/// Messages one after the other that a server may alter, before it is given no more of them.
+/// Number of consecutive messages altered by the server after which the run ends.
 const ALTERED: u32 = 3;
 
-/// How often a connection that waits for another looks whether the run was stopped.
+/// Interval at which a connection that waits for another one checks whether the run was interrupted.
 const LOOKS: Duration = Duration::from_millis(100);
 
-/// A folder that is worked on over several connections.
+/// Work in one folder, shared by several connections.
 struct FolderWork<'f, S> {
     url: &'f Path,
     batches: Vec<&'f [(u32, u64)]>,
     queue: Mutex<Queue<S>>,
     changed: Condvar,
-    /// Observers hear of one message at a time.
+    /// Lock that lets the observer receive one message at a time.
     telling: Mutex<()>,
-    /// Threads of each connection.
+    /// Number of threads per connection.
     jobs: usize,
 }
 
-/// Messages on their way from the connections that fetch them to those that replace them, in the order of the folder.
+/// Messages between download and replacement, in the order of the folder. Any connection can replace a message that another one
+/// downloaded.
 struct Queue<S> {
     messages: VecDeque<Fetched<S>>,
-    /// Batches that a connection took, and those whose messages came.
+    /// Number of batches that a connection has taken, and number of batches that were downloaded.
     taken: usize,
     came: usize,
-    /// Messages that were taken, and those of them whose copies may still be appended.
+    /// Number of messages that a connection has taken, and those of them whose copies may still be appended.
     begun: usize,
     before_append: BTreeSet<usize>,
-    /// Whether one of the connections failed for good.
+    /// Whether a connection failed permanently.
     is_over: bool,
 }
 
@@ -66,7 +68,7 @@ impl<S> FolderWork<'_, S> {
         unpoisoned(self.queue.lock())
     }
 
-    /// Waits until another connection changed the queue, or for a moment.
+    /// Waits until another connection changes the queue, for at most [`LOOKS`].
     fn wait<'q>(
         &self,
         queue: MutexGuard<'q, Queue<S>>,
@@ -77,7 +79,7 @@ impl<S> FolderWork<'_, S> {
         Ok(unpoisoned(waited).0)
     }
 
-    /// Puts the messages of a batch behind those of the batches before.
+    /// Appends the messages of a batch to the queue. Waits for the earlier batches, to keep the order of the folder.
     fn put(&self, batch: usize, items: Vec<Fetched<S>>, stop: &Stop) -> Result<(), ImapFailure> {
         let mut queue = self.queue();
         while queue.came < batch && !queue.is_over {
@@ -90,7 +92,7 @@ impl<S> FolderWork<'_, S> {
     }
 }
 
-/// The turn of a message to be appended: behind those before it. Dropping it lets the next one go.
+/// Place of a message in the order of appending. Dropping it releases the next message.
 struct Turn<'f, S> {
     work: &'f FolderWork<'f, S>,
     number: usize,
@@ -113,7 +115,7 @@ impl<S> Drop for Turn<'_, S> {
     }
 }
 
-/// A message on its way.
+/// A message between download and replacement. `done` is the result of the transformation, or `None` if the message needs none.
 struct Fetched<S> {
     metadata: Metadata,
     content: Vec<u8>,
@@ -144,7 +146,7 @@ impl<S: Send> AccountRun<'_, S> {
         done
     }
 
-    /// Why nothing may be replaced in the folder.
+    /// Returns the reason why no message can be replaced in the folder, if there is one.
     fn obstacle(&self) -> Option<String> {
         let Selected {
             uidvalidity,
@@ -164,9 +166,9 @@ impl<S: Send> AccountRun<'_, S> {
         if *is_read_only {
             return Some("can only be read".to_owned());
         }
-        // Empty: there are rights, and the server does not tell them.
+        // Rights are empty if the server supports ACL but did not return them. The run then tries without knowing them.
         let rights = rights.as_ref().filter(|rights| !rights.is_empty())?;
-        // RFC 2086 had one letter, d, for t and e.
+        // In RFC 2086, the right `d` included the later rights `t` and `e`.
         let has =
             |right: char| rights.contains(right) || "te".contains(right) && rights.contains('d');
         let missing: String = "lrswite".chars().filter(|right| !has(*right)).collect();
@@ -177,7 +179,7 @@ impl<S: Send> AccountRun<'_, S> {
         })
     }
 
-    /// UIDs and sizes of what the verb might change.
+    /// Returns UID and size of the messages that the command might change.
     fn candidates(&mut self) -> Result<Vec<(u32, u64)>, ImapFailure> {
         let job = self.job;
         let (chosen, missing, lost) = self.again(|run| {
@@ -215,7 +217,7 @@ impl<S: Send> AccountRun<'_, S> {
         Ok(chosen)
     }
 
-    /// Those of the messages that the server did not give, and lists nevertheless.
+    /// Returns the messages that the server did not return although it still lists them.
     fn still_there(&mut self, lost: &BTreeSet<u32>) -> Result<Vec<u32>, ImapFailure> {
         let lost: Vec<u32> = lost.iter().copied().collect();
         let mut there = Vec::new();
@@ -248,7 +250,7 @@ impl<S: Send> AccountRun<'_, S> {
         self.summary.damaged += 1;
     }
 
-    /// Works on the messages over as many connections as the account allows.
+    /// Processes the messages over as many connections as the account allows.
     fn connected(&mut self, url: &Path, chosen: &[(u32, u64)]) -> Result<(), ImapFailure> {
         let most = self.job.account.connections.max(1);
         let share = chosen.len().div_ceil(most * 2).clamp(LEAST, MOST);
@@ -274,7 +276,7 @@ impl<S: Send> AccountRun<'_, S> {
             let begin = |mut other: Self| {
                 let work = &work;
                 scope.spawn(move || {
-                    // A server that takes no more connections is served over those that there are.
+                    // If the server refuses another connection, the existing ones do the work.
                     let done = match other.session() {
                         Ok(_) => other.work(work),
                         Err(_) => Ok(()),
@@ -297,7 +299,7 @@ impl<S: Send> AccountRun<'_, S> {
         })
     }
 
-    /// Fetches and replaces until there is nothing more to do, or another connection failed for good.
+    /// Downloads and replaces messages until all are done, or until another connection fails permanently.
     fn work(&mut self, work: &FolderWork<'_, S>) -> Result<(), ImapFailure> {
         let done = std::panic::catch_unwind(AssertUnwindSafe(|| self.taken(work)));
         if !matches!(done, Ok(Ok(()))) {
@@ -339,7 +341,8 @@ impl<S: Send> AccountRun<'_, S> {
         Ok(())
     }
 
-    /// The messages, with the flags that they have now, and those that the server does not give.
+    /// Downloads a batch with the current flags of its messages. Also returns the messages that the server lists but does not
+    /// return.
     #[allow(clippy::type_complexity)] // two lists
     fn fetched(
         &mut self,
@@ -376,7 +379,8 @@ impl<S: Send> AccountRun<'_, S> {
                 return Ok(());
             };
             match piece {
-                // One that is longer than the server said is left, and need not be held.
+                // A message that is longer than the server announced will not be changed, so the rest of its content is
+                // discarded.
                 BodyPiece::Octets(octets) if item.content.len() as u64 <= item.metadata.size => {
                     item.content.extend_from_slice(octets);
                 }
@@ -393,7 +397,7 @@ impl<S: Send> AccountRun<'_, S> {
         Ok((items, lost))
     }
 
-    /// Asks the verb what becomes of the messages, on all processors.
+    /// Transforms the messages with several threads.
     fn transformed(&self, at: &FolderWork<'_, S>, items: &mut [Fetched<S>]) {
         let transform = self.job.transform;
         let next = AtomicUsize::new(0);
@@ -422,7 +426,7 @@ impl<S: Send> AccountRun<'_, S> {
         });
     }
 
-    /// Replaces a message if the verb changed it, and tells what became of it.
+    /// Replaces a message if the transformation changed it, and reports the outcome.
     fn settled(&mut self, item: Fetched<S>, turn: Turn<'_, S>) -> Result<(), ImapFailure> {
         let work = turn.work;
         let Fetched {
@@ -547,7 +551,7 @@ impl<S: Send> AccountRun<'_, S> {
     }
 }
 
-/// The turn of the message that is replaced.
+/// Place in the order of appending for the message that is being replaced.
 struct TakenTurn<'f, S> {
     turn: Option<Turn<'f, S>>,
     stop: &'f Stop,
@@ -566,8 +570,9 @@ impl<S> AppendTurn for TakenTurn<'_, S> {
     }
 }
 
-/// Whether the server may have sent 0x80 in the place of a NUL, as Dovecot does: IMAP has no NUL (RFC 9051 §4.3.1). In a
-/// character of UTF-8 a byte 0x80 is itself. In text of other charsets it may be either, and such a message is left.
+/// Returns whether the content may contain a NUL byte that the server replaced by 0x80, as Dovecot does, because IMAP does not
+/// allow NUL (RFC 9051 §4.3.1). A byte 0x80 inside a UTF-8 character is original. In text of other charsets it may be either,
+/// so such a message is not changed.
 fn may_hide_nul(content: &[u8]) -> bool {
     memchr::memchr(0x80, content).is_some()
         && content
@@ -575,7 +580,7 @@ fn may_hide_nul(content: &[u8]) -> bool {
             .any(|chunk| chunk.invalid().contains(&0x80))
 }
 
-/// Pieces of a list, each of about [`BATCH`] octets and at most so many messages.
+/// Splits a list into batches of about [`BATCH`] bytes and at most `most` messages.
 fn batches(mut all: &[(u32, u64)], most: usize) -> impl Iterator<Item = &[(u32, u64)]> {
     std::iter::from_fn(move || {
         let mut octets = 0_u64;

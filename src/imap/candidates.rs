@@ -1,10 +1,11 @@
-//! Which messages a verb might change, told by the server: by searches, and by the structure of what they find. The others are
-//! not downloaded.
+//! Selects the messages that a command might change, by means of searches and message structures. No other message is
+//! downloaded.
 //!
-//! Each choice is a superset of what the verb changes in the same mails: where a server cannot tell, a message is read. It is
-//! taken from the server on trust that BODYSTRUCTURE has the parts that a message has. A message whose structure cannot be read
-//! is a candidate. Searches are checked: [`listing`](super::listing) compares their number with EXISTS, and the structure of some
-//! messages that a search for header fields did not find shows whether the server searches these fields at all.
+//! The selection always includes every message that the command would change in a local copy of the mail. If the server cannot
+//! tell, the message is selected. BODYSTRUCTURE is trusted to contain all parts of a message, and a message whose structure
+//! cannot be parsed is selected. Searches are verified: [`listing`](super::listing) compares the number of results with EXISTS.
+//! The structures of some messages that a search for header fields did not find show whether the server can search these fields
+//! at all.
 
 use super::account::Choice;
 use super::failure::ImapFailure;
@@ -13,36 +14,38 @@ use super::session::{ImapSession, Selected, Structure};
 use super::structure::BodyPart;
 use crate::engine::policy::TypePattern;
 
-/// Octets of a part that stands for an attachment elsewhere, at most: its body quotes the header that the attachment had.
+/// Maximum size of a part that replaces a detached attachment, in bytes. Its body quotes the header of the attachment, which
+/// can be long.
 const LONGEST_STUB: u64 = 256 << 10;
 
-/// The same where the body is blank, which may be encoded.
+/// Maximum size of such a part with a blank body, in bytes. The body may be encoded, so blank lines need some bytes.
 const LONGEST_BLANK: u64 = 2 << 10;
 
-/// What a verb looks for.
+/// Selection of messages for a command.
 #[derive(Clone, Debug)]
 pub(crate) enum Candidates {
     /// All messages.
     All,
-    /// Attachments of so many octets, as they are encoded, and of these types; none: of all.
+    /// Messages with an attachment of at least `least` encoded bytes and one of these types. An empty list allows all types.
     Attachments { least: u64, types: Vec<TypePattern> },
-    /// Parts that refer to what was detached, or else to a body elsewhere.
+    /// Messages with a part that refers to a detached attachment or to other content outside the message.
     References,
-    /// The same, and documents in HTML or CSS.
+    /// Messages as in `References`, and messages that contain HTML or CSS.
     Documents,
 }
 
 impl Candidates {
-    /// The criteria of SEARCH; no message that is `\Deleted` is among them.
+    /// Returns the search criteria. Messages with `\Deleted` are excluded.
     fn criteria(&self, choice: &Choice) -> Criteria {
         let criteria = Criteria::of(choice).undeleted();
         match self {
             Self::All => criteria,
-            // LARGER means more than that.
+            // LARGER excludes messages of exactly the given size, so the limit is reduced by 1.
             Self::Attachments { least, .. } => {
                 criteria.larger(u32::try_from(least.saturating_sub(1)).unwrap_or(u32::MAX))
             }
-            // No server searches fields of parts, but that a message has parts its own header says.
+            // IMAP cannot search the header fields of MIME parts. The Content-Type of the message itself shows whether it has
+            // parts.
             Self::References => criteria.with_headers(any(&MAY_REFER)),
             Self::Documents => {
                 let all: Vec<&str> = MAY_REFER.into_iter().chain(DOCUMENTS).collect();
@@ -51,7 +54,7 @@ impl Candidates {
         }
     }
 
-    /// The messages of the selected folder that have to be looked at.
+    /// Lists the messages of the selected folder that might be changed.
     pub(super) fn find(
         &self,
         session: &mut ImapSession,
@@ -85,7 +88,7 @@ impl Candidates {
         Ok(listing)
     }
 
-    /// Whether a message of this structure might be changed.
+    /// Returns whether a message with this structure might be changed.
     pub(super) fn include(&self, structure: Option<&BodyPart>) -> bool {
         let Some(whole) = structure else {
             return true;
@@ -96,7 +99,7 @@ impl Candidates {
                 let mut parts = whole.all().into_iter();
                 parts.any(|part| is_large(part, *least) && may_be_of(part, types))
             }
-            // Text that the mail shows is never detached.
+            // Text that is displayed with the message is never detached, so it cannot be a reference.
             Self::References => {
                 let mut parts = whole.all().into_iter();
                 parts.any(|part| may_refer(part) && !is_shown(part))
@@ -110,7 +113,8 @@ impl Candidates {
 }
 
 impl Candidates {
-    /// Whether a search for header fields has to find a message of this structure, and the verb might change it.
+    /// Returns whether a message with this structure might be changed and would also be found by a working search for header
+    /// fields.
     fn should_be_found(&self, structure: Option<&BodyPart>) -> bool {
         let Some(whole) = structure else {
             return false;
@@ -122,20 +126,20 @@ impl Candidates {
     }
 }
 
-/// Messages that a search for header fields did not find, and whose structure shows whether it should have. Indexes of servers
-/// lack new mail for a while, or never have these fields: half of the sample are the newest messages, the others are spread over
-/// the folder.
+/// Returns a sample of messages that a search for header fields did not find. Their structures show whether the server searches
+/// these fields. Some servers never index them, and others index new mail late. So half of the sample are the newest messages,
+/// and the other half is spread over the folder.
 fn sample(uids: &[u32]) -> Vec<u32> {
     let (older, newest) = uids.split_at(uids.len().saturating_sub(SAMPLE / 2));
     let step = older.len().div_ceil(SAMPLE / 2).max(1);
     older.iter().step_by(step).chain(newest).copied().collect()
 }
 
-/// Messages of a sample. Asking for their structure takes about as many bytes as 100 mails have.
+/// Number of messages in a sample. Requesting their structures takes about as many bytes as 100 messages.
 const SAMPLE: usize = 1000;
 
-/// One of these is true of each message in which a part may refer to something: a message with parts in it, one that is no
-/// text, and what was detached from a message without parts.
+/// Search keys of which at least one matches every message with a reference: a message with parts, a message that is not text,
+/// or a message without parts whose content was detached.
 const MAY_REFER: [&str; 5] = [
     "HEADER Content-Type multipart",
     "HEADER Content-Type message",
@@ -146,19 +150,20 @@ const MAY_REFER: [&str; 5] = [
 
 const DOCUMENTS: [&str; 2] = ["HEADER Content-Type html", "HEADER Content-Type css"];
 
-/// A search for messages of which one of several things is true.
+/// Combines search keys with OR.
 fn any(keys: &[&str]) -> String {
     let ors = " OR".repeat(keys.len().saturating_sub(1));
     format!("{ors} {}", keys.join(" "))
 }
 
-/// Servers that keep mail with LF may count lines otherwise, and whether the last line end belongs to a part is read in two
-/// ways.
+/// Returns whether a part may be large enough. The announced size is increased a little, because servers count differently: a
+/// server that stores line endings as LF may omit the CR, and the last line ending may or may not belong to the part.
 fn is_large(part: &BodyPart, least: u64) -> bool {
     part.children.is_empty() && part.size + part.size / 32 + 4 >= least
 }
 
-/// Text is what a damaged type is read as, and what is composed may hold anything that the server did not look into.
+/// Returns whether a part may have one of the types. `text/plain` always matches, because servers report a malformed type as
+/// text. A composite part always matches, because the server may not have parsed its contents.
 fn may_be_of(part: &BodyPart, types: &[TypePattern]) -> bool {
     let essence = part.media_type.as_str();
     types.is_empty()
@@ -167,8 +172,8 @@ fn may_be_of(part: &BodyPart, types: &[TypePattern]) -> bool {
         || is_composite(part)
 }
 
-/// External bodies, and what stands for an attachment, whose type is that of the attachment, or text. It is a note as it is,
-/// or blank.
+/// Returns whether a part may be a reference: an external body, or a part that replaces a detached attachment. Such a part has
+/// the type of the attachment or a text type. Its body is blank, or it is a note without an encoding.
 fn may_refer(part: &BodyPart) -> bool {
     let longest = match part.encoding.as_str() {
         "base64" | "quoted-printable" => LONGEST_BLANK,
@@ -188,7 +193,7 @@ fn is_shown(part: &BodyPart) -> bool {
     is_text && part.disposition.as_deref() != Some("attachment")
 }
 
-/// The first bytes tell it where the type does not.
+/// Returns whether a part may be TNEF (`winmail.dat`). Its first bytes identify it even if the type is a general one.
 fn may_be_tnef(part: &BodyPart) -> bool {
     matches!(
         part.media_type.as_str(),
@@ -217,7 +222,7 @@ mod tests {
     use crate::mime::{self, PartId, Tree};
     use crate::{Expander, edit::Edits};
 
-    /// What a server says of the parts that our scanner finds.
+    /// Returns the structure that a server would report for the parts that the MIME scanner finds.
     fn structure(tree: &Tree<'_>, id: PartId) -> BodyPart {
         let part = tree.part(id);
         let encoding = tree.value(id, "Content-Transfer-Encoding");
@@ -248,7 +253,7 @@ mod tests {
         structure(&tree, root)
     }
 
-    /// Whether a server finds a message by its own Content-Type, and the fields that a search names.
+    /// Returns whether a server would find the message by its Content-Type and the other fields in the search.
     fn is_found(candidates: &Candidates, message: &[u8]) -> bool {
         let end = memchr::memmem::find(message, b"\r\n\r\n").unwrap_or(message.len());
         let header = String::from_utf8_lossy(&message[..end])

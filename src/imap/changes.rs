@@ -1,4 +1,4 @@
-//! The commands that change what is in a folder: APPEND, STORE, UID EXPUNGE and MOVE, and REPLACE.
+//! Commands that change the messages of a folder: APPEND, STORE, UID EXPUNGE, MOVE and REPLACE.
 
 use super::command::ImapCommand;
 use super::exchange::{Done, PendingCommand, told};
@@ -7,26 +7,28 @@ use super::fetch;
 use super::response::{Response, is_flag};
 use super::session::{Event, FlagChange, ImapSession, InternalDate};
 
-/// Answer of the server to STORE with `\Deleted`.
+/// Result of STORE with `\Deleted`.
 pub(super) struct Marked {
-    /// Whether it did not mark the message because that changed since (MODIFIED, RFC 7162 §3.1.3); the error is a refusal.
+    /// Whether the server did not mark the message because it changed in the meantime (MODIFIED, RFC 7162 §3.1.3). The error is
+    /// a refusal.
     pub(super) is_modified: Result<bool, ImapFailure>,
-    /// Flags that it told of the message: servers without CONDSTORE say by them that the message is there.
+    /// Flags of the message in the responses. A server without CONDSTORE shows with them that the message still exists.
     pub(super) flags: Option<Vec<String>>,
 }
 
-/// Answers of the server while a message is removed.
+/// Responses during the removal of a message.
 #[derive(Default)]
 pub(super) struct Removal {
-    /// The flags and Gmail labels that it had a moment before. None: it was not there any more.
+    /// Flags and Gmail labels of the message immediately before the removal. `None` if the server did not return them, for
+    /// example because the message no longer existed.
     pub(super) flags: Option<Vec<String>>,
     pub(super) labels: Option<Vec<String>>,
-    /// Whether a message went behind that moment.
+    /// Whether the server reported, after it returned the flags, that a message was removed.
     pub(super) is_told: bool,
 }
 
 impl ImapSession {
-    /// APPEND: UIDVALIDITY and UID of the new message where the server says them (UIDPLUS).
+    /// Sends APPEND. Returns UIDVALIDITY and UID of the new message if the server reports them (UIDPLUS).
     pub(crate) fn append(
         &mut self,
         folder: &str,
@@ -38,7 +40,7 @@ impl ImapSession {
         self.put(command, folder, flags, date, content)
     }
 
-    /// REPLACE (RFC 8508) of a message of the selected folder by a new one in `folder`.
+    /// Sends REPLACE (RFC 8508), which replaces a message of the selected folder by a new message in `folder`.
     pub(crate) fn replace(
         &mut self,
         uid: u32,
@@ -83,7 +85,7 @@ impl ImapSession {
         Ok(new)
     }
 
-    /// UID STORE of one message.
+    /// Sends UID STORE for one message.
     pub(crate) fn store_flags(
         &mut self,
         uid: u32,
@@ -99,10 +101,11 @@ impl ImapSession {
         self.exchange.run(command, &mut |_| Ok(false)).map(|_| ())
     }
 
-    /// UID EXPUNGE of this one message alone (UIDPLUS).
+    /// Expunges only this message, with UID EXPUNGE (UIDPLUS).
     ///
     /// # Errors
-    /// [`ImapFailure::Refused`] without UIDPLUS: EXPUNGE would take other people's mail.
+    /// [`ImapFailure::Refused`] if the server lacks UIDPLUS. A plain EXPUNGE would also remove messages that other programs
+    /// marked as deleted.
     pub(crate) fn uid_expunge(&mut self, uid: u32) -> Result<(), ImapFailure> {
         self.check_expunge()?;
         let command = ImapCommand::new("UID EXPUNGE", &format!("UID EXPUNGE {uid}"));
@@ -121,22 +124,23 @@ impl ImapSession {
         }
     }
 
-    /// UID MOVE (RFC 6851).
+    /// Moves a message with UID MOVE (RFC 6851).
     pub(crate) fn uid_move(&mut self, uid: u32, folder: &str) -> Result<(), ImapFailure> {
         let command = ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).folder(folder);
         self.exchange.run(command, &mut |_| Ok(false)).map(|_| ())
     }
 
-    /// Marks a message as deleted, if it did not change since. The mark is waited for: where it is sent with the expunging,
-    /// Dovecot does not expunge one of a hundred messages while another connection changes the folder, and one that changed
-    /// since would be expunged for the mark of another program.
+    /// Marks a message as deleted, unless it changed since the modification sequence `unchanged_since`. Waits for the response,
+    /// so that UID EXPUNGE is sent later, for two reasons. If both commands are sent together while another connection changes
+    /// the folder, Dovecot does not expunge about one message in a hundred. And a message that changed would still be expunged
+    /// if another program had marked it.
     pub(super) fn mark_deleted(
         &mut self,
         uid: u32,
         unchanged_since: Option<u64>,
     ) -> Result<Marked, ImapFailure> {
         self.check_expunge()?;
-        // Not silently: servers without CONDSTORE say by the answer that the message is there.
+        // FLAGS instead of FLAGS.SILENT: if a server without CONDSTORE returns the flags, the message still exists.
         let since = unchanged_since.map(|modseq| format!(" (UNCHANGEDSINCE {modseq})"));
         let since = since.unwrap_or_default();
         let text = format!("UID STORE {uid}{since} +FLAGS (\\Deleted)");
@@ -155,9 +159,9 @@ impl ImapSession {
         })
     }
 
-    /// Asks for the flags of a message, and its labels where there are some, and expunges it, or moves it to `trash` instead.
-    /// Both are sent at once: a server does both in a moment, whatever way the answers have to go. The inner error is a
-    /// refusal of the second command.
+    /// Requests the flags of a message, and its labels if the server has labels, and then expunges the message or moves it to
+    /// `trash`. Both commands are sent together, so the server runs them without a network delay in between, in which another
+    /// program could change the flags. The inner error is a refusal of the second command.
     pub(super) fn remove(
         &mut self,
         uid: u32,
@@ -176,7 +180,7 @@ impl ImapSession {
             Some(trash) => ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).folder(trash),
         };
         let leave = self.exchange.send(leave)?;
-        // Flags that it does not give are those of the last look.
+        // A refusal is ignored: without these flags, the caller uses those from the last check.
         let _ = self.heard(&fetch, uid, &mut removal)?;
         removal.is_told = false;
         let left = self.heard(&leave, uid, &mut removal)?;
@@ -184,7 +188,7 @@ impl ImapSession {
         Ok((removal, left.map(|_| ())))
     }
 
-    /// Reads up to the end of a command, and notes what is said of a message meanwhile; the inner error is a refusal.
+    /// Reads until the end of a command and records the responses about the message. The inner error is a refusal.
     fn heard(
         &mut self,
         pending: &PendingCommand,
@@ -201,7 +205,7 @@ impl ImapSession {
                     }) = told(items)
                         && found == uid
                     {
-                        // This one is the server's.
+                        // `\Recent` is set only by the server, so it cannot be copied to another message.
                         let lasting = |flag: &String| !flag.eq_ignore_ascii_case("\\Recent");
                         removal.flags = Some(now.into_iter().filter(lasting).collect());
                     }
@@ -224,7 +228,7 @@ impl ImapSession {
         }
     }
 
-    /// STORE of X-GM-LABELS.
+    /// Changes the Gmail labels (X-GM-LABELS) of a message.
     pub(crate) fn store_gmail_labels(
         &mut self,
         uid: u32,
@@ -235,7 +239,7 @@ impl ImapSession {
         let mut command = ImapCommand::new("STORE", &text);
         for (at, label) in labels.iter().enumerate() {
             command = command.text(if at == 0 { "" } else { " " });
-            // Those of the system are words: \Inbox.
+            // System labels such as `\Inbox` are sent as words. Other labels are sent as strings.
             let is_word = label.strip_prefix('\\').is_some_and(|word| {
                 !word.is_empty() && word.bytes().all(|octet| octet.is_ascii_alphanumeric())
             });
@@ -257,7 +261,7 @@ fn sign(change: FlagChange) -> &'static str {
     }
 }
 
-/// Flags in parentheses, if they are words.
+/// Formats flags as a list in parentheses. Returns an error if a flag is not a valid word.
 fn flag_list(flags: &[String]) -> Result<String, ImapFailure> {
     match flags.iter().all(|flag| is_flag(flag)) {
         true => Ok(format!("({})", flags.join(" "))),
@@ -265,7 +269,7 @@ fn flag_list(flags: &[String]) -> Result<String, ImapFailure> {
     }
 }
 
-/// `UIDVALIDITY UID`.
+/// Parses the arguments of APPENDUID: `UIDVALIDITY UID`.
 fn appended(argument: &str) -> Option<(u32, u32)> {
     let (uidvalidity, uid) = argument.trim().split_once(' ')?;
     Some((uidvalidity.parse().ok()?, uid.parse().ok()?))

@@ -1,12 +1,12 @@
-//! Which directory of the output holds the mail of which folder.
+//! Assigns a directory of the output to each folder of an account.
 //!
-//! Two folders never share a directory: a message of the second would look as if it were there already. Names of folders differ in
-//! more ways than names of directories may: in the case of their letters, in composed and decomposed characters (NFC, NFD), in
-//! what no path can have. So each Maildir has a file, `embody-folder`, with the name of its folder as the server spells it, and
-//! a later run finds the same directory again, whatever other folders there are by then. A file system that takes two names for
-//! the same shows the file of the other folder.
+//! Two folders never share a directory, because a message of the second folder could look as if it had been saved already.
+//! Names of folders can differ where names of directories cannot: in case, in composed and decomposed characters (NFC, NFD),
+//! and in characters that are not allowed in a path. So each Maildir contains a file `embody-folder` with the name of its
+//! folder in the spelling of the server. A later run finds the same directory by this file, even if other folders were added.
+//! On a file system that treats two names as equal, the file shows that the directory belongs to the other folder.
 //!
-//! Backups of version 0.3.0 have no such file. Their directories are given to the folders for which that version chose them.
+//! Backups of version 0.3.0 have no such file. Their directories are assigned to the folders for which that version chose them.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
@@ -19,24 +19,25 @@ use sha2::{Digest as _, Sha256};
 use super::names::{from_wire, shown, to_wire};
 use super::session::RemoteFolder;
 
-/// The file that says to which folder a Maildir belongs: the name in its first line, and perhaps [`MIXED`] in its second.
+/// File with the folder to which a Maildir belongs: its name in the first line, and possibly [`MIXED`] in the second line.
 pub(super) const OWNER: &str = "embody-folder";
-/// The file of a Maildir that names its keywords.
+/// File with the keywords of a Maildir.
 pub(super) const KEYWORDS: &str = "dovecot-keywords";
-/// What the name of an unfinished message ends with.
+/// End of the name of an unfinished file.
 pub(super) const UNFINISHED: &str = ".embody-unfinished";
-/// The second line for a directory that version 0.3.0 may have filled from several folders.
+/// Second line in [`OWNER`] for a directory into which version 0.3.0 may have written several folders.
 const MIXED: &str = "mixed";
-/// Bytes of the file that are read: more than the longest name of a folder.
+/// Number of bytes to read from [`OWNER`], which is more than the longest name of a folder.
 const LONGEST_OWNER: u64 = 8192;
-/// Bytes of a level of a name that a file system takes for sure, besides what makes it unique.
+/// Maximum length of one level of a path, in bytes. Every file system allows this length, even with a suffix that makes the
+/// name unique.
 const LONGEST_NAME: usize = 120;
-/// Levels of a name that become directories of their own.
+/// Maximum number of levels of a folder name that become directories.
 const MOST_LEVELS: usize = 30;
-/// Directories in which the file of a folder is looked for before a new directory is chosen for any folder.
+/// Number of possible directories in which [`OWNER`] is searched for before any folder gets a new directory.
 const MARKED: usize = 3;
 
-/// The directory of a folder.
+/// Directory for the mail of a folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FolderDirectory {
     /// Path of the directory, relative to the output.
@@ -60,10 +61,10 @@ impl FolderDirectory {
     }
 }
 
-/// The directories of all folders of an account, by the folders' names; `output` is looked at, and not changed.
+/// Returns the directories of all folders of an account, by the name of the folder. Reads `output` but does not change it.
 ///
 /// # Errors
-/// Those of reading the files that name the folders.
+/// Errors of reading the files with the names of the folders.
 pub(super) fn directories(
     output: &Path,
     folders: &[RemoteFolder],
@@ -93,13 +94,13 @@ pub(super) fn directories(
     Ok(chosen.found)
 }
 
-/// Directories on their way to folders.
+/// Directories that are assigned to folders so far.
 struct Assignment<'o> {
     output: &'o Path,
-    /// The folders for which version 0.3.0 chose a directory.
+    /// Folders for which version 0.3.0 chose each directory.
     before: HashMap<PathBuf, Vec<String>>,
     found: HashMap<String, FolderDirectory>,
-    /// Paths that are taken, as they are, and as a file system may compare them.
+    /// Assigned paths, in exact spelling and in the form in which a file system may compare them.
     exact: HashSet<PathBuf>,
     folded: HashSet<String>,
 }
@@ -116,12 +117,12 @@ impl Assignment<'_> {
         self.found.insert(folder.name.clone(), directory);
     }
 
-    /// The owner of a directory, if a file names it.
+    /// Returns the owner of a directory, if its file [`OWNER`] exists.
     fn owner(&self, path: &Path) -> io::Result<Option<FolderDirectory>> {
         owner(&self.output.join(path))
     }
 
-    /// Takes the first path that belongs to no other folder. There is one: each folder can occupy only so many.
+    /// Assigns the first path that belongs to no other folder. One always exists, because the number of paths is unlimited.
     fn choose(&mut self, folder: &RemoteFolder) -> io::Result<()> {
         for path in paths(folder) {
             if self.exact.contains(&path) {
@@ -159,7 +160,7 @@ impl Assignment<'_> {
     }
 }
 
-/// The owner of a Maildir, if a file names it.
+/// Returns the owner of a Maildir, if its file [`OWNER`] exists.
 pub(super) fn owner(maildir: &Path) -> io::Result<Option<FolderDirectory>> {
     let file = match File::open(maildir.join(OWNER)) {
         Ok(file) => file,
@@ -184,7 +185,7 @@ pub(super) fn owner(maildir: &Path) -> io::Result<Option<FolderDirectory>> {
     }))
 }
 
-/// Paths for a folder, the preferred one first.
+/// Returns the possible paths for a folder, in order of preference.
 fn paths(folder: &RemoteFolder) -> impl Iterator<Item = PathBuf> {
     let name = folder.name.as_str();
     let preferred = place(folder);
@@ -197,8 +198,8 @@ fn paths(folder: &RemoteFolder) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Returns a form of a path that is equal for all paths that a file system may take for the same: in lower case, with
-/// composed characters (NFC).
+/// Returns a normal form of a path: in lower case and with composed characters (NFC). Paths that a file system may treat as
+/// equal have the same form.
 fn folded(path: &Path) -> String {
     let text = path.to_string_lossy();
     let text = text.to_uppercase().to_lowercase();
@@ -209,8 +210,8 @@ fn composed(text: &str) -> String {
     ComposingNormalizer::new_nfc().normalize(text).into_owned()
 }
 
-/// Whether a path has these letters on the disk, and not only some that the file system takes for the same. Composed and
-/// decomposed characters are the same here: macOS changes one into the other.
+/// Returns whether a path exists in exactly this spelling. Opening it would also succeed if the file system only treats its
+/// spelling as equal. Composed and decomposed characters count as the same, because macOS converts between them.
 fn is_spelt(output: &Path, path: &Path) -> io::Result<bool> {
     let mut parent = output.to_owned();
     for part in path.iter() {
@@ -227,8 +228,9 @@ fn is_spelt(output: &Path, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The folders for which version 0.3.0 chose a directory, if it read all of these. It gave a second path to a folder whose first
-/// one was taken but for case, and did not look whether that was taken, too.
+/// Returns the folders for which version 0.3.0 chose each directory, assuming that it saved all of these folders. That version
+/// compared paths without regard to case, and used a second path if the first one was taken. It did not check the second path,
+/// so two folders could get the same directory.
 fn before(folders: &[RemoteFolder]) -> HashMap<PathBuf, Vec<String>> {
     let mut taken = HashSet::new();
     let mut before: HashMap<PathBuf, Vec<String>> = HashMap::new();
@@ -244,8 +246,9 @@ fn before(folders: &[RemoteFolder]) -> HashMap<PathBuf, Vec<String>> {
     before
 }
 
-/// The preferred path of a folder's Maildir in the output: a directory for each level of its name. A name that no path can have, or
-/// that would mean another one, gets a piece of its SHA-256 after it; a server could otherwise write anywhere.
+/// Returns the preferred path of a Maildir, relative to the output, with one directory for each level of the folder name. If a
+/// level is not a valid or unambiguous file name, it is changed, and a part of the SHA-256 of the name is appended to the path.
+/// Without these changes, a server could choose any path on the disk.
 pub(super) fn place(folder: &RemoteFolder) -> PathBuf {
     let name = shown(&folder.name);
     let levels: Vec<&str> = match folder.delimiter {
@@ -346,7 +349,7 @@ mod tests {
         }
     }
 
-    /// The directories of folders of these names, which are listed in this order.
+    /// Returns the directories of folders with these names, listed in this order.
     fn of(output: &Path, names: &[&str]) -> HashMap<String, FolderDirectory> {
         let folders: Vec<RemoteFolder> = names.iter().map(|name| folder(name, '/')).collect();
         directories(output, &folders).unwrap()
@@ -394,12 +397,12 @@ mod tests {
         for directory in first.values() {
             maildir(output.path(), &directory.path, Some(directory));
         }
-        // A later run finds the same ones, also if it sees only some of the folders.
+        // A later run finds the same directories, even if it sees only some of the folders.
         assert_eq!(of(output.path(), &names), first);
         for name in &names {
             assert_eq!(of(output.path(), &[*name])[*name], first[*name]);
         }
-        // A new folder takes none of them.
+        // A new folder does not get any of these directories.
         let with_new = of(output.path(), &["\u{c5}", "a", "a\u{30a}", "\u{e5}"]);
         assert_eq!(with_new["a"], first["a"]);
         let new = ["\u{c5}", "a\u{30a}", "\u{e5}"].map(|name| with_new[name].path.clone());
@@ -421,11 +424,11 @@ mod tests {
         assert_eq!(found["INBOX"].path, Path::new("INBOX"));
         assert_eq!(found["Entw&APw-rfe"].path, Path::new("Entw\u{fc}rfe"));
         assert!(!found["INBOX"].is_mixed);
-        // Two folders were written into this one: the first has it, and trusts it no more than it must.
+        // Version 0.3.0 wrote two folders into this directory. It is assigned to the first one and marked as mixed.
         assert_eq!(found["a"].path, Path::new(&third));
         assert!(found["a"].is_mixed);
         assert_ne!(found[&third].path, Path::new(&third));
-        // Without the other twin, the name is the folder's own.
+        // If the other folder does not exist, the directory belongs to the folder with its name.
         let found = of(output.path(), &["a", &third]);
         assert_eq!(found[&third].path, Path::new(&third));
         assert!(!found[&third].is_mixed);

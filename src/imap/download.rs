@@ -1,4 +1,5 @@
-//! All that an account's URL means, into Maildirs: a folder for each of the server's. What is there already is not read again.
+//! Downloads the selected folders of an account into Maildirs, one for each folder. Messages that were already saved are not
+//! downloaded again.
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -21,13 +22,13 @@ use crate::error::Error;
 use crate::mailbox::{Handed, Observer, Options, Stop, Summary, Transform, convert_handed};
 use crate::mime;
 
-/// Messages whose metadata is held at a time.
+/// Number of messages whose metadata is kept in memory at a time.
 const AT_A_TIME: usize = 5000;
 
-/// An account on its way to Maildirs.
+/// Settings for the download of an account.
 pub(crate) struct Download<'d, S> {
     pub(crate) account: &'d Account,
-    /// Where the Maildirs go.
+    /// Directory in which the Maildirs are created.
     pub(crate) output: &'d Path,
     pub(crate) options: &'d Options,
     pub(crate) transform: &'d dyn Transform<S>,
@@ -36,10 +37,12 @@ pub(crate) struct Download<'d, S> {
 }
 
 impl<S: Send> Download<'_, S> {
-    /// Reads all of it. A folder that cannot be read is told as damage, and the others go on.
+    /// Downloads all selected folders. A folder that cannot be read is reported as damaged, and the run continues with the next
+    /// one.
     ///
     /// # Errors
-    /// What ends the run: no server, no login, a full disk. What was written stays, and the next run goes on behind it.
+    /// Failures that end the run, such as a failed login or a full disk. Messages that were already written are kept, and the
+    /// next run continues after them.
     pub(crate) fn run(&self) -> Result<Summary, ImapFailure> {
         let sessions = Sessions::new(self.account, self.stop);
         let chosen = sessions.again(|session| session.folders(&self.account.choice))?;
@@ -97,7 +100,7 @@ impl<S: Send> Download<'_, S> {
         })?;
         let uids = &listing.uids;
         let mut summary = Summary::of(|sum| sum.mailboxes = 1);
-        // A dry run has none.
+        // A dry run writes no backup.
         let mut backup = match directory {
             Some(directory) => Some(Backup::open(self.output, directory, selected.uidvalidity)?),
             None => None,
@@ -121,7 +124,8 @@ impl<S: Send> Download<'_, S> {
             for uid in uids {
                 let message = match metadata.entry(*uid) {
                     Entry::Occupied(told) => told.into_mut(),
-                    // The message may be given nevertheless. Flags that an earlier run saved stay as they are.
+                    // The server may return the content of the message although it returned no metadata. Flags that an earlier
+                    // run saved are kept.
                     Entry::Vacant(_) if backup.has_uid(*uid) => {
                         summary.made += 1;
                         continue;
@@ -150,7 +154,7 @@ impl<S: Send> Download<'_, S> {
                 doubts: &mut doubts,
             };
             let done = self.messages(sessions, &place, wanted, &metadata, backup, found);
-            // What came before it stays.
+            // Messages that were already downloaded are kept, even if a later one fails.
             backup.finish()?;
             summary.add(&done?);
         }
@@ -173,7 +177,7 @@ impl<S: Send> Download<'_, S> {
         }
         let listing = match missing.is_empty() && listing.missing == 0 {
             true => listing,
-            // Messages may have been deleted meanwhile.
+            // Missing messages may have been deleted during the run, so the folder is listed again.
             false => sessions.again(|session| {
                 let selected = session.examine(&selected.folder)?;
                 session.list_messages(&selected, &Criteria::default())
@@ -195,7 +199,8 @@ impl<S: Send> Download<'_, S> {
         Ok(summary)
     }
 
-    /// Names messages with keywords that are no words of IMAP, which a copy lacks; 1 if there are any.
+    /// Reports messages with keywords that are not valid in IMAP, because the saved messages lack these keywords. Returns 1 if
+    /// there are any, otherwise 0.
     fn name_odd_keywords(&self, url: &Path, metadata: &HashMap<u32, Metadata>) -> u64 {
         let odd = metadata.values().filter(|it| !it.odd_flags.is_empty());
         let mut uids: Vec<u32> = odd.clone().map(|it| it.uid).collect();
@@ -225,7 +230,7 @@ impl<S: Send> Download<'_, S> {
         1
     }
 
-    /// Reports what is wrong with messages that were saved, and returns their number.
+    /// Reports messages that were saved but may be incomplete or without flags. Returns the number of reports.
     fn told_doubts(
         &self,
         doubts: &Doubts,
@@ -343,36 +348,36 @@ impl<S: Send> Download<'_, S> {
     }
 }
 
-/// What is found out while messages are read.
+/// Problems that are found while messages are downloaded.
 struct Found<'f> {
     missing: &'f mut Vec<u32>,
     doubts: &'f mut Doubts,
 }
 
-/// Messages that were given, and may not be all that the server has.
+/// Messages that were saved but may be incomplete.
 #[derive(Default)]
 struct Doubts {
-    /// Messages of which the server told nothing, and those of them that it gave.
+    /// Messages without metadata, and those of them whose content the server returned.
     untold: HashSet<u32>,
     untold_given: Vec<u32>,
     short: Vec<ShortMessage>,
-    /// Messages that have the size that the server tells, and messages that are whole and have another one.
+    /// Number of messages whose size is the announced one, and number of complete messages with a different size.
     exact: u64,
     wrong: u64,
 }
 
-/// A message that is shorter than the server says.
+/// A message that is shorter than the server announced.
 struct ShortMessage {
     uid: u32,
-    /// RFC822.SIZE.
+    /// Announced size (RFC822.SIZE) in bytes.
     size: u64,
-    /// Bytes that were given.
+    /// Number of bytes that the server sent.
     given: u64,
-    /// Whether its structure shows that it is whole.
+    /// Whether the MIME structure shows that the message is complete.
     is_closed: bool,
 }
 
-/// Messages that are whole and have a wrong size, before sizes are taken to be wrong in general.
+/// Minimum number of complete messages with a wrong size for which all announced sizes are considered wrong.
 const FEW_WRONG: u64 = 3;
 
 impl Doubts {
@@ -381,7 +386,7 @@ impl Doubts {
             self.untold_given.push(about.uid);
         }
         let given = content.len() as u64;
-        // 0: the server does not tell it.
+        // A size of 0 means that the server did not return the size.
         if about.size == 0 || about.size == given {
             self.exact += u64::from(about.size > 0);
             return;
@@ -399,7 +404,7 @@ impl Doubts {
         }
     }
 
-    /// Takes the size of a message that an earlier run saved.
+    /// Compares the announced size of a message with the size that an earlier run saved.
     fn remember(&mut self, about: &Metadata, saved: Option<u64>) {
         match saved {
             Some(saved) if about.size > 0 && saved != about.size => self.wrong += 1,
@@ -408,13 +413,15 @@ impl Doubts {
         }
     }
 
-    /// Whether sizes say nothing here: Exchange computes them from another form of the message.
+    /// Returns whether the announced sizes are unreliable. Exchange, for example, computes them from a different form of the
+    /// message.
     fn sizes_are_wrong(&self) -> bool {
         self.wrong >= FEW_WRONG && self.wrong > self.exact
     }
 }
 
-/// Whether a message is a multipart with its last boundary line: what follows that line is not shown by any program.
+/// Returns whether a message is a multipart with its closing boundary line. Such a message is complete, because mail clients
+/// ignore the text after this line.
 fn is_closed(message: &[u8]) -> bool {
     let tree = mime::scan(message, &Limits::default().scan());
     let root = tree.ids().next().map(|id| tree.part(id));
@@ -424,13 +431,13 @@ fn is_closed(message: &[u8]) -> bool {
     })
 }
 
-/// A folder, and what rows call it.
+/// A folder and its URL for reports.
 struct ReadFolder<'p> {
     selected: &'p Selected,
     url: &'p Path,
 }
 
-/// The URL of a message (RFC 5092).
+/// Returns the URL of a message (RFC 5092).
 fn message_url(folder: &Path, selected: &Selected, uid: u32) -> PathBuf {
     let mut url = folder.to_owned();
     let more = format!(";UIDVALIDITY={}/;UID={uid}", selected.uidvalidity);
@@ -461,7 +468,7 @@ fn metadata(
     })
 }
 
-/// What a URL says of UIDVALIDITY has to be so.
+/// Returns an error if the URL contains a UIDVALIDITY that differs from that of the folder.
 pub(super) fn check_uidvalidity(choice: &Choice, selected: &Selected) -> Result<(), ImapFailure> {
     match choice.uidvalidity {
         Some(before) if before != selected.uidvalidity => Err(ImapFailure::Renumbered {
@@ -473,7 +480,7 @@ pub(super) fn check_uidvalidity(choice: &Choice, selected: &Selected) -> Result<
     }
 }
 
-/// The output for this run alone; it is made if it is not there.
+/// Creates the output directory if necessary, and locks it against other runs.
 fn locked(output: &Path) -> Result<File, Error> {
     let failed = |source| Error::Write {
         what: output.display().to_string(),

@@ -1,8 +1,8 @@
-//! A verb over an account, in place: which folders, which messages of them, and what becomes of each.
+//! Runs a command that changes the messages of an account in place, such as `detach`.
 //!
-//! A folder is searched for candidates; these are fetched some at a time, worked on by all processors, and replaced one after
-//! the other, over each of several connections. A connection that breaks is made again after a pause, and what was half-made
-//! then is finished first.
+//! Each folder is searched for candidates. They are downloaded in batches, processed by all processors, and replaced one after
+//! the other over several connections. If a connection is interrupted, a new one is opened after a pause, and an unfinished
+//! replacement is completed first.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -21,43 +21,44 @@ use crate::engine::report::Reason;
 use crate::error::Error;
 use crate::mailbox::{Observer, Stop, Summary, Transform};
 
-/// Seconds before what is half-made is looked at: the server may still be at the last command of the connection that broke, and
-/// put a copy into the folder behind that look.
+/// Waiting time before unfinished replacements are examined, in seconds. The server may still execute the last command of an
+/// interrupted connection, and store a copy after the folder was examined.
 const SETTLING: u64 = 1;
 
-/// Hears what becomes of messages, besides what an [`Observer`] does.
+/// Receives the outcome of messages, in addition to the events of an [`Observer`].
 pub(crate) trait InPlaceObserver<S>: Observer<S> {
-    /// A message that was worked on. No fate: nothing was to be replaced, or the run is dry.
+    /// Reports a processed message. `fate` is `None` if the message did not have to be replaced, or in a dry run.
     fn message_at(&self, said: S, place: MessagePlace, fate: Option<Fate>);
 
-    /// What an earlier run left half-made.
+    /// Reports a replacement that an earlier run left unfinished and this run has settled.
     fn resumed(&self, folder: &Path, uid: u32, fate: &Fate);
 
-    /// What an earlier run left half-made stays so for now, because the server does not say what became of it.
+    /// Reports that the unfinished replacements in a folder stay in the journal, because the server does not return the state
+    /// of the messages.
     fn unsettled(&self, folder: &Path, why: &str);
 }
 
-/// A verb over an account.
+/// Settings of a run over an account.
 pub(crate) struct InPlace<'a, S> {
     pub(crate) account: &'a Account,
     pub(crate) candidates: &'a Candidates,
     pub(crate) mode: Mode,
-    /// The folder to which old messages go, as people write it.
+    /// Folder to which old messages are moved, as the user typed it.
     pub(crate) trash: Option<&'a str>,
-    /// Whether REPLACE (RFC 8508) may be used where there is no room for both.
+    /// Whether REPLACE (RFC 8508) may be used if the quota has no room for both messages.
     pub(crate) by_replace: bool,
-    /// The folder of the journal.
+    /// Directory of the journal.
     pub(crate) state: &'a Path,
-    /// Threads that work on messages.
+    /// Number of threads that process messages.
     pub(crate) jobs: usize,
-    /// A message of more bytes is not looked at.
+    /// Maximum size of a message, in bytes. Larger messages are skipped.
     pub(crate) max_message: usize,
     pub(crate) transform: &'a dyn Transform<S>,
     pub(crate) observer: &'a dyn InPlaceObserver<S>,
     pub(crate) stop: &'a Stop,
 }
 
-/// What was done, and octets of the quota that were used before and are now.
+/// Counts of the run, and the used bytes of the quota before and after it.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct InPlaceDone {
     pub(crate) summary: Summary,
@@ -65,9 +66,11 @@ pub(crate) struct InPlaceDone {
 }
 
 impl<S: Send> InPlace<'_, S> {
+    /// Runs the command on all selected folders.
+    ///
     /// # Errors
-    /// What ends the run: the server lacks what is needed, or cannot be reached; the journal cannot be written. What was
-    /// replaced before stays so, and was told to the observer.
+    /// Failures that end the run: the server lacks a required extension or cannot be reached, or the journal cannot be written.
+    /// Messages that were already replaced stay replaced, and were reported to the observer.
     pub(crate) fn run(&self) -> Result<InPlaceDone, ImapFailure> {
         let journal = match self.mode {
             Mode::Run => {
@@ -116,24 +119,24 @@ impl<S: Send> InPlace<'_, S> {
     }
 }
 
-/// What one connection of a run does.
+/// State of one connection of a run.
 pub(super) struct AccountRun<'r, S> {
     pub(super) job: &'r InPlace<'r, S>,
     session: Option<ImapSession>,
-    /// Whether there was ever a session.
+    /// Whether a session was ever opened. If not, a failure to connect is final.
     was_open: bool,
-    /// Whether messages that the server does not give for the moment are given up: waiting did not help.
+    /// Whether messages that the server refuses temporarily are given up without another attempt, because waiting did not help.
     is_resigned: bool,
-    /// None in a dry run.
+    /// Journal of the account. `None` in a dry run.
     journal: Option<&'r Journal>,
-    /// As the server spells it.
+    /// Trash folder in the spelling of the server.
     trash: Option<String>,
     pub(super) selected: Selected,
-    /// The smallest UID that a new message of the folder may get.
+    /// Smallest UID that a new message in the folder can get.
     pub(super) least: u32,
-    /// The message that is replaced just now.
+    /// UID of the message that is being replaced.
     pub(super) in_work: Option<u32>,
-    /// What became of it if a connection broke meanwhile.
+    /// Outcome of this message, if the replacement was completed after the connection was interrupted.
     pub(super) resumed: Option<Fate>,
     pub(super) altered: u32,
     pub(super) summary: Summary,
@@ -177,7 +180,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(run)
     }
 
-    /// Another connection to the same folder.
+    /// Returns the state of another connection to the same folder.
     pub(super) fn beside(&self) -> Self {
         Self {
             job: self.job,
@@ -201,7 +204,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         }
     }
 
-    /// The session; a new one if there is none, with the folder selected as before and what was half-made finished.
+    /// Returns the session. If there is none, opens a new one, selects the same folder and completes an unfinished replacement.
     pub(super) fn session(&mut self) -> Result<&mut ImapSession, ImapFailure> {
         if self.session.is_none() {
             if self.in_work.is_some() {
@@ -237,7 +240,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         self.session.as_mut().ok_or(none)
     }
 
-    /// Does something again on a new connection while connections break.
+    /// Runs a step, and repeats it over a new connection if the connection is interrupted.
     pub(super) fn again<T>(
         &mut self,
         mut step: impl FnMut(&mut Self) -> Result<T, ImapFailure>,
@@ -254,7 +257,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
             }
             match tries.pause(&failure, self.was_open) {
                 Some(pause) => self.pause(pause)?,
-                // A server that refuses a few messages again and again is asked for the others at last.
+                // After the last pause, messages that the server still refuses are skipped, so that the others can be
+                // processed.
                 None if failure.is_refusal_for_now() && !self.is_resigned => {
                     self.is_resigned = true;
                 }
@@ -284,8 +288,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(())
     }
 
-    /// The folders that are meant. Gmail's other folders are labels of what is in All Mail: each message is worked on there,
-    /// once.
+    /// Returns the selected folders. At Gmail, the other folders are labels on the messages of All Mail, so only All Mail is
+    /// processed. Each message is then processed once.
     fn folders(&mut self) -> Result<Vec<RemoteFolder>, ImapFailure> {
         let account = self.job.account;
         let choice = &account.choice;
@@ -304,12 +308,12 @@ impl<'r, S: Send> AccountRun<'r, S> {
             self.job.observer.passed_over(&account, why);
         }
         let mut folders = chosen.folders;
-        // What was replaced before lies there.
+        // The trash contains the messages that were already replaced.
         folders.retain(|folder| Some(&folder.name) != self.trash.as_ref());
         Ok(folders)
     }
 
-    /// The folder to which old messages go, if they are not expunged.
+    /// Returns the folder to which old messages are moved, or `None` if they are expunged.
     fn find_trash(&mut self) -> Result<Option<String>, ImapFailure> {
         let typed = self.job.trash;
         let session = self.session()?;
@@ -333,7 +337,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(Some(found.name))
     }
 
-    /// Finishes or takes back what earlier runs left half-made, in any folder.
+    /// Finishes or undoes the unfinished replacements of earlier runs, in all folders.
     fn resume_earlier(&mut self) -> Result<(), ImapFailure> {
         let Some(journal) = self.journal else {
             return Ok(());
@@ -347,7 +351,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         }
         for folder in folders {
             let url = self.url_of(&folder);
-            // Messages that were settled before a connection broke are reported, too.
+            // Messages that were settled before an interruption are reported as well.
             let mut fates = Vec::new();
             let done = self.again(|run| {
                 run.select_to_resume(&folder)?;
@@ -358,7 +362,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 self.job.observer.resumed(&url, uid, &fate);
             }
             match done {
-                // The journal keeps it: the run goes on with other messages, and ends with status 1.
+                // The journal keeps the entry. The run continues with other messages, and ends with exit status 1.
                 Err(ImapFailure::Unknown(why) | ImapFailure::Refused { text: why, .. }) => {
                     self.summary.damaged += 1;
                     self.job.observer.unsettled(&url, &why);
@@ -370,8 +374,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(())
     }
 
-    /// Selects a folder in which something is half-made. A renamed or deleted folder has nothing under these UIDs, and is
-    /// selected as one without a UIDVALIDITY; a refusal alone does not say that it is gone.
+    /// Selects a folder with unfinished replacements. If the folder was renamed or deleted, selects a placeholder without
+    /// UIDVALIDITY, because no message has these UIDs any more. A refusal of SELECT alone does not prove that the folder is
+    /// gone, so the list of folders is checked too.
     fn select_to_resume(&mut self, folder: &str) -> Result<(), ImapFailure> {
         let refusal = match self.select(folder) {
             Err(refusal @ ImapFailure::Refused { .. }) => refusal,
@@ -388,7 +393,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(())
     }
 
-    /// All that is half-made in the folder, or one message: others are those of other connections.
+    /// Completes all unfinished replacements in the folder, or only that of one message. In the latter case, the others belong
+    /// to other connections.
     fn resume_in(
         &mut self,
         folder: &str,
@@ -422,7 +428,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 continue;
             };
             match replacing.resume(open) {
-                // The others may be told.
+                // The result of the other replacements may be known, so the loop continues.
                 Err(ImapFailure::Unknown(why)) => unknown = Some(why),
                 fate => fates.extend(fate?.map(|fate| (uid, fate))),
             }
@@ -430,7 +436,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         unknown.map_or(Ok(()), |why| Err(ImapFailure::Unknown(why)))
     }
 
-    /// Whether the journal has a replacement of this message that could not be finished.
+    /// Returns whether the journal contains an unfinished replacement of this message.
     pub(super) fn is_open(&self, uid: u32) -> bool {
         let Selected {
             folder,
@@ -441,7 +447,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             .is_some_and(|journal| journal.is_open(folder, *uidvalidity, uid))
     }
 
-    /// None in a dry run.
+    /// Returns the replacer for the current session, or `None` in a dry run.
     pub(super) fn replacing(&mut self) -> Result<Option<Replacing<'_>>, ImapFailure> {
         let Self {
             session,
@@ -464,7 +470,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
         }))
     }
 
-    /// Whether a replacement in the folder was begun, and did not come to its end. Then the next run looks at it first.
+    /// Returns whether a replacement in the folder was begun and not completed. The run must then end, and the next run
+    /// completes the replacement first.
     fn is_half_made(&self, folder: &str) -> bool {
         self.journal.is_some_and(|journal| {
             let open = journal.open_ones().into_iter();
@@ -472,7 +479,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         })
     }
 
-    /// Names a folder that cannot be read; the others are done.
+    /// Reports a folder that cannot be processed. The run continues with the other folders.
     fn give_up(&mut self, folder: &str, why: &ImapFailure) {
         if !why.leaves_session() {
             self.session = None;
@@ -488,7 +495,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
     }
 }
 
-/// As the URL has it, without a folder.
+/// Returns the URL of the account, without a folder.
 pub(super) fn account_url(account: &Account) -> String {
     account.url("")
 }

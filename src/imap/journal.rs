@@ -1,18 +1,18 @@
-//! The journal of an account: which replacements were begun, and how far each has come. With it the next run finishes or takes
-//! back what a kill left half-made.
+//! Journal of an account: the replacements that were begun, and the last step of each. After a crash, the next run reads it and
+//! finishes or undoes unfinished replacements.
 //!
-//! * One file for each account in a folder that is this user's alone. It holds names of folders, UIDs, dates, flags and hashes;
-//!   neither passwords nor mail.
-//! * A line is synced before the step that it announces is taken. So what a crash leaves of a line, and all behind it, tells of
-//!   steps that were not taken, and is passed over.
-//! * Each line has a checksum and the account's identity: host, port, user, and the name that the server's program gives itself.
-//!   UIDVALIDITY is in the replacement. A line that does not fit deletes nothing. Journals of version 0.3.0 have neither, and
-//!   are read.
-//! * While REPLACE may have taken a message from the server, the message is in a file next to the journal.
-//! * A run locks the file; a second run over the same account ends.
-//! * Once nothing is half-made, the file is emptied.
+//! * Each account has one file, in a directory that only this user can write to. It contains names of folders, UIDs, dates,
+//!   flags and hashes, but no passwords and no mail.
+//! * A line is synced to disk before the step that it announces is taken. So if a crash leaves incomplete lines at the end of
+//!   the file, the steps in these lines were not taken, and the lines are ignored.
+//! * Each line contains a checksum and the identity of the account: host, port, user, and the name of the server software. The
+//!   replacement in the line contains UIDVALIDITY. Nothing is deleted because of a line that does not match. Journals of
+//!   version 0.3.0 have neither checksum nor identity, and are still read.
+//! * While REPLACE may have removed a message from the server, the message is in a file next to the journal.
+//! * A run locks the file. A second run for the same account ends with an error.
+//! * If no replacement is unfinished, the file is emptied.
 //!
-//! Another journal, on another machine or with another `--state`, knows nothing of this one's copies. They stay.
+//! Copies that are recorded in another journal, on another computer or with another `--state`, are unknown here. They are kept.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
@@ -29,56 +29,57 @@ use crate::error::{Error, unpoisoned};
 use crate::key::Key;
 use crate::platform::disk::sync;
 
-/// Octets from which on a journal in which nothing is open is emptied during a run.
+/// Size from which a journal without unfinished replacements is emptied during the run, in bytes.
 const LONG: u64 = 1 << 20;
 
-/// How far a replacement has come.
+/// Last step of a replacement.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ReplacementStep {
-    /// A copy may be in the folder; nobody knows under which UID.
+    /// A copy may be in the folder. Its UID is unknown.
     Begun,
-    /// The copy has this UID, as the server says.
+    /// The copy was appended and has this UID.
     Appended(u32),
-    /// The copy holds what it should, and the old message may bear our `\Deleted`, or be gone.
+    /// The copy with this UID was compared. The old message may have the `\Deleted` of embody, or may be gone.
     Deleting(u32),
-    /// The copy with this UID and this SHA-256 may be marked `\Deleted`, or be gone.
+    /// The copy with this UID and this SHA-256 may have `\Deleted`, or may be gone.
     TakingBack(u32, String),
-    /// REPLACE may have taken the old message away. The original is in a file: [`Journal::kept`].
+    /// REPLACE may have removed the old message. The original is in a file: [`Journal::kept`].
     Replacing,
-    /// REPLACE took it away, and the original may have been appended again.
+    /// REPLACE removed the old message, and the original may have been appended again.
     PuttingBack,
 }
 
-/// One message, and what is to stand in its place.
+/// A message and the copy that replaces it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(super) struct Replacement {
-    /// As the server spells it.
+    /// Name of the folder, in the spelling of the server.
     pub(super) folder: String,
     pub(super) uidvalidity: u32,
     pub(super) uid: u32,
-    /// The copy has no smaller UID.
+    /// Smallest UID that the copy can have.
     pub(super) least: u32,
-    /// SHA-256 of the new octets, and how many they are.
+    /// SHA-256 of the new content, and its size in bytes.
     pub(super) sha256: String,
     pub(super) size: u64,
-    /// SHA-256 of the old octets. `None` in a journal of version 0.3.0.
+    /// SHA-256 of the old content. `None` in a journal of version 0.3.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) original: Option<String>,
-    /// How many those are; 0 in a journal of version 0.3.0.
+    /// Size of the old content in bytes. 0 in a journal of version 0.3.0.
     #[serde(default)]
     pub(super) original_size: u64,
-    /// What the copy was given, and has: those that the old message had when they were compared last.
+    /// Flags that the copy has: those of the old message at the last comparison.
     pub(super) flags: Vec<String>,
-    /// The same of Gmail's labels.
+    /// Gmail labels that the copy has: those of the old message at the last comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) labels: Vec<String>,
-    /// INTERNALDATE as the server writes it, and in seconds since 1970.
+    /// INTERNALDATE as the server wrote it, and in seconds since 1970.
     pub(super) date: (String, i64),
     pub(super) step: ReplacementStep,
 }
 
-/// Which account a journal belongs to. Each line has it, so that a file that was copied or renamed deletes nothing elsewhere.
+/// Account to which a journal belongs. Each line contains it, so that a copied or renamed journal cannot delete messages of
+/// another account.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct JournalAccount {
     pub(super) user: String,
@@ -86,34 +87,34 @@ pub(super) struct JournalAccount {
     pub(super) port: u16,
 }
 
-/// A line: what became of the replacement with this number.
+/// One line of the journal: the current state of the replacement with this number.
 #[derive(Serialize, Deserialize, Debug)]
 struct JournalLine {
     id: u64,
-    /// None: it is done, or taken back.
+    /// `None` if the replacement was finished or undone.
     open: Option<Replacement>,
     /// `None` in a journal of version 0.3.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     account: Option<JournalAccount>,
-    /// Name of the server's program (RFC 2971), if it gives one.
+    /// Name of the server software (RFC 2971), if the server sends one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     server: Option<String>,
 }
 
-/// The checksum stands at the end of a line: the first digits of the SHA-256 of the line without it.
+/// Start of the checksum at the end of a line. The checksum consists of the first digits of the SHA-256 of the line without it.
 const CHECKSUM: &str = ",\"sum\":\"";
 const CHECKSUM_DIGITS: usize = 16;
 
-/// A replacement that is half-made.
+/// An unfinished replacement.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct OpenReplacement {
     pub(super) id: u64,
     pub(super) replacement: Replacement,
-    /// Why the entry is not to be believed.
+    /// Reason why the entry cannot be trusted.
     pub(super) doubt: Option<String>,
 }
 
-/// The journal of one account, locked; for several threads.
+/// The locked journal of one account. Several threads can use it.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: File,
@@ -127,7 +128,7 @@ struct JournalState {
     open: BTreeMap<u64, NotedReplacement>,
     next: u64,
     length: u64,
-    /// Name of the server's program in this run.
+    /// Name of the server software in this run.
     server: Option<String>,
 }
 
@@ -139,10 +140,11 @@ struct NotedReplacement {
 }
 
 impl Journal {
-    /// Opens the journal of an account.
+    /// Opens and locks the journal of an account.
     ///
     /// # Errors
-    /// The folder is somebody else's, or others may write to it; another run holds the lock; what the system says.
+    /// The directory belongs to another user or can be changed by other users, another run holds the lock, or a system call
+    /// failed.
     pub(super) fn open(folder: &Path, account: JournalAccount) -> Result<Self, Error> {
         let failed = Error::cannot_write(folder.display());
         DirBuilder::new()
@@ -152,7 +154,7 @@ impl Journal {
             .map_err(&failed)?;
         let opened = File::open(folder).map_err(&failed)?;
         is_of_this_user(&opened).map_err(&failed)?;
-        // The same words as in version 0.3.0, whose journals have this name.
+        // The name is the same as in version 0.3.0, so that its journals are found.
         let whose = format!("{} {} {}", account.user, account.host, account.port);
         let name = format!("imap-{}.journal", Key::of(whose.as_bytes()));
         let path = folder.join(&name);
@@ -174,7 +176,7 @@ impl Journal {
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(&failed)?;
         let (open, whole) = read(&text, &account);
-        // What was cut off would make the next line unreadable.
+        // An incomplete line at the end is removed. Otherwise the next line would be appended to it and become unreadable.
         if whole < text.len() as u64 {
             file.set_len(whole).map_err(&failed)?;
         }
@@ -196,7 +198,7 @@ impl Journal {
         unpoisoned(self.noted.lock())
     }
 
-    /// Sets the name that the server gives itself.
+    /// Sets the name of the server software.
     pub(super) fn set_server(&self, name: Option<&str>) {
         self.noted().server = name.map(str::to_owned);
     }
@@ -221,7 +223,7 @@ impl Journal {
         open.collect()
     }
 
-    /// Whether a replacement of this message is unfinished.
+    /// Returns whether a replacement of this message is unfinished.
     pub(super) fn is_open(&self, folder: &str, uidvalidity: u32, uid: u32) -> bool {
         self.noted().open.values().any(|noted| {
             let it = &noted.replacement;
@@ -229,7 +231,7 @@ impl Journal {
         })
     }
 
-    /// UIDs in a folder that are known to be those of copies of other replacements.
+    /// Returns whether this UID is known to be the copy of another replacement in the same folder.
     pub(super) fn is_known_copy(&self, of: &Replacement, uid: u32) -> bool {
         self.noted().open.values().any(|noted| {
             let other = &noted.replacement;
@@ -254,7 +256,7 @@ impl Journal {
         noted.next - 1
     }
 
-    /// Notes how far a replacement has come, durably.
+    /// Records the current step of a replacement and syncs it to disk.
     pub(super) fn note(&self, id: u64, replacement: Replacement) -> Result<(), Error> {
         {
             let mut noted = self.noted();
@@ -270,7 +272,8 @@ impl Journal {
         crate::platform::sync(&self.file).map_err(self.failed())
     }
 
-    /// A replacement is done, or taken back. If that does not come to the disk, the next run sees that there is nothing to do.
+    /// Records that a replacement was finished or undone. The record is not synced: if it is lost, the next run finds nothing
+    /// left to do.
     pub(super) fn end(&self, id: u64) -> Result<(), Error> {
         let mut noted = self.noted();
         if noted.open.remove(&id).is_none() {
@@ -283,15 +286,15 @@ impl Journal {
         Ok(())
     }
 
-    /// File for the original of a replacement while REPLACE may have taken it from the server. Its name has the content's
-    /// digest: what a run had to leave there is never overwritten.
+    /// Returns the file for the original of a replacement while REPLACE may have removed it from the server. The name contains
+    /// the digest of the content, so that a file from an earlier run is never overwritten with another message.
     pub(super) fn kept(&self, of: &Replacement) -> PathBuf {
         let digest = of.original.as_deref().unwrap_or_default();
         let digest = digest.get(..CHECKSUM_DIGITS).unwrap_or(digest);
         self.path.with_extension(format!("{}.{digest}.eml", of.uid))
     }
 
-    /// Writes that file, durably.
+    /// Writes the file with the original and syncs it to disk.
     pub(super) fn keep(&self, of: &Replacement, original: &[u8]) -> Result<(), Error> {
         let path = self.kept(of);
         let failed = Error::cannot_write(path.display().to_string());
@@ -310,7 +313,7 @@ impl Journal {
         written.map_err(failed)
     }
 
-    /// Removes that file, if there is one.
+    /// Removes the file with the original, if it exists.
     pub(super) fn drop_kept(&self, of: &Replacement) -> Result<(), Error> {
         let path = self.kept(of);
         match std::fs::remove_file(&path) {
@@ -321,7 +324,7 @@ impl Journal {
         }
     }
 
-    /// Empties the file if nothing is half-made.
+    /// Empties the file if no replacement is unfinished.
     pub(super) fn close(self) -> Result<(), Error> {
         let mut noted = self.noted();
         match noted.open.is_empty() && noted.length > 0 {
@@ -366,14 +369,15 @@ fn checksum(line: &[u8]) -> String {
     digits
 }
 
-/// A line with its checksum and its end.
+/// Appends the checksum and the line ending to a line.
 fn with_checksum(line: &str) -> Vec<u8> {
     let sum = checksum(line.as_bytes());
     let inner = line.strip_suffix('}').unwrap_or(line);
     format!("{inner}{CHECKSUM}{sum}\"}}\n").into_bytes()
 }
 
-/// Reads a line without its end. `None` if it is not one, or does not have its checksum; lines of version 0.3.0 have none.
+/// Parses a line without its line ending. Returns `None` if the line is malformed or its checksum is wrong. Lines of version
+/// 0.3.0 have no checksum.
 fn line(text: &[u8]) -> Option<JournalLine> {
     let sum_length = CHECKSUM.len() + CHECKSUM_DIGITS + "\"}".len();
     let split = text.len().checked_sub(sum_length);
@@ -385,14 +389,14 @@ fn line(text: &[u8]) -> Option<JournalLine> {
         return is_right.then(|| serde_json::from_slice(&whole).ok())?;
     }
     let line: JournalLine = serde_json::from_slice(text).ok()?;
-    // Such a line has an account, and had a checksum.
+    // A line with an account must have a checksum, so this line is damaged.
     line.account.is_none().then_some(line)
 }
 
-/// What is open, and how many octets were read of it.
+/// Returns the unfinished replacements, and the length of the readable part in bytes.
 ///
-/// Lines at the end that cannot be read are what a crash left: they announce steps that were not taken. One with readable
-/// lines after it is damage, and nothing in the file is believed any more.
+/// Unreadable lines at the end are the result of a crash: the steps that they announce were not taken. An unreadable line
+/// before a readable one means that the file is damaged, so no entry in the file is trusted.
 fn read(text: &[u8], account: &JournalAccount) -> (BTreeMap<u64, NotedReplacement>, u64) {
     let mut open = BTreeMap::new();
     let (mut whole, mut at) = (0, 0);
@@ -432,7 +436,7 @@ fn read(text: &[u8], account: &JournalAccount) -> (BTreeMap<u64, NotedReplacemen
     (open, whole)
 }
 
-/// Somebody else's journal would let that one choose what is deleted.
+/// Checks that only this user can write to the file. Otherwise another user could choose which messages are deleted.
 fn is_of_this_user(file: &File) -> io::Result<()> {
     let metadata = file.metadata()?;
     let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
@@ -489,7 +493,7 @@ mod tests {
         .collect()
     }
 
-    /// A process that another test just starts has the lock, too, for a moment.
+    /// Opens a journal, and waits while it is locked: a process that another test starts inherits the lock for a moment.
     fn reopened(folder: &Path, user: &str) -> Journal {
         for _ in 0..1000 {
             match Journal::open(folder, account(user)) {
@@ -564,7 +568,8 @@ mod tests {
         begun(&journal, replacement(2));
         drop(journal);
         let text = std::fs::read(&path).unwrap();
-        // Without the line feed between them, both lines are one that a crash may have left, and nothing is deleted for it.
+        // The last byte, the line feed, is not changed: without it, both lines become one, which looks like the result of a
+        // crash.
         for at in 0..usize::try_from(whole).unwrap() - 1 {
             let mut damaged = text.clone();
             damaged[at] ^= 1;
@@ -626,7 +631,7 @@ mod tests {
         assert_eq!(open.len(), 1);
         assert_eq!(open[0].1.step, ReplacementStep::Appended(3));
         assert_eq!(open[0].1.original, None);
-        // Lines of both versions in one file.
+        // The file now contains lines of both versions.
         let next = begun(&journal, replacement(5));
         drop(journal);
         let open = open_of(&reopened(folder.path(), "me"));

@@ -1,109 +1,113 @@
-//! The replacement of one message as a state machine: a pure function from a state and an event to the next state and one
-//! command.
+//! State machine for the replacement of one message. Its core is a pure function: a state and an event produce the next state
+//! and one command. The "original" is the message to replace, and the "copy" is the new message that is appended.
 //!
-//! [`super::replace`] carries the commands out on a server and returns what came of each as an event; the tests in
-//! `model.rs` do the same in a world of values, with every fault and every action of a second client at every step. Both run
-//! this one function, so that there is no second description of what embody does.
+//! [`super::replace`] executes the commands on a server and returns their results as events. The tests in `model.rs` execute
+//! them in a simulated folder, with every fault and every action of a second client at every step. Both use this function, so
+//! the tests check the code that runs in production.
 //!
-//! The rules, in the order in which they outrank each other:
+//! The rules, in descending order of priority:
 //!
-//! 1. A refused command, or a response that lacks what was asked for, is *unknown*, never *absent*. Unknown is tried again;
-//!    then the machine gives up ([`Conclusion::Unknown`]), and the journal keeps its entry for the next session.
-//! 2. A message is absent only if two FETCH commands that the server completed with OK, with a NOOP between them, say so.
-//! 3. A message is deleted only if its SHA-256 was read in this session and is the one of this run or of the journal.
-//! 4. The original is deleted only while the copy is there, whole, and without `\Deleted`. The copy is deleted only while the
-//!    original is there without our `\Deleted`, or after another program removed it in this very session.
-//! 5. A resumed replacement that finds anything else leaves both messages and says so.
+//! 1. If a command is refused or a response is incomplete, the state of the message is *unknown*, not *absent*. The command is
+//! repeated. If the state stays unknown, the machine gives up ([`Conclusion::Unknown`]), and the journal keeps the entry for
+//! the next session.
+//! 2. A message is absent only if two FETCH commands with a NOOP between them end with OK and do not list it.
+//! 3. A message is deleted only if its content was read in this session and its SHA-256 is that of this run or of the journal.
+//! 4. The original is deleted only while the copy exists, is complete, and does not have `\Deleted`. The copy is deleted only
+//! while the original exists without a `\Deleted` that embody set, or after another program removed the original in this
+//! session.
+//! 5. If a resumed replacement finds any other state, both messages are kept and reported.
 
 use super::journal::{Replacement, ReplacementStep};
 use super::session::{FlagChange, InternalDate};
 use crate::engine::report::Reason;
 
-/// Number of times that a message is tried which changes all the time, or which the server does not remove.
+/// Maximum number of attempts for a message that other programs keep changing, or that the server does not remove.
 const ROUNDS: u32 = 8;
 
-/// Number of times that a refused command is tried again before the session is given up.
+/// Maximum number of repetitions after refused commands before the session is given up.
 const DOUBTS: u32 = 3;
 
-/// Number of times that a copy is deleted before its refusal ends the run.
+/// Maximum number of attempts to delete a copy. If the server refuses them all, the run ends.
 const REMOVALS: u32 = 3;
 
-/// Pause before the second round, in milliseconds; each further one is twice as long, 2.5 seconds in all.
+/// Pause before the second attempt, in milliseconds. Each further pause is twice as long; their sum is 2.5 seconds.
 const PAUSE: u64 = 20;
 
-/// Pause before a refused command is tried again, in milliseconds; each further one is four times as long.
+/// Pause before a refused command is repeated, in milliseconds. Each further pause is four times as long.
 const BACK_OFF: u64 = 50;
 
 pub(super) const DELETED: &str = "\\Deleted";
 
-/// What became of a message that was to be replaced.
+/// Outcome for a message that was to be replaced.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Fate {
-    /// The new one has this UID; a remark says what else had to be done.
+    /// The message was replaced. The number is the UID of the new message. The remark describes anything unusual that was
+    /// necessary.
     Replaced(u32, Option<&'static str>),
-    /// It is as it was.
+    /// The message is unchanged.
     Left(Reason, String),
-    /// It is as it was, or another program removed it; and a message is there that may be its copy. A person has to look.
+    /// The message is unchanged or was removed by another program, and the folder contains a message that may be its copy. The
+    /// user must decide which message to keep.
     Both(Reason, String),
 }
 
-/// Abilities that the server has and the options allow.
+/// Features that the server supports and the options allow.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Terms {
-    /// Whether the server has Gmail's labels.
+    /// Whether the server supports the labels of Gmail.
     pub(super) is_gmail: bool,
-    /// Whether old messages are moved to a folder, and not expunged.
+    /// Whether old messages are moved to the trash folder instead of being expunged.
     pub(super) has_trash: bool,
-    /// Whether REPLACE (RFC 8508) may be used where the quota has no room for both messages.
+    /// Whether REPLACE (RFC 8508) may be used if the quota has no room for both messages.
     pub(super) may_replace: bool,
-    /// A rule that the tests of the model switch off, to see that the model finds what it is there for.
+    /// Rule that is switched off. The tests use this to verify that the model detects the missing rule.
     #[cfg(test)]
     pub(super) without: Option<Rule>,
 }
 
-/// The rules without which mail was lost or doubled.
+/// Rules whose absence would lose or duplicate mail.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Rule {
-    /// A copy with `\Deleted` is taken back, and the original stays.
+    /// If the copy has `\Deleted`, the copy is removed and the original is kept.
     MarkedCopy,
-    /// A resumed replacement reads the digest of both messages again.
+    /// A resumed replacement reads both messages and compares their digests again.
     Digest,
-    /// A refused command is not an absent message.
+    /// A refused command does not mean that the message is absent.
     Unknown,
 }
 
-/// The content of a message that embody has.
+/// Content to append or to search for: the new message or the original.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Body {
     New,
     Original,
 }
 
-/// NO or BAD to a command.
+/// Response NO or BAD to a command.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Refusal {
     pub(super) command: &'static str,
-    /// The word of the response code in upper case.
+    /// Response code in upper case.
     pub(super) code: Option<String>,
     pub(super) text: String,
 }
 
-/// Metadata that a FETCH returns for a message.
+/// Result of a FETCH of the metadata of a message.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Sight {
     Present(Seen),
-    /// The server completed the FETCH with OK and did not list the message.
+    /// The FETCH ended with OK and did not list the message.
     Absent,
-    /// The FETCH was refused, or the response has no flags.
+    /// The FETCH was refused, or the response contained no flags.
     Unknown(String),
 }
 
-/// The metadata of a message that is there.
+/// Metadata of an existing message.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Seen {
     pub(super) flags: Vec<String>,
-    /// `None` if the response has no INTERNALDATE.
+    /// `None` if the response contained no INTERNALDATE.
     pub(super) date: Option<InternalDate>,
     pub(super) modseq: Option<u64>,
 }
@@ -111,132 +115,136 @@ pub(super) struct Seen {
 /// Result of reading a whole message.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Reading {
-    /// SHA-256 of its bytes in hexadecimal digits.
+    /// SHA-256 of the content, in hexadecimal digits.
     Digest(String),
-    /// The server completed the command with OK and gave no body.
+    /// The command ended with OK, but the server returned no content.
     Nothing,
     Unknown(String),
 }
 
-/// Gmail's number and labels of a message.
+/// Message number and labels of a message at Gmail.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Labelled {
     pub(super) message_id: u64,
     pub(super) labels: Vec<String>,
 }
 
-/// The next step of the run.
+/// Next step to execute.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Command {
-    /// Write the entry to the journal, durably.
+    /// Write the entry to the journal and sync it to disk.
     Note,
-    /// Append a message with the entry's flags and date.
+    /// Append a message with the flags and the date in the entry.
     Append(Body),
-    /// REPLACE the original by the new message.
+    /// Replace the original by the new message with REPLACE.
     Replace,
-    /// Write the original to a file next to the journal, durably.
+    /// Write the original to a file next to the journal and sync it to disk.
     Keep,
-    /// Remove that file.
+    /// Remove the file with the original.
     Drop,
-    /// Find the messages with this content that have no smaller UID than the entry's `least`.
+    /// Find the messages with this content whose UID is at least `least` of the entry.
     Search(Body),
-    /// Read a whole message.
+    /// Read the whole message with this UID.
     Read(u32),
-    /// Fetch the metadata of the original and of the copy; after a NOOP if `is_fresh`.
+    /// Fetch the metadata of the original and the copy. If `is_fresh` is true, send NOOP first, so that the server reports
+    /// recent changes.
     Look { copy: u32, is_fresh: bool },
-    /// Change flags of a message.
+    /// Change the flags of the message with this UID.
     Store(u32, FlagChange, Vec<String>),
-    /// Mark the original `\Deleted`, if it did not change since.
+    /// Mark the original as `\Deleted`, unless it changed since this modification sequence.
     Mark(Option<u64>),
-    /// Read the original's flags (and labels), and at once expunge it or move it to the trash.
+    /// Read the flags and labels of the original, and immediately expunge it or move it to the trash.
     Remove,
-    /// Expunge the copy, or where Gmail only takes a label away by that, move it to the trash.
+    /// Remove the copy with this UID: expunge it, or move it to the trash at Gmail, where expunging only removes a label.
     TakeAway(u32),
-    /// Fetch Gmail's number and labels of the original and of the copy.
+    /// Fetch the message number and the labels of the original and of the copy with this UID, at Gmail.
     Labels(u32),
-    /// Change labels of the copy.
+    /// Change the labels of the copy with this UID.
     StoreLabels(u32, FlagChange, Vec<String>),
-    /// Wait for so many milliseconds.
+    /// Wait for this number of milliseconds.
     Rest(u64),
     /// Remove the entry from the journal.
     End,
-    /// Nothing more: this is what it came to.
+    /// End with this result.
     Give(Conclusion),
 }
 
 /// Result of the last command.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Event {
-    /// No command was given yet.
+    /// Start of the machine, before the first command.
     Begin,
-    /// Result of [`Command::Note`], [`Command::Keep`], [`Command::Drop`], [`Command::Rest`] and [`Command::End`].
+    /// Completion of [`Command::Note`], [`Command::Keep`], [`Command::Drop`], [`Command::Rest`] or [`Command::End`].
     Done,
-    /// Result of [`Command::Store`], [`Command::StoreLabels`] and [`Command::TakeAway`].
+    /// Result of [`Command::Store`], [`Command::StoreLabels`] or [`Command::TakeAway`].
     Answered(Result<(), Refusal>),
-    /// Result of [`Command::Append`] and [`Command::Replace`]: UIDVALIDITY and UID, if the server gives them.
+    /// Result of [`Command::Append`] or [`Command::Replace`]: UIDVALIDITY and UID of the new message, if the server reports
+    /// them.
     Appended(Result<Option<(u32, u32)>, Refusal>),
-    /// Result of [`Command::Search`]. The error says why the result is unknown.
+    /// Result of [`Command::Search`]. The error is the reason why the result is unknown.
     Found(Result<Vec<u32>, String>),
     Read(Reading),
-    /// Metadata of the original and of the copy.
+    /// Result of [`Command::Look`]: metadata of the original and of the copy.
     Seen(Sight, Sight),
     /// Result of [`Command::Mark`].
     Marked {
-        /// Whether the server did not mark it because it changed since.
+        /// Whether the server did not mark the original because it had changed.
         answer: Result<bool, Refusal>,
-        /// Flags of the original in the responses; `None` if they do not mention it.
+        /// Flags of the original in the responses. `None` if the responses do not contain them.
         flags: Option<Vec<String>>,
     },
     /// Result of [`Command::Remove`].
     Removed {
         answer: Result<(), Refusal>,
-        /// Flags and labels that the original had a moment before.
+        /// Flags and labels of the original immediately before the removal.
         flags: Option<Vec<String>>,
         labels: Option<Vec<String>>,
-        /// Whether the responses say that a message went.
+        /// Whether the responses report that a message was removed.
         is_told: bool,
     },
-    /// Labels of the original and of the copy. `None` if the server did not return them.
+    /// Result of [`Command::Labels`] for the original and the copy. `None` if the server did not return them.
     Labels(Option<Labelled>, Option<Labelled>),
 }
 
 /// Final result of a replacement.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Conclusion {
-    /// The journal has no entry any more.
+    /// The replacement has ended, and its journal entry was removed.
     Settled(Fate),
-    /// The same; the original is as it was, and may be tried afresh. Only of resumed ones.
+    /// The entry of an earlier session was removed. The original is unchanged and can be replaced again.
     Nothing,
-    /// The journal keeps the entry; another session may do better.
+    /// The result is unknown. The journal keeps the entry for another session.
     Unknown(String),
-    /// The journal keeps the entry; the run ends, because each further message would leave a copy.
+    /// The server does not delete the copy. The journal keeps the entry, and the run ends, because every further message would
+    /// leave another copy.
     Stuck(String),
 }
 
-/// Where the replacement is to get to.
+/// Goal of the remaining steps.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Goal {
     Finish,
-    /// The copy is to go, for this reason. `None`: what an earlier session was at; the message may be tried afresh.
+    /// Remove the copy, for this reason. The reason is `None` for the work of an earlier session; the message can then be
+    /// replaced again.
     TakeBack(Option<(Reason, String)>),
-    /// Nothing is to go.
+    /// Keep both messages, for this reason.
     LeaveBoth(String),
 }
 
-/// For what a search is.
+/// Reason for a search.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Purpose {
-    /// The server did not say which message the copy is, or refused it.
+    /// APPEND ended without the UID of the copy, or was refused although the server may have stored the copy.
     AfterAppend(Option<Refusal>),
-    /// An earlier session may have appended it.
+    /// An earlier session may have appended the copy.
     Resumed,
     AfterReplace,
-    /// An earlier session may have replaced it; whether the original is there.
+    /// An earlier session may have sent REPLACE. The flag is true if the original still exists.
     ReplaceResumed(bool),
     PutBack(Option<Refusal>),
 }
 
-/// The command that the machine waits for.
+/// State of the machine: the command whose result is expected.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum At {
     Start,
@@ -281,7 +289,7 @@ enum At {
     Over,
 }
 
-/// The step that follows a pause.
+/// Step after a pause.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Again {
     Look,
@@ -293,42 +301,43 @@ enum Again {
     LookResumed,
 }
 
-/// One replacement.
+/// State of one replacement.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Machine {
     terms: Terms,
-    /// The entry that the journal has, or gets with the next [`Command::Note`].
+    /// Entry that is in the journal, or that the next [`Command::Note`] writes.
     entry: Replacement,
     at: At,
     goal: Goal,
-    /// Whether an earlier session began it.
+    /// Whether an earlier session began the replacement.
     is_resumed: bool,
-    /// UID of the copy; 0: it has none yet.
+    /// UID of the copy, or 0 if the copy does not exist yet.
     copy: u32,
-    /// Digest of the copy as it was read in this session.
+    /// Digest of the copy, if it was read in this session.
     copy_digest: Option<String>,
-    /// Whether the original is the message that was read.
+    /// Whether the message with the UID of the original is known to be the one that was read, so that it may be deleted.
     is_original: bool,
-    /// Whether the original may have our `\Deleted`.
+    /// Whether the original may have a `\Deleted` that embody set.
     is_ours: bool,
-    /// Whether the original, if it is gone, may have gone by our mark or our command: it was there then, as far as is known.
+    /// Whether embody may have removed the original if it is missing: as far as known, it existed when embody marked or removed
+    /// it.
     was_there: bool,
-    /// Whether the server said that it removed the original.
+    /// Whether the server confirmed the removal of the original. If the original still exists afterwards, the server kept it.
     is_kept: bool,
-    /// The original's modification sequence at the last look.
+    /// Modification sequence of the original at the last check.
     modseq: Option<u64>,
-    /// Flag changes of the copy that are still to be made.
+    /// Flag changes to the copy that are not made yet.
     changes: Vec<(FlagChange, Vec<String>)>,
-    /// Flags that were given to the copy, and that it has to have now.
+    /// Flags that were set on the copy. If they are missing at the next check, the server does not store them.
     given: Vec<String>,
-    /// Flags that were taken from the copy at the last moment.
+    /// Flags that were removed from the copy after the removal of the original.
     taken: Vec<String>,
-    /// Labels that were given to the copy.
+    /// Labels that were set on the copy.
     given_labels: Option<Vec<String>>,
-    /// Flags and labels that the original had last.
+    /// Last known flags and labels of the original.
     last: Option<Vec<String>>,
     last_labels: Option<Vec<String>>,
-    /// Whether the server did not give them, although the original went.
+    /// Whether the server did not return these flags or labels immediately before the original was removed.
     is_last_unknown: bool,
     remark: Option<&'static str>,
     refusal: Option<Refusal>,
@@ -338,7 +347,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Begins a replacement whose original this session has read.
+    /// Starts a replacement whose original was read in this session.
     pub(super) fn new(terms: Terms, entry: Replacement) -> Self {
         Self {
             terms,
@@ -368,7 +377,7 @@ impl Machine {
         }
     }
 
-    /// Goes on with an entry of the journal; `doubt` says why the entry is not to be believed.
+    /// Resumes a replacement from a journal entry. `doubt` is the reason why the entry cannot be trusted, if any.
     pub(super) fn resumed(terms: Terms, entry: Replacement, doubt: Option<String>) -> Self {
         let is_deleting = matches!(entry.step, ReplacementStep::Deleting(_));
         let goal = match (doubt, &entry.step) {
@@ -380,7 +389,7 @@ impl Machine {
             goal,
             is_resumed: true,
             is_original: false,
-            // What is moved to the trash gets no mark.
+            // A message that is moved to the trash is not marked with `\Deleted`.
             is_ours: is_deleting && !terms.has_trash,
             was_there: is_deleting,
             remark: Some(FINISHED),
@@ -388,12 +397,12 @@ impl Machine {
         }
     }
 
-    /// What the journal has to have when [`Command::Note`] is carried out.
+    /// Returns the entry that [`Command::Note`] must write to the journal.
     pub(super) fn entry(&self) -> &Replacement {
         &self.entry
     }
 
-    /// The next state, and what is to be done in it.
+    /// Returns the next state and the command to execute.
     pub(super) fn next(mut self, event: Event) -> (Self, Command) {
         let at = std::mem::replace(&mut self.at, At::Over);
         let command = self.step(at, event);
@@ -481,7 +490,7 @@ impl Machine {
             (At::Dropping(conclusion), Event::Done) => self.end(conclusion),
             (At::Ending(conclusion), Event::Done) => Command::Give(conclusion),
             (At::Resting(again), Event::Done) => self.again(again),
-            // No command has such an event. The journal keeps what is not known.
+            // No command has this event as its result, so this is a bug. The journal keeps the entry.
             (_, event) => Command::Give(Conclusion::Unknown(format!(
                 "embody got a result that does not belong to the current step: {event:?}"
             ))),
@@ -507,7 +516,7 @@ impl Machine {
         self.to(At::Searching(purpose), Command::Search(body))
     }
 
-    /// Removes the journal's entry, and then concludes.
+    /// Removes the entry from the journal, and then ends with the conclusion.
     fn end(&mut self, conclusion: Conclusion) -> Command {
         self.to(At::Ending(conclusion), Command::End)
     }
@@ -516,12 +525,12 @@ impl Machine {
         self.end(Conclusion::Settled(Fate::Left(reason, why.into())))
     }
 
-    /// Ends with both messages there, or with one that may be another's: a person has to look.
+    /// Ends and keeps both messages, because embody cannot determine which of them is safe to delete. The user must decide.
     fn both(&mut self, reason: Reason, why: impl Into<String>) -> Command {
         self.end(Conclusion::Settled(Fate::Both(reason, why.into())))
     }
 
-    /// Tries again after a pause what the server did not answer, until that was done often enough.
+    /// Repeats a step after a pause because its result is unknown. Gives up after [`DOUBTS`] repetitions.
     fn doubt(&mut self, why: String, again: Again) -> Command {
         self.doubts += 1;
         if self.doubts > DOUBTS {
@@ -549,7 +558,7 @@ impl Machine {
         }
     }
 
-    /// A new round after a pause, as long as there are some.
+    /// Starts another round after a pause. After [`ROUNDS`] rounds, the copy is removed instead.
     fn round(&mut self) -> Command {
         self.rounds += 1;
         if self.rounds >= ROUNDS {
@@ -560,8 +569,9 @@ impl Machine {
             self.goal = Goal::TakeBack(Some((reason, why.to_owned())));
             return self.look(true);
         }
-        // As long as it has our mark, another program may expunge it: then there is no pause. But a server that keeps a
-        // message which it says that it removed needs time: Dovecot does so for a moment while the folder changes.
+        // While the original has the `\Deleted` of embody, another program may expunge it, so there is no pause. The exception
+        // is a server that confirmed the removal and still lists the message: it needs time. Dovecot does this for a moment
+        // while the folder changes.
         if self.is_ours && !self.is_kept {
             return self.look(true);
         }
@@ -569,7 +579,7 @@ impl Machine {
         self.to(At::Resting(Again::Look), Command::Rest(pause))
     }
 
-    /// A step towards the end was refused: the copy is to go.
+    /// Removes the copy because the server refused a step.
     fn refused(&mut self, refusal: &Refusal) -> Command {
         let why = refusal.said();
         self.goal = Goal::TakeBack(Some((Reason::ServerRefused, why)));
@@ -601,7 +611,7 @@ impl Machine {
             | ReplacementStep::TakingBack(uid, _) => *uid,
         };
         self.copy = uid;
-        // A message that was there before the copy is not the copy, whatever the journal says.
+        // A message that existed before the copy was appended is not the copy, so the journal entry is wrong.
         if uid == self.entry.uid || uid < self.entry.least {
             self.goal = Goal::LeaveBoth(NOT_OURS.to_owned());
         }
@@ -625,7 +635,7 @@ impl Machine {
                 self.search(Body::New, Purpose::AfterAppend(Some(refusal)))
             }
             Ok(None) => self.search(Body::New, Purpose::AfterAppend(None)),
-            // A server may refuse what it did all the same.
+            // The server may have stored the message despite the refusal, so the copy is searched for.
             Err(refusal) => self.search(Body::New, Purpose::AfterAppend(Some(refusal))),
         }
     }
@@ -698,7 +708,8 @@ impl Machine {
         }
     }
 
-    /// Gmail keeps one message of equal ones, and may give back one that is there.
+    /// Verifies that the copy is a message of its own. Gmail stores equal messages only once, and may return the UID of an
+    /// existing message.
     fn identify(&mut self) -> Command {
         match self.terms.is_gmail && !self.is_resumed {
             true => self.to(At::Identifying, Command::Labels(self.copy)),
@@ -713,7 +724,7 @@ impl Machine {
                 self.left(Reason::AlteredByServer, SAME)
             }
             (Some(_), Some(_)) => self.read(self.copy),
-            // A later look says what is there.
+            // If the labels are missing, one of the messages may no longer exist. The next check shows this.
             _ => self.doubt(NO_LABELS.to_owned(), Again::Identify),
         }
     }
@@ -745,7 +756,7 @@ impl Machine {
         }
     }
 
-    /// The body did not come: either the message is gone, or it is listed and cannot be read.
+    /// Handles a message without content: it no longer exists, or the server lists it and cannot return it.
     fn look_after_nothing(&mut self) -> Command {
         match self.is_without_unknown() {
             true => {
@@ -764,7 +775,8 @@ impl Machine {
             (Ok(old), Ok(copy)) => (old, copy),
             (Err(why), _) | (_, Err(why)) => return self.doubt(why, Again::Look),
         };
-        // Some servers do not show a message for a moment while its neighbours go.
+        // Some servers briefly hide a message while neighbouring messages are being expunged, so a missing message is checked
+        // again.
         if (old.is_none() || copy.is_none()) && !is_fresh {
             return self.look(true);
         }
@@ -784,7 +796,7 @@ impl Machine {
         }
     }
 
-    /// Takes our mark off the original.
+    /// Removes the `\Deleted` of embody from the original.
     fn unmark(&mut self) -> Command {
         self.rounds += 1;
         if self.rounds > ROUNDS * 2 {
@@ -802,17 +814,18 @@ impl Machine {
         };
         if has(&old.flags, DELETED) {
             if self.is_ours {
-                // No program may expunge it before everything was compared once more.
+                // The mark is removed first, so that no other program expunges the original before both messages were compared
+                // again.
                 return self.unmark();
             }
             if self.is_resumed {
-                // A person may have seen both, and chosen the copy.
+                // The user may have seen both messages and chosen the copy, so the copy is kept.
                 return self.left(Reason::ChangedMeanwhile, MARKED_STAYS);
             }
             let why = (Reason::ChangedMeanwhile, MARKED.to_owned());
             return self.turn_back(Some(why), Some(old), copy);
         }
-        // What was ours is taken off: a mark from here on is another program's.
+        // The mark of embody is removed. Any `\Deleted` from now on was set by another program.
         (self.is_ours, self.was_there) = (false, false);
         let Some(copy) = copy else {
             let why = match (self.is_resumed, self.copy_digest.is_some()) {
@@ -840,7 +853,8 @@ impl Machine {
             if self.entry.original.is_some() {
                 return self.read(self.entry.uid);
             }
-            // A journal of 0.3.0 does not have it. The date is what there is; the copy goes, and the message is tried afresh.
+            // A journal of version 0.3.0 does not contain the digest, so only the date identifies the original. If it matches,
+            // the copy is removed, and the message can be replaced again.
             return match old.date.as_ref().is_some_and(|date| self.is_date(date)) {
                 true => self.turn_back(None, Some(old), Some(copy)),
                 false => self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL),
@@ -863,8 +877,8 @@ impl Machine {
         self.entry.internal_date().is_same(date)
     }
 
-    /// Gives the copy the flags of the original, and takes from it those that the original lost; what another program set on
-    /// the copy itself stays.
+    /// Sets the flags of the original on the copy, and removes those that the original has lost. Other flags that another
+    /// program set on the copy are kept.
     fn bring_flags(&mut self, old: &Seen, copy: &Seen) -> Command {
         let missing = without(&old.flags, &copy.flags);
         if let Some(flag) = missing.iter().find(|flag| has(&self.given, flag)) {
@@ -900,7 +914,8 @@ impl Machine {
         .into_iter()
         .filter(|(_, flags)| !flags.is_empty())
         .collect();
-        // A flag that the original loses again later is known to be ours on the copy.
+        // Records the flags before they are set. If the original loses one of them later, it can be removed from the copy too,
+        // because embody set it.
         self.entry.flags.extend(missing);
         self.to(At::NotingFlags, Command::Note)
     }
@@ -986,8 +1001,8 @@ impl Machine {
                 self.to(At::Removing, Command::Remove)
             }
             Err(refusal) => {
-                // It may have been done all the same, whatever the code is: a message that is gone now may have gone with
-                // our mark, and its copy stays.
+                // The server may have set the mark despite the refusal. If the original is gone later, it may have been removed
+                // because of this mark, so the copy must be kept.
                 self.is_ours = true;
                 self.was_there = true;
                 self.refused(&refusal)
@@ -1005,7 +1020,7 @@ impl Machine {
         self.was_there |= flags.is_some() || is_told;
         let flags_are_unknown = flags.is_none();
         if let Some(mut flags) = flags {
-            // A mark that another program set, and that took the message away with it, is the copy's now.
+            // The `\Deleted` that removed the original must not be set on the copy.
             if !self.terms.has_trash {
                 flags.retain(|flag| !is(flag, DELETED));
             }
@@ -1019,7 +1034,7 @@ impl Machine {
         self.last_labels = labels;
         self.is_kept = answer.is_ok();
         self.refusal = answer.err();
-        // A refusal may mean that it is gone: only a look that is sure counts then.
+        // After a refusal the message may still be gone, so the next check is preceded by a NOOP.
         let is_fresh = self.refusal.is_some() || !self.was_there;
         self.look_at(At::LookingAfter(is_fresh), is_fresh)
     }
@@ -1033,14 +1048,14 @@ impl Machine {
             (None, _) if self.was_there => {
                 let copy = match self.known(copy) {
                     Ok(Some(copy)) => copy,
-                    // The copy is looked for once more; and so is the original.
+                    // The copy is missing, so both messages are checked again after a NOOP.
                     _ if !is_fresh => return self.look_at(At::LookingAfter(true), true),
                     Ok(None) => return self.left(Reason::ChangedMeanwhile, BOTH_WENT),
                     Err(why) => return self.doubt(why, Again::Look),
                 };
                 self.finished_with(&copy)
             }
-            // It was not there any more when it was to be marked or moved: another program removed it before.
+            // The original was already gone when it was to be marked or moved, so another program removed it.
             (None, _) => {
                 (self.is_ours, self.was_there) = (false, false);
                 let copy = match self.known(copy) {
@@ -1057,7 +1072,7 @@ impl Machine {
         }
     }
 
-    /// The original is gone; whether the copy may stay.
+    /// Decides whether the copy is kept after the original is gone.
     fn finish_without_original(&mut self, copy: Option<Seen>) -> Command {
         let is_by_us = self.was_there;
         let Some(copy) = copy else {
@@ -1078,17 +1093,18 @@ impl Machine {
             return self.finished_with(&copy);
         }
         if self.is_resumed {
-            // Whoever removed the original may have seen both.
+            // The user may have seen both messages before removing the original, so the copy is kept.
             return self.left(Reason::ChangedMeanwhile, REMOVED);
         }
         let why = Some((Reason::ChangedMeanwhile, MOVED.to_owned()));
         self.turn_back(why, None, Some(copy))
     }
 
-    /// The original is gone, and the copy there: gives it the flags that the original had last.
+    /// Sets the last flags of the original on the copy, after the original is gone.
     fn finished_with(&mut self, copy: &Seen) -> Command {
         if has(&copy.flags, DELETED) && !self.is_resumed {
-            // It was without a mark before the original went: another program marked one of two messages, and not the last.
+            // The copy was not marked before the original was removed, so another program marked one of two equal messages. The
+            // copy is the last one now, so the mark is removed.
             self.changes = vec![(FlagChange::Remove, vec![DELETED.to_owned()])];
             self.remark = Some(MARK_REMOVED);
         } else {
@@ -1180,7 +1196,7 @@ impl Machine {
         self.finished()
     }
 
-    /// From here on the copy is to go.
+    /// Changes the goal to the removal of the copy.
     fn turn_back(
         &mut self,
         why: Option<(Reason, String)>,
@@ -1198,14 +1214,14 @@ impl Machine {
         copy: Option<Seen>,
     ) -> Command {
         match &old {
-            // It went with our mark: the copy is what there is.
+            // The original was removed because of the mark of embody, so the copy is the only message and is kept.
             None if self.was_there => {
                 self.goal = Goal::Finish;
                 return self.finish_without_original(copy);
             }
             Some(old) if self.is_ours && has(&old.flags, DELETED) => return self.unmark(),
             _ if self.is_resumed && old.as_ref().is_none_or(|old| has(&old.flags, DELETED)) => {
-                // Whoever removed or marked the original may have seen both, and chosen the copy.
+                // The user may have seen both messages before removing or marking the original, so the copy is kept.
                 let is_marked = copy.as_ref().is_some_and(|copy| has(&copy.flags, DELETED));
                 let is_by_us = matches!(self.entry.step, ReplacementStep::TakingBack(..));
                 if is_marked && is_by_us {
@@ -1247,14 +1263,14 @@ impl Machine {
             self.entry.step = step;
             return self.to(At::NotingTakeBack, Command::Note);
         }
-        // A copy that is marked needs no second mark.
+        // A copy that is already marked is expunged without another mark.
         match has(&copy.flags, DELETED) {
             true => self.to(At::TakingAway, Command::TakeAway(self.copy)),
             false => self.mark_copy(),
         }
     }
 
-    /// Whether the journal has this digest of the copy.
+    /// Returns whether this is the digest of the copy in the journal.
     fn is_vouched(&self, digest: &str) -> bool {
         let noted = match &self.entry.step {
             ReplacementStep::TakingBack(_, noted) => Some(noted.as_str()),
@@ -1264,7 +1280,7 @@ impl Machine {
     }
 
     fn mark_copy(&mut self) -> Command {
-        // At Gmail, expunging takes a label away and no message: it is moved, and needs no mark.
+        // At Gmail, expunging only removes a label. The copy is moved to the trash instead, which needs no mark.
         if self.terms.is_gmail {
             return self.to(At::TakingAway, Command::TakeAway(self.copy));
         }
@@ -1283,14 +1299,14 @@ impl Machine {
         self.to(At::UnmarkingCopy, command)
     }
 
-    /// The server refuses to delete the copy.
+    /// Waits and checks again after the server refused to delete the copy.
     fn not_taken(&mut self, refusal: Refusal) -> Command {
         self.refusal = Some(refusal);
         let pause = BACK_OFF << (2 * self.removals.saturating_sub(1));
         self.to(At::Resting(Again::Look), Command::Rest(pause))
     }
 
-    /// Leaves both messages, but for our mark.
+    /// Keeps both messages, but first removes the `\Deleted` of embody from the original.
     fn leave_both(&mut self, why: String, old: Option<&Seen>) -> Command {
         match old {
             Some(old) if self.is_ours && has(&old.flags, DELETED) => self.unmark(),
@@ -1298,7 +1314,7 @@ impl Machine {
         }
     }
 
-    // REPLACE (RFC 8508).
+    // Steps of a replacement with REPLACE (RFC 8508).
 
     fn seen_before(&mut self, old: Sight, is_fresh: bool, why: Refusal) -> Command {
         match self.known(old) {
@@ -1325,7 +1341,7 @@ impl Machine {
         }
     }
 
-    /// REPLACE was refused: the original is there, unless the server did it all the same.
+    /// Handles a refused REPLACE. The original still exists, unless the server executed the command despite the refusal.
     fn seen_again(&mut self, old: Sight, is_fresh: bool, why: Refusal) -> Command {
         match self.known(old) {
             Ok(Some(_)) => {
@@ -1398,7 +1414,7 @@ impl Machine {
             Reading::Digest(digest) if Some(&digest) == self.entry.original.as_ref() => {
                 self.is_put_back()
             }
-            // A second try would add one more. The file stays.
+            // Another attempt would append one more message, so the machine stops here. The file with the original is kept.
             Reading::Digest(_) => self.both(Reason::AlteredByServer, NOT_PUT_BACK),
             Reading::Nothing => self.doubt(UNREADABLE.to_owned(), Again::ReadPutBack(uid)),
             Reading::Unknown(why) => self.doubt(why, Again::ReadPutBack(uid)),
@@ -1410,13 +1426,13 @@ impl Machine {
         self.drop_and_end(Conclusion::Settled(fate))
     }
 
-    /// The file with the original, if there is one, is not needed any more.
+    /// Removes the file with the original, if it exists, and then ends.
     fn drop_and_end(&mut self, conclusion: Conclusion) -> Command {
         match self.entry.step {
             ReplacementStep::Replacing | ReplacementStep::PuttingBack => {
                 self.to(At::Dropping(conclusion), Command::Drop)
             }
-            // The file is written before the step is noted.
+            // The file is written before the step is recorded, so it may exist even if the journal contains only `Begun`.
             ReplacementStep::Begun if self.is_resumed => {
                 self.to(At::Dropping(conclusion), Command::Drop)
             }
@@ -1531,7 +1547,7 @@ pub(super) fn has(flags: &[String], name: &str) -> bool {
     flags.iter().any(|flag| is(flag, name))
 }
 
-/// Flags that are not among the others.
+/// Returns the flags that are not in `others`, ignoring case.
 pub(super) fn without(flags: &[String], others: &[String]) -> Vec<String> {
     let left = flags.iter().filter(|flag| !has(others, flag));
     left.cloned().collect()

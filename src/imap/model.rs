@@ -1,18 +1,18 @@
-//! The replacement in a world of values: every answer of a server, every break, every action of a second client, a server that
-//! is restored from a snapshot, and a kill after every step, at every step, in all combinations within a budget.
+//! Model of the replacement: explores all combinations, within a budget, of server responses, interrupted connections, actions
+//! of a second client, a server that is restored from a snapshot, and a crash of the program, each at every step.
 //!
-//! The machine is [`Machine`], the one that embody runs; only the server, the journal's file and the loop around the machine
-//! (`AccountRun::again` and `resume_earlier`) are modelled. The exploration is breadth-first over hashed states, so that the
-//! trace of a failure is the shortest one.
+//! The machine under test is [`Machine`], the same code that embody runs. The server, the journal file and the loop around the
+//! machine (`AccountRun::again` and `resume_earlier`) are simulated. States are hashed and explored breadth-first, so the trace
+//! of a failure is as short as possible.
 //!
-//! What must hold:
+//! The invariants:
 //!
-//! 1. No command of ours leaves the folder without a whole version of the message that has no `\Deleted`, unless another client
-//!    acted after the last look, or took the message away itself.
-//! 2. Nothing is expunged or moved that this run or the journal does not vouch for.
-//! 3. After a quiet rerun exactly one version exists, with the flags and labels of the last moment; or both exist, and a run
-//!    said so with status 1.
-//! 4. The status is 0 only if nothing is half-made.
+//! 1. No command of embody leaves the folder without a complete version of the message without `\Deleted`, unless another
+//! client acted after the last check or removed the message itself.
+//! 2. No message is expunged or moved unless this run or the journal identified it.
+//! 3. After another run without faults, exactly one version exists, with the flags and labels of the last moment before the
+//! removal. Otherwise both versions exist, and a run reported this with exit status 1.
+//! 4. The exit status is 0 only if no replacement is unfinished.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashSet, VecDeque};
@@ -34,7 +34,8 @@ const FLAGS: [(u8, &str); 3] = [
     (DELETED, "\\Deleted"),
 ];
 
-/// RFC 5530, those of APPEND (RFC 4315, RFC 9051) and of CONDSTORE; none; and BAD.
+/// Response codes for refusals: those of RFC 5530, of APPEND (RFC 4315, RFC 9051) and of CONDSTORE. The empty code is a plain
+/// NO, and `BAD` is a BAD response.
 const CODES: [&str; 24] = [
     "",
     "BAD",
@@ -91,7 +92,7 @@ struct Mail {
     labels: u8,
     modseq: u64,
     has_date: bool,
-    /// Flags that the second client set on it.
+    /// Flags of the message that the second client set.
     by_client: u8,
 }
 
@@ -101,7 +102,7 @@ impl Mail {
     }
 }
 
-/// What the server is like, beyond what one fault does.
+/// Permanent properties of a server, as opposed to single faults.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 struct Nature {
     is_gmail: bool,
@@ -109,7 +110,7 @@ struct Nature {
     has_replace: bool,
     is_full: bool,
     alters: bool,
-    /// Also the original that is put back.
+    /// Whether the server also alters the original when it is appended again.
     alters_original: bool,
     changes_date: bool,
     gives_no_uid: bool,
@@ -132,20 +133,20 @@ struct Budget {
     restores: u8,
 }
 
-/// What the program is at.
+/// State of the program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Process {
-    /// A command under way; whether it is that of an entry which an earlier run left.
+    /// Waits for the result of a command. `is_earlier` is true if the replacement was resumed from the journal.
     Running {
         machine: Box<Machine>,
         command: Command,
         is_earlier: bool,
     },
-    /// The connection broke.
+    /// The connection was interrupted.
     Broken,
-    /// The journal has what an earlier run left.
+    /// The program starts, and the journal may contain an entry of an earlier run.
     Starting,
-    /// It was killed.
+    /// The program was killed.
     Dead,
     Over,
 }
@@ -154,26 +155,26 @@ enum Process {
 struct World {
     server: Server,
     journal: Option<Replacement>,
-    /// An entry that was ended, which a power cut brings back.
+    /// Entry whose removal is not on disk yet. A power cut restores it.
     unsynced_end: Option<Replacement>,
     is_kept: bool,
     process: Process,
     budget: Budget,
-    /// Status of the run so far.
+    /// Exit status of the run so far.
     status: u8,
-    /// Whether a run ended with status 1, or a row named what stays.
+    /// Whether a run ended with exit status 1 or reported the remaining messages.
     is_told: bool,
-    /// Whether a row said that flags were not kept.
+    /// Whether a report said that flags were not copied.
     is_told_of_flags: bool,
-    /// Whether the second client, or the snapshot, took the message away.
+    /// Whether the second client or the snapshot removed the message.
     is_taken: bool,
-    /// Whether the second client acted on a version since the last look.
+    /// Whether the second client acted on a version after the last check.
     is_raced: bool,
-    /// The same at any moment that mattered.
+    /// Whether `is_raced` was ever true.
     was_raced: bool,
-    /// Flags and labels that the original had when it went by us.
+    /// Flags and labels of the original when embody removed it.
     last: Option<(u8, u8)>,
-    /// Digest of an altered copy that this session read.
+    /// Whether this session read an altered copy, so that its digest is known.
     has_read_altered: bool,
 }
 
@@ -182,9 +183,9 @@ struct Model {
     nature: Nature,
     without: Option<Rule>,
     budget: Budget,
-    /// Whether a snapshot is empty, or has the original.
+    /// Whether the snapshot is empty. Otherwise it contains the original.
     has_empty_snapshot: bool,
-    /// Whether the journal is one of version 0.3.0, without the digest of the original.
+    /// Whether the journal is that of version 0.3.0, which lacks the digest of the original.
     is_old_journal: bool,
 }
 
@@ -279,7 +280,7 @@ impl Model {
         }
     }
 
-    /// Goes on, without a choice, to the next command, or to the end of the run.
+    /// Continues without alternatives until the next command or the end of the run.
     fn settle(&self, mut world: World) -> World {
         match &world.process {
             Process::Starting | Process::Broken => {
@@ -300,7 +301,7 @@ impl Model {
         }
     }
 
-    /// The message is replaced if it is there: a run looks for it among those without `\Deleted`.
+    /// Starts a new replacement if the message exists. A run selects only messages without `\Deleted`.
     fn afresh(&self, mut world: World) -> World {
         let old = world.server.mails.iter();
         let old = old
@@ -349,7 +350,7 @@ impl Model {
             }
             Conclusion::Nothing => self.afresh(world),
             Conclusion::Unknown(_) => {
-                // Other sessions come to the same within a run that has no more faults; the run may also end here.
+                // Further sessions without faults would end in the same state, and the run may also end here.
                 world.status = 1;
                 world.is_told = true;
                 world.process = Process::Over;
@@ -364,7 +365,7 @@ impl Model {
         }
     }
 
-    /// What a command does on the server, and what an honest server says.
+    /// Executes a command on the simulated server, and returns the result of a server without faults.
     fn mode(&self, world: &mut World, entry: &Replacement, command: &Command) -> Event {
         let nature = self.nature;
         let server = &mut world.server;
@@ -408,7 +409,7 @@ impl Model {
                         return Event::Appended(Err(refusal("NONEXISTENT")));
                     };
                     server.mails.remove(at);
-                    // Flags of the moment between the look and REPLACE are lost.
+                    // REPLACE takes its flags from the last check, so flags that change afterwards are lost.
                     world.last = None;
                 }
                 let uid = server.next;
@@ -545,8 +546,8 @@ impl Model {
         }
     }
 
-    /// What the machine knows is lost. Flags of the last look, which goes out together with the expunging, are not in the
-    /// journal: IMAP has no way to note them between both.
+    /// Models the loss of the machine's memory. The flags that were read together with the expunging are lost too, because they
+    /// cannot be written to the journal between these two commands.
     fn forget(&self, world: &mut World) {
         let noted = world
             .journal
@@ -574,7 +575,7 @@ impl Model {
         })
     }
 
-    /// All that may come next.
+    /// Returns all possible next states.
     fn steps(&self, world: &World) -> Vec<Step> {
         let mut steps = Vec::new();
         if let Process::Running {
@@ -615,7 +616,7 @@ impl Model {
                 next.budget.restores -= 1;
                 next.server = self.snapshot();
                 next.last = None;
-                // A copy of an earlier time may be back, or gone; what the second client did is undone.
+                // The restored server may contain an old copy or lack the new one. Actions of the second client are undone.
                 next.is_taken = false;
                 if self.has_empty_snapshot {
                     next.server.mails.clear();
@@ -659,7 +660,7 @@ impl Model {
             world.budget.faults -= 1;
             world
         };
-        // A connection that breaks, or ends with BYE, before the effect and after it.
+        // The connection breaks, or the server ends it with BYE, before or after the effect of the command.
         for (when, world) in [("before", world), ("after", &done)] {
             let mut next = faulty(world);
             next.process = Process::Broken;
@@ -668,15 +669,15 @@ impl Model {
         }
         for code in CODES {
             for (when, world) in [("before", world), ("after", &done)] {
-                // It says that nothing was stored. A server that stores all the same has marked the message in the name of
-                // another client.
+                // MODIFIED means that the server did not store the flags. A server that stores them nevertheless is like a
+                // second client that marks the message, which is modelled elsewhere.
                 if code == "MODIFIED" && when == "after" {
                     continue;
                 }
                 for event in refused(&event, code) {
                     let label = format!("{command:?}: NO [{code}] {when}: {event:?}");
                     let mut world = faulty(world);
-                    // The flags of the last moment are not to be had.
+                    // The server did not return the last flags, so they cannot be copied.
                     if matches!(event, Event::Removed { flags: None, .. }) {
                         world.last = None;
                     }
@@ -684,7 +685,7 @@ impl Model {
                 }
             }
         }
-        // A server that says OK and does nothing.
+        // The server returns OK without executing the command.
         if matches!(
             command,
             Command::Store(..) | Command::TakeAway(_) | Command::Remove | Command::StoreLabels(..)
@@ -703,7 +704,7 @@ impl Model {
                 go(&faulty(world), event),
             ));
         }
-        // A response that lacks what was asked for.
+        // The response lacks requested items.
         if let Event::Seen(old, copy) = &event {
             let no_date = |sight: &Sight| match sight {
                 Sight::Present(seen) => Sight::Present(Seen {
@@ -727,7 +728,7 @@ impl Model {
             let after = good(&next.server);
             if after < before {
                 next.is_raced = is_running;
-                // Nothing is left, or embody honours the deletion of what it is at in this moment.
+                // Either no version is left, or the client removed the original during the run, which embody must respect.
                 next.is_taken |= after == 0 || is_running && is_original;
             }
             steps.push((format!("the other client: {what}"), next));
@@ -777,7 +778,7 @@ impl Model {
         });
     }
 
-    /// The first two of what must hold.
+    /// Checks the first two invariants.
     fn check_command(&self, before: &World, after: &World, entry: &Replacement, command: &Command) {
         let gone = |it: &&Mail| !after.server.mails.iter().any(|there| there.uid == it.uid);
         for gone in before.server.mails.iter().filter(gone) {
@@ -792,7 +793,7 @@ impl Model {
             };
             assert!(is_ours, "{command:?} removes {gone:?}");
         }
-        // REPLACE deletes before anything can be compared: the original is in a file then.
+        // REPLACE removes the original before the copy can be compared. The original is then in a file.
         let (now, then) = (good(&before.server), good(&after.server));
         let is_kept = after.is_kept;
         assert!(
@@ -801,7 +802,7 @@ impl Model {
         );
     }
 
-    /// The last two of what must hold, at the end of a run.
+    /// Checks the other two invariants at the end of a run.
     fn check_end(&self, world: &World) {
         if world.status == 0 {
             assert!(
@@ -885,7 +886,7 @@ impl Model {
         }
     }
 
-    /// Explores all states. The error is what does not hold, with the way to it.
+    /// Explores all states and returns their number. The error describes the violated invariant and the steps that lead to it.
     fn explore(&self) -> Result<usize, String> {
         let mut seen: HashSet<u64> = HashSet::new();
         let mut ways: Vec<(usize, String)> = Vec::new();
@@ -950,7 +951,7 @@ fn refusal(code: &str) -> Refusal {
     }
 }
 
-/// What a command with this event comes to if it, or a part of it, is refused.
+/// Returns the possible results if a command with this result is refused, completely or in part.
 fn refused(event: &Event, code: &str) -> Vec<Event> {
     let why = || "no".to_owned();
     match event {
@@ -1030,7 +1031,7 @@ fn holds(name: &str, model: &Model) {
     }
 }
 
-/// Bits of natures, some of which exclude others.
+/// Returns the kinds of servers to explore. Not every combination of properties is possible.
 fn natures() -> Vec<(String, Nature)> {
     let plain = Nature::default();
     let condstore = Nature {
@@ -1152,7 +1153,7 @@ fn no_server_loses_or_doubles_a_message() {
     }
 }
 
-/// In `.ci/peers`.
+/// This test runs in `.ci/peers`.
 #[test]
 #[ignore = "400,000 states"]
 fn no_server_loses_or_doubles_a_message_whatever_comes_together() {
@@ -1187,7 +1188,7 @@ fn a_server_restored_from_a_snapshot_loses_and_doubles_nothing() {
     }
 }
 
-/// Each rule that mail was lost or doubled without, taken out: the model finds it.
+/// Removes each rule whose absence lost or duplicated mail, and verifies that the model detects it.
 #[test]
 fn the_model_finds_what_each_rule_is_there_for() {
     for (rule, budget) in [

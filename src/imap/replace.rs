@@ -1,24 +1,24 @@
-//! One message in the place of another, in the same folder: as IMAP has no way to change a message, a copy is appended and the
-//! old one deleted. Nothing is deleted before the copy was read back.
+//! Replaces a message by another one in the same folder. IMAP has no command that changes a message, so a copy with the new
+//! content is appended and the old message is deleted. Nothing is deleted before the copy was read back and compared.
 //!
-//! What is done in which order, and what follows from each response, is in [`Machine`]. This file carries its commands out,
-//! one after the other, and returns what came of each. In the normal case these are, each announced in the journal before it
-//! is taken:
+//! The order of the steps, and the reaction to each response, are defined in [`Machine`]. This file executes its commands and
+//! returns their results. These are the steps without faults; each is recorded in the journal before it is taken:
 //!
-//! 1. APPEND the new octets, with the flags, keywords and INTERNALDATE of the old message. The server says the copy's UID.
-//! 2. Fetch the copy back: octets, flags and date must be what they should.
-//! 3. Read the flags of the old message again, and carry over what somebody changed meanwhile.
-//! 4. Mark the old message `\Deleted`, provided that it did not change since (CONDSTORE). Then read its flags once more, and
-//!    expunge this UID alone, or move it to the trash: both are sent at once. Flags that changed up to this reading are carried
-//!    over to the copy.
+//! 1. APPEND the new content with the flags, keywords and INTERNALDATE of the old message. The server returns the UID of the
+//! copy.
+//! 2. Read the copy back, and compare its content, flags and date.
+//! 3. Read the flags of the old message again, and apply changes that other programs made in the meantime to the copy.
+//! 4. Mark the old message as `\Deleted`, unless it has changed (CONDSTORE). Then read its flags once more and expunge only
+//! this UID, or move it to the trash. Both commands are sent together. Flags that changed up to this reading are applied to the
+//! copy.
 //!
-//! The copy is taken away again where it does not hold what it should, or where the old message went meanwhile. What is known
-//! not to be ours, or not known to be ours, is never deleted.
+//! The copy is deleted again if it differs from what was sent, or if another program removed the old message in the meantime. A
+//! message is deleted only if it is known to be written or read by embody.
 //!
-//! Not closed: the moment in which a server goes from the last reading to the expunging, as no command does both. Flags that
-//! another program sets in it are lost. MOVE to a folder of ours, whose copy could be read at leisure, would have the same
-//! moment within it: RFC 6851 asks for a copy that is whole, and not that its flags be those of the last instant; Courier has
-//! no MOVE, and a folder more would be in the account of each that a kill left half-made.
+//! One gap remains: the moment on the server between the last reading of the flags and the expunging, because no command does
+//! both. Flags that another program sets in this moment are lost. Moving the old message to a temporary folder first, and
+//! reading its flags there, would have the same gap inside MOVE: RFC 6851 requires a complete copy, but not the latest flags.
+//! It would also exclude Courier, which has no MOVE, and leave a temporary folder behind after a crash.
 
 use std::time::{Duration, Instant};
 
@@ -36,42 +36,42 @@ use crate::error::Error;
 use crate::key::Key;
 use crate::mailbox::Stop;
 
-/// Octets beyond twice those expected that a copy may have. A server that sends more ends the session.
+/// Number of bytes that a copy may have in addition to twice its expected size. If a server sends more, the session ends.
 const MORE: usize = 1 << 20;
 
-/// Longest wait between two looks at whether the run was stopped.
+/// Maximum time between two checks whether the run was interrupted.
 const LOOKS: Duration = Duration::from_millis(50);
 
-/// Replaces messages of the folder that is selected.
+/// Replaces messages of the selected folder.
 pub(super) struct Replacing<'r> {
     pub(super) session: &'r mut ImapSession,
     pub(super) journal: &'r Journal,
     pub(super) selected: &'r Selected,
-    /// The folder, as the server spells it, to which old messages go; none: they are expunged.
+    /// Folder to which old messages are moved, in the spelling of the server. `None` if they are expunged.
     pub(super) trash: Option<&'r str>,
-    /// Whether REPLACE (RFC 8508) may be used where there is no room for both.
+    /// Whether REPLACE (RFC 8508) may be used if the quota has no room for both messages.
     pub(super) by_replace: bool,
     pub(super) stop: &'r Stop,
 }
 
-/// A message, and what is to be in its place.
+/// A message and its new content.
 pub(super) struct Change<'c> {
     pub(super) old: &'c Metadata,
     pub(super) original: &'c [u8],
     pub(super) new: &'c [u8],
-    /// The smallest UID that a new message of the folder may get.
+    /// Smallest UID that a new message in the folder can get.
     pub(super) least: u32,
 }
 
-/// The order in which copies are appended.
+/// Order in which copies are appended when several connections work in one folder.
 pub(super) trait AppendTurn {
     /// Waits until the copy may be appended.
     fn wait(&mut self) -> Result<(), ImapFailure>;
-    /// The next copy may be appended.
+    /// Releases the next copy in the order.
     fn is_over(&mut self);
 }
 
-/// No other message is appended.
+/// Order for a single message, which never waits.
 struct OnlyTurn;
 
 impl AppendTurn for OnlyTurn {
@@ -82,7 +82,7 @@ impl AppendTurn for OnlyTurn {
     fn is_over(&mut self) {}
 }
 
-/// What a machine needs besides its entry.
+/// Data that the commands of a machine need in addition to its journal entry.
 struct Work<'w> {
     id: u64,
     new: &'w [u8],
@@ -91,10 +91,10 @@ struct Work<'w> {
 }
 
 impl Replacing<'_> {
-    /// Replaces a message. `None`: there is nothing in the journal, and it may be tried afresh.
+    /// Replaces a message. Returns `None` if the replacement was undone and can be tried again.
     ///
     /// # Errors
-    /// What ends the session, or the run. Then the journal says how far this one came.
+    /// Failures that end the session or the run. The journal then contains the last step.
     pub(super) fn replace(
         &mut self,
         change: &Change<'_>,
@@ -130,7 +130,7 @@ impl Replacing<'_> {
         self.run(Machine::new(self.terms(), entry), work)
     }
 
-    /// Goes on with a replacement of an earlier session, or takes it back. None: there is nothing more to do about it.
+    /// Finishes or undoes a replacement of an earlier session. Returns `None` if nothing is left to report.
     pub(super) fn resume(&mut self, open: OpenReplacement) -> Result<Option<Fate>, ImapFailure> {
         let work = Work {
             id: open.id,
@@ -183,7 +183,7 @@ impl Replacing<'_> {
         }
     }
 
-    /// The sentence, and where the original is, if that is in a file.
+    /// Appends the path of the file with the original to the message, if the file exists.
     fn with_kept(&self, entry: &Replacement, why: String) -> String {
         let kept = self.journal.kept(entry);
         match entry.original.is_some() && kept.is_file() {
@@ -275,7 +275,7 @@ impl Replacing<'_> {
                 }
             }
             Command::TakeAway(uid) => {
-                // At Gmail, expunging takes a label away and no message.
+                // At Gmail, expunging only removes a label, so the message is moved to the trash.
                 let taken = match self.trash.filter(|_| self.session.has(GMAIL)) {
                     Some(trash) => self.session.uid_move(uid, trash),
                     None => self.session.uid_expunge(uid),
@@ -300,7 +300,7 @@ impl Replacing<'_> {
                 self.rest(Duration::from_millis(milliseconds))?;
                 Event::Done
             }
-            // The loop around this takes it.
+            // `run` handles this command itself.
             Command::Give(_) => Event::Done,
         })
     }
@@ -315,7 +315,7 @@ impl Replacing<'_> {
             .session
             .append(&entry.folder, &entry.flags, &date, octets);
         let appended = answer(appended)?;
-        // Some servers show a session its own messages only when it asks.
+        // Some servers show a session its own new messages only after a command such as NOOP.
         self.session.noop_with_next();
         Ok(appended)
     }
@@ -331,13 +331,14 @@ impl Replacing<'_> {
         }
     }
 
-    /// Reads a whole message. Commands that are refused on the way leave unknown whether it is there.
+    /// Reads a whole message. If the server refused a command in the meantime, a missing message may still exist, so the result
+    /// is unknown.
     fn digest(&mut self, uid: u32, size: u64) -> Result<Reading, ImapFailure> {
         let most = usize::try_from(size).unwrap_or(usize::MAX);
         let most = most.saturating_mul(2).saturating_add(MORE);
         let before = self.session.refusals().0;
         let body = match self.session.fetch_body(uid, size, most) {
-            // It is another message than the one that was given.
+            // A message of a different size is a different message. The empty digest matches no other digest.
             Err(ImapFailure::TooLarge(_)) => return Ok(Reading::Digest(String::new())),
             Err(ImapFailure::Refused { .. }) => None,
             body => body?,
@@ -352,7 +353,7 @@ impl Replacing<'_> {
 
     fn both(&mut self, old: u32, copy: u32) -> Result<(Sight, Sight), ImapFailure> {
         let uids = [old.min(copy), old.max(copy)];
-        // There is no copy yet.
+        // Without a copy, only the original is requested.
         let uids = match copy {
             0 => &uids[1..],
             _ => &uids[..],
@@ -376,8 +377,8 @@ impl Replacing<'_> {
         Ok((of(old), of(copy)))
     }
 
-    /// Messages that may be the copy of a replacement whose UID is not known: those with its octets that are new enough. The
-    /// inner error says why they are not known.
+    /// Returns the messages that may be a copy whose UID is not known: new messages with the content of the copy. The inner
+    /// error is the reason why the result is unknown.
     fn copies(
         &mut self,
         entry: &Replacement,
@@ -395,7 +396,7 @@ impl Replacing<'_> {
             Err(ImapFailure::Refused { text, .. }) => return Ok(Err(text)),
             found => found?,
         };
-        // `*` is the last message, whatever its UID.
+        // `N:*` always includes the last message of the folder, even if its UID is smaller than `N`.
         let found: Vec<u32> = found.into_iter().filter(|uid| *uid >= least).collect();
         if found.is_empty() {
             return Ok(Ok(Vec::new()));
@@ -415,7 +416,7 @@ impl Replacing<'_> {
                 .ok()
                 .and_then(|at| sizes.get(at))
                 .map(|(_, size)| *size);
-            // A message without a size may be any.
+            // A message of unknown size could be the copy, so it is read.
             let is_likely = match body {
                 Body::New => size.is_none_or(|size| size == entry.size),
                 Body::Original => true,
@@ -432,7 +433,8 @@ impl Replacing<'_> {
         Ok(Ok(copies))
     }
 
-    /// A flag that the folder cannot hold for ever (RFC 3501 §7.1, PERMANENTFLAGS). Servers that do not say it can hold all.
+    /// Returns a flag that the folder cannot store permanently (RFC 3501 §7.1, PERMANENTFLAGS). A server that does not send
+    /// PERMANENTFLAGS can store all flags.
     fn cannot_hold<'f>(&self, flags: &'f [String]) -> Option<&'f String> {
         let permanent = &self.selected.permanent_flags;
         let takes_new = permanent.is_empty() || has(permanent, "\\*");
@@ -452,7 +454,7 @@ impl Replacement {
     }
 }
 
-/// A refusal is an answer; every other failure ends the session.
+/// Separates refusals, which are a result for the machine, from failures that end the session.
 fn answer<T>(done: Result<T, ImapFailure>) -> Result<Result<T, Refusal>, ImapFailure> {
     match done {
         Err(ImapFailure::Refused {
@@ -465,7 +467,7 @@ fn answer<T>(done: Result<T, ImapFailure>) -> Result<Result<T, Refusal>, ImapFai
             code,
             text,
         })),
-        // An answer that cannot be read tells nothing, like a refusal.
+        // An unreadable response provides no information, like a refusal.
         Err(ImapFailure::Unreadable(text)) => Ok(Err(Refusal {
             command: "FETCH",
             code: None,
@@ -475,5 +477,5 @@ fn answer<T>(done: Result<T, ImapFailure>) -> Result<Result<T, Refusal>, ImapFai
     }
 }
 
-/// Gmail's extensions.
+/// Capability of the Gmail extensions.
 pub(super) const GMAIL: &str = "X-GM-EXT-1";
