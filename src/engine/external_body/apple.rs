@@ -1,11 +1,11 @@
-//! Attachments that Apple's Mail keeps in files of their own, beside the folder of the message (`N.partial.emlx`). No
-//! document describes them; this is what the program writes.
+//! Attachments that Apple Mail stores in separate files next to the message (`N.partial.emlx`). No document describes this
+//! form, so the following is how the program behaves.
 //!
-//! The part keeps its header and has no body: `X-Apple-Content-Length` says how long that was, encoded, with LF line ends.
-//! The file is `../Attachments/N/PART/NAME`, seen from the message's folder, with PART as IMAP numbers parts (RFC 9051
-//! §6.4.5); it holds the content decoded. The field on a part that has a body means nothing.
+//! The part keeps its header and has no body. `X-Apple-Content-Length` is the length of the encoded body with LF line endings.
+//! The file is `../Attachments/N/PART/NAME`, relative to the directory of the message, and PART is the part number of IMAP
+//! (RFC 9051 §6.4.5). The file contains the decoded content. On a part that has a body, the field has no meaning.
 //!
-//! Mail sometimes loses the last `-` of a close delimiter, and the part in front of it takes in the rest of it.
+//! Apple Mail sometimes loses the last `-` of a closing boundary line. Then the damaged line is in the body of the last part.
 
 use super::listing::name_of;
 use super::reference::{Reader, own_content};
@@ -38,7 +38,8 @@ impl<'a> Reader<'a, '_> {
         };
         let phantom = self.phantom(fields.clone(), SectionEnd::Regular);
         let mut body = ExternalBody::with(tree, part, Form::Apple, target, phantom);
-        // RFC 2045 §5.2, as for any part. What it is called by stays what it is called by, and makes it no rival of another.
+        // Without a declared type, the part is text/plain (RFC 2045 §5.2). The part keeps its Content-ID, so the id must not
+        // make it an alternative source for another reference.
         body.declared
             .get_or_insert_with(|| MediaType::parse(b"text/plain"));
         body.content_id = None;

@@ -1,15 +1,16 @@
-//! Attachments that Thunderbird and its kin keep elsewhere. No document describes them; this is what they write.
-//! * *Detached*: `X-Mozilla-External-Attachment-URL` and `X-Mozilla-Altered: AttachmentDetached` in the part's header,
-//!   and in its body [`SENTENCE`] with the header the part had. In older mail the part's Content-Type is `text/plain`,
-//!   in newer mail that of the attachment.
-//! * Where the attachment had no Content-Type, Thunderbird writes an empty line in its place, and Betterbird writes a
-//!   stray one elsewhere: what follows is then body to every reader. It is read as header here only in front of
-//!   [`SENTENCE`], and among the quoted fields.
-//! * *Enclosure*, by the feed reader: the URL field on a part with its own Content-Type; the body is a translated note.
-//! * *Cloud file*: `X-Mozilla-Cloud-Part: cloudFile; url=...`, unquoted; the body is empty, or a page about the file.
+//! Attachments that Thunderbird and related programs store outside of the mail. No document describes these forms, so the
+//! following is what the programs write.
+//! * *Detached*: `X-Mozilla-External-Attachment-URL` and `X-Mozilla-Altered: AttachmentDetached` in the header of the part.
+//!   The body contains [`SENTENCE`] and the original header of the part. In older mail, the Content-Type of the part is
+//!   `text/plain`. In newer mail it is the type of the attachment.
+//! * If the attachment had no Content-Type, Thunderbird writes an empty line instead, and Betterbird writes an empty line
+//!   elsewhere. For every reader, the header ends there. The lines after it are read as header fields only before
+//!   [`SENTENCE`], and in the quoted header.
+//! * *Enclosure*, from the feed reader: the URL field in a part with its own Content-Type. The body is a translated note.
+//! * *Cloud file*: `X-Mozilla-Cloud-Part: cloudFile; url=...`, unquoted. The body is empty, or a page about the file.
 //! * *Deleted*: `X-Mozilla-Altered: AttachmentDeleted`, or the type `text/x-moz-deleted`.
 //!
-//! A part that holds more than a note is not followed: what it holds would be lost.
+//! If the body contains more than a note, the reference is not followed, because the body would be lost.
 
 use std::borrow::Cow;
 
@@ -31,18 +32,18 @@ const CLOUD_FIELD: &str = "X-Mozilla-Cloud-Part";
 const REFERENCE_FIELDS: [&str; 3] = [URL_FIELD, ALTERED_FIELD, CLOUD_FIELD];
 const DELETED_ESSENCE: &str = "text/x-moz-deleted";
 
-/// The first line of a detached part's body; never translated.
+/// First line of the body of a detached part. Thunderbird does not translate it.
 pub const SENTENCE: &[u8] = b"You deleted an attachment from this message. The original MIME headers for the attachment were:";
 
-/// The longest note that is known has about a hundred octets.
+/// Maximum length of a note in bytes. The longest known note has about a hundred bytes.
 const LONGEST_NOTE: usize = 2 << 10;
 
-/// Content that was put in must have none.
+/// Returns true for fields that make a part a reference. They are removed when the content is inserted.
 pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
     REFERENCE_FIELDS.iter().any(|name| field.is(original, name))
 }
 
-/// `embody detach` wrote the field into the header of a part in this form: what the part had stands in the quotation.
+/// Returns true for fields that `embody detach` writes into a part of this form. The original fields are in the quoted header.
 pub(super) fn is_written(original: &[u8], field: &Field) -> bool {
     [
         "Content-Type",
@@ -80,7 +81,7 @@ impl<'a> Reader<'a, '_> {
         if is("AttachmentDeleted") || is_deleted {
             return Some(self.unusable(deleted()));
         }
-        // A text that quotes such a part is not one.
+        // A text that only quotes a detached part is not a reference.
         if strays.is_some_and(|strays| !strays.is_empty())
             && (self.tree.is_message(self.part) || !is("AttachmentDetached"))
         {
@@ -100,7 +101,7 @@ impl<'a> Reader<'a, '_> {
         if is("AttachmentDetached") {
             return Some(self.unusable(missing_url()));
         }
-        // A draft also has this field, with another first word, for a file that is not sent yet.
+        // In a draft, this field has another first word if the file is not uploaded yet.
         let cloud_field = field(CLOUD_FIELD)?;
         let cloud = cloud_field.value.of(self.tree.original);
         if !first_word(cloud).eq_ignore_ascii_case(b"cloudFile") {
@@ -127,20 +128,21 @@ impl<'a> Reader<'a, '_> {
             PartKind::Multipart(_) if !entity.children.is_empty() => {
                 Err(own_content("it contains other parts"))
             }
-            // Base64 cannot hold the sentence, which has blanks. Quoted-printable can, and may escape the header.
+            // Base64 cannot contain the sentence, because it has blanks. Quoted-printable can contain it, but may escape the
+            // quoted header, so it is refused.
             _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => target,
         };
         let mut body = ExternalBody::with(self.tree, self.part, Form::Detached, target, quoted);
         if body.declared.is_none() {
-            // RFC 2045 §5.2, as for any part.
+            // If the quoted header has no type, the type of the part is used, or the default type (RFC 2045 §5.2).
             let own = self.tree.value(self.part, "Content-Type");
             body.declared = Some(MediaType::parse(own.unwrap_or_default()));
         }
         body
     }
 
-    /// The part keeps its header; the note in it goes.
+    /// Reads a part that keeps its own header. The note in its body is replaced by the content.
     fn beside_a_note(&self, form: Form, target: Result<Referent<'a>, Refusal>) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
         let is_page = form == Form::CloudFile
@@ -158,7 +160,7 @@ impl<'a> Reader<'a, '_> {
         } else {
             target
         };
-        // The type of a page does not tell the type of the file.
+        // The media type of a page about the file is not the type of the file.
         let phantom = match is_page {
             true => Header::none_at(entity.body.start),
             false => self.own_type(),
@@ -196,8 +198,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// The fields in front of the header behind [`SENTENCE`], which a stray empty line cut off from the part's header;
-    /// that header; and whether there is nothing else in the body.
+    /// Returns the fields before [`SENTENCE`], which an empty line separated from the header of the part, then the quoted
+    /// header after it, and true if the body contains nothing else.
     fn quotation(&self) -> Option<(Fields, Header, bool)> {
         const STRAY_BLOCKS: usize = 2;
         let body = self.tree.part(self.part).body;
@@ -232,7 +234,7 @@ impl<'a> Reader<'a, '_> {
         while at < end {
             let block = self.header(at, end);
             last = block.end;
-            // A continuation line that an empty line cut off has no field to continue.
+            // A continuation line after an empty line has no field to continue, so the quoted header ends here.
             let is_named = |field: Field| !field.name.is_empty();
             let is_whole = block.fields.iter(self.tree.original).all(is_named);
             if block.end != SectionEnd::Regular || !is_whole {
@@ -259,19 +261,20 @@ impl<'a> Reader<'a, '_> {
     }
 }
 
-/// Thunderbird writes such names into a part.
+/// Returns true for names of fields that Thunderbird writes into the header of a part.
 fn is_of_part(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     name.starts_with(b"content-") || name.starts_with(b"x-mozilla-")
 }
 
-/// `AttachmentDetached` of `AttachmentDetached; date="..."`.
+/// Returns the text before the first `;`: `AttachmentDetached` of `AttachmentDetached; date="..."`.
 fn first_word(value: &[u8]) -> &[u8] {
     let end = memchr::memchr(b';', value).unwrap_or(value.len());
     value.get(..end).unwrap_or_default().trim_ascii()
 }
 
-/// Blanks in a URL are part of a file's name: some programs do not escape them. Line ends with the blanks behind them are folds.
+/// Reads the URL in a header field. Blanks become `%20`, because some programs do not escape blanks in file names. A line
+/// ending and the blanks after it are a fold, and are removed.
 fn url_of_field(value: &[u8]) -> Result<Referent<'_>, Refusal> {
     let value = value.trim_ascii();
     if !value.iter().any(u8::is_ascii_whitespace) {
@@ -289,9 +292,9 @@ fn url_of_field(value: &[u8]) -> Result<Referent<'_>, Refusal> {
     read_url(Cow::Owned(url))
 }
 
-/// The URL of `cloudFile; url=URL; provider=...` is not quoted and may hold `;` itself: it ends where a parameter
-/// begins that programs are known to write behind it. Thunderbird puts a blank in front of each; programs that put none
-/// put none in front of `url` either.
+/// Splits the value `cloudFile; url=URL; provider=...` into the URL and the parameters after it. The URL is not quoted and can
+/// contain `;`, so it ends where a known parameter begins. Thunderbird writes a blank before each parameter. Programs that
+/// write no blank there write none before `url` either.
 fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     const BEHIND: [&[u8]; 6] = [b"provider", b"file", b"name", b"data", b"size", b"mime"];
     const LONGEST: usize = BEHIND[0].len();
@@ -308,7 +311,8 @@ fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     let begins_parameter = |at: &usize| {
         let behind = url.get(at + 1..).unwrap_or_default();
         let named = behind.trim_ascii_start();
-        // No further than the longest of the names: a hostile value may hold a million semicolons and no `=`.
+        // Only as many bytes as the longest name are searched, because a hostile value can contain a million semicolons and no
+        // `=`.
         let front = named.get(..named.len().min(LONGEST + 1));
         let end = memchr::memchr2(b'=', b'*', front.unwrap_or_default()).unwrap_or(0);
         let name = named.get(..end).unwrap_or_default();
@@ -334,7 +338,8 @@ fn cloud_part(value: &[u8]) -> (Result<Referent<'_>, Refusal>, Option<String>) {
     }
 }
 
-/// The last parameter, unquoted. Thunderbird up to version 91 wrote the name nowhere else.
+/// Returns the value of the parameter `name`, which is the last one and is not quoted. Up to version 91, Thunderbird wrote the
+/// name of the file only there.
 fn name_behind(behind: &[u8]) -> Result<Option<String>, Refusal> {
     const NAME: &[u8] = b"name=";
     let at = memchr::memchr_iter(b';', behind).find_map(|at| {

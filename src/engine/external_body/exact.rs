@@ -1,4 +1,5 @@
-//! A part that [`Note`] is about, back as it was: fields of the phantom header, each to its place, and fields that go.
+//! Restores a detached part exactly from its [`Note`]: the fields of the phantom header return to their positions, and the
+//! fields that embody added are removed.
 
 use super::detached::{self, is_reference_field};
 use super::note::{Claim, NOTE_FIELD, Note};
@@ -8,7 +9,8 @@ use crate::mime::header::has_control_character;
 use crate::mime::{Field, MediaType, PartId, TransferEncoding, Tree};
 use crate::span::{Newline, Span};
 
-/// Every field of a body part goes with detached content; of a message the `Content-*` ones but for the body's length.
+/// Returns true for fields that belong to detached content. In a body part, these are all fields. In a whole message, these
+/// are the `Content-*` fields except Content-Length.
 pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
     !is_message || (field.is_content(original) && !field.is(original, "Content-Length"))
 }
@@ -30,9 +32,10 @@ pub(super) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> Claim {
     let Some(mut note) = Note::read(field.value.of(tree.original), newline) else {
         return Claim::Unreadable;
     };
-    // A system that converts line ends does so in the header as in text. The digest tells the octets of all else.
+    // A mail system that converts line endings converts them both in headers and in text. So the line endings of restored text
+    // follow those of the header. In all other cases, the line endings of the content stay as they are.
     let header = tree.part(body.part).header;
-    // Text is the default (RFC 2045 §5.2).
+    // A part without a declared type is text (RFC 2045 §5.2).
     let declared = body.declared.as_ref().filter(|it| !it.essence.is_empty());
     let is_text = declared.is_none_or(|declared| declared.main() == "text");
     let is_uniform = |span: Span| newline.is_throughout(span.of(tree.original));
@@ -42,7 +45,8 @@ pub(super) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> Claim {
     Claim::Note(Box::new(note))
 }
 
-/// The error says what of the part is not as [`Note`] says, or may not stand in a header.
+/// Returns the edits that restore a part. The error says how the part differs from its [`Note`], or what a header must not
+/// contain.
 pub fn restored(
     tree: &Tree<'_>,
     body: &ExternalBody<'_>,

@@ -1,10 +1,10 @@
-//! Which forms of references are followed besides `message/external-body`: `--follow`.
+//! Kinds of references that are followed in addition to `message/external-body`, as selected by `--follow`.
 
 use crate::detail::words;
 use crate::error::Error;
 
 words! {
-    /// A form of references, by who writes it.
+    /// A kind of reference, named after the program that writes it.
     pub enum Follow [17] {
         Thunderbird "thunderbird" "Attachments that Thunderbird detached or uploaded, and the enclosures of its news feeds.";
         Exchange "exchange" "`[InternetShortcut]` files inside a `message/external-body` part, as Exchange writes them.";
@@ -27,7 +27,7 @@ words! {
 }
 
 impl Follow {
-    /// Those whose files are in clouds, and on servers of lists.
+    /// Kinds of references to files in cloud storage or on the server of a mailing list.
     pub(crate) const HOSTED: [Self; 6] = [
         Self::Sympa,
         Self::Gmail,
@@ -37,7 +37,7 @@ impl Follow {
         Self::Links,
     ];
 
-    /// Whether a program, and not the sender, put it in place of an attachment.
+    /// Returns true if a program replaced an attachment by this kind of reference.
     pub fn is_attachment(self) -> bool {
         !matches!(
             self,
@@ -50,7 +50,7 @@ impl Follow {
     }
 }
 
-/// A set of forms.
+/// A set of kinds of references.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Followed(u32);
 
@@ -65,36 +65,37 @@ impl Default for Followed {
 }
 
 impl Followed {
-    /// No form.
+    /// Returns the empty set.
     pub fn none() -> Self {
         Self(0)
     }
 
-    /// Every form.
+    /// Returns the set of all kinds.
     pub fn all() -> Self {
         Follow::ALL.into_iter().fold(Self::none(), Self::with)
     }
 
-    /// The same with all forms that stand for an attachment.
+    /// Adds all kinds that replace an attachment.
     #[must_use]
     pub fn with_attachments(self) -> Self {
         let forms = Follow::ALL.into_iter().filter(|form| form.is_attachment());
         forms.fold(self, Self::with)
     }
 
-    /// The same with this form.
+    /// Adds one kind.
     #[must_use]
     pub fn with(self, form: Follow) -> Self {
         Self(self.0 | form.bit())
     }
 
-    /// The same without this form.
+    /// Removes one kind.
     #[must_use]
     pub fn without(self, form: Follow) -> Self {
         Self(self.0 & !form.bit())
     }
 
-    /// The same without what stands in texts and documents: content that comes into a message has no notes of its own.
+    /// Removes the kinds whose references are in texts and documents. They are not followed in content that was inserted into
+    /// the message.
     pub(crate) fn without_notes(self) -> Self {
         let notes = [Follow::Mailman, Follow::MailmanDigests].into_iter();
         let files = Follow::HOSTED
@@ -103,15 +104,15 @@ impl Followed {
         notes.chain(files).fold(self, Self::without)
     }
 
-    /// Whether this form is among them.
+    /// Returns true if the set contains this kind.
     pub fn contains(self, form: Follow) -> bool {
         self.0 & form.bit() != 0
     }
 
-    /// The same as a word of `--follow` changes it: the name of a form, `-` and a name, `all` or `none`.
+    /// Applies one word of `--follow`: the name of a kind, `-` and a name, `all` or `none`.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the word is none of these.
+    /// Returns [`Error::Usage`] if the word is none of these.
     pub fn told(self, word: &str) -> Result<Self, Error> {
         let of = |name: &str| Follow::ALL.into_iter().find(|form| form.as_str() == name);
         match word.strip_prefix('-') {

@@ -1,6 +1,6 @@
-//! The text that names what was detached, for readers who know no external bodies: one part at the end of a message's
-//! multipart/mixed (`embody detach --note`). It is derived from the parts it names, so the restorer can tell whether it
-//! is still what embody wrote, and takes it out only then; a text that somebody changed is theirs.
+//! The text that lists the detached attachments for people whose mail client does not support external bodies: one part at the
+//! end of the multipart/mixed of a message (`embody detach --note`). Its text is computed from the detached parts. So
+//! `restore` can check that the text is unchanged before it removes the part. A text that was edited stays in the mail.
 
 use std::fmt::Write as _;
 
@@ -105,13 +105,13 @@ fn inserted(tree: &Tree<'_>, part: &[u8]) -> Option<Edit> {
     Some(Edit::insert(close.start, bytes))
 }
 
-/// Returns the name of a part, without control characters, and not too long. `None` also if it cannot be decoded.
+/// Returns the name of a part, without control characters and limited in length. Returns `None` if the name cannot be decoded.
 pub(crate) fn file_name(original: &[u8], fields: &Fields) -> Option<String> {
     let name = name_of(original, fields).text()?;
     Some(name.chars().take(LONGEST_NAME).collect())
 }
 
-/// Like [`file_name`], for people: a name that cannot be decoded is shown as it is written.
+/// Returns the name of a part for display. A name that cannot be decoded is returned as it is written.
 pub(crate) fn shown_name(original: &[u8], fields: &Fields) -> Option<String> {
     let name = match name_of(original, fields) {
         Named::None => return None,
@@ -120,7 +120,7 @@ pub(crate) fn shown_name(original: &[u8], fields: &Fields) -> Option<String> {
     Some(name.chars().take(LONGEST_NAME).collect())
 }
 
-/// A name that can be decoded is preferred to one that cannot.
+/// Returns the name of a part. A name that can be decoded is preferred to one that cannot.
 pub(crate) fn name_of(original: &[u8], fields: &Fields) -> Named {
     let named = |field, parameter| {
         let Some(value) = fields.value(original, field) else {

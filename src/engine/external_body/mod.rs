@@ -1,11 +1,12 @@
-//! Parts that refer to their content → [`ExternalBody`]: `message/external-body` (RFC 2046 §5.2.3, RFC 2017, RFC 1873),
-//! and other [forms](Form), which programs write and no document describes. Nothing is resolved, allowed or retrieved
-//! here; a reference that cannot be followed is a [`Refusal`](crate::engine::report::Refusal).
+//! Finds parts that refer to external content, and reads them into an [`ExternalBody`]: `message/external-body` (RFC 2046
+//! §5.2.3, RFC 2017, RFC 1873), and other [forms](Form) that programs write and no document describes. This module does not
+//! check whether a reference is allowed, and retrieves nothing. A reference that cannot be followed contains a
+//! [`Refusal`](crate::engine::report::Refusal).
 //!
-//! Deviations from the documents, because mail has them:
+//! Deviations from the documents, because such mail exists:
 //! * the URL parameter may be unquoted, continued or encoded (RFC 2231), in `<>`, or start with `URL:`;
-//! * all white space in it is removed (RFC 2017 §3.1 speaks of blanks between words);
-//! * LOCAL-FILE names must be absolute: a relative one depended on the sender's directory, and `~` on the sender's account.
+//! * all white space in the URL is removed (RFC 2017 §3.1 mentions only blanks between words);
+//! * LOCAL-FILE names must be absolute: a relative name depended on the sender's directory, and `~` on the sender's account.
 
 mod apple;
 mod detached;

@@ -1,10 +1,10 @@
-//! The note that `embody detach` leaves in a part whose content it moved elsewhere (docs/detach.md).
+//! The note that `embody detach` writes into a part whose content it moved out of the mail (docs/detach.md).
 //!
-//! One field, `X-Embody-Detached`, says what the reader of the part cannot know: how the body was written, which
-//! Content-Transfer-Encoding field it had, and where its fields stood in a message's header. With it the part comes
-//! back octet for octet. Readers that do not know it take the part for an external body like others.
+//! The note is the field `X-Embody-Detached`. It contains what else would be unknown: how the body was encoded, the
+//! Content-Transfer-Encoding field, and the positions of the fields in the header of a message. With the note, `restore`
+//! restores the part byte for byte. Programs that do not support the note treat the part like any other external body.
 //!
-//! A note may come from a stranger: a field that is not exactly as it is written here is none, and its numbers are bounded.
+//! A note is untrusted input. A field that does not have exactly this form is ignored, and its numbers are limited.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ use crate::span::{Newline, Span};
 
 pub const NOTE_FIELD: &str = "X-Embody-Detached";
 
-/// Sendmail and Postfix cut longer fields off, and do not say so.
+/// Maximum length of the field in bytes. Sendmail and Postfix truncate longer fields without a warning.
 pub const LONGEST_FIELD: usize = 900;
 
 const MOST_PLACES: usize = 64;
@@ -33,7 +33,8 @@ const ENCODING_FIELD: &str = "Content-Transfer-Encoding";
 
 const ESCAPED: AsciiSet = all_but(b"-._:");
 
-/// Without its line end; none for what needs no field.
+/// Returns the usual Content-Transfer-Encoding field for an encoding, without its line ending. Returns `None` if the encoding
+/// needs no field.
 pub fn usual_encoding_field(manner: Manner) -> Option<Vec<u8>> {
     let field = || format!("{ENCODING_FIELD}: {}", word_of(manner)).into_bytes();
     (!matches!(manner, Manner::Identity { .. })).then(field)
@@ -48,21 +49,22 @@ pub enum Claim {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Note {
-    /// In 64 lower-case hexadecimal digits.
+    /// SHA-256 of the content, as 64 lower-case hexadecimal digits.
     pub sha256: String,
     pub size: Option<usize>,
     pub wording: Wording,
-    /// The Content-Transfer-Encoding field without the last line end.
+    /// The original Content-Transfer-Encoding field, without its last line ending.
     pub encoding: Option<Vec<u8>>,
-    /// The phantom header's Content-MD5 was added.
+    /// True if embody added the Content-MD5 field to the phantom header.
     pub digest_added: bool,
-    /// How many of the fields that stayed stood between each field and the one that took the place of Content-Type;
-    /// less than 0 in front of it. Empty if none did.
+    /// Position of each moved field: the number of fields that stayed in the header between this field and the field that
+    /// replaced Content-Type. Negative if the field was before it. Empty if no field was between them.
     pub places: Vec<i32>,
 }
 
 impl Note {
-    /// `newline` ends the lines of the part's header: those of plain text end so unless the note says something else.
+    /// Reads a note. `newline` is the line ending in the header of the part. Plain text has the same line ending, unless the
+    /// note names another one.
     pub fn read(value: &[u8], newline: Newline) -> Option<Self> {
         let text = std::str::from_utf8(value)
             .ok()
@@ -70,7 +72,8 @@ impl Note {
         let mut said: HashMap<&str, &str> = HashMap::new();
         for parameter in text.split(';') {
             let (name, value) = parameter.trim().split_once('=')?;
-            // A later embody may write more, which this one does not know how to bring back.
+            // A later version of embody may add parameters that this version cannot restore, so an unknown parameter makes the
+            // note invalid.
             if !WORDS.contains(&name) || said.insert(name, value).is_some() {
                 return None;
             }
@@ -115,7 +118,8 @@ impl Note {
         })
     }
 
-    /// With its line end. Lines that it was folded into end as others do.
+    /// Returns the original Content-Transfer-Encoding field with its line ending. If it was folded, all of its lines end with
+    /// `newline`.
     pub fn encoding_field(&self, newline: Newline) -> Option<Vec<u8>> {
         let mut bytes = with_newlines(self.encoding.clone()?, newline);
         bytes.extend_from_slice(newline.bytes());
@@ -155,7 +159,7 @@ impl Note {
     }
 }
 
-/// `;` divides words; a line is folded in front of a word that would make it too long.
+/// Writes a field with parameters separated by `;`. The line is folded before a parameter that would make it too long.
 fn folded(name: &str, words: &[String], newline: Newline) -> Vec<u8> {
     const COLUMNS: usize = 76;
     let ending = String::from_utf8_lossy(newline.bytes());
@@ -188,7 +192,8 @@ fn number(digits: &str, most: usize) -> Option<usize> {
     (number <= most).then_some(number)
 }
 
-/// One field, and nothing else: the words are a stranger's, and what they become stands in a header.
+/// Reads the Content-Transfer-Encoding field in a note. The note is untrusted, and the field is inserted into a header, so it
+/// must be exactly one such field.
 fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<Option<Vec<u8>>> {
     let (encoding, field) = match written {
         None => return usual_encoding_field(wording.manner).map(Some),
@@ -201,7 +206,8 @@ fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<Option<Vec<
     wording.is_of(encoding).then_some(field)
 }
 
-/// Without its last line end; None: it is not one such field alone.
+/// Returns the encoding if `field` is exactly one Content-Transfer-Encoding field without its last line ending, otherwise
+/// `None`.
 fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
     let whole = Span::new(0, field.len());
     let header = Header::read(field, whole, LONGEST_FIELD);
@@ -214,7 +220,8 @@ fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
     (is_one && !is_ended && is_clean).then(|| TransferEncoding::of(Some(only.value.of(field))))
 }
 
-/// For [`Note::encoding`]; None: it cannot be said. `newline` ends the lines of the header.
+/// Returns the value of [`Note::encoding`], or `None` if the note cannot represent the field. `newline` is the line ending in
+/// the header.
 pub fn noted_encoding_field(
     original: &[u8],
     field: Option<&Field>,
@@ -290,7 +297,7 @@ mod tests {
         fn a_note_is_read_as_it_was_written(note in notes(), crlf: bool) {
             let newline = if crlf { Newline::CrLf } else { Newline::Lf };
             let mut note = note;
-            // A body that keeps its own line ends has others than the header.
+            // If a body keeps its own line endings, they differ from those of the header.
             if let Manner::Identity { keeps_line_ends } = note.wording.manner {
                 note.wording.newline = if keeps_line_ends { newline.other() } else { newline };
             }

@@ -1,5 +1,5 @@
-//! Whether a part refers to its content, in any of the forms; and the parameters of `message/external-body` →
-//! [`Referent`] (RFC 2046 §5.2.3, RFC 2017, RFC 1873).
+//! Reads the reference of a part, in any of the forms, and the parameters of `message/external-body` (RFC 2046 §5.2.3, RFC
+//! 2017, RFC 1873).
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ impl<'a> ExternalBody<'a> {
             if content_type.is_some_and(|field| tree.ends_in(&field)) {
                 media_type = media_type.open_ended();
             }
-            // A shortcut with an access type is none: its parameters say where the content is.
+            // A part with an access type is not a shortcut, because its parameters contain the location of the content.
             let body = match media_type.parameter("access-type") {
                 None => reader.shortcut(Form::Shortcut),
                 Some(_) => None,
@@ -100,7 +100,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// RFC 1873: the outer part's id is the reference. Some writers put it into the phantom header.
+    /// Returns the content id that is the reference. It is in the header of the outer part (RFC 1873), but some programs write
+    /// it into the phantom header.
     fn content_id_target(&self, phantom_id: Option<&str>) -> Result<Referent<'a>, Refusal> {
         let outer = self.tree.value(self.part, "Content-ID");
         let outer = outer.and_then(own_identifier);
@@ -122,11 +123,11 @@ fn text_of(media_type: &MediaType<'_>, name: &str) -> String {
     String::from_utf8_lossy(value.trim_ascii()).into_owned()
 }
 
-/// `ftp://site/directory/name;type=a` (RFC 2046 §5.2.3.2, RFC 1738 §3.2).
+/// Returns the URL `ftp://site/directory/name;type=a` (RFC 2046 §5.2.3.2, RFC 1738 §3.2).
 fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let site = required(media_type, "site")?;
     let site = String::from_utf8_lossy(&site);
-    // RFC 2046 §5.2.3.2: the directory may be left out.
+    // The directory may be missing (RFC 2046 §5.2.3.2).
     let directory = match looked_up(media_type, "directory")? {
         None => Vec::new(),
         Some(_) => required(media_type, "directory")?,
@@ -134,7 +135,7 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let name = required(media_type, "name")?;
     let is_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
     if !site.bytes().all(is_host) {
-        // The text in front of an @ may be a password.
+        // The text before an `@` can contain a password, so it is not shown.
         let host = site.rsplit('@').next().unwrap_or_default();
         let detail = format!("the parameter 'site' names '{host}', which is not a host name");
         return Err(bad_value(detail));
@@ -143,7 +144,7 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let kind = match mode.as_str() {
         "" => "",
         "ascii" => ";type=a",
-        // A file of 8-bit bytes is an image of itself (RFC 959 §3.1.1.4).
+        // A file of 8-bit bytes is transferred in image mode (RFC 959 §3.1.1.4).
         "image" | "binary" | "local8" => ";type=i",
         other => {
             let detail = format!("the transfer mode '{other}' is not supported");
@@ -161,7 +162,7 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     Ok(url)
 }
 
-/// `file:///absolute/path` (RFC 2046 §5.2.3.4).
+/// Returns the URL `file:///absolute/path` (RFC 2046 §5.2.3.4).
 fn file_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let name = required(media_type, "name")?;
     let Some(path) = name.strip_prefix(b"/") else {
@@ -184,8 +185,8 @@ fn required(media_type: &MediaType<'_>, name: &str) -> Result<Vec<u8>, Refusal> 
     let value = looked_up(media_type, name)?.unwrap_or_default();
     match value.trim_ascii() {
         [] => Err(missing_parameter(name, None)),
-        // No path begins so, and programs put encoded words into every parameter that is not ASCII. Escapes are those of
-        // ISO-2022-JP.
+        // Paths do not begin with `=?`, but programs write encoded words into any parameter that is not ASCII. The escape byte
+        // 0x1b belongs to ISO-2022-JP.
         value if value.starts_with(b"=?") || value.contains(&0x1b) => match decoded_name(value) {
             Some(text) => Ok(text.into_bytes()),
             None => Err(undecodable(name)),
@@ -210,10 +211,11 @@ fn looked_up<'a>(media_type: &MediaType<'a>, name: &str) -> Result<Option<Cow<'a
     }
 }
 
-/// All but RFC 3986 `unreserved`, `sub-delims` without `;`, `:` and `@`.
+/// Characters that are escaped in a path: all except `unreserved`, `sub-delims` without `;`, `:` and `@` (RFC 3986).
 const SEGMENT: AsciiSet = all_but(b"-._~!$&'()*+,=:@");
 
-/// Octets that are not ASCII are escaped as they are. Control characters would be commands on an FTP connection.
+/// Percent-encodes one component of a path. Bytes that are not ASCII are encoded unchanged. Control characters are refused,
+/// because they could be commands on an FTP connection.
 fn escaped_segment(segment: &[u8]) -> Result<String, Refusal> {
     let text = String::from_utf8_lossy(segment);
     if text.chars().any(char::is_control) {

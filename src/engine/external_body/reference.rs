@@ -1,4 +1,4 @@
-//! What a part refers to, and why that cannot be followed, whatever the policy.
+//! The reference of a part: the content that it refers to, or the reason why it can never be followed.
 
 use std::borrow::Cow;
 
@@ -13,39 +13,41 @@ use crate::span::Span;
 
 pub const ESSENCE: &str = "message/external-body";
 
-/// It decides what of the part stays.
+/// The form of a reference. It decides which bytes of the part stay when the content is inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// `message/external-body`: the body holds the phantom header.
+    /// `message/external-body`. The body contains the phantom header, which describes the content.
     ExternalBody,
-    /// `X-Mozilla-Altered: AttachmentDetached`: the header that the body quotes comes back; what Thunderbird wrote goes.
+    /// `X-Mozilla-Altered: AttachmentDetached`. The header that the body quotes is restored, and Thunderbird's fields are
+    /// removed.
     Detached,
-    /// `X-Mozilla-External-Attachment-URL` on a part with a header of its own, whose body is a note.
+    /// `X-Mozilla-External-Attachment-URL` in a part with its own header. The body is a note.
     Enclosure,
-    /// `X-Mozilla-Cloud-Part`: the same; a page about the file has the page's header and file name.
+    /// `X-Mozilla-Cloud-Part` in a part with its own header. If the body is a page about the file, the header describes the
+    /// page.
     CloudFile,
-    /// `message/external-body` whose body is an `[InternetShortcut]`.
+    /// `message/external-body` whose body is an `[InternetShortcut]` file.
     Shortcut,
-    /// Such a file, attached.
+    /// An attached `[InternetShortcut]` file.
     AttachedShortcut,
-    /// A note of Mailman's in a text: it alone goes, and the text becomes a multipart.
+    /// A note of Mailman in a text. Only the note is removed, and the text becomes a multipart.
     Scrubbed,
-    /// A link in a document: all of that stays, and the file becomes a part of the mail.
+    /// A link in a document. The document stays unchanged, and the file becomes a part of the mail.
     Hosted(Follow),
-    /// A note of Sympa's in a part of its own.
+    /// A note of Sympa in a separate part.
     Sympa,
-    /// `X-Apple-Content-Length` on a part without a body: it is a file of Apple's Mail, and comes back.
+    /// `X-Apple-Content-Length` in a part without a body. The body is restored from a file of Apple Mail.
     Apple,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading {
-    /// Octets of a phantom or quoted header, and of a shortcut.
+    /// Maximum length in bytes of a phantom header, a quoted header or a shortcut file.
     pub header_limit: usize,
-    /// In one message: notes behind those are not read.
+    /// Maximum number of notes that are read in one message.
     pub most_notes: usize,
     pub forms: Followed,
-    /// Read because of where the message lies.
+    /// A form that is read only because of the mailbox that contains the message.
     pub beside: Option<Follow>,
 }
 
@@ -60,38 +62,39 @@ pub struct ExternalBody<'a> {
     pub form: Form,
     pub access_type: String,
     pub target: Result<Referent<'a>, Refusal>,
-    /// A detached part has the fields that it quotes, or its own Content-Type if that describes the content.
+    /// The phantom header, which describes the content. For a detached part, this is the quoted header, or the part's own
+    /// Content-Type if that describes the content.
     pub phantom: Header,
     pub declared: Option<MediaType<'a>>,
-    /// Of the phantom header (RFC 1864), without comments around it.
+    /// Content-MD5 in the phantom header (RFC 1864), without comments.
     pub content_md5: Option<&'a [u8]>,
-    /// Of the phantom header, without `<>`; tells rivals from others.
+    /// Content-ID in the phantom header, without `<>`. References with the same id are alternative sources for one attachment.
     pub content_id: Option<String>,
     pub size: Option<u64>,
     pub expiration: Option<String>,
     pub file_name: Option<String>,
     pub claim: Claim,
-    /// Mailman's note. Several may stand in one part.
+    /// The note of Mailman. One part can contain several notes.
     pub scrubbed: Option<Scrubbed>,
     pub hosted: Option<Box<HostedFile>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Referent<'a> {
-    /// As it stands in the parameter: folds and blanks still in it.
+    /// A `data:` URL as the parameter contains it, with folds and blanks.
     Data(Cow<'a, [u8]>),
     ContentId {
         content_id: String,
-        /// A `mid:` URL names it besides (RFC 2392).
+        /// Message-ID in a `mid:` URL (RFC 2392), which names both ids.
         message_id: Option<String>,
     },
-    /// Absolute or relative, white space removed.
+    /// An absolute or relative URL without white space.
     Url(String),
-    /// A file beside the mailbox that the message lies in.
+    /// A file next to the mailbox that contains the message.
     Beside {
-        /// Of Apple's Mail, the number of the part.
+        /// Name of the directory. Apple Mail uses the number of the part.
         folder: String,
-        /// What the mail calls the file; some are called otherwise there.
+        /// Name of the file in the mail. The file itself can have another name.
         name: Option<String>,
     },
 }
@@ -101,19 +104,19 @@ pub enum Scrap {
     File,
     Html,
     Message,
-    /// Without a charset.
+    /// A text that had no charset.
     Text,
     Removed,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scrubbed {
-    /// With the ends of its lines: in the message, or in the text that its encoding stands for.
+    /// The lines of the note with their line endings, in the message or in the decoded text of the part.
     pub note: Span,
     pub scrap: Scrap,
     pub stored_name: String,
     pub description: Option<String>,
-    /// Before it was escaped, with a line in front.
+    /// Size of the message in bytes before it was escaped, including one line before it.
     pub message_size: Option<u64>,
     pub is_in_digest: bool,
 }
@@ -155,7 +158,8 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
-    /// None for what the documents describe, and for what embody detached.
+    /// Returns the kind of reference that `--follow` selects. Returns `None` for `message/external-body` and for attachments
+    /// that embody detached, which are always followed.
     pub fn follow(&self) -> Option<Follow> {
         match self.form {
             _ if self.claim != Claim::None => None,
@@ -173,13 +177,13 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
-    /// The part that holds it is content itself.
+    /// Returns true if the reference is inside a text, so that the part itself is also content.
     pub fn stands_in_text(&self) -> bool {
         matches!(self.form, Form::Scrubbed | Form::Hosted(_))
     }
 
-    /// The phantom header's Content-Transfer-Encoding is that of the octets where they are kept (RFC 2046 §5.2.3). URLs
-    /// have none, and Thunderbird decodes what it saves.
+    /// Returns true if the Content-Transfer-Encoding in the phantom header is that of the stored bytes (RFC 2046 §5.2.3).
+    /// Content from a URL has no transfer encoding, and Thunderbird decodes the files that it saves.
     pub fn describes_stored_octets(&self) -> bool {
         self.form == Form::ExternalBody && !self.access_type.eq_ignore_ascii_case("url")
     }
@@ -195,7 +199,7 @@ impl<'a> ExternalBody<'a> {
         self.form == Form::CloudFile && self.declared.is_none()
     }
 
-    /// `Report.docx.url`, `Report.docx.html`.
+    /// Returns the suffix that a program added to the file name, as in `Report.docx.url` and `Report.docx.html`.
     pub fn suffix(&self) -> Option<&'static str> {
         match self.form {
             Form::Shortcut | Form::AttachedShortcut => Some(".url"),
@@ -209,20 +213,20 @@ pub(super) fn size_of(media_type: &MediaType<'_>) -> Option<u64> {
     number(media_type.parameter("size")?.trim_ascii())
 }
 
-/// A larger number than can be held is above every limit.
+/// Reads a decimal number. A number that is too large becomes the largest possible one, which exceeds every limit.
 pub(super) fn number(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
     Some(digits.parse().unwrap_or(u64::MAX))
 }
 
-/// The largest number stands for a size that no number says.
+/// Writes a size for the report. The largest number means that the true size did not fit, so "or more" is added.
 pub fn size_in_words(octets: u64) -> String {
     let more = if octets == u64::MAX { " or more" } else { "" };
     format!("{octets} bytes{more}")
 }
 
-/// Without `<>`, comments in front, and white space.
+/// Returns an id without `<>`, text around them, and white space.
 pub fn identifier(value: &[u8]) -> String {
     let mut text = with_octets_escaped(within_brackets(value)).into_owned();
     text.retain(|symbol| !symbol.is_whitespace());
@@ -241,7 +245,8 @@ fn within_brackets(value: &[u8]) -> &[u8] {
     inner.unwrap_or(value)
 }
 
-/// Some readers take white space out of an identifier and others do not, so that no `cid:` URL means it for all of them.
+/// Returns true if an id contains white space. Some programs remove the white space and others do not, so no `cid:` URL works
+/// for all of them.
 pub fn holds_blank(value: &[u8]) -> bool {
     let mut id = within_brackets(value.trim_ascii()).iter();
     id.any(u8::is_ascii_whitespace)
@@ -251,7 +256,8 @@ pub(super) fn missing_url() -> Refusal {
     Refusal::lasting(Reason::MissingUrl, "the reference has no URL")
 }
 
-/// Or one of its RFC 2231 sections is: `name*1`.
+/// Returns the refusal for a missing parameter. `section` is the number of a missing section of a long parameter (RFC 2231),
+/// as in `name*1`.
 pub(super) fn missing_parameter(name: &str, section: Option<u32>) -> Refusal {
     let what = match section {
         None => format!("the parameter '{name}' is missing"),
@@ -260,7 +266,7 @@ pub(super) fn missing_parameter(name: &str, section: Option<u32>) -> Refusal {
     Refusal::lasting(Reason::MissingParameter, what)
 }
 
-/// What is left of a `data:` URL would read as a whole one.
+/// Returns the refusal for a URL whose end was lost. It must not be used, because a truncated `data:` URL looks complete.
 pub(super) fn cut_off(name: &str) -> Refusal {
     bad_value(format!(
         "the parameter '{name}' is incomplete: its closing quote or the text after it was lost in transit"
@@ -271,7 +277,8 @@ pub(super) fn bad_value(what: impl Into<Detail>) -> Refusal {
     Refusal::lasting(Reason::BadUrl, what)
 }
 
-/// The reference goes when its content comes, and with it the bytes of a name that no part has otherwise.
+/// Returns the refusal for a file name that cannot be decoded. The reference is the only place with the bytes of the name, so
+/// it must stay in the mail.
 pub(super) fn undecodable_name(label: Option<&[u8]>) -> Refusal {
     let detail = match label {
         Some(label) => {
@@ -283,14 +290,14 @@ pub(super) fn undecodable_name(label: Option<&[u8]>) -> Refusal {
     Refusal::lasting(Reason::CharsetNotSupported, detail)
 }
 
-/// The charset that a part declares.
+/// Returns the charset that a part declares.
 pub(super) fn declared_charset<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> {
     let label = MediaType::parse(tree.value(part, "Content-Type")?).parameter("charset")?;
     (!label.trim_ascii().is_empty()).then_some(label)
 }
 
-/// `None` if the octets are not text in the charset. Where none is declared, UTF-8 and text that is Western by its letters
-/// are read: Pipermail's archives of lists declare no charset.
+/// Decodes text, or returns `None` if the bytes are not valid in the charset. Without a declared charset, UTF-8 is accepted,
+/// and text that looks like Western European. Pipermail's archives of mailing lists declare no charset.
 pub(super) fn text_in<'t>(label: Option<&[u8]>, octets: &'t [u8]) -> Option<Cow<'t, str>> {
     match label.filter(|label| !charset::is_utf16_label(label)) {
         Some(label) => charset::decode(label, octets),
@@ -308,7 +315,7 @@ pub(super) fn deleted() -> Refusal {
     Refusal::lasting(Reason::Deleted, detail)
 }
 
-/// Of more notes than are read, one stays to say so.
+/// Removes the notes that exceed the limit, except one, whose row says that the limit was exceeded.
 pub(super) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading) {
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {
@@ -320,7 +327,7 @@ pub(super) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading)
     }
 }
 
-/// The content would be lost.
+/// Returns the refusal for a part that contains more than a reference. Replacing it would lose this content.
 pub(super) fn own_content(what: &str) -> Refusal {
     let detail = format!("the part is a reference, but {what}");
     Refusal::lasting(Reason::UnsupportedAccessType, detail)

@@ -4,7 +4,7 @@
 use crate::detail::words;
 
 words! {
-    /// A URL scheme that can be retrieved from outside the message.
+    /// A URL scheme of content that can be retrieved from outside the message.
     pub enum Scheme [4] {
         Http "http" "`http:` (RFC 9110).";
         Https "https" "`https:` (RFC 9110).";
@@ -14,7 +14,7 @@ words! {
 }
 
 impl Scheme {
-    /// The scheme of that name, case-blind.
+    /// Returns the scheme with this name, in upper or lower case.
     pub fn from_name(name: &[u8]) -> Option<Self> {
         Self::ALL
             .into_iter()
@@ -30,7 +30,7 @@ impl Scheme {
         Self::from_name(name.as_bytes())
     }
 
-    /// The port the scheme uses unless its URL says otherwise; none for files.
+    /// Returns the default port, or `None` for files.
     pub fn default_port(self) -> Option<u16> {
         match self {
             Self::Http => Some(80),
@@ -40,12 +40,13 @@ impl Scheme {
         }
     }
 
-    /// Whether its content is on a server, and not on this machine.
+    /// Returns true if the content is on a server, and false if it is on this computer.
     pub(crate) fn has_server(self) -> bool {
         self.default_port().is_some()
     }
 
-    /// Its place among rivals, the surest and nearest first.
+    /// Returns the rank among several sources of the same attachment. The most reliable and nearest source has the lowest rank
+    /// and is tried first.
     pub(crate) fn usefulness(self) -> u8 {
         match self {
             Self::File => 0,
@@ -55,12 +56,12 @@ impl Scheme {
         }
     }
 
-    /// Whether it is HTTP: it can be asked for a media type, and it redirects.
+    /// Returns true for HTTP, which supports redirects and requests for a media type.
     pub(crate) fn is_http(self) -> bool {
         matches!(self, Self::Http | Self::Https)
     }
 
-    /// Whether its path becomes a line of a protocol, so that it must hold no line end.
+    /// Returns true if the path is sent as a line of a protocol, so that it must not contain a line ending.
     pub(crate) fn is_command(self) -> bool {
         self == Self::Ftp
     }

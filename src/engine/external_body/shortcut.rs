@@ -1,8 +1,8 @@
-//! `[InternetShortcut]` files (`.url`) as references.
+//! Reads `[InternetShortcut]` files (`.url`) as references.
 //!
-//! Exchange sends a file that stays in its store as `message/external-body; name="x.url"` without an access type,
-//! base64-encoded against RFC 2046 §5.2.3, with such a file as its body. The format is that of Windows' private
-//! profiles: sections in brackets, `KEY=VALUE` lines, names case-blind, `;` before comments. Only `URL` is read.
+//! For a file that stays on its server, Exchange sends `message/external-body; name="x.url"` without an access type. Its body
+//! is a shortcut file in base64, although RFC 2046 §5.2.3 does not allow this encoding. The format is that of Windows ini
+//! files: sections in brackets, `KEY=VALUE` lines, names in any case, and comments after `;`. Only the key `URL` is read.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ pub(crate) const ESSENCES: [&str; 2] = [
     "application/x-internet-shortcut",
 ];
 
-/// It holds one URL and a few lines more. Content behind this is no shortcut.
+/// Maximum length of a shortcut file in bytes. A real one contains a URL and a few other lines.
 const LONGEST: usize = 64 << 10;
 
 impl<'a> Reader<'a, '_> {
@@ -56,7 +56,7 @@ fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
             continue;
         }
         if !is_shortcut && !line.is_empty() && !line.starts_with(';') && section.is_empty() {
-            // A profile starts with a section.
+            // A shortcut file begins with a section, so this file is something else.
             return None;
         }
         if !section.eq_ignore_ascii_case("InternetShortcut") {
@@ -65,9 +65,9 @@ fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
         if let Some((key, value)) = line.split_once('=')
             && key.trim().eq_ignore_ascii_case("URL")
         {
-            // Blanks inside stand for themselves: nothing is folded here.
+            // Lines are not folded in this format, so blanks belong to the URL.
             let url = value.trim().trim_matches('"').replace(' ', "%20");
-            // Half a character of UTF-16: another one in its place would name another resource.
+            // Half of a UTF-16 character is damage. A replacement character would make the URL refer to another resource.
             if url.contains(char::REPLACEMENT_CHARACTER) {
                 return Some(Err(bad_value(
                     "the URL in the shortcut file contains a damaged character",
@@ -79,7 +79,7 @@ fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
     is_shortcut.then(|| Err(missing_url()))
 }
 
-/// UTF-16 or UTF-8 with a mark in front, else octets that mean ASCII.
+/// Decodes a shortcut file: UTF-16 or UTF-8 if it has a byte order mark, otherwise ASCII with all other bytes escaped.
 fn text_of(file: &[u8]) -> Cow<'_, str> {
     let wide = |octets: &[u8], charset: &'static Encoding| {
         let (pairs, _) = octets.as_chunks::<2>();

@@ -1,4 +1,4 @@
-//! A URL in a parameter or a header field → [`Referent`] (RFC 2017 §3.1, RFC 2392, the draft's appendix E).
+//! Reads the URL in a parameter or a header field (RFC 2017 §3.1, RFC 2392, appendix E of the draft).
 
 use std::borrow::Cow;
 
@@ -9,7 +9,8 @@ use super::reference::{bad_value, missing_url};
 use crate::engine::report::Refusal;
 use crate::link::url::with_octets_escaped;
 
-/// No server takes as many octets, and plans and reports hold a URL several times. `data:` URLs may be longer.
+/// Maximum length of a URL in bytes. Servers do not accept longer ones, and plans and reports store each URL several times. A
+/// `data:` URL may be longer.
 const LONGEST: usize = 64 << 10;
 
 pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {

@@ -1,4 +1,4 @@
-//! Names of files in UTF-8 or in the charset of the machine that Eudora ran on.
+//! Names of files, in UTF-8 or in the charset of the computer on which Eudora ran.
 
 use encoding_rs::{MACINTOSH, WINDOWS_1252};
 
@@ -13,7 +13,7 @@ pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
     decoded.into_owned()
 }
 
-/// The name leads nowhere else, and is no device of Windows.
+/// Returns true if the name does not lead to another directory and is not a device of Windows.
 pub fn is_file_name(name: &str) -> bool {
     let leads_elsewhere = |letter: char| letter == '\\' || letter.is_control();
     let is_dots = matches!(name, "" | "." | "..");

@@ -1,16 +1,17 @@
-//! Messages as Eudora keeps them, for Windows and for the Mac. No document describes them; this is what the programs write.
-//! * MIME is taken apart: of alternatives one stays, transfer encodings are undone, and the header keeps the Content-Type that
-//!   the message came with. Its boundary stands nowhere any more.
-//! * Text that is more than plain stands between [`<x-html>`, `<x-rich>` or `<x-flowed>`](Wrapper) and the end of that. On the
-//!   Mac a comment `<!x-stuff-for-pete base="" src="" id="" charset="">` follows.
-//! * An attachment is a [file](EudoraNote) elsewhere and a line that names it, at the start of a line and outside of these:
-//!   `Attachment Converted: "C:\Eudora\attach\a.png"`, without quotes where names have eight letters, and on the Mac
-//!   `Attachment converted: Macintosh HD:a.png (PNGf/ogle) (0022466D)`. Windows has an empty line in front of it.
-//! * Parts of a multipart/related are named `Embedded Content: a.png: M,C,L,H` or `Related: :Macintosh HD:a.png:ID:C:L:H`. C is
-//!   the [hash] of the Content-ID, L that of the Content-Location.
-//! * Lines of a mail that look so are changed when it comes: `#Attachment Converted`, `Attachment Converted&#058;`.
+//! Messages as Eudora for Windows and for the Mac stores them. No document describes this form, so the following is what the
+//! programs write.
+//! * Eudora takes MIME apart: it keeps one of several alternatives and decodes transfer encodings, but the header keeps the
+//!   original Content-Type. The boundary in it does not occur in the body any more.
+//! * Text that is not plain text begins with [`<x-html>`, `<x-rich>` or `<x-flowed>`](Wrapper) and ends with the matching end
+//!   tag. On the Mac, a comment `<!x-stuff-for-pete base="" src="" id="" charset="">` follows the first tag.
+//! * An attachment is a separate [file](EudoraNote) and a line that names it, outside of these texts. The line is `Attachment
+//!   Converted: "C:\Eudora\attach\a.png"` on Windows, without quotes where names have at most eight letters, and `Attachment
+//!   converted: Macintosh HD:a.png (PNGf/ogle) (0022466D)` on the Mac. On Windows, an empty line precedes it.
+//! * Parts of a multipart/related are named `Embedded Content: a.png: M,C,L,H` or `Related: :Macintosh HD:a.png:ID:C:L:H`. C
+//!   is the [hash] of the Content-ID, and L is the hash of the Content-Location.
+//! * Eudora changes lines of received mail that look like this: `#Attachment Converted`, `Attachment Converted&#058;`.
 //!
-//! Nothing is looked up here. The name of a file is the last component of its path, whatever system wrote that.
+//! This module does not access files. The name of a file is the last component of its path, on all systems.
 
 mod files;
 
@@ -58,22 +59,24 @@ impl Wrapper {
 
 #[derive(PartialEq, Eq, Debug)]
 pub struct EudoraNote {
-    /// With its end, and with the empty line in front of it that Windows writes; empty where it stands in a header field.
+    /// The line with its line ending, and with the empty line that Windows writes before it. Empty for a file that a header
+    /// field names.
     pub whole: Span,
-    /// The last component of the path, decoded. It need not be the name of a file.
+    /// Last component of the path, decoded. It can be invalid as a file name.
     pub name: String,
     pub is_embedded: bool,
     pub macintosh: Option<[u8; 4]>,
-    /// Of the Content-ID, and of the Content-Location; 0 if there is none.
+    /// Hashes of the Content-ID and of the Content-Location. A hash is 0 if there is no such field.
     pub hashes: (u32, u32),
 }
 
-/// So many notes and marked texts at most, behind which all is text; true: there are as many.
+/// Divides a body into texts and notes. After `most` notes and marked texts, the rest is a single text, and the second value
+/// is true.
 pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPiece>, bool) {
     let mut pieces = Vec::new();
     let mut lines = Lines::new(original, body);
     let (mut start, mut room) = (body.start, most);
-    // The last line was empty, and stands there.
+    // The line before, if it was empty.
     let mut empty: Option<Span> = None;
     let push_text = |pieces: &mut Vec<EudoraPiece>, from: usize, to: usize| {
         if from < to {
@@ -87,7 +90,7 @@ pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPie
         {
             room -= 1;
             push_text(&mut pieces, start, line.whole.start);
-            // The first line that ends so closes it; what is cut off goes on to the end.
+            // The first line with the end tag closes the text. Without an end tag, the text extends to the end of the body.
             let from = line.whole.start + opening.len();
             let closed = std::iter::once(line)
                 .chain(lines.by_ref())
@@ -99,7 +102,7 @@ pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPie
                     is_end.then(|| Span::new(at, line.whole.end))
                 });
             let end = closed.unwrap_or(Span::empty_at(body.end));
-            // On Windows the tag has a line of its own.
+            // On Windows, the tag is on a separate line.
             let behind = match original.get(from..end.start) {
                 Some([b'\r', b'\n', ..]) => from + 2,
                 Some([b'\n', ..]) => from + 1,
@@ -146,7 +149,7 @@ impl EudoraText {
 
     fn wrapped(original: &[u8], within: Span, wrapper: Wrapper) -> Self {
         const COMMENT: &[u8] = b"<!x-stuff-for-pete";
-        /// Octets of the comment, which names two URLs.
+        /// Maximum length in bytes of the comment, which contains two URLs.
         const LONGEST: usize = 16 << 10;
         let text = within.of(original);
         let plain = Self {
@@ -203,7 +206,8 @@ impl EudoraNote {
         })
     }
 
-    /// For a mail that was written in Eudora: what came from elsewhere has a Received field.
+    /// Returns the files that the header of a mail written in Eudora names. Received mail has a Received field, and its header
+    /// is not trusted.
     pub fn of_header(original: &[u8], fields: &Fields, most: usize) -> Vec<Self> {
         if fields.first(original, "Received").is_some() {
             return Vec::new();
@@ -212,7 +216,7 @@ impl EudoraNote {
         let (attached, embedded) = (value("X-Attachments"), value("X-EmbeddedContent"));
         let files = attached.split(|&octet| octet == b';').filter_map(|path| {
             let path = path.trim_ascii();
-            // On the Mac it ends with a colon.
+            // On the Mac, the path ends with a colon.
             Self::new(
                 path.strip_suffix(b":").unwrap_or(path),
                 path.starts_with(b":"),
@@ -232,7 +236,7 @@ impl EudoraNote {
     }
 }
 
-/// `"PATH"`, `C:\PATH`, `VOLUME:NAME (TYPE/CREA) (HEXID)` and `VOLUME:NAME (Type: 'TYPE' Creator: 'CREA')`.
+/// Reads `"PATH"`, `C:\PATH`, `VOLUME:NAME (TYPE/CREA) (HEXID)` and `VOLUME:NAME (Type: 'TYPE' Creator: 'CREA')`.
 fn attached(value: &[u8]) -> Option<EudoraNote> {
     const TAIL: usize = " (TYPE/CREA) (HEXIDHEX)".len();
     const OLD_TAIL: usize = " (Type: 'TYPE' Creator: 'CREA')".len();
@@ -260,7 +264,7 @@ fn attached(value: &[u8]) -> Option<EudoraNote> {
     {
         return of_mac(path, kind);
     }
-    // Names of eight letters: whatever holds a blank is a sentence.
+    // Paths without quotes have only short names. A value with blanks is a sentence and not a path.
     let is_path = match value {
         [drive, b':', b'\\', ..] => drive.is_ascii_alphabetic(),
         [b'\\', b'\\', ..] => true,
@@ -285,7 +289,7 @@ fn embedded(value: &[u8]) -> Option<EudoraNote> {
     })
 }
 
-/// `:VOLUME:NAME:HEXIDHEX:CCCCCCCC:LLLLLLLL:HHHHHHHH`.
+/// Reads `:VOLUME:NAME:HEXIDHEX:CCCCCCCC:LLLLLLLL:HHHHHHHH`.
 fn related(value: &[u8]) -> Option<EudoraNote> {
     const TAIL: usize = ":HEXIDHEX:CCCCCCCC:LLLLLLLL:HHHHHHHH".len();
     let (path, tail) = value.split_last_chunk::<TAIL>()?;
@@ -311,7 +315,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// That of Karp and Rabin, the octets being one number modulo a prime, and 1 more. Brackets of an id are left out.
+/// Returns the hash of Karp and Rabin: the bytes as one number modulo a prime, plus 1. An id is hashed without angle brackets.
 pub fn hash(text: &[u8]) -> u32 {
     const PRIME: u64 = 2_147_483_629;
     let sum = text

@@ -1,7 +1,8 @@
-//! What programs write into the HTML of a mail in place of an attachment, and the links in it.
+//! Finds the HTML that mail programs write in place of an attachment, and the links in it.
 //!
-//! An id or a class counts only if it is the program's own. Mail programs put something in front of both in what they quote
-//! (`x_`, `gmail-m_-123...`), and replies stand in `<blockquote>`: the mail that is answered has what is in there.
+//! An id or a class counts only if it is exactly the one that the program writes. Mail programs add a prefix to ids and
+//! classes in quoted mail (`x_`, `gmail-m_-123...`), and a reply contains the original mail in a `<blockquote>`. Files in
+//! quoted mail are attachments of the original mail and are not retrieved again.
 
 use super::provider::HOSTS;
 use crate::engine::external_body::{Follow, Followed};
@@ -27,7 +28,8 @@ impl Marked {
     }
 }
 
-/// An attribute and its value; true: the element is one file, and its first link the file's.
+/// The attribute and value that each program writes. The last value is true if the element is one file, whose first link leads
+/// to it.
 const MARKS: [(Follow, &str, &str, bool); 4] = [
     (Follow::Gmail, "class", "gmail_chip gmail_drive_chip", true),
     (Follow::Outlook, "id", "OwaReferenceAttachments", false),
@@ -43,7 +45,7 @@ pub fn may_show(document: &[u8], forms: Followed) -> bool {
         || (forms.contains(Follow::Links) && HOSTS.iter().any(|host| holds(host)))
 }
 
-/// A file may be shown several times.
+/// Calls `see` for each file that the document shows. A file can occur several times.
 pub fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
     let mut reader = Reader {
         quotes: 0,
@@ -244,14 +246,14 @@ fn mark_of(tag: &StartTag<'_>) -> Option<(Follow, bool, bool)> {
                 Follow::FileLink => words.clone().any(|word| word == wanted),
                 _ => value == wanted,
             };
-            // The last word of a mark tells it; other words may stand behind.
+            // The last word identifies the mark, because other words can follow it.
             let last = wanted.rsplit(|&byte| byte == b' ').next()?;
             let is_prefixed = words.any(|word| word.len() > last.len() && word.ends_with(last));
             (is_own || is_prefixed).then_some((follow, is_one, !is_own))
         })
 }
 
-/// `70 bytes`: other units are rounded, and say nothing exact.
+/// Reads a size such as `70 bytes`. Sizes in other units are rounded and not useful.
 fn bytes(size: &str) -> Option<u64> {
     let (number, unit) = size.split_once(' ')?;
     number.parse().ok().filter(|_| unit.starts_with("byte"))

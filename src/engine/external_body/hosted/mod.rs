@@ -1,8 +1,8 @@
-//! Attachments that the writer's program left in a cloud, and put a link into the mail's HTML for; and bare links to
-//! such files. No document describes them; this is what the programs write.
+//! Attachments that the sender's program uploaded to cloud storage and linked in the HTML, and bare links to such files. No
+//! document describes these forms, so the following is what the programs write.
 //!
-//! Name, size and end date are the writer's claims. What is shown several times is one file. A file that a part of the
-//! message says it came from is there already.
+//! Name, size and expiry date are claims of the sender. Links to the same file count as one reference. A file is not retrieved
+//! if the Content-Location of a part says that the message already contains it.
 
 mod marks;
 mod provider;
@@ -28,7 +28,7 @@ use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
 use crate::mime::{PartId, PartKind, Tree};
 
-/// Parts that refer elsewhere themselves are not read.
+/// Returns the links to hosted files in all documents. Parts in `known` are references themselves and are not read.
 pub fn hosted<'a>(
     tree: &Tree<'a>,
     reading: &Reading,
@@ -39,9 +39,9 @@ pub fn hosted<'a>(
         return Vec::new();
     }
     let mut bodies: Vec<ExternalBody<'a>> = Vec::new();
-    // Each file once a message, by the URL that gives it.
+    // Number of the reference for each file of a message, by the URL of the file. Each file is listed once.
     let mut found: HashMap<(PartId, String), usize> = HashMap::new();
-    // An attached page is somebody's file, and not the mail's own text.
+    // An attached HTML page is a file and not the text of the mail, so its links are not read.
     let is_read = |&part: &PartId| {
         let entity = tree.part(part);
         ["text/html", "application/xhtml+xml"].contains(&&*entity.essence)
@@ -69,7 +69,7 @@ pub fn hosted<'a>(
         let message = tree.message_of(part);
         shown(&text.octets, |mut shown| {
             shown.name = shown.name.filter(|name| text.has_name(name));
-            // One more than are read says that there are more.
+            // One reference more than the limit is kept. It gets the row that says that the limit was exceeded.
             let is_told =
                 reading.forms.contains(shown.follow) && bodies.len() <= reading.most_notes;
             let Some((url, place)) = place_of(&shown).filter(|_| is_told) else {
@@ -81,9 +81,9 @@ pub fn hosted<'a>(
                 .entry((message, key.to_owned()))
                 .or_insert(bodies.len());
             if let Some(body) = bodies.get_mut(number) {
-                // A picture may be the first link of a file, and its name the second.
+                // The first link to a file can be a picture, and the second one its name.
                 if body.form == Form::Hosted(Follow::Links) && shown.follow != Follow::Links {
-                    // The same was a bare link before.
+                    // The first link to this file was a bare link, and this one is marked as an attachment.
                     body.form = Form::Hosted(shown.follow);
                     body.size = shown.size.or(body.size);
                     body.file_name = name.or(body.file_name.take());
@@ -111,15 +111,15 @@ pub fn hosted<'a>(
     bodies
 }
 
-/// A document in UTF-8; as it is if its charset cannot be read.
+/// A document converted to UTF-8. If its charset is not supported, the bytes stay as they are.
 struct Text<'d> {
     octets: Cow<'d, [u8]>,
     unreadable: Option<Vec<u8>>,
 }
 
 impl<'d> Text<'d> {
-    /// The charset is that of the part, otherwise that of a byte order mark or of the document's `<meta>`; without any it is
-    /// UTF-8, ISO-2022-JP, or what browsers read then (windows-1252).
+    /// Decodes a document. The charset is the one that the part declares, otherwise that of a byte order mark or of `<meta>`.
+    /// If none is declared, it is UTF-8 or ISO-2022-JP if the bytes are valid, otherwise windows-1252 as in browsers.
     fn of(declared: Option<Cow<'_, [u8]>>, document: &'d [u8]) -> Self {
         let known = |octets| Self {
             octets,
@@ -134,7 +134,7 @@ impl<'d> Text<'d> {
             let syntax = Syntax::Html;
             let label = locate_in(document, syntax).charset;
             let label = label.or_else(|| Some(in_xml_declaration(document)?.to_vec()));
-            // A document whose label could be read is not in UTF-16, whatever the label says.
+            // A document whose label can be read as ASCII is not UTF-16, whatever the label says.
             let label = label.filter(|label| !is_ascii_label(label) && !is_utf16_label(label));
             label.map(Cow::Owned)
         };
@@ -157,7 +157,7 @@ impl<'d> Text<'d> {
         }
     }
 
-    /// Whether the name is what the writer wrote, and no guess.
+    /// Returns true if the name was decoded without loss, so that it is the name that the sender wrote.
     fn has_name(&self, name: &str) -> bool {
         let is_read = |label: &Vec<u8>| charset::decode(label, name.as_bytes()).is_some();
         !name.contains(char::REPLACEMENT_CHARACTER) && self.unreadable.as_ref().is_none_or(is_read)
@@ -181,13 +181,13 @@ fn place_of(shown: &Marked) -> Option<(Url, Located)> {
         Follow::Outlook => {
             place.filter(|place| ["onedrive", "sharepoint"].contains(&place.provider))
         }
-        // A page that shows no file is no attachment; and a Mail Drop has a mark of its own.
+        // A bare link counts only if it leads to a file. Mail Drop links count only with the mark that Apple Mail writes.
         _ => place.filter(|place| place.plain.is_ok() && place.provider != "mail-drop"),
     };
     place.map(|place| (url, place))
 }
 
-/// The text of a bare link may say anything.
+/// Returns the name of the file. The text of a bare link can be anything, so it is used only if it looks like a file name.
 fn name_of(shown: &Marked, place: &Located) -> Option<String> {
     let said = shown.name.as_deref();
     let name = match shown.follow {
@@ -208,7 +208,7 @@ fn body<'a>(
     place: Located,
     name: Option<String>,
 ) -> ExternalBody<'a> {
-    /// The first second of the year 10000.
+    /// First second of the year 10000, since 1970. Later dates cannot be written.
     const LAST: u64 = 253_402_300_800;
     let target = place.plain;
     let target = target.and_then(|plain| read_url(plain.into_bytes().into()));

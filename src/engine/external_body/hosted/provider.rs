@@ -1,4 +1,4 @@
-//! Where the file is that a page of a cloud shows.
+//! Converts the URL of a page in cloud storage to the URL of the file that the page shows.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::engine::external_body::reference::{bad_value, missing_parameter};
 use crate::engine::report::{Reason, Refusal};
 use crate::link::url::all_but;
 
-/// As browsers do (`encodeURIComponent`).
+/// Characters that are escaped in one component of a URL, as browsers do (`encodeURIComponent`).
 const COMPONENT: AsciiSet = all_but(b"-_.!~*'()");
 
 pub struct Located {
@@ -20,11 +20,12 @@ pub struct Located {
     pub plain: Result<String, Refusal>,
     pub name: Option<String>,
     pub size: Option<u64>,
-    /// Seconds since 1970.
+    /// Expiry date in seconds since 1970.
     pub ends: Option<u64>,
 }
 
-/// Provider, end of the host's name, and what becomes of the URL; none for a page of another kind.
+/// Name of the provider, end of the host name, and a function that converts the URL of a page. The function returns `None` if
+/// the page does not show a file.
 type Row = (
     &'static str,
     &'static str,
@@ -43,7 +44,7 @@ const ROWS: [Row; 9] = [
     ("box", ".box.com", by_token),
 ];
 
-/// A document without any of them names no host above.
+/// Parts of the host names above. A document that contains none of them has no link to a hosted file.
 pub(super) const HOSTS: [&str; 6] = [
     "drive.google.com",
     "1drv.ms",
@@ -53,7 +54,7 @@ pub(super) const HOSTS: [&str; 6] = [
     "box.com",
 ];
 
-/// `name` is what the mail calls the file.
+/// Returns the file that a page of a known provider shows. `name` is the name of the file in the mail.
 pub fn known(page: &Url, name: Option<&str>) -> Option<Located> {
     let host = page.host_str().filter(|_| page.scheme() == "https")?;
     let is_of = |end: &str| match end.starts_with('.') {
@@ -65,7 +66,7 @@ pub fn known(page: &Url, name: Option<&str>) -> Option<Located> {
     Some(Located { provider, ..place })
 }
 
-/// Nextcloud, ownCloud, or whatever cloud somebody has.
+/// Returns the file of a link that a mail program marked as an attachment, on any server, such as Nextcloud or ownCloud.
 pub fn shared(page: &Url) -> Located {
     let segments: Vec<&str> = page.path().split('/').filter(|it| !it.is_empty()).collect();
     let mut plain = page.clone();
@@ -102,7 +103,7 @@ impl Located {
     }
 }
 
-/// Decoded once; a plus is one.
+/// Returns a query parameter, percent-decoded once. A plus sign stays a plus sign.
 fn parameter<'u>(page: &'u Url, name: &str) -> Option<Cow<'u, str>> {
     let mut all = page.query().unwrap_or_default().split('&');
     let value = all.find_map(|it| it.split_once('=').filter(|(found, _)| *found == name));
@@ -141,14 +142,14 @@ fn document(page: &Url, _: Option<&str>) -> Option<Located> {
     is_document.then(|| Located::nowhere("a document of Google"))
 }
 
-/// The link names a template of the file's URL, and what is to be put in.
+/// Reads a Mail Drop link, whose parameters are a template for the URL of the file and the values to insert into it.
 fn mail_drop(page: &Url, _: Option<&str>) -> Option<Located> {
     if page.path().trim_end_matches('/') != "/attachment" {
         return None;
     }
     let template = parameter(page, "u")?;
     let mut name = parameter(page, "f").unwrap_or_default();
-    // It is encoded once, or twice.
+    // Some programs encode the name twice, so it is decoded again.
     if let Ok(again) = percent_decode_str(&name).decode_utf8()
         && again != name
     {
@@ -192,7 +193,7 @@ fn onedrive(page: &Url, _: Option<&str>) -> Option<Located> {
     is_page.then(|| Located::at(plain))
 }
 
-/// `/:x:/g/...`, where the letter says what it is.
+/// Reads a SharePoint link such as `/:x:/g/...`. The letter is the kind of the file or folder.
 fn sharepoint(page: &Url, _: Option<&str>) -> Option<Located> {
     match page.path().get(..5)? {
         "/:f:/" => Some(Located::nowhere("a folder of SharePoint")),
@@ -229,7 +230,7 @@ fn by_token(page: &Url, name: Option<&str>) -> Option<Located> {
     Some(Located::at(plain))
 }
 
-/// `without` are parameters that say the contrary.
+/// Adds the parameter `wanted` to a URL, and removes the parameters in `without`, which have the opposite meaning.
 fn with(page: &Url, wanted: &str, without: &[&str]) -> String {
     let query = page.query().unwrap_or_default();
     let stays = |it: &&str| {

@@ -1,7 +1,8 @@
-//! Attachments that Sympa keeps on its server ("urlized"): a part that stands where the attachment stood.
+//! Attachments that Sympa stores on its server ("urlized"). A text part replaces the attachment.
 //!
-//! Its text is a sentence in the list's language, which names the file and ends in a colon, and a URL below it:
-//! `.../attach/LIST/FOLDER/FILE`. Up to version 6.2 FILE is the file's name, and in the sentence its dots are underscores.
+//! Its text is a sentence in the language of the list that names the file and ends with a colon, followed by a URL of the form
+//! `.../attach/LIST/FOLDER/FILE`. Up to version 6.2, FILE is the name of the file, and the sentence has underscores instead of
+//! dots.
 
 use std::borrow::Cow;
 
@@ -16,7 +17,7 @@ use crate::mime::charset;
 use crate::mime::entity::uri;
 use crate::mime::{MediaType, PartKind};
 
-/// A sentence and a URL have a few hundred octets.
+/// Maximum length of the text in bytes. A sentence and a URL have a few hundred.
 const LONGEST: usize = 4 << 10;
 
 const UNKNOWN: &[u8] = b"unknown-8bit";
@@ -49,7 +50,8 @@ impl<'a> Reader<'a, '_> {
         let decoded = text_in(label, &text);
         let is_decoded = decoded.is_some();
         let (name, url) = note(&decoded.unwrap_or_else(|| String::from_utf8_lossy(&text)))?;
-        // A sentence in an unknown charset may still name a file in ASCII, but not after a shift to other characters.
+        // In an unknown charset, an ASCII name can still be read, unless the text switches to other characters with a shift
+        // byte.
         let has_shifts = text.iter().any(|byte| matches!(byte, 0x0e | 0x0f | 0x1b));
         let is_plain = || !has_shifts && charset::decode(UNKNOWN, name.as_bytes()).is_some();
         let is_known = is_decoded || is_plain();

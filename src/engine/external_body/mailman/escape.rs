@@ -1,11 +1,12 @@
-//! What Mailman's archiver made of HTML and of embedded messages, undone where escaping the result gives the file
-//! again. From 2.1.13 on that is not one to one: an entity stays as it is, and a tab becomes blanks.
+//! Undoes the escaping that Mailman's archiver applied to HTML and attached messages. The result is used only if escaping it
+//! again gives the same file, because escaping loses information since version 2.1.13: entities that are in the text stay as
+//! they are, and a tab becomes blanks.
 
 use std::borrow::Cow;
 
 use crate::engine::external_body::Scrap;
 
-/// None: it was escaped, and that cannot be undone.
+/// Returns the original content of a file. Returns `None` if the file was escaped and this cannot be undone.
 pub fn unescaped(scrap: Scrap, file: &[u8]) -> Option<Cow<'_, [u8]>> {
     let was = match scrap {
         Scrap::Html if file.starts_with(FRONT) => page(file),
@@ -33,7 +34,7 @@ const ENTITIES: [Escape; 4] = [
     (b"&amp;", b"&"),
 ];
 
-/// None: the same escaping would not give the file again.
+/// Returns the unescaped text, or `None` if escaping it again would not give the same file.
 fn proved(file: &[u8], more: &[Escape]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(file.len());
     let mut rest = file;
@@ -100,7 +101,7 @@ mod tests {
         fn whatever_was_escaped_comes_back(text in "([ -~\\t\\r\\n]|&nbsp|&nbsp;|&amp;){0,200}") {
             let text = text.as_bytes();
             prop_assert_eq!(message(&escaped(text, &[])).unwrap(), text);
-            // Eight times without a semicolon, in front of one, reads as a tab: it is refused.
+            // Eight `&nbsp` without semicolons, followed by a semicolon, look like an escaped tab, so such a page is refused.
             let stored = [FRONT, &escaped(text, &OF_PAGES), BEHIND].concat();
             if let Some(undone) = page(&stored) {
                 prop_assert_eq!(undone, text);

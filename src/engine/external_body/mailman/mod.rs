@@ -1,12 +1,13 @@
-//! Attachments that Mailman 2 took out of a mail before it was archived, sent as a digest, or delivered
-//! (Mailman/Handlers/Scrubber.py). No document describes the notes it left; this is what it writes.
-//! * The mail becomes one text: the texts of its parts, and notes, with [separators](separator) between them. A note may be
-//!   all there is: to 2.1.34 Mailman took out any text whose Content-Disposition came without a charset.
-//! * A note ends in a URL: `.../attachments/YYYYMMDD/HHHHHHHH/NAME.EXT`. HHHHHHHH are the first and the last four digits of
-//!   the SHA-1 of the Message-ID. So a note is known to be this mail's; those that are quoted are not.
-//! * NAME and EXT tell nothing, and the type that a server guesses by them neither. The type is in the note, and the size.
+//! Attachments that Mailman 2 removed from a mail before it archived, digested or delivered the mail
+//! (Mailman/Handlers/Scrubber.py). No document describes the notes it writes, so the following is what the program does.
+//! * The mail becomes a single text: the texts of its parts and the notes, with [separators](separator) between them. The text
+//!   can consist of a single note: up to 2.1.34, Mailman removed every text with a Content-Disposition but no charset.
+//! * A note ends with a URL of the form `.../attachments/YYYYMMDD/HHHHHHHH/NAME.EXT`. HHHHHHHH are the first and the last four
+//!   digits of the SHA-1 of the Message-ID. This shows that a note belongs to this mail and is not quoted from another one.
+//! * NAME and EXT, and the media type that the server derives from them, are unreliable. The note contains the type and the
+//!   size.
 //!
-//! What stands in a digest is of another mail: there each block has a Message-ID of its own.
+//! The notes in a digest belong to other mails. Each mail in the digest has its own Message-ID.
 
 mod escape;
 mod separator;
@@ -28,7 +29,7 @@ use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::{Lines, Span};
 
-/// Parts that refer elsewhere themselves are not read.
+/// Returns the notes in all texts of a message. Parts in `known` are references themselves and are not read.
 pub fn scrubbed<'a>(
     tree: &Tree<'a>,
     reading: &Reading,
@@ -40,7 +41,7 @@ pub fn scrubbed<'a>(
         return Vec::new();
     }
     let own = own_hashes(tree);
-    // What is attached is no text that Mailman made.
+    // An attachment is not a text that Mailman wrote, so it is not read.
     let is_text = |&part: &PartId| {
         let entity = tree.part(part);
         entity.essence == "text/plain"
@@ -71,7 +72,7 @@ pub fn scrubbed<'a>(
         let proves = |at: usize, hash: &str| {
             is_own(hash) || block_at(at).is_some_and(|(_, block)| proves(block, hash))
         };
-        // One more than are read says that there are more.
+        // One note more than the limit is kept. It gets the row that says that the limit was exceeded.
         let room = (reading.most_notes + 1).saturating_sub(bodies.len());
         let mut notes = shape::notes(text, room, proves);
         if is_read {
@@ -101,8 +102,8 @@ fn own_hashes(tree: &Tree<'_>) -> Vec<u32> {
     hashes(id.unwrap_or_default())
 }
 
-/// Of an encoded part it is what it says, with the line ends of the mail; none if that could not stand in a mail as it
-/// is (RFC 2045 §2.8), or would end the part.
+/// Returns the text of a part. An encoded text is decoded and gets the line endings of the mail. Returns `None` if the decoded
+/// text could not be in a mail without an encoding (RFC 2045 §2.8), or contains a boundary line of the mail.
 pub fn text_of_part<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> {
     let entity = tree.part(part);
     let body = entity.body.of(tree.original);
@@ -138,7 +139,7 @@ fn described<'a>(
     let [name, description] = [name, description].map(Option::unwrap_or_default);
     let mut body = ExternalBody::bare(tree, part, Form::Scrubbed, target);
     body.declared = Some(MediaType::parse(media_type).bare());
-    // The size of a message is that of what was escaped.
+    // For a message, the note contains the size before escaping, which differs from that of the file.
     body.size = note.size.filter(|_| note.scrap == Scrap::File);
     body.file_name = file_name(&name).filter(|_| name != description);
     body.scrubbed = Some(Scrubbed {
@@ -153,11 +154,12 @@ fn described<'a>(
     body
 }
 
-// Made once: most texts are short.
+// Built only once, because most texts are short and building costs more than the search.
 static REMOVED: LazyLock<Finder<'static>> =
     LazyLock::new(|| Finder::new("HTML attachment scrubbed and removed"));
 
-/// Lines that say that HTML was removed stand for a note. They have no URL, so only the English one is known.
+/// Finds the lines that replace HTML that Mailman did not store. They have no URL that identifies them, so only the English
+/// sentence is found.
 fn removed(text: &[u8]) -> impl Iterator<Item = Note<'_>> {
     let length = REMOVED.needle().len();
     let is_alone = move |&at: &usize| {
@@ -177,7 +179,8 @@ fn removed(text: &[u8]) -> impl Iterator<Item = Note<'_>> {
     places.map(move |at| Note::bare(Span::new(at, at + length), Scrap::Removed, String::new()))
 }
 
-/// As it is, and without what stands around the id. In digests its `@` is hidden.
+/// Returns the hashes for a Message-ID: of the whole value, of the id without the text around it, and of the id with its `@`
+/// restored, because digests replace the `@` by a word.
 fn hashes(value: &[u8]) -> Vec<u32> {
     let value = crate::mime::header::unfold(value);
     let mut ids: Vec<Cow<'_, [u8]>> = vec![Cow::Borrowed(&value)];
@@ -206,7 +209,7 @@ fn hash(id: &[u8]) -> u32 {
     u32::from_be_bytes([first, second, third, last])
 }
 
-/// Of mails in a digest (RFC 1153), and what each is known by.
+/// Returns the start of each mail in a digest (RFC 1153), with the hashes of its Message-ID.
 fn blocks(text: &[u8]) -> Vec<(usize, Vec<u32>)> {
     let mut blocks = Vec::new();
     for at in memmem::find_iter(text, b"\n\nMessage: ") {
@@ -216,7 +219,7 @@ fn blocks(text: &[u8]) -> Vec<(usize, Vec<u32>)> {
         let id = header.fields.value(text, "Message-ID").unwrap_or_default();
         blocks.push((start, hashes(id)));
     }
-    // Lines between blocks are of none: they end the one before.
+    // A line between two mails ends the first one. The text after the line belongs to neither mail.
     let ends = Lines::new(text, Span::new(0, text.len()))
         .filter(|line| line.content.of(text) == BETWEEN_BLOCKS)
         .map(|line| (line.whole.start, Vec::new()));
@@ -228,14 +231,15 @@ fn blocks(text: &[u8]) -> Vec<(usize, Vec<u32>)> {
 const LONGEST_BLOCK_HEADER: usize = 16 << 10;
 const BETWEEN_BLOCKS: &[u8] = b"------------------------------";
 
-/// Mailman writes that there is no name in 38 languages. A name has an extension, or is one word of ASCII.
+/// Returns the name of the file. Mailman writes in 38 languages that a file has no name, so a name must have an extension or
+/// be a single ASCII word.
 fn file_name(name: &str) -> Option<String> {
     let is_word = name.is_ascii() && !name.contains(|symbol: char| symbol.is_ascii_whitespace());
     let is_name = !is_nothing(name) && (is_word || extension_of(name).is_some());
     file_name_in(name).filter(|_| is_name)
 }
 
-/// Nothing of it leads into a folder.
+/// Returns the last component of a path, without control characters, so that the name cannot lead to another directory.
 pub(super) fn file_name_in(name: &str) -> Option<String> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let name: String = name
@@ -246,7 +250,7 @@ pub(super) fn file_name_in(name: &str) -> Option<String> {
     (!name.chars().all(|letter| letter == '.')).then_some(name)
 }
 
-/// Up to eight letters and digits.
+/// Returns the extension of a file name: one to eight letters and digits after the last dot.
 pub(super) fn extension_of(name: &str) -> Option<&str> {
     let (_, extension) = name.rsplit_once('.')?;
     let is_short = (1..=8).contains(&extension.len());
@@ -258,7 +262,7 @@ fn is_nothing(value: &str) -> bool {
     value.is_empty() || NOTHING.contains(&value)
 }
 
-/// Mailman writes these where there is no name, or no description.
+/// Words that Mailman writes if a file has no name or no description.
 const NOTHING: [&str; 37] = [
     "Negalima",
     "[žádný popis není k dispozici]",

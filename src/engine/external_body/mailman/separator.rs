@@ -1,17 +1,18 @@
-//! Lines that divide a scrubbed text: `-------------- next part --------------`, in the language of the list.
+//! Lines that divide a text from Mailman: `-------------- next part --------------`, in the language of the list.
 
 use std::collections::BTreeSet;
 
 use crate::span::{Line, Lines, Span};
 
 const LONGEST: usize = 120;
-/// On each side, at least; most catalogues have 14.
+/// Minimum number of hyphens on each side. Most translations have 14.
 const HYPHENS: usize = 8;
-/// The Vietnamese one has strokes of three octets each.
+/// The Vietnamese translation has this stroke of three bytes instead of a hyphen.
 const STROKE: &[u8] = "\u{2501}".as_bytes();
 const STROKES: usize = 4;
 
-/// Mostly 0. Old versions wrote the separator behind a text that has no line end.
+/// Returns the position of a separator at the end of a line. It is usually 0, but old versions of Mailman appended the
+/// separator to a text without a final line ending.
 pub fn at_end(line: &[u8]) -> Option<usize> {
     let line = line.trim_ascii_end();
     let from = line.len().saturating_sub(LONGEST);
@@ -43,8 +44,9 @@ fn without<'t>(mut text: &'t [u8], stroke: &[u8]) -> &'t [u8] {
     text
 }
 
-/// Separators go, too: lines like those that stand beside a note. `notes` are all of them, in order, and whether each
-/// goes. A piece is text that stays; or a note that goes, by its place in the list, and the empty lines behind it.
+/// Divides a text into the notes that are replaced and the text that stays. `notes` lists all notes in order, each with true
+/// if it is replaced. A piece with the index of a note is that note, and its span contains the empty lines after it. A piece
+/// without an index is text that stays. Separators are removed if the same separator is next to a note.
 pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<(Option<usize>, Span)> {
     let known = beside(text, within, notes);
     let mut pieces = Vec::new();
@@ -84,7 +86,7 @@ pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<(Option
     pieces
 }
 
-/// Nothing or a separator must stand behind the empty lines.
+/// Returns the empty lines at the start of `within` if only a separator or nothing follows them. Otherwise the span is empty.
 fn blank_behind(text: &[u8], within: Span) -> Span {
     let mut end = within.start;
     for line in Lines::new(text, within) {

@@ -1,8 +1,9 @@
-//! What a note of Mailman's looks like, in every version and every language: a first line, fields, and a field with a
-//! URL. The writer has 38 catalogues of sentences; none is here. What makes it a note is its place in the mail's text,
-//! the number of its fields, and that its URL names the hash of the message.
+//! Recognises the notes of Mailman, in every version and every language: a first line, fields, and a field with a URL. Mailman
+//! has sentences in 38 languages, but this module contains none of them. A note is recognised by its position in the text, by
+//! the number of its fields, and by the hash of the message in its URL.
 //!
-//! A URL may be cut: digests were wrapped at any octet. What is looked at around a URL is bounded.
+//! A URL can be split into several lines, because digests were wrapped at any byte. Only a limited number of lines around a
+//! URL is read.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -16,11 +17,11 @@ use crate::engine::external_body::reference::number;
 use crate::span::{Line, Lines, Span};
 
 const LONGEST_LINE: usize = 1 << 10;
-/// Octets of the words in front of a URL.
+/// Maximum length in bytes of the words before a URL.
 const LONGEST_LABEL: usize = 200;
-/// Above the URL: two lines of a sentence, four fields, and those folded.
+/// Maximum number of lines above the URL: a sentence of two lines and four fields, which can be folded.
 const MOST_LINES: usize = 16;
-/// One URL may be cut into so many lines.
+/// Maximum number of lines into which a URL can be split.
 const MOST_PIECES: usize = 4;
 
 pub(super) struct Note<'t> {
@@ -47,10 +48,10 @@ impl Note<'_> {
     }
 }
 
-// Made once: most texts are short.
+// Built only once, because most texts are short and building costs more than the search.
 static URLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("://"));
 
-/// `proves` must hold for the hash in the URL.
+/// Returns up to `most` notes. `proves` returns true if the hash in the URL is that of the message.
 pub(super) fn notes(
     text: &[u8],
     most: usize,
@@ -81,7 +82,7 @@ fn note_at<'t>(
     let front = text.get(line_start..start)?;
     let is_bracketed = front.ends_with(b"<");
     let front = front.strip_suffix(b"<").unwrap_or(front);
-    // The line of the label, which stands alone where the URL was wrapped.
+    // The label before the URL. It is on the line above if the URL was moved to the next line.
     let (label_start, label) = match front {
         [] => {
             let above = line_above(text, from, line_start)?;
@@ -103,7 +104,7 @@ fn note_at<'t>(
     {
         [] => return Some(note),
         [name] => (Scrap::Text, name, b"", b"", None),
-        // Name, type, size, description; or from, subject, date, size.
+        // Four fields are name, type, size and description of a file, or sender, subject, date and size of a message.
         [name, second, third, fourth] => match number_of(third).filter(|_| is_type(second)) {
             Some(size) => (Scrap::File, name, second, fourth, Some(size)),
             None => (Scrap::Message, b"", b"", b"", Some(number_of(fourth)?)),
@@ -120,7 +121,7 @@ fn note_at<'t>(
     })
 }
 
-/// At most one word may stand behind the number.
+/// Reads a size in bytes. At most one word, the unit, may follow the number.
 fn number_of(value: &[u8]) -> Option<u64> {
     let digits = value.iter().take_while(|byte| byte.is_ascii_digit());
     let (digits, unit) = value.split_at_checked(digits.count())?;
@@ -129,7 +130,7 @@ fn number_of(value: &[u8]) -> Option<u64> {
     number(digits).filter(|_| is_unit)
 }
 
-/// One in a hundred has no subtype.
+/// Returns true if the value is a media type. A type without a subtype is accepted, because one note in a hundred has one.
 fn is_type(value: &[u8]) -> bool {
     let token = |part: &[u8]| {
         let is_token = |&byte: &u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+'".contains(&byte);
@@ -141,13 +142,13 @@ fn is_type(value: &[u8]) -> bool {
 
 #[derive(Clone, Copy)]
 enum Top {
-    /// The start of the text, another note, or a separator: here a note begins.
+    /// The start of the text, another note, or a separator. A note can begin here.
     Edge,
     Blank(usize),
     Text,
 }
 
-/// The lines above, the nearest first. What stands before `from` does not count.
+/// Returns the lines above `at`, the nearest first. Text before `from` belongs to an earlier note and is not read.
 fn lines_above(text: &[u8], from: usize, mut at: usize) -> (Vec<Span>, Top) {
     let mut lines: Vec<Span> = Vec::new();
     while lines.len() < MOST_LINES {
@@ -170,7 +171,7 @@ fn lines_above(text: &[u8], from: usize, mut at: usize) -> (Vec<Span>, Top) {
     (lines, Top::Text)
 }
 
-/// Where the note starts, and the values of its fields, of which it has none, one or four.
+/// Returns the start of the note, and the values of its fields. A note has no field, one field or four fields.
 fn note_above(text: &[u8], from: usize, label: Span) -> Option<(usize, Vec<&[u8]>)> {
     let (lines, top) = lines_above(text, from, label.start);
     let mut fields: Vec<&[u8]> = Vec::new();
@@ -192,13 +193,13 @@ fn note_above(text: &[u8], from: usize, label: Span) -> Option<(usize, Vec<&[u8]
     fields.reverse();
     let above = lines.get(used..).unwrap_or_default();
     let start = match (above, top) {
-        // Nothing says that a field or a URL alone is a note.
+        // A single field or a URL alone can be ordinary text, so a note without a sentence must have four fields.
         ([], Top::Edge) if fields.len() == 4 || is_sentence(label.of(text)) => end,
-        // In English the sentence is one line, whatever stands above.
+        // The English sentence is a single line, so the lines above it do not matter.
         ([first, ..], _) if first.of(text).ends_with(b"was scrubbed...") => first.start,
         ([.., first], Top::Edge) if above.len() <= 2 => first.start,
         ([first, ..], _) if is_sentence(first.of(text)) => first.start,
-        // A catalogue has an empty line behind the sentence.
+        // In one translation, an empty line follows the sentence.
         ([], Top::Blank(at)) if !fields.is_empty() => {
             let (above, top) = lines_above(text, from, at);
             let [first] = above.as_slice() else {
@@ -212,10 +213,10 @@ fn note_above(text: &[u8], from: usize, label: Span) -> Option<(usize, Vec<&[u8]
     Some((start, fields))
 }
 
-/// In text that ends, or has a place, as the first line of a note does.
+/// Returns true if the line ends with an ellipsis, or has one before a blank, as the first line of a note has.
 fn is_sentence(line: &[u8]) -> bool {
     const ENDS: [&[u8]; 4] = [b"...", b"..", b"&hellip;", "\u{2026}".as_bytes()];
-    // In Arabic the URL stands on the line of the sentence.
+    // In Arabic, the URL follows the sentence on the same line.
     let line = line.trim_ascii_end();
     ENDS.iter().any(|end| line.ends_with(end)) || memmem::find(line, b"... ").is_some()
 }
@@ -239,7 +240,7 @@ fn is_label(front: &[u8]) -> bool {
     is_plain && ends && front.len() <= LONGEST_LABEL
 }
 
-/// The colon of Chinese and Japanese, in UTF-8, GB 2312, Big5 and EUC-JP.
+/// The wide colon of Chinese and Japanese, in UTF-8, GB 2312, Big5 and EUC-JP.
 const WIDE_COLONS: [&[u8]; 4] = ["\u{ff1a}".as_bytes(), b"\xa3\xba", b"\xa1\x47", b"\xa1\xa7"];
 
 fn url(text: &[u8], start: usize, is_bracketed: bool) -> Option<(String, usize)> {
@@ -279,7 +280,7 @@ fn url(text: &[u8], start: usize, is_bracketed: bool) -> Option<(String, usize)>
     None
 }
 
-/// The archiver hides an `@`: it writes ` at `, in the language of the list.
+/// Restores an `@` in a URL. The archiver replaces it by ` at ` in the language of the list, to hide addresses.
 fn plain(url: &str) -> Cow<'_, str> {
     let mut words = url.split_ascii_whitespace();
     let [user, word, host, more] = [(); 4].map(|()| words.next());
@@ -295,7 +296,7 @@ fn is_of_name(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
 }
 
-/// `attachments/YYYYMMDD/HHHHHHHH/NAME`: hash and name.
+/// Returns the hash and the name in a URL that ends with `attachments/YYYYMMDD/HHHHHHHH/NAME`.
 pub(super) fn stored_name(url: &str) -> Option<(&str, &str)> {
     let (front, name) = url.rsplit_once('/')?;
     let (front, hash) = front.rsplit_once('/')?;
