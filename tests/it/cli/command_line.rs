@@ -1,4 +1,4 @@
-//! The command line: exit statuses, whole output or none, and the streams.
+//! The command line: exit statuses, complete output or none, and the standard streams.
 
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -144,7 +144,7 @@ fn a_body_of_300_mb_passes_in_little_memory() {
     let mut read = vec![0; block.len()];
     for at in 0..blocks {
         if at + 1 == blocks {
-            // It still waits for us to read the rest.
+            // The process is still running, because the rest of its output was not read yet.
             let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
             let peak = status
                 .lines()
@@ -160,7 +160,7 @@ fn a_body_of_300_mb_passes_in_little_memory() {
     assert_eq!(ended(&mut child).code(), Some(0));
 }
 
-/// The best of a few, so that a busy machine does not count.
+/// Returns the shortest of three run times, so that a busy machine does not affect the result.
 fn fastest(message: &[u8]) -> Duration {
     (0..3)
         .map(|_| {
@@ -239,7 +239,7 @@ fn twice_the_size_takes_at_most_about_twice_the_time() {
     for (name, size, shape) in shapes {
         let (small, large) = (shape(size), shape(size * 2));
         let mut measured = Vec::new();
-        // Three attempts: another program may have had the processor.
+        // Three attempts, because another program may have used the processor during one.
         let linear = (0..3).any(|_| {
             let (one, two) = (fastest(small.as_bytes()), fastest(large.as_bytes()));
             measured.push((one, two));
@@ -265,7 +265,7 @@ fn ten_thousand_references_to_one_large_part_cost_neither_memory_nor_time() {
     let started = Instant::now();
     let output = run(&["filter", "--quiet"], mail.as_bytes());
     assert_eq!(output.status.code(), Some(0));
-    // Some fit within --max-growth, all others are left.
+    // As many references as --max-growth permits are filled, all others are left.
     let text = String::from_utf8_lossy(&output.stdout);
     let left = text.matches("URL=\"cid:a@x\"").count();
     assert!((3_900..4_000).contains(&left), "{left}");
@@ -286,11 +286,11 @@ fn a_bad_option_delays_mail_and_is_bad_usage_elsewhere() {
         (&["filter", "--signed", "maybe"], 75),
         (&["filter", "a", "b"], 75),
         (&["fliter"], 75),
-        // Nobody's configuration names no command at all.
+        // A command line without a command is never part of a mail system's configuration, so the status is not 75.
         (&[], 2),
         (&["inspect", "--no-such-option"], 2),
         (&["inspect", "--max-body", "lots"], 2),
-        // These are filters, unless they are told to walk.
+        // These commands are filters unless an option or an argument says otherwise.
         (&["detach", "--bogus"], 75),
         (&["restore", "--bogus"], 75),
         (&["detach", "--store", "s", "--in-place", "--bogus", "a"], 2),
@@ -443,7 +443,7 @@ fn shell(script: &str, input: &[u8]) -> Output {
 #[cfg(unix)]
 #[test]
 fn a_full_output_is_no_success_of_other_commands_either() {
-    // What is closed is in outputs.rs.
+    // Closed outputs are tested in outputs.rs.
     if !Path::new("/dev/full").exists() {
         return;
     }
@@ -481,19 +481,19 @@ fn output_that_cannot_be_written_delays_mail() {
             );
         }
     }
-    // The reader went away: a signal or a failed write, never success.
+    // If the reader exits, the program ends with a signal or a failed write, never with success.
     let output = shell(
         "{ \"$1\" filter; echo \"status $?\" >&2; } | true",
         &[b"A: b\n\n".as_slice(), &b"x".repeat(4 << 20)].concat(),
     );
     assert!(!stderr(&output).contains("status 0"), "{}", stderr(&output));
-    // Throwing the output away on purpose is success.
+    // Output to /dev/null is discarded intentionally, so this is success.
     let output = shell("\"$1\" filter >/dev/null", &expanding());
     assert_eq!(output.status.code(), Some(0));
-    // Opened both ways it looks like a closed descriptor, and counts as one.
+    // /dev/null opened for reading and writing cannot be distinguished from a closed descriptor, so it counts as closed.
     let output = shell("\"$1\" filter 1<>/dev/null", &expanding());
     assert_eq!(output.status.code(), TRY_AGAIN);
-    // A closed stderr is nobody's mail.
+    // A closed standard error does not affect the mail.
     let output = shell("\"$1\" filter 2>&-", &expanding());
     assert_eq!(output.status.code(), Some(0));
     assert_bytes(
@@ -503,7 +503,7 @@ fn output_that_cannot_be_written_delays_mail() {
     );
 }
 
-/// A message that cannot be read is not an empty one.
+/// If standard input is closed, the message cannot be read. This must not count as an empty message.
 #[test]
 fn a_closed_input_is_no_message() {
     let folder = tempfile::tempdir().unwrap();
@@ -587,7 +587,7 @@ fn a_mark_is_added_once() {
         );
         let twice = run(&["filter", "--mark"], &once).stdout;
         assert_bytes(&twice, &once, "the second run");
-        // It tells of one run: what was done before it goes where this one does something.
+        // The field describes a single run: the values of an earlier run are replaced.
         let before = [b"X-Embody: expanded=7 left=7 links=7\n".as_slice(), &sample].concat();
         let marked = run(&["filter", "--mark"], &before).stdout;
         let text = String::from_utf8_lossy(&marked).into_owned();

@@ -1,4 +1,4 @@
-//! `embody compare`: nothing is lost without being named, and nothing is named that is not lost.
+//! `embody compare` names every loss, and nothing that was not lost.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -12,7 +12,7 @@ use crate::common::folder::Folder;
 use crate::common::mail::{samples_folder, samples_in};
 use crate::common::programs::{embody, fed, stderr};
 
-/// Numbers that are the same in each run.
+/// A generator of numbers that are the same in each run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -41,7 +41,7 @@ fn base64(bytes: &[u8]) -> String {
 const GIF: &[u8] =
     b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 
-/// A message of one of seven kinds. Each has a subject of its own.
+/// Returns a message of one of seven kinds. Each message has a different subject.
 fn message(number: usize, numbers: &mut Numbers) -> String {
     let kind = numbers.below(7);
     let picture = base64(&[GIF, &[number as u8 % 3]].concat()).replace('\n', "");
@@ -126,7 +126,7 @@ struct Compared {
     lines: Vec<String>,
 }
 
-/// What `compare --json` says.
+/// Returns the output of `compare --json`.
 fn compared(old: &Path, new: &Path) -> Compared {
     let output = embody()
         .args(["compare", "--json"])
@@ -149,7 +149,7 @@ fn assert_whole(old: &Path, new: &Path) -> String {
     compared.lines[0].clone()
 }
 
-/// More with EMBODY_MAILBOXES=500.
+/// Returns the numbers of the generated mailboxes. The environment variable EMBODY_MAILBOXES sets how many there are.
 fn seeds() -> std::ops::Range<u64> {
     let count = std::env::var("EMBODY_MAILBOXES").ok();
     0..count.and_then(|count| count.parse().ok()).unwrap_or(8)
@@ -191,7 +191,7 @@ fn results_of_each_command_lose_nothing() {
     }
 }
 
-/// The lines of one mailbox that the other one does not have, to see at once what was not found.
+/// Returns the lines of one mailbox that the other one lacks, so that a failure shows what was not found.
 fn lines_only_in(old: &Path, new: &Path) -> String {
     let [old, new] = [old, new].map(|path| fs::read(path).unwrap_or_default());
     let [old, new] = [&old, &new].map(|text| String::from_utf8_lossy(text));
@@ -203,7 +203,7 @@ fn lines_only_in(old: &Path, new: &Path) -> String {
     format!("\nold:\n{}\nnew:\n{}", only(&old, &new), only(&new, &old))
 }
 
-/// The subjects of `planted` are named, each once, and no other message is.
+/// Asserts that `compare` names each message of `planted` once, by its subject, and no other message.
 #[track_caller]
 fn assert_named(old: &Path, new: &Path, outcome: &str, planted: &[usize]) {
     let compared = compared(old, new);
@@ -241,7 +241,7 @@ fn planted_losses_are_named_and_nothing_else_is() {
         let path = folder.write("dropped.mbox", mbox(&new));
         assert_named(&old, &path, "missing", &[dropped]);
 
-        // One byte of a body, in the mailbox as it is and after pictures were embedded.
+        // Changes one byte of a body, before and after pictures were embedded.
         let changed = numbers.below(all);
         let mut new = whole.clone();
         let body = whole[changed].find("\n\n").unwrap() + 2;
@@ -261,8 +261,8 @@ fn planted_losses_are_named_and_nothing_else_is() {
             folder.run("convert --embed data byte.mbox --output byte.embedded.mbox");
             folder.run("convert --embed data old.mbox --output old.embedded.mbox");
             let embedded = folder.at("byte.embedded.mbox");
-            // In the header of a message, only fields that describe content are taken from a reference: a change of
-            // another one's name has no effect.
+            // In a message header, only fields that describe content are copied from a reference, so a changed name of another
+            // field has no effect.
             match fs::read(&embedded).unwrap() == fs::read(folder.at("old.embedded.mbox")).unwrap()
             {
                 true => drop(assert_whole(&old, &embedded)),
@@ -298,7 +298,7 @@ fn planted_losses_are_named_and_nothing_else_is() {
             new[large] = lines[..cut].join("\n") + "\n";
             let path = folder.write("cut.mbox", mbox(&new));
             assert_named(&old, &path, "altered", &[large]);
-            // The attachment is gone, with its boundary line.
+            // Removes the attachment with its boundary line.
             let mut new = whole.clone();
             let start = whole[large].find("Content-Type: application/pdf").unwrap();
             let end = start + whole[large][start..].find("\n--").unwrap() + 1;
@@ -309,15 +309,15 @@ fn planted_losses_are_named_and_nothing_else_is() {
     }
 }
 
-/// How a mailbox is kept on the disk.
+/// The format in which a mailbox is stored.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Kept {
     Mbox,
     Gzip,
     Maildir,
-    /// A file for each message, in directories within each other. It holds no flags.
+    /// A file for each message, in nested directories. This format stores no flags.
     Files,
-    /// mboxes in directories within each other.
+    /// mboxes in nested directories.
     Nested,
     Zip,
 }
@@ -332,7 +332,7 @@ const KEPT: [Kept; 6] = [
 ];
 
 impl Kept {
-    /// Writes the mailbox, in an order of its own, without embody.
+    /// Writes the mailbox without embody, in an order that depends on the format.
     fn write(
         self,
         folder: &Folder,
@@ -398,7 +398,7 @@ impl Kept {
     }
 }
 
-/// As an mbox has it (mboxrd).
+/// Quotes a message as in an mbox (mboxrd).
 fn quoted(message: &str) -> String {
     let lines = message.split_inclusive('\n').map(|line| {
         let quote = line.trim_start_matches('>').starts_with("From ");
@@ -419,7 +419,7 @@ fn letters(message: &str) -> &'static str {
     }
 }
 
-/// A mail of a generator for any kind of mailbox: it has flags, in fields that all forms can hold.
+/// Returns a generated mail for any format. It has flags, in fields that every format can store.
 fn plain_message(number: usize, numbers: &mut Numbers) -> String {
     let text = message(number, numbers);
     let text = text
@@ -442,7 +442,7 @@ fn losses_between_mailboxes_of_any_kind_are_named_and_nothing_else_is() {
         let mut whole: Vec<String> = (0..count)
             .map(|it| plain_message(it, &mut numbers))
             .collect();
-        // Some stand in it several times, as in an export with a mailbox for each label.
+        // Some messages occur several times, as in an export with a mailbox for each label.
         for _ in 0..numbers.below(4) {
             whole.push(whole[numbers.below(count)].clone());
         }
@@ -467,7 +467,7 @@ fn losses_between_mailboxes_of_any_kind_are_named_and_nothing_else_is() {
         new.remove(lost);
         check("dropped", &new, "missing", &[lost]);
 
-        // One of several copies.
+        // Removes one of several copies.
         if let Some(at) = (0..count).find(|at| copies(&whole, *at) > 1) {
             let mut new = whole.clone();
             new.remove(at);
@@ -540,7 +540,7 @@ fn picture_that_is_not_the_one_of_the_data_url_is_an_alteration() {
     assert_ne!(new, other);
     let path = folder.write("other.mbox", other);
     assert_named(&old, &path, "altered", &[1]);
-    // The part is gone, and the link leads nowhere.
+    // Removes the part, so that the link leads nowhere.
     let part = new[..start].rfind("\n--").unwrap();
     let end = start + new[start..].find("\n--").unwrap();
     let path = folder.write("gone.mbox", [&new[..part], &new[end..]].concat());
@@ -626,7 +626,7 @@ fn one_of_two_references_with_the_same_header_may_be_filled() {
         folder.run("convert old.eml --output new.eml --output-format eml");
         let new = folder.at("new.eml");
         assert_whole(&old, &new);
-        // A reference that leads elsewhere is not that of the old mail.
+        // A reference to another URL is not the reference of the old mail.
         let text = fs::read_to_string(&new).unwrap();
         let changed = text
             .replace("example.org/x", "example.org/y")
@@ -636,7 +636,7 @@ fn one_of_two_references_with_the_same_header_may_be_filled() {
     }
 }
 
-/// Converts each changed old mailbox with `recover`, and compares the whole one with the result.
+/// Converts each changed old mailbox with `recover`, and compares the original one with the result.
 fn assert_changes_are_found_after_recovery(
     (source, file): (&str, &str),
     mail: &str,
@@ -665,7 +665,7 @@ fn assert_changes_are_found_after_recovery(
         let compared = compared(&old, &changed.at("new.mbox"));
         assert_eq!(compared.status, Some(1), "{to}: {:?}", compared.lines);
     }
-    // A file that is missing after it was there.
+    // Removes a file that the old mail had.
     let text = fs::read_to_string(whole.at("new.mbox")).unwrap();
     let start = text.rfind("\n--").unwrap();
     let start = text[..start].rfind("\n--").unwrap() + 1;
@@ -690,7 +690,7 @@ fn attachments_that_apple_mail_kept_elsewhere_may_come_in() {
             b"twelve bytes",
         ),
     ];
-    // Changes of the same length, because the length is in front.
+    // The changes keep the length of the message, because the file begins with it.
     assert_changes_are_found_after_recovery(
         ("In.mbox", "In.mbox/0A0A/Data/Messages/101.partial.emlx"),
         &emlx(mail),
@@ -722,7 +722,7 @@ fn messages_of_eudora_may_become_mime_again() {
         ("Attachment Converted: \"C:\\Eudora\\attach\\b.txt\"\n", ""),
     ];
     assert_changes_are_found_after_recovery(("box/In.mbx", "box/In.mbx"), mail, files, &changes);
-    // One of the files is gone: its line stays, and is still there.
+    // If one of the files is missing, its line is still in the mail.
     let only_first: &[(&str, &[u8])] = &files[..1];
     let folder = Folder::new();
     for (path, content) in only_first.iter().chain([&("box/In.mbx", mail.as_bytes())]) {
@@ -762,14 +762,14 @@ fn flags_are_those_of_the_fields_where_a_name_has_no_letters() {
     let mail =
         "From a@b Sat Jan  3 01:05:34 2015\nStatus: RO\nX-Status: F\nSubject: Mail 1.\n\nx\n\n";
     let old = folder.write("old.mbox", mail);
-    // An mbox in a directory that has the name of a part of a Maildir.
+    // An mbox in a directory whose name is that of a part of a Maildir.
     for name in ["a/cur", "b/new"] {
         fs::create_dir_all(folder.at(name)).unwrap();
         folder.write(&format!("{name}/box"), mail);
         assert_whole(&old, &folder.at(name));
         assert_whole(&folder.at(name), &old);
     }
-    // Thunderbird's Maildirs.
+    // A Maildir of Thunderbird.
     fs::create_dir_all(folder.at("Inbox/cur")).unwrap();
     let fields = "X-Mozilla-Status: 0005\nX-Mozilla-Status2: 00000000\nSubject: Mail 1.\n\nx\n";
     folder.write("Inbox/cur/1.eml", fields);
@@ -778,7 +778,8 @@ fn flags_are_those_of_the_fields_where_a_name_has_no_letters() {
     assert_named(&old, &folder.at("Inbox"), "lost-flags", &[1]);
 }
 
-/// Runs a command in a shell, and what its last line tells to run. Returns the latter.
+/// Runs a command in a shell, and then the comparison that the last line of its output suggests, which must succeed. Returns the
+/// suggested command.
 fn proved(folder: &Folder, line: &str) -> String {
     let program = embody().get_program().to_owned();
     let shell = |line: &str| {
@@ -838,7 +839,7 @@ fn summary_of_each_command_ends_with_the_comparison_and_that_succeeds() {
     ] {
         assert_eq!(proved(&folder, line), expected);
     }
-    // Nothing is different, nothing is written, or nothing is to be said.
+    // In these cases nothing differs, nothing is written, or no summary is printed, so no comparison is suggested.
     for line in [
         "convert detached.mbox --links keep --follow none --output same.mbox",
         "convert ./-a.mbox --output dry.mbox --dry-run",

@@ -1,4 +1,4 @@
-//! `--config FILE`: the same names, unknown keys are errors, read only when named.
+//! `--config FILE`: keys have the names of options, unknown keys are errors, and a file is read only if it is named.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,12 +7,12 @@ use std::process::Output;
 use crate::common::programs::{embody, fed};
 use tempfile::TempDir;
 
-/// A message whose only part is a text of six octets in a `data:` URL.
+/// A message whose only part is a text of six bytes in a `data:` URL.
 const LETTER: &str = "MIME-Version: 1.0\n\
     Content-Type: message/external-body; access-type=URL; URL=\"data:,hello%0A\"\n\n\
     Content-Type: text/plain\n\n";
 
-/// The same with two references to the network.
+/// The same message with two references to servers.
 const REMOTE: &str = "MIME-Version: 1.0\n\
     Content-Type: multipart/mixed; boundary=b\n\n\
     --b\n\
@@ -143,7 +143,7 @@ fn commands_can_share_a_file() {
     assert_eq!(setting.reasons(&[]), ["would-fetch", "scheme-not-allowed"]);
 }
 
-/// As filter passes over them.
+/// `filter` ignores settings that only affect mailboxes.
 #[test]
 fn what_only_mailboxes_need_does_not_keep_a_filter_from_its_work() {
     let setting =
@@ -154,13 +154,13 @@ fn what_only_mailboxes_need_does_not_keep_a_filter_from_its_work() {
     for command in ["filter", "detach", "restore"] {
         let output = setting.run(&[command, "--store", store], LETTER);
         assert_eq!(output.status.code(), Some(0), "{command}: {output:?}");
-        // Whoever gives it on the command line means something.
+        // On the command line, such an option is an error.
         if command != "filter" {
             let output = setting.run(&[command, "--store", store, "--jobs", "2"], LETTER);
             assert_eq!(output.status.code(), Some(75), "{command}: {output:?}");
         }
     }
-    // Over mailboxes they hold.
+    // With mailboxes, the settings apply.
     let file = setting.folder.path().join("m.eml");
     fs::write(&file, LETTER).unwrap();
     let file = file.to_str().unwrap();
@@ -304,7 +304,7 @@ fn the_file_that_all_recipes_name_is_a_configuration() {
     let filtered = setting.run(&["filter"], LETTER);
     expands(&filtered);
     assert!(filtered.stderr.is_empty(), "quiet = true: {filtered:?}");
-    // A key that embody does not know, as the file says.
+    // The program rejects an unknown key, as the file itself explains.
     let wrong = include_str!("../../../samples/recipes/embody.toml").replace("deadline", "deadlin");
     is_broken(
         &Setting::with(&wrong).run(&["filter"], LETTER),
@@ -348,7 +348,7 @@ fn what_is_embedded_can_stand_in_a_file() {
         let output = setting.run(&["inspect", "--json"], letter);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let rows = String::from_utf8(output.stdout).unwrap();
-        // The last line has them all in numbers.
+        // The last line contains all outcomes as numbers.
         let lines = rows.lines().filter(|row| !row.starts_with("{\"survey\""));
         let words = lines.map(|row| {
             let row: serde_json::Value = serde_json::from_str(row).unwrap();

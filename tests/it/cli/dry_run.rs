@@ -1,4 +1,5 @@
-//! `inspect` and `--dry-run` predict the same, because both are one call of the engine without answers of servers.
+//! `inspect` and `--dry-run` predict the same outcomes, because both call the engine in the same way, without responses of
+//! servers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ const POLICY: &[&str] = &[
     "all",
 ];
 
-/// Returns the predicted outcome of each reference, without the names of the mail and the time.
+/// Returns the predicted outcome of each reference, without the name of the mail and the time.
 fn predicted(rows: &[u8]) -> Vec<String> {
     const FIELDS: [&str; 9] = [
         "part",
@@ -38,7 +39,7 @@ fn predicted(rows: &[u8]) -> Vec<String> {
     told.collect()
 }
 
-/// The rows of both commands over one file.
+/// Returns the rows of both commands for a file.
 fn both(path: &Path) -> (Vec<String>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("rows");

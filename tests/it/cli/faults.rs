@@ -1,10 +1,11 @@
-//! What fails under a program: disks, descriptors, permissions, clocks, locales, servers. Mail is never
-//! lost: `filter` ends with a whole message and 0, or with nothing and 75.
+//! Failures of the environment: disks, descriptors, permissions, clocks, locales, servers. No mail is lost: `filter` ends with
+//! a complete message and status 0, or with no output and status 75.
 //!
-//! Elsewhere: signals, limits on files and what killed runs leave (signals.rs), too little memory and stack (faults_memory.rs), interrupted and short reads and writes
-//! (stopped.rs, unit tests of `cli/streams.rs`, `edit.rs` and `mailbox/window.rs`), a full disk, kills,
-//! vanishing folders and changing sources under `convert` (convert_safety.rs, maildir.rs), `filter` into
-//! closed and full outputs (cli.rs), servers that break off (fetch_hostile.rs, fetch_cli_hostile.rs).
+//! Other files test signals, limits on file sizes and the files of killed runs (signals.rs), too little memory and stack
+//! (faults_memory.rs), interrupted and short reads and writes (stopped.rs, unit tests of `cli/streams.rs`, `edit.rs` and
+//! `mailbox/window.rs`), a full disk, kills, vanishing folders and changing sources under `convert` (convert_safety.rs,
+//! maildir.rs), `filter` into closed and full outputs (cli.rs), and servers that break off (fetch_hostile.rs,
+//! fetch_cli_hostile.rs).
 #![cfg(unix)]
 
 use std::ffi::{OsStr, OsString};
@@ -50,7 +51,7 @@ fn large_mail_stays_in_memory_where_no_temporary_file_can_be_written() {
     }
 }
 
-/// The same where the file can be made, and ends in the middle of the mail: what it took is read back.
+/// The temporary file can be created, but writing fails in the middle of the mail. The part that was written is read back.
 #[test]
 fn large_mail_stays_in_memory_from_where_the_disk_is_full() {
     const TEST: &str = "large_mail_stays_in_memory_from_where_the_disk_is_full";
@@ -61,7 +62,7 @@ fn large_mail_stays_in_memory_from_where_the_disk_is_full() {
     let mut large = b"A: b\n\n".to_vec();
     large.extend((0..20_000_000_u32).map(|number| ((number * 7) >> 3) as u8 | 1));
     for blocks in [100, 35_000, 36_500] {
-        // Not the signal, as here it is ignored, but what it says.
+        // SIGXFSZ has its default action, or is ignored. In both cases the write must fail without ending the program.
         for trap in ["", "trap '' XFSZ; "] {
             let script = format!("{trap}ulimit -f {blocks}; exec \"$0\" filter");
             let mut shell = Command::new("sh");
@@ -101,7 +102,7 @@ fn a_report_into_a_pipe_that_nobody_reads_does_not_hold_the_mail_up() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_bytes(&output.stdout, &mail::expand(&expanding()).0, "no reader");
     assert!(stderr(&output).contains("pipe"), "{}", stderr(&output));
-    // One that reads nothing: the pipe takes 64 KiB.
+    // A reader that reads nothing: the pipe holds only 64 KiB.
     let many = format!("{HEADER}{}--\n", vec![REFERENCE; 1_000].join("\n"));
     let reader = fs::OpenOptions::new()
         .read(true)
@@ -116,7 +117,7 @@ fn a_report_into_a_pipe_that_nobody_reads_does_not_hold_the_mail_up() {
     assert!(stderr(&output).contains("pipe"), "{}", stderr(&output));
     drop(reader);
     assert!(begun.elapsed() < Duration::from_secs(20));
-    // And one that comes late gets every row.
+    // A reader that starts late gets every row.
     let output = std::thread::scope(|scope| {
         let read = scope.spawn(|| {
             sleep(Duration::from_millis(300));
@@ -132,7 +133,7 @@ fn a_report_into_a_pipe_that_nobody_reads_does_not_hold_the_mail_up() {
     assert!(output.contains("\"expanded\""), "{output}");
 }
 
-/// A reader that goes away is a failed write, not a panic and not a signal.
+/// If the reader exits, the result is a failed write, neither a panic nor a signal.
 #[test]
 fn a_reader_that_goes_away_is_told_from_success() {
     let folder = tempfile::tempdir().unwrap();
@@ -190,7 +191,7 @@ fn what_is_printed_to_a_full_device_is_a_failure() {
         );
         assert!(!stderr(&output).contains("panicked"), "{arguments:?}");
     }
-    // A report that cannot be written is said, and the mailbox is converted all the same.
+    // If the report cannot be written, this is reported, and the mailbox is converted anyway.
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.eml");
     let output = embody()
@@ -262,8 +263,8 @@ fn names_and_locales_that_are_no_utf8_are_names_and_locales() {
     }
 }
 
-/// Deadlines are counted on the monotonic clock, which does not jump; what a jump of another clock
-/// could bring about is a limit that is over before it begins, and one that is never over.
+/// Deadlines use the monotonic clock, which does not jump. If another clock were used, a jump could make a limit end
+/// immediately or never, so both kinds of limits are tested.
 #[test]
 fn limits_of_no_time_and_of_all_time_are_limits() {
     let server = Raw::saying(ok("text/plain", b"hello"));
@@ -312,7 +313,7 @@ fn limits_of_no_time_and_of_all_time_are_limits() {
         );
         assert!(output.stdout.is_empty());
     }
-    // For programs that use the library, the longest there is means "none".
+    // For programs that use the library, the longest possible duration means "no limit".
     let mut policy = embody::Policy::default();
     policy.limits.deadline = std::time::Duration::MAX;
     let (output, _) = mail::expand_with(policy, &expanding());
@@ -374,8 +375,8 @@ fn a_clock_that_jumps_while_a_body_comes_in_changes_nothing() {
     assert_bytes(&output.stdout, &straight.stdout, "the clock jumped");
 }
 
-/// The wall clock decides only how old another program's lock is: one from the future, left by a clock
-/// that was set back, is neither taken for an old one nor waited for longer than asked.
+/// The wall clock is used only for the age of another program's lock. If the clock was set back, a lock may have a time in the
+/// future. It is not treated as old, and the program does not wait for it longer than requested.
 #[test]
 fn a_lock_from_the_future_is_respected_and_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
@@ -408,7 +409,7 @@ fn a_lock_from_the_future_is_respected_and_not_waited_for() {
     assert!(lock.exists());
 }
 
-/// Looks at no message.
+/// A transformation that inspects no message.
 struct Nothing;
 
 impl embody::mailbox::Transform for Nothing {
@@ -454,7 +455,7 @@ fn what_may_not_be_read_is_said_and_loses_nothing() {
         assert!(output.stdout.is_empty(), "{arguments:?}");
         assert!(stderr(&output).contains("secret"), "{}", stderr(&output));
     }
-    // What may be read, and not be written to, is not replaced.
+    // A mailbox that can be read but not written is not replaced.
     let old = format!("From a 10:00\n{}", String::from_utf8(expanding()).unwrap());
     for (name, old) in [
         ("sealed.mbox", old.as_bytes()),
@@ -498,7 +499,7 @@ fn what_may_not_be_read_is_said_and_loses_nothing() {
     );
 }
 
-/// A world in which each retrieval may fail in each of the ways there are, decided by its number.
+/// A source in which each retrieval may fail in one of all possible ways. The number of the request determines which.
 struct Unreliable {
     seed: u64,
 }

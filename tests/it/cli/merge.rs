@@ -1,4 +1,4 @@
-//! `embody merge`: each mail once, in its most complete copy; and two different mails never become one.
+//! `embody merge` keeps each mail once, as its most complete copy, and never merges two different mails.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use base64::Engine as _;
 use crate::common::folder::Folder;
 use crate::common::programs::stderr;
 
-/// Steps of the tests of merge.
+/// Helpers for the tests of merge.
 trait MergeFolder {
     fn maildir(&self, name: &str, mails: &[(&str, String)]);
     fn counts(&self, line: &str) -> serde_json::Value;
@@ -89,7 +89,7 @@ fn cut(number: usize) -> String {
     format!("{}\n", whole.get(..end).unwrap())
 }
 
-/// As Thunderbird leaves a mail of which the attachment was deleted.
+/// Returns a mail as Thunderbird leaves it after its attachment was deleted.
 fn deleted(number: usize) -> String {
     with_part(
         number,
@@ -108,7 +108,7 @@ fn text(number: usize, body: &str) -> String {
 
 const COUNT: usize = 12;
 
-/// A Takeout, folders of Thunderbird and a Maildir of the same mails, each damaged in another way.
+/// Returns a folder with a Takeout, folders of Thunderbird and a Maildir of the same mails, each damaged in a different way.
 fn three_copies() -> Folder {
     let folder = Folder::new();
     let numbers = 0..COUNT;
@@ -163,7 +163,7 @@ fn copies_that_were_damaged_in_different_ways_become_whole_mails_with_all_flags(
             "{number}"
         );
         assert_eq!(mail.matches("Message-ID").count(), 1);
-        // Labels and keywords of all copies.
+        // The merged mail has the labels and keywords of all copies.
         let label = if number.is_multiple_of(2) {
             "Work"
         } else {
@@ -174,7 +174,7 @@ fn copies_that_were_damaged_in_different_ways_become_whole_mails_with_all_flags(
             "{mail}"
         );
         assert!(mail.contains("X-Mozilla-Keys: $label2\n"), "{mail}");
-        // Takeout says that all mail without the label Unread was read.
+        // In a Takeout, every mail without the label Unread was read.
         let mozilla = mail.split("X-Mozilla-Status: ").nth(1).map(|it| &it[..4]);
         let is_read = mail.contains("Status: R")
             || matches!(mozilla, Some("0001" | "0005" | "0003" | "0007"));
@@ -193,7 +193,7 @@ fn copies_that_were_damaged_in_different_ways_become_whole_mails_with_all_flags(
     for source in ["takeout.mbox", "thunderbird.mbox", "maildir"] {
         folder.assert_has_all_of(source, "all.mbox");
     }
-    // The comparison without copies finds that two thirds of the mails are others.
+    // Without `--merged`, two thirds of the mails count as different.
     let output = folder.output("compare thunderbird.mbox all.mbox");
     assert_eq!(output.status.code(), Some(1));
 }
@@ -226,7 +226,7 @@ fn merging_the_result_changes_nothing_with_or_without_its_sources() {
     }
 }
 
-/// The contents of all files, by their names.
+/// Returns the contents of all files, with their names.
 fn tree(path: &Path) -> Vec<(String, String)> {
     if path.is_file() {
         return vec![(String::new(), fs::read_to_string(path).unwrap())];
@@ -269,7 +269,7 @@ fn forged_copy_in_any_source_is_kept_next_to_the_original() {
         assert_ne!(*forged, original);
         let folder = Folder::new();
         folder.write_mbox("good.mbox", std::slice::from_ref(&original));
-        // More Received fields, a larger size and an earlier place prove nothing.
+        // More Received fields, a larger size and an earlier position do not prove that a copy is genuine.
         folder.write_mbox("bad.mbox", &[format!("Received: a\nReceived: b\n{forged}")]);
         for (order, sources) in ["good.mbox bad.mbox", "bad.mbox good.mbox"]
             .iter()

@@ -1,4 +1,4 @@
-//! `embody milter` as a service: signals, what systemd wants, counts, the report, and a command line that is wrong.
+//! `embody milter` as a service: signals, systemd, counters, the report, and errors in the command line.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -71,7 +71,7 @@ fn what_is_gone_comes_from_the_archive() {
         let text = String::from_utf8(became).unwrap();
         assert!(text.contains("as it was then"), "{text}");
     }
-    // A mail of another day may mean another capture; one of the same does not.
+    // A mail of another day may need another capture, so the archive gets a second request. A mail of the same day does not.
     let asked: Vec<String> = archive.heads();
     assert_eq!(asked.len(), 2, "{asked:?}");
     assert!(asked[0].starts_with("GET /web/20030502101112id_/http://gone.example/a "));
@@ -102,7 +102,7 @@ fn hup_reads_the_configuration_and_opens_the_report_again_and_connections_stay()
     });
     assert!(!lines().contains("4first"));
 
-    // A mistake changes nothing.
+    // A configuration with an error is not applied.
     for wrong in [
         "mark = 1\n",
         "marks = true\n",
@@ -161,7 +161,7 @@ fn start_reload_and_stop_are_a_line_each() {
     expected.push_str("embody: stopped by SIGTERM\n");
     assert_eq!(milter.log(), expected);
 
-    // Only what is wrong.
+    // With --quiet, only errors are logged.
     let seen = milter.log().len();
     let mut milter = start(&house, &["--quiet"]);
     milter.signal("HUP");
@@ -184,7 +184,7 @@ fn a_socket_has_the_group_and_the_mode_that_are_named() {
         let made = fs::metadata(socket(&house)).unwrap();
         (made.gid(), made.mode() & 0o777)
     };
-    // A group of this process; the super-user may give any.
+    // A group of this process. The superuser may use any group.
     let own = fs::metadata(house.folder.path()).unwrap();
     let is_ours = |gid: u32| own.uid() == 0 || gid == own.gid();
     let mut named = groups
@@ -194,7 +194,7 @@ fn a_socket_has_the_group_and_the_mode_that_are_named() {
     let (name, gid) = named.next_back().unwrap();
     for group in [name, gid.to_string()] {
         let options = ["--socket-group", &group, "--socket-mode", "0620"];
-        // Of a repeated option the last wins.
+        // If an option is repeated, the last value is used.
         let milter = start(&house, &options);
         assert_eq!(made(&milter), (gid, 0o620), "{group}");
         assert_ne!(connect(&house).filter("1", &letter()).message(), letter());
@@ -215,7 +215,7 @@ fn a_socket_has_the_group_and_the_mode_that_are_named() {
     }
 }
 
-/// Prometheus's own reader, in Python, and what it finds.
+/// Parses the counters with the Python client of Prometheus, and prints them.
 const READER: &str = r"
 import sys
 from prometheus_client.parser import text_string_to_metric_families
@@ -301,7 +301,7 @@ fn prometheus_reads_what_is_counted() {
                 .message();
         }
     }
-    // What is counted outlives the options.
+    // The counters are kept when the options are reloaded.
     milter.signal("HUP");
     eventually(60, "the reload", || milter.log().contains("reloaded"));
     eventually(60, "all is counted", || {
@@ -314,7 +314,7 @@ fn prometheus_reads_what_is_counted() {
     for line in [
         "counter embody_milter_messages_total outcome=changed 3.0",
         "counter embody_milter_references_expanded_total  3.0",
-        // Two of them from memory.
+        // Two of the references were filled from memory.
         "counter embody_milter_retrievals_total outcome=retrieved 1.0",
         "counter embody_milter_retrievals_total outcome=refused 1.0",
         "counter embody_milter_retrievals_total outcome=failed 1.0",
@@ -423,7 +423,7 @@ fn what_was_done_is_logged_with_the_queue_id_and_counted() {
     ] {
         assert!(asked(request).starts_with("HTTP/1.1 404 "));
     }
-    // Who sends too much is not listened to.
+    // A client that sends too much is disconnected.
     let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
     let written = stream.write_all(&vec![b'x'; 1 << 20]);
     let read = stream.read(&mut [0]);
@@ -440,7 +440,7 @@ fn systemd_hands_over_a_socket_and_is_told_when_all_is_ready() {
     let told = UnixDatagram::bind(house.path("notify")).unwrap();
     told.set_read_timeout(Some(Duration::from_secs(60)))
         .unwrap();
-    // As systemd does: the socket listens before there is a process, as its third file.
+    // Does what systemd does: the socket listens before the process starts, and is its third file descriptor.
     let script = "import os, socket, sys\n\
         s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(8)\n\
         os.dup2(s.fileno(), 3)\n\
@@ -474,7 +474,7 @@ fn systemd_hands_over_a_socket_and_is_told_when_all_is_ready() {
     signalled(child.id(), "TERM");
     assert!(word().contains("STOPPING=1"));
     assert_eq!(ended(&mut child).code(), Some(0));
-    // It is systemd's.
+    // The socket belongs to systemd, so it is not removed.
     assert!(socket(&house).exists());
 }
 
@@ -514,13 +514,13 @@ fn where_it_cannot_listen_it_says_so_and_takes_nothing_away() {
     assert_eq!(fs::read(&file).unwrap(), b"text");
     assert!(UnixStream::connect(&path).is_ok());
     drop(first);
-    // It was killed and left its socket, on which nobody answers.
+    // The killed process left its socket, on which no process listens.
     assert!(socket(&house).exists());
     let _second = start(&house, &[]);
     assert_ne!(connect(&house).filter("1", &letter()).message(), letter());
 }
 
-/// 64 connections, each with messages, one of them in pieces and with an ABORT.
+/// 64 connections, each with several messages. One message is sent in pieces, and one is aborted.
 #[test]
 fn sixty_four_connections_are_served_at_once() {
     let house = House::new();
@@ -541,7 +541,8 @@ fn sixty_four_connections_are_served_at_once() {
     });
 }
 
-/// A header of as many fields as there can be, one of which changes: memory is at most four times the mail.
+/// The mail has the maximum number of header fields, one of which changes. The memory must be at most four times the size of
+/// the mail.
 #[test]
 fn memory_is_bounded_by_the_mail_however_many_fields_it_has() {
     let house = House::new();
@@ -566,12 +567,12 @@ fn memory_is_bounded_by_the_mail_however_many_fields_it_has() {
     let came = mail_system.filter("2", &mail).message();
     assert!(is_marked(&came) && came.ends_with(b"\n\nx"));
     let gained = peak().unwrap() - before;
-    // And buffers, stacks and what the allocator keeps, which are of one size for every mail.
+    // Buffers, stacks and reserves of the allocator have a fixed size for every mail.
     let most = 4 * mail.len() + (8 << 20);
     assert!(gained < most, "{gained} octets, more than {most}");
 }
 
-/// The command of the unit for systemd, with paths of ours.
+/// The command of the systemd unit, with paths of this test.
 #[test]
 fn the_unit_for_systemd_starts_what_there_is() {
     let unit = include_str!("../../../docs/milter/embody.service");

@@ -1,4 +1,4 @@
-//! The program: options, standard streams, signals, and what happens when the system fails.
+//! The program: options, standard streams, signals, and failures of the system.
 
 mod command_line;
 mod compare;

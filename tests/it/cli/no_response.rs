@@ -1,5 +1,5 @@
-//! A run over mailboxes in which no server sent a response says so first, and its status is 1: without a network, with a wrong
-//! proxy, with a name that does not exist. `filter` delivers the mail as always.
+//! If no server responds in a run over mailboxes, the summary begins with this fact, and the status is 1. Causes are a missing
+//! network, a wrong proxy, or a name that does not exist. `filter` delivers the mail in these cases, too.
 
 use std::fs;
 use std::io::Write as _;
@@ -77,7 +77,7 @@ fn convert_without_any_response_says_so_first_and_ends_with_1() {
     }
 }
 
-/// Sends the same status for each request, also for CONNECT.
+/// Returns a server that sends the same status for each request, including CONNECT.
 fn with_status(status: u16) -> Raw {
     Raw::http(move |_, stream| {
         let head = format!("HTTP/1.1 {status} No");
@@ -110,7 +110,7 @@ fn proxy_that_only_sends_errors_counts_as_no_server() {
             assert_eq!(output.status.code(), Some(1), "{status} {url}: {said}");
         }
     }
-    // A server that no proxy precedes sent the error itself; a proxy passes on that a file is gone.
+    // Without a proxy, the error is the response of the server itself. With a proxy, a 404 is passed on from the server.
     let server = with_status(503);
     let port = server.address.port().to_string();
     let (output, _) = converted(&[&server.url("/a")], &["--allow-port", &port]);
@@ -179,7 +179,7 @@ fn convert_with_one_response_ends_with_0() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(!said.contains("No server responded"), "{said}");
     assert!(said.contains("1 gone (404)"), "{said}");
-    // A mailbox that needs no server.
+    // A mailbox whose references need no server.
     let (output, _) = converted(&["data:,x"], &options);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }

@@ -1,4 +1,4 @@
-//! Standard output that is thrown away, closed, or a pipe whose reader has gone: every command, each way.
+//! Tests each command with standard output that is discarded, closed, or a pipe whose reader has exited.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -9,17 +9,17 @@ use std::time::{Duration, SystemTime};
 use crate::common::bounded::finished;
 use crate::common::programs::{embody, embody_in, has_python, stderr};
 
-/// What a command writes to standard output.
+/// The kind of data that a command writes to standard output.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Writes {
     Report,
-    /// With this status if the mail cannot be written.
+    /// Mail. The number is the exit status if the mail cannot be written.
     Mail(i32),
     Nothing,
 }
 use Writes::{Mail, Nothing, Report};
 
-/// Each line is run in a folder with `mail.eml`, `box` and `store`; OUT is a new name.
+/// Each line is run in a directory with `mail.eml`, `box` and `store`. OUT is replaced with a new name.
 const COMMANDS: &[(&str, Writes)] = &[
     ("inspect mail.eml", Report),
     ("inspect --json --embed data mail.eml", Report),
@@ -94,7 +94,7 @@ fn folder() -> tempfile::TempDir {
     let arguments = ["detach", "--store", "store", "--in-place", "large.eml"];
     let detached = embody_in(folder.path(), &arguments);
     assert_eq!(detached.status.code(), Some(0), "{}", stderr(&detached));
-    // An object that no mail names, and old enough for gc: "x".
+    // An object to which no mail refers and that is old enough for gc. Its content is "x".
     let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
     let place = folder.path().join("store/2d/71");
     fs::create_dir_all(&place).unwrap();
@@ -105,10 +105,10 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// How standard output is given to the program.
+/// The way in which standard output is passed to the program.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Given {
-    /// As Python's `subprocess.DEVNULL` opens the null device.
+    /// The null device opened for reading and writing, as Python's `subprocess.DEVNULL` is.
     NullBothWays,
     NullToWrite,
     Closed,
@@ -154,7 +154,7 @@ fn every_command_is_in_the_table() {
     assert!(names.len() > 10, "{names:?}");
     for name in names {
         let is_of = |(line, _): &&(&str, Writes)| line.split(' ').next() == Some(name);
-        // The milter serves until a signal stops it, and writes nothing to standard output.
+        // The milter runs until a signal stops it, and writes nothing to standard output.
         assert!(
             name == "milter" || COMMANDS.iter().any(|line| is_of(&line)),
             "{name}"
@@ -212,7 +212,7 @@ fn a_report_whose_reader_has_gone_ends_quietly_and_mail_does_not() {
     }
 }
 
-/// The help of a filter may be read by a mail system that was configured wrongly: its status delays the mail.
+/// A wrongly configured mail system may run the help of a filter. The exit status must make it retry later.
 #[test]
 fn the_help_of_a_filter_whose_reader_has_gone_is_quiet_and_delays_mail() {
     let folder = folder();
@@ -234,7 +234,7 @@ fn the_help_of_a_filter_whose_reader_has_gone_is_quiet_and_delays_mail() {
     }
 }
 
-/// The rows of a mailbox are written while it is read: the rest of an endless one is not read once the reader has gone.
+/// Rows of a mailbox are written while it is read. After the reader has exited, the rest of an endless mailbox is not read.
 #[test]
 fn rows_that_cannot_be_written_end_the_reading_of_a_mailbox() {
     for full in [false, true] {

@@ -1,17 +1,17 @@
-//! `embody embed` is `convert`, and for one message `filter`, with other defaults.
+//! `embody embed` is `convert`, or `filter` for a single message, with different defaults.
 
 use std::fs;
 
 use crate::common::programs::{embody, fed, stderr};
 use crate::common::raw::{Raw, ok};
 
-/// A picture of 9 by 9.
+/// A picture of 9 by 9 pixels.
 const GIF: &[u8] =
     b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 
 const MBOX: &str = "From a@b Sat Jan  3 01:05:34 1996\nSubject: x\n\nx\n\n";
 
-/// A mail that shows a picture of the server and one of a `data:` URL.
+/// Returns a mail with a picture on the server and one in a `data:` URL.
 fn mail(server: &Raw) -> Vec<u8> {
     format!(
         "Subject: pictures\nMIME-Version: 1.0\nContent-Type: text/html\n\n\
@@ -61,7 +61,7 @@ fn it_does_what_the_other_commands_do_with_these_options() {
     run(&format!("embed {network} --in-place {}", at("in")), b"");
     assert_eq!(result, fs::read(at("in")).unwrap());
 
-    // What is given counts, and a dry run asks nobody.
+    // Explicit options override the defaults, and a dry run sends no requests.
     let asked = server.count();
     assert_eq!(
         run(&format!("embed --embed data {network}"), &mail),
@@ -136,7 +136,7 @@ fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
         let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
         assert_eq!(left.len(), 1, "{line}: {left:?}");
     }
-    // Nobody is asked by these, and a filter's mail goes on.
+    // These commands send no requests, and a filter outputs its mail.
     for line in [
         "convert --embed remote --dry-run box --output new",
         "inspect --embed remote box",

@@ -1,4 +1,4 @@
-//! The module for Python, `python/embody`, beside the program that is tested; tests/packages/wheel has it from the wheel.
+//! Tests the Python module `python/embody` with the program under test. tests/packages/wheel tests the module from the wheel.
 
 use std::fs;
 use std::path::Path;
@@ -67,7 +67,7 @@ fn mypy_finds_nothing() {
     if !has_python("mypy_finds_nothing", "mypy", "mypy") {
         return;
     }
-    // Its options are in pyproject.toml.
+    // The options of mypy are in pyproject.toml.
     let output = python(".")
         .args(["-m", "mypy", "--cache-dir", "/dev/null"])
         .output()

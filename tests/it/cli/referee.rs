@@ -1,5 +1,5 @@
-//! `tests/referee/run`: the program does with generated mails and the samples what `expected.txt` records, and the
-//! referee finds each thing that a program does differently.
+//! `tests/referee/run` runs the program on generated mails and the samples, and compares the outcomes with `expected.txt`. It
+//! must also detect each deviation of a program.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -22,7 +22,7 @@ fn printed(output: &Output) -> String {
     String::from_utf8_lossy(&streams).into_owned()
 }
 
-/// Output, rows without their sentences, exit statuses and requests. A change that is wanted is recorded with
+/// Compares output, rows without their sentences, exit statuses and requests. Intended changes are recorded with
 /// `tests/referee/run --record`.
 #[test]
 fn referee_with_recorded_outcomes_finds_no_difference() {

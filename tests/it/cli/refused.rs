@@ -1,5 +1,5 @@
-//! What is no message for a filter, no URL for a mail, no reader of help, is refused with a word and the status that
-//! docs/reasons.md has.
+//! Input that is not a message for a filter, invalid URLs and invalid options are refused with a message and the status in
+//! docs/reasons.md.
 
 use std::fs;
 use std::path::Path;
@@ -14,10 +14,10 @@ fn run(folder: &Path, line: &str, input: &[u8]) -> Output {
     fed(command.args(line.split(' ')).current_dir(folder), input)
 }
 
-/// Commands as filters, up to where FILE stands.
+/// Commands that work as filters, without the argument FILE.
 const FILTERS: [&str; 3] = ["filter", "detach --store store", "restore --store store"];
 
-/// One message, in every form that is no plain message.
+/// Creates one message in every format that is not a plain message.
 fn forms() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -95,13 +95,13 @@ fn a_file_that_is_no_plain_message_is_refused_by_filters() {
                 "{filter} {file}: {said}"
             );
         }
-        // A stranger may have fed it.
+        // On standard input, the sender may have chosen the content, so the input is passed on unchanged.
         for file in ["two.mbox", "two.mmdf", "a.mbox.gz", "a.zip", "a.eml.gz"] {
             let bytes = fs::read(folder.path().join(file)).unwrap();
             for line in [filter.to_owned(), format!("{filter} /dev/stdin")] {
                 let output = run(folder.path(), &line, &bytes);
                 assert_eq!(output.status.code(), Some(0), "{line} < {file}");
-                // What is two mails of a mailbox to one command is one mail to another.
+                // One command reads a mailbox with two mails, another reads it as a single mail.
                 if file != "two.mbox" {
                     assert_bytes(&output.stdout, &bytes, &format!("{line} < {file}"));
                 }
@@ -118,7 +118,7 @@ fn a_file_that_is_no_plain_message_is_refused_by_filters() {
 #[test]
 fn what_is_no_mail_is_not_read_from_standard_input() {
     let folder = tempfile::tempdir().unwrap();
-    // A file of that name is not what is meant either.
+    // A file with the name `-` exists, but is not used.
     fs::write(folder.path().join("-"), "").unwrap();
     for option in ["--config", "--deny-host-file", "--ca-file"] {
         for (command, status) in [("filter", 75), ("convert - --output o", 2)] {
@@ -204,7 +204,7 @@ fn inspect_is_told_what_its_sources_are_as_convert_is() {
     }
 }
 
-/// Whoever reads a mail could read the password.
+/// Every reader of the mail could see the password.
 #[test]
 fn a_base_url_that_cannot_stand_in_mail_is_refused_and_its_password_not_shown() {
     let folder = tempfile::tempdir().unwrap();
@@ -272,7 +272,7 @@ fn what_may_be_a_misspelt_url_of_a_store_makes_no_folder() {
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{line}");
         }
     }
-    // A folder's name may hold a colon.
+    // The name of a directory may contain a colon.
     for store in ["./http:", "a:b"] {
         let line = format!("detach --store {store} m.eml");
         let output = run(folder.path(), &line, b"");
@@ -281,7 +281,7 @@ fn what_may_be_a_misspelt_url_of_a_store_makes_no_folder() {
     }
 }
 
-/// A filter's dry run is of what the filter would read.
+/// A dry run of a filter reads the same input as the filter.
 #[test]
 fn a_dry_run_of_detach_takes_standard_input_too() {
     let folder = tempfile::tempdir().unwrap();

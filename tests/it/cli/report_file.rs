@@ -1,4 +1,4 @@
-//! `--report FILE` appends to what is there: never to mail.
+//! `--report FILE` appends to a file, but never to a file with mail.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -8,7 +8,7 @@ use crate::common::mail::{assert_bytes, expanding};
 use crate::common::programs::{embody, stderr};
 use tempfile::TempDir;
 
-/// A mailbox, a Maildir, a message and what stands for a store, each with the same message.
+/// Creates a mailbox, a Maildir, a message and an object of a store, each with the same message.
 fn house() -> TempDir {
     let house = tempfile::tempdir().unwrap();
     let at = |name: &str| house.path().join(name);
@@ -28,7 +28,7 @@ fn house() -> TempDir {
     house
 }
 
-/// What each file beneath holds.
+/// Returns the content of every file in a directory.
 fn all(house: &TempDir) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![house.path().to_owned()];
@@ -88,7 +88,7 @@ fn a_report_that_is_mail_is_bad_usage() {
             "restore --store store in.mbox --dry-run --in-place --report in.mbox",
             "source",
         ),
-        // A report has a line for each reference, and nothing else.
+        // Every line of a report is a row for a reference.
         ("convert in.mbox --output x --report in.eml", "not a report"),
     ] {
         let ran = run(&house, line);
@@ -131,7 +131,7 @@ fn a_filter_with_such_a_report_delays_the_mail() {
         assert!(ran.stdout.is_empty());
         assert!(all(&house) == before, "{line}");
     }
-    // Rows would follow the mail.
+    // Otherwise the rows would be written after the mail, to the same output.
     let ran = embody()
         .args(["filter", "in.eml", "--report", "new"])
         .current_dir(house.path())
@@ -142,7 +142,7 @@ fn a_filter_with_such_a_report_delays_the_mail() {
     assert_eq!(fs::read(at("new")).unwrap(), b"");
 }
 
-/// What a killed run or a full disk left is one line; the next row is not part of it.
+/// A killed run or a full disk may leave an incomplete line. The next row begins on a new line.
 #[test]
 fn a_row_begins_its_own_line_behind_a_torn_one() {
     let torn = "{\"time\":\"x\"";
@@ -172,7 +172,7 @@ fn a_row_begins_its_own_line_behind_a_torn_one() {
             }
         }
     }
-    // A run that has nothing to say writes nothing.
+    // A run without rows writes nothing.
     fs::write(&report, torn).unwrap();
     fs::write(house.path().join("plain.eml"), "Subject: x\n\nx\n").unwrap();
     let ran = run(&house, "convert plain.eml --output - --report rows");
@@ -191,7 +191,7 @@ fn rows_are_appended_to_a_report() {
         let rows = fs::read_to_string(&report).unwrap();
         assert_eq!(rows.lines().count(), 2 * lines);
     }
-    // What many may write to is nobody's.
+    // The report and the mail may both be written to /dev/null.
 
     let ran = embody()
         .args(["filter", "in.eml", "--report", "/dev/null"])

@@ -1,5 +1,5 @@
-//! Signals: a run that is stopped says what was done, ends with 128 and the signal's number, and
-//! leaves neither lock nor temporary file; what a killed one leaves, the next takes away.
+//! Signals: a stopped run reports what it did, ends with 128 plus the number of the signal, and leaves neither a lock nor a
+//! temporary file. Files that a killed run leaves are removed by the next run.
 #![cfg(unix)]
 
 use std::fs;
@@ -29,7 +29,8 @@ fn in_mbox(url: &str) -> String {
     format!("From a@b Thu Jan  1 00:00:00 1970\n{}", message(url))
 }
 
-/// The first message starts the temporary file, as the next window is far away; the last waits.
+/// The first message causes the temporary file to be created, because the next window is far away. The last message waits for a
+/// response.
 fn started_and_waiting(server: &Raw) -> String {
     let filler = "From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\nx\n\n".repeat(100_000);
     in_mbox("data:,hello") + &filler + &in_mbox(&server.url("/"))
@@ -104,7 +105,7 @@ fn a_stopped_run_over_a_maildir_says_how_many_messages_stand_changed() {
     }
 }
 
-/// A server that says when it is asked, and answers late.
+/// Returns a server that records that it got a request, and responds late.
 fn slow(delay: Duration) -> (Raw, Arc<AtomicBool>) {
     let asked = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&asked);
@@ -145,7 +146,7 @@ fn a_stopped_run_asks_for_nothing_more_also_for_those_who_wait_for_their_turn() 
         .map(|number| in_mbox(&server.url(&format!("/{number}"))))
         .collect();
     fs::write(&path, &before).unwrap();
-    // One retrieval at a time for the whole run, not for each job.
+    // The limit of one retrieval at a time applies to the whole run, not to each job.
     let mut command = convert_in(4, &server);
     command.args(["--in-place", "box"]);
     let run = start(command.current_dir(&folder));
@@ -244,7 +245,7 @@ fn a_signal_that_is_ignored_stays_ignored() {
     );
 }
 
-/// A mail system takes 75 for "try again"; a death by signal some take for a defect of the mail.
+/// A mail system treats status 75 as "try again". Some treat a death by signal as an error of the mail.
 #[test]
 fn a_stopped_filter_says_try_again_and_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -270,7 +271,7 @@ fn a_stopped_filter_says_try_again_and_writes_nothing() {
         assert!(output.stdout.is_empty(), "{output:?}");
         assert!(names(&scratch).is_empty());
     }
-    // As a filter on standard input that does not end.
+    // As a filter, with standard input that does not end.
     for line in ["filter", "detach --store st", "restore --store st"] {
         fs::create_dir_all(folder.path().join("st")).unwrap();
         let mut run = embody()
@@ -283,7 +284,7 @@ fn a_stopped_filter_says_try_again_and_writes_nothing() {
             .spawn()
             .unwrap();
         let mut input = run.stdin.take().unwrap();
-        // More than is held in memory, and than a pipe holds: it reads.
+        // This is more than fits into memory buffers and the pipe, so the program is reading.
         input.write_all(&b"x\n".repeat(10 << 20)).unwrap();
         let output = signalled(run, Signal::TERM);
         assert_eq!(output.status.code(), Some(75), "{line} {output:?}");
@@ -345,7 +346,7 @@ fn what_a_killed_run_left_goes_with_the_next_whatever_it_is_to_do() {
         ] {
             fs::create_dir(at(name)).unwrap();
         }
-        // Nothing in there changes.
+        // Nothing in the mailbox changes.
         fs::write(
             at("box"),
             "From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\nx\n",
@@ -380,7 +381,7 @@ fn limited(script: &str, folder: &Path) -> Command {
     shell
 }
 
-/// `ulimit -f` counts blocks of 512 octets, or of 1024.
+/// `ulimit -f` counts blocks of 512 or 1024 bytes.
 #[test]
 fn a_limit_on_the_size_of_files_is_a_failed_write_and_no_death() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `-` is standard input or output wherever a file may stand; what is no mail is named.
+//! `-` is standard input or output wherever a file can be named. Input that is not mail is reported as such.
 
 use std::fs;
 use std::io::Write as _;
@@ -21,7 +21,7 @@ fn expanded() -> String {
     format!("From a@b {DATE}\n{first}From a@b {DATE}\nSubject: 2\n\ntwo\n")
 }
 
-/// A run in `folder` with something on standard input.
+/// Runs the program in `folder` with `input` as its standard input.
 fn run(arguments: &[&str], folder: &Path, input: &[u8]) -> (i32, String, String) {
     let mut command = embody();
     command.args(arguments).current_dir(folder);
@@ -196,7 +196,7 @@ fn inspect_reads_a_mailbox_on_standard_input_as_one() {
     fs::write(folder.path().join("box"), mailbox()).unwrap();
     let (_, expected, _) = run(&["inspect", "box"], folder.path(), b"");
     assert!(expected.contains("2 messages"), "{expected}");
-    // The next step names the mailbox, and standard input has no name.
+    // The next step in the summary names the mailbox, but standard input has no name.
     let before_next_step = |text: &str| text.split("Next step").next().map(str::to_owned);
     for arguments in [
         &["inspect"][..],
@@ -237,7 +237,7 @@ fn filter_refuses_a_mailbox_by_name_and_passes_one_on_that_is_fed_to_it() {
         assert_eq!((status, out.as_str()), (75, ""), "{said}");
         assert!(said.contains("use embody convert"), "{said}");
         for arguments in [&["filter"][..], &["filter", "-"], &["filter", "/dev/stdin"]] {
-            // The reference is followed by another message, which may not go.
+            // Another message follows the reference, and it must not be lost.
             let (status, out, said) = run(arguments, folder.path(), bytes);
             assert_eq!(status, 0, "{said}");
             assert!(out.as_bytes() == bytes, "{arguments:?}");
@@ -249,7 +249,7 @@ fn filter_refuses_a_mailbox_by_name_and_passes_one_on_that_is_fed_to_it() {
         let (status, _, said) = run(&["filter", "--quiet"], folder.path(), bytes);
         assert_eq!((status, said.as_str()), (0, ""));
     }
-    // One message with the line that procmail puts in front.
+    // A single message with the `From ` line that procmail adds at its start.
     let one = mailbox().split("\n\nFrom ").next().unwrap().to_owned();
     let (status, out, said) = run(&["filter"], folder.path(), one.as_bytes());
     assert_eq!(status, 0);
@@ -329,7 +329,7 @@ fn a_mailbox_on_standard_input_streams_to_standard_output() {
         .unwrap();
     let (mut stdin, mut stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
     let plain = format!("From a@b {DATE}\nSubject: 2\n\n{}\n", "two\n".repeat(2000));
-    // More than is read ahead before anything is worked on.
+    // This is more than the program reads ahead.
     let before = mailbox() + &plain.repeat(1000);
     let behind = mailbox();
     std::thread::scope(|scope| {
@@ -337,7 +337,7 @@ fn a_mailbox_on_standard_input_streams_to_standard_output() {
         let (before, behind) = (&before, &behind);
         scope.spawn(move || {
             stdin.write_all(before.as_bytes()).unwrap();
-            // Until the start has come out, the input has no end.
+            // The end of the input is sent only after the beginning of the output has arrived.
             gone_on.recv().unwrap();
             stdin.write_all(behind.as_bytes()).unwrap();
         });
@@ -363,7 +363,7 @@ fn a_stop_ends_a_run_that_waits_for_standard_input() {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    // More than a pipe takes: when all of it is written, the run reads.
+    // This is more than a pipe holds: when all of it is written, the program is reading.
     let more = mailbox().repeat((1 << 20) / mailbox().len());
     stdin.write_all(more.as_bytes()).unwrap();
     let pid = rustix::process::Pid::from_child(&child);

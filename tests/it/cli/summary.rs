@@ -1,4 +1,4 @@
-//! What a run over mailboxes says at its end: by reason, with the status of servers, on one screen or two.
+//! The summary at the end of a run over mailboxes: by reason, with the status of servers, short enough for one or two screens.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,7 +23,7 @@ fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
     fs::create_dir(at("in")).unwrap();
     let mut mailbox = String::new();
     for number in 0..3_000 {
-        // Some statuses often, many once; and names and schemes as strangers make them up.
+        // Some statuses are frequent, and many occur once. Names and schemes are as a malicious sender may choose them.
         let url = match number % 10 {
             0 => server.url("/fine"),
             1..=4 => server.url("/404"),
@@ -77,13 +77,13 @@ fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
         "{}: {said}",
         said.lines().count()
     );
-    // Sentences: first what was achieved, then what was not, with the reasons.
+    // The summary consists of sentences: first the successes, then the failures with their reasons.
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with("embody: 3000 messages read"), "{said}");
     assert!(lines[0].ends_with(", 300 changed."), "{said}");
     let references = "300 attachments put into the mail. 2700 could not be: ";
     assert!(lines[1].starts_with(references), "{said}");
-    // Those of the long list of statuses, too.
+    // Statuses from the long list are counted, too.
     for reason in [
         "1202 gone (404)",
         "302 gone (410)",
@@ -99,7 +99,7 @@ fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
     );
     assert!(said.contains("--fetch https would allow "), "{said}");
     assert!(!said.contains("outcome "), "{said}");
-    // The tables are for --verbose.
+    // Tables are printed only with --verbose.
     let verbose = at("verbose").display().to_string();
     let said = convert(&["--verbose", "--output", &verbose]);
     let count = |line: &str| {
@@ -121,10 +121,10 @@ fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
         others.contains(" in ") && others.ends_with(" others"),
         "{said}"
     );
-    // The hosts that gave the least.
+    // The hosts with the most failures are listed.
     let worst = said.lines().filter(|line| line.starts_with("not from "));
     assert!((2..=6).contains(&worst.count()), "{said}");
-    // --quiet says nothing.
+    // --quiet prints no summary.
     let quiet = at("quiet").display().to_string();
     assert_eq!(convert(&["--quiet", "--output", &quiet]), "");
 }

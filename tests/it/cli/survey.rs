@@ -1,5 +1,5 @@
-//! `embody inspect` on mailboxes: the survey is what the mailbox was made of, counted by Python besides; it is what
-//! `detach --dry-run` says; and nothing that stands in mail is markup of its page.
+//! `embody inspect` on mailboxes: the survey equals the known composition of a mailbox, which Python counts independently, and
+//! the prediction of `detach --dry-run`. Text from mail is never interpreted as markup in the HTML page.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use crate::common::browser::{chromium, page as shown};
 use crate::common::programs::{embody, fed, program, skipped, stderr};
 use crate::common::raw::{self, Raw};
 
-/// Makes a mailbox of a composition that it knows, and counts it with `email`, `html.parser` and `hashlib`.
+/// Creates a mailbox with a known composition, and counts its content with `email`, `html.parser` and `hashlib`.
 const PYTHON: &str = r#"
 import sys, json, mailbox, hashlib, base64, random, re, datetime
 from email import message_from_bytes
@@ -212,7 +212,7 @@ fn printed(arguments: &[&str], folder: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The last line.
+/// Returns the last line of the output, which is the survey.
 #[track_caller]
 fn survey(arguments: &[&str], folder: &Path) -> Value {
     let text = printed(&[&["inspect", "--json"], arguments].concat(), folder);
@@ -222,7 +222,7 @@ fn survey(arguments: &[&str], folder: &Path) -> Value {
     line.remove("survey").unwrap()
 }
 
-/// The mailbox and what Python counted in it.
+/// Creates the mailbox, and returns the numbers that Python counted.
 fn generated(test: &str, folder: &Path) -> Option<Value> {
     let Some(python) = program("python3") else {
         skipped(test, "python3");
@@ -320,7 +320,7 @@ fn the_survey_is_what_the_mailbox_was_made_of() {
         .map(|line| serde_json::from_str::<Value>(line).unwrap());
     let (parts, others): (Vec<Value>, Vec<Value>) = lines.partition(|line| line["kind"] == "part");
     assert_eq!(rows as usize + 1, others.len());
-    // Each attachment is named.
+    // Each attachment has a row.
     assert_eq!(parts.len() as u64, of("attachments"));
     let sizes: u64 = survey["attachments"]["sizes"]
         .as_array()
@@ -360,7 +360,7 @@ fn the_same_mail_in_a_maildir_and_in_several_mailboxes_gives_the_same_numbers() 
     let saves = whole["detach"]["saves"].as_i64().unwrap();
     let leave = whole["detach"]["leave"]["octets"].as_i64().unwrap();
     assert!(saves > 0 && saves < leave, "{saves} of {leave}");
-    // Only the places of messages have other names.
+    // Only the locations of messages are different.
     let named = whole.as_object_mut().unwrap().remove("largest").unwrap();
     assert_eq!(named.as_array().unwrap().len(), 10);
     let survey = |arguments: &[&str]| {
@@ -374,7 +374,7 @@ fn the_same_mail_in_a_maildir_and_in_several_mailboxes_gives_the_same_numbers() 
         survey
     };
     assert_eq!(survey(&[&by[..], &["maildir"]].concat()), whole);
-    // Standard input is a mailbox, too.
+    // Standard input is treated as a mailbox, too.
     let mut program = embody();
     program.args(["inspect", "--json"]).args(by);
     let output = fed(&mut program, mailbox.as_bytes());
@@ -478,7 +478,7 @@ fn what_detach_would_save_is_what_its_dry_run_says() {
             said.contains(&format!("\n{} -> {} in ", size(before), size(after))),
             "{detach}: {said}"
         );
-        // And so it is.
+        // The actual run saves as much as predicted.
         let base = ["--larger-than", larger_than, "--base-url", base_url];
         let output = run(
             &[
@@ -516,12 +516,12 @@ fn the_lines_of_a_mailbox_say_the_survey() {
         assert!(text.contains(&format!("{line}\n")), "{text}");
     }
     assert!(text.contains("  2015\n"), "{text}");
-    // What is zero is not said.
+    // Lines with the number zero are left out.
     for word in ["trackers", "links ", "missing", "attachments  ", "damaged"] {
         let is_line = |line: &str| line.starts_with(word);
         assert!(!text.lines().any(is_line), "{text}");
     }
-    // One message has an outline; who wants it counted says so.
+    // For a single message, the structure is printed, unless an option requests the survey.
     fs::write(
         folder.path().join("one.eml"),
         mail.split_once('\n').unwrap().1,
@@ -536,7 +536,7 @@ fn the_lines_of_a_mailbox_say_the_survey() {
     );
 }
 
-/// A home page in place of a picture is dead, and a picture under a wrong type is not: as `embed` finds.
+/// A home page in place of a picture counts as dead, and a picture with a wrong type does not, as in `embed`.
 #[test]
 fn a_probe_judges_pictures_and_files_as_a_run_does() {
     const GIF: &[u8] =
@@ -584,7 +584,7 @@ fn a_probe_judges_pictures_and_files_as_a_run_does() {
         json!({"alive": 3, "dead": 4, "refused": 0, "unasked": 0}),
         "{asked:#}"
     );
-    // A picture is not retrieved to know that it is one.
+    // A HEAD request is sufficient to recognize a picture.
     let heads = server.heads();
     for name in ["real.gif", "octets.gif"] {
         let get = format!("GET /{name} ");
@@ -670,7 +670,7 @@ fn a_probe_asks_for_pictures_and_for_no_tracker_and_no_link() {
     }
 }
 
-/// How many names are counted apart.
+/// Maximum number of names that are counted separately.
 const NAMES: usize = 10_000;
 
 #[test]
@@ -715,7 +715,7 @@ fn however_many_names_a_stranger_writes_memory_and_output_have_a_bound_and_no_nu
     assert_eq!(by["type"]["names"].as_object().unwrap().len(), NAMES);
     assert_eq!(by["type"]["others"]["attachments"], all - NAMES as u64);
     assert_eq!(by["host"]["others"]["pictures"], all - NAMES as u64);
-    // Those that came first, in the order of the mail, on any number of cores.
+    // The first names in the order of the mail are listed, on any number of processors.
     assert!(
         pictures["hosts"]
             .get(format!("{long}9999.example"))
@@ -731,7 +731,7 @@ fn however_many_names_a_stranger_writes_memory_and_output_have_a_bound_and_no_nu
     assert!(page.contains("others, beyond 10000 names"));
 }
 
-/// Names that would be markup.
+/// A name that would be markup if it were not escaped.
 const HOSTILE: &str = "<script>document.title='owned'</script>\"onload='x'&amp;";
 
 fn hostile(folder: &Path) {
@@ -772,7 +772,7 @@ fn nothing_that_stands_in_mail_is_markup_of_the_page() {
         page.contains("&lt;script&gt;") && page.contains("&lt;b&gt;box"),
         "{page}"
     );
-    // One script is ours, and allowed by its hash alone.
+    // The page contains a single script, which is allowed only by its hash.
     let (page, script) = page.rsplit_once("<script>").unwrap();
     let script = script.strip_suffix("</script>\n").unwrap();
     let hash = STANDARD.encode(Sha256::digest(script));
@@ -793,7 +793,7 @@ fn nothing_that_stands_in_mail_is_markup_of_the_page() {
         assert!(!page.contains(markup), "{markup}: {page}");
     }
     assert!(!page.contains("url("), "something is loaded");
-    // Every tag is one of ours.
+    // Every tag belongs to embody.
     let ours = "b bdi body code details div footer h1 h2 h3 html i li meta p pre span style summary table td th title tr ul";
     let ours: Vec<&str> = ours.split(' ').collect();
     let body = page.split_once("</style>").unwrap().1;
@@ -805,7 +805,7 @@ fn nothing_that_stands_in_mail_is_markup_of_the_page() {
             .unwrap();
         assert!(ours.contains(&tag), "<{tag}");
     }
-    // The same page, printed: it names no file to be written again.
+    // Printing the page to standard output results in the same page, except for the name of the file in its commands.
     let printed = printed(
         &["inspect", "--larger-than", "10k", "--html", "-", name],
         folder.path(),
@@ -860,7 +860,7 @@ fn a_browser_shows_the_page_and_runs_nothing_of_it() {
     let paper = [0xfb, 0xfb, 0xf9];
     let card = [0xff, 0xff, 0xff];
     assert!(picture.count(paper) > 10_000 && picture.count(card) > 3_000);
-    // Who has a dark screen gets a dark page.
+    // A dark page is shown if the system prefers dark colors.
     let dark = String::from_utf8(page).unwrap();
     let dark = dark.replace("@media(prefers-color-scheme:dark)", "@media screen");
     let picture = shown(
@@ -871,7 +871,7 @@ fn a_browser_shows_the_page_and_runs_nothing_of_it() {
         "MAP * ~NOTFOUND",
     );
     assert!(picture.count([0x14, 0x18, 0x1c]) > 10_000 && picture.count(paper) == 0);
-    // The document as the browser understood it.
+    // Obtains the document as the browser parsed it.
     let file = folder.path().join("page.html");
     let output = Command::new(&chromium)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
@@ -888,7 +888,7 @@ fn a_browser_shows_the_page_and_runs_nothing_of_it() {
         dom.contains("<title>What is in &lt;b&gt;box&lt;i&gt; 'x'</title>"),
         "{dom}"
     );
-    // Of what it holds only our script ran: each command has its button.
+    // Only the script of embody ran: each command has a button.
     assert_eq!(dom.matches("<script").count(), 1);
     assert!(dom.matches("<pre>").count() >= 1, "{dom}");
     assert_eq!(
@@ -897,11 +897,11 @@ fn a_browser_shows_the_page_and_runs_nothing_of_it() {
         dom.matches("<pre>").count(),
         "{dom}"
     );
-    // The plot has a column for each year.
+    // The chart has a column for each year.
     assert!(dom.matches("<i class=\"all\"").count() >= 30, "{dom}");
 }
 
-/// The page within a frame of this width: its width, and the width that its content needs.
+/// Returns the width of the page in a frame of this width, and the width that its content needs.
 fn widths(chromium: &Path, folder: &Path, page: &str, width: usize) -> (usize, usize) {
     let framed = page.replace('&', "&amp;").replace('"', "&quot;");
     let script = "onload = () => { const root = document.querySelector('iframe').contentDocument.documentElement; \
@@ -1068,7 +1068,7 @@ fn attachments_and_pictures_are_listed_one_by_one() {
         assert_eq!(line["date"], "2015-07-06T10:00:00Z", "{line}");
         assert!(line.get("outcome").is_none(), "{line}");
     }
-    // One message has them too, and its rows first.
+    // The survey of a single message contains the same lists, after the rows.
     let (_, message) = mail.split_once('\n').unwrap();
     fs::write(folder.path().join("a.eml"), message).unwrap();
     let alone = printed(&["inspect", "--json", "a.eml"], folder.path());

@@ -1,5 +1,5 @@
-//! The page of `embody inspect --html`: each of its commands changes the very source that it names, and what is zero or
-//! empty is not on the page.
+//! The page of `embody inspect --html`: each of its commands changes the source that it names. Sections that are zero or empty
+//! are left out.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::common::raw::{self, Raw};
 const GIF: &[u8] =
     b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 
-/// Has pictures, files of clouds and attachments of lists, all of them.
+/// Returns a server with the pictures, the files of clouds and the attachments of lists.
 fn server() -> Raw {
     Raw::http(|path, stream| {
         let answer = match path {
@@ -30,7 +30,7 @@ fn server() -> Raw {
     })
 }
 
-/// What the survey and its commands are allowed: the server of the test in place of clouds and lists.
+/// Returns the options that direct requests for clouds and lists to the server of the test.
 fn allowed(server: &Raw) -> Vec<String> {
     let port = server.address.port().to_string();
     let at = |host: &str| format!("{host}={}", server.url("/"));
@@ -50,7 +50,7 @@ fn allowed(server: &Raw) -> Vec<String> {
     .to_vec()
 }
 
-/// A mail of which each command has something to do. `number` makes it another one.
+/// Returns a mail that contains something for each command. `number` makes it different from other mails.
 fn mail(number: usize) -> String {
     format!(
         "From: Anna <a@sender{number}.example>\nDate: Mon, 06 Jul 2015 10:00:0{number} +0000\nSubject: {number}\nMIME-Version: 1.0\n\
@@ -84,7 +84,7 @@ fn html(body: &str) -> String {
     )
 }
 
-/// A file in Google Drive, as Gmail shows it.
+/// Returns a file in Google Drive, as Gmail shows it.
 fn drive() -> String {
     let link =
         "https://drive.google.com/file/d/1AbCdEfGhIjKlMnOpQrStUvWxYz012345/view?usp=drive_web";
@@ -94,7 +94,7 @@ fn drive() -> String {
     ))
 }
 
-/// A note of Mailman: the directory is the digest of the Message-ID.
+/// Returns a mail with a note of Mailman. The directory in its URL is the digest of the Message-ID.
 fn scrubbed() -> String {
     "From: ann at example.org (Ann)\nDate: Tue, 14 May 2024 12:00:01 +0200\nSubject: [team] new form\n\
      Message-ID: <1.team@mail.example.org>\n\nThe report.\n-------------- next part --------------\n\
@@ -116,7 +116,7 @@ fn python(folder: &Path, script: &str, name: &str) {
     assert!(output.status.success(), "{}", stderr(&output));
 }
 
-/// Makes a source of this name in a folder.
+/// Creates a source with this name in a directory.
 fn make(folder: &Path, name: &str) {
     let at = folder.join(name);
     let packed = |mbox: String, script: &str| {
@@ -202,14 +202,14 @@ fn decoded(html: &str) -> String {
     text.replace("&amp;", "&")
 }
 
-/// The commands of a page, each with the title before it.
+/// Returns the commands of a page, each with the title before it.
 fn commands(page: &str) -> Vec<(String, String)> {
     let pieces = page.split("<h3>").skip(1);
     let found = pieces.filter_map(|piece| {
         let (title, rest) = piece.split_once("</h3>")?;
         let (_, rest) = rest.split_once("<pre>")?;
         let (command, _) = rest.split_once("</pre>")?;
-        // Another title may come between.
+        // The title may be followed by another one before the command.
         Some((title.to_owned(), decoded(command)))
     });
     found.collect()
@@ -227,7 +227,7 @@ fn shell(folder: &Path, command: &str) -> std::process::Output {
         .unwrap()
 }
 
-/// Whether a result is what a run that does nothing would have made.
+/// Returns whether a result is the same as that of a run that changes nothing.
 fn is_like_copy(folder: &Path, source: &str, result: &str, format: &str) -> bool {
     let ending = Path::new(result).extension().and_then(|it| it.to_str());
     let copied = match ending {
@@ -291,7 +291,7 @@ fn run_each(sources: &[&str], options: &[&str], server: &Raw) -> Vec<String> {
         assert_eq!(lines.len(), sources.len(), "{command}");
         for (line, source) in lines.iter().zip(sources) {
             let (_, result) = line.split_once(" --output ").unwrap();
-            // As a shell reads it.
+            // The name is expanded as a shell would expand it.
             let word = shell(folder.path(), &format!("set -- {result}; printf %s \"$1\""));
             let result = String::from_utf8(word.stdout).unwrap();
             assert!(folder.path().join(&result).exists(), "{line}: {said}");
@@ -299,7 +299,7 @@ fn run_each(sources: &[&str], options: &[&str], server: &Raw) -> Vec<String> {
                 !is_like_copy(folder.path(), source, &result, &format),
                 "{title}: {line} changes nothing: {said}"
             );
-            // The mail stays as it was.
+            // The source is unchanged.
             let same = shell(
                 folder.path(),
                 &format!(
@@ -396,7 +396,7 @@ fn page_names_the_store_that_was_named() {
     );
 }
 
-/// The words of a page between its tags.
+/// Returns the words of a page, without tags.
 fn words(page: &str) -> Vec<String> {
     let body = page.split_once("<body>").unwrap().1;
     let body = body.split_once("<footer>").unwrap().0;
@@ -448,7 +448,7 @@ fn page_says_nothing_that_is_zero() {
             ] {
                 assert!(!page.contains(plural), "{source}: {plural}: {page}");
             }
-            // No heading is followed by another or by the end.
+            // No heading is followed directly by another one or by the end of the page.
             let body = page.split_once("<body>").unwrap().1;
             for piece in body.split("</h2>\n").skip(1) {
                 assert!(
@@ -597,7 +597,7 @@ fn trackers_are_counted_by_registrable_domain() {
 fn mail_under_two_labels_is_counted_as_a_copy() {
     let folder = tempfile::tempdir().unwrap();
     let with = |fields: &str| mbox(&[3]).replacen("Subject", &format!("{fields}Subject"), 1);
-    // What a mailbox wrote itself makes no other mail; a field of the sender does.
+    // Fields that a mailbox adds do not make a mail different. A field of the sender does.
     let other = with("X-Sender-Field: 1\n");
     let inbox = [
         mbox(&[1, 2]),
@@ -620,7 +620,7 @@ fn mail_under_two_labels_is_counted_as_a_copy() {
         assert_eq!(repeated["count"], 3, "{repeated}");
         let octets = mail(2).len() + 2 * mail(3).len();
         let found = repeated["octets"].as_u64().unwrap();
-        // The field that a mailbox wrote counts where its mail is the copy.
+        // If the copy is counted, its size includes the field that the mailbox added.
         assert!(
             found >= octets as u64 && found <= octets as u64 + 100,
             "{found} {octets}"
@@ -644,7 +644,7 @@ fn senders_are_counted_by_domain_and_inline_pictures_apart() {
         "From: <e@[127.0.0.1]>",
         "From: <script>@<b>.example",
         "X: y",
-        // Archives of lists hide addresses so.
+        // Archives of mailing lists hide addresses in this way.
         "From: f at One.example (Somebody)",
         "From: Anna <g at one.example>",
         "From: look at this",

@@ -1,4 +1,4 @@
-//! The page about a run: what was saved, what is lost for good, and what another run gets.
+//! The page about a run: what was saved, what is lost permanently, and what a further run may retrieve.
 
 use std::fs;
 use std::io::Write as _;
@@ -17,7 +17,7 @@ fn status(status: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").into_bytes()
 }
 
-/// Some of it is gone, and some is busy until `is_well`.
+/// Returns a server on which some files are gone, and others are busy until `is_well` is set.
 fn server(is_well: &Arc<AtomicBool>) -> Raw {
     let is_well = Arc::clone(is_well);
     Raw::http(move |path, stream| {
@@ -115,7 +115,7 @@ fn page_about_embed_says_what_is_saved_lost_and_to_try_again() {
         let result = if way.len() == 1 { "box" } else { "kept.mbox" };
         let before = fs::read_to_string(folder.path().join(result)).unwrap();
         assert!(before.contains("/busy.gif\">"), "{before}");
-        // Later the server answers, and the command of the page gets what it has.
+        // Later the server responds, and the command on the page retrieves the missing files.
         is_well.store(true, Ordering::SeqCst);
         let again = command(&page);
         assert!(
@@ -126,7 +126,7 @@ fn page_about_embed_says_what_is_saved_lost_and_to_try_again() {
         let result = if way.len() == 1 { "box" } else { "kept-2.mbox" };
         let after = fs::read_to_string(folder.path().join(result)).unwrap();
         assert!(!after.contains("/busy.gif\">"), "{after}");
-        // Nothing is left to try again: the next step is the proof.
+        // If there is nothing to retry, the next step is the comparison.
         if way.len() == 2 {
             let arguments = [
                 "embed",

@@ -1,4 +1,4 @@
-//! `--archive` and an archive that has had enough: 429 as the Wayback Machine says it, and how often anybody is asked.
+//! `--archive` with an archive that limits its clients: 429 as the Wayback Machine sends it, and the number of requests.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,8 @@ use crate::common::raw::{Raw, ok};
 
 const TOO_MANY: &str = "HTTP/1.1 429 Too Many Requests\r\nServer: nginx\r\nContent-Type: text/html\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-/// Where the sources were and nobody is: not a name, which not every resolver knows to be none, and at once.
+/// A port of this machine on which no server listens, in place of the original sources. Some resolvers return an address for
+/// every name, so a name could not be used.
 static GONE: LazyLock<u16> = LazyLock::new(free_port);
 
 fn options(server: &Raw) -> String {
@@ -25,7 +26,7 @@ fn options(server: &Raw) -> String {
     )
 }
 
-/// A mail with so many texts of a host that is gone.
+/// Returns a mail with this number of texts on a host that is gone.
 fn letter(name: &str, texts: usize) -> Vec<u8> {
     let parts: Vec<String> = (0..texts)
         .map(|text| reference(&url(name, text), "text/plain"))
@@ -66,7 +67,7 @@ fn within_the_pause_after_a_429_nobody_asks() {
         write_mailbox(&here("in.mbox"), 20);
         let begun = Instant::now();
         let output = embody()
-            // No mail waits as long as the pause takes.
+            // The time limit of a mail is shorter than the pause.
             .args([
                 "convert",
                 "--quiet",
@@ -117,7 +118,7 @@ fn a_busy_archive_is_a_temporary_failure_and_the_cache_knows_of_the_pause() {
         folder.path().join("c").display()
     );
     filter(&cached, &mail).leaves(&mail, &["archive-busy"]);
-    // Other processes do not ask, either; for a minute.
+    // For a minute, other processes send no requests, either.
     let count = server.count();
     let other = letter("b", 2);
     filter(&cached, &other).leaves(&other, &["archive-busy", "archive-busy"]);
@@ -174,7 +175,7 @@ fn an_archive_that_is_away_is_tried_once() {
 fn what_is_no_archive_is_not_believed() {
     let server = Raw::http(|path, stream| {
         let answer = match path.rsplit('/').next() {
-            // A page of the archive itself.
+            // A page of the archive itself, which is not a capture.
             Some("0") => ok("text/plain", b"please log in"),
             Some("1") => b"HTTP/1.1 302 Found\r\nLocation: /login\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec(),
             Some("2") => b"HTTP/1.1 302 Found\r\nLocation: http://gone.example/a/9\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec(),
@@ -186,7 +187,7 @@ fn what_is_no_archive_is_not_believed() {
     let mail = letter("a", 5);
     filter(&options(&server), &mail).leaves(&mail, &["not-archived"; 5]);
     assert_eq!(server.count(), 5, "{:?}", server.heads());
-    // A mistake in the option delays mail, and a person is told.
+    // A wrong option delays the mail of a filter, and is reported.
     for wrong in [
         "--archive http://web.example/{url}",
         "--archive-first",

@@ -1,4 +1,4 @@
-//! `--archive` and whole mails, with pywb: pictures of then, and how many are lost (docs/archive.md).
+//! `--archive` with whole mails and pywb: pictures from the time of the mail, and how many are lost (docs/archive.md).
 
 use std::fs;
 use std::io::Write as _;
@@ -11,10 +11,10 @@ use crate::common::programs::{embody, stderr};
 use crate::common::pywb::{Capture, GIF, Nearest, TEXT, archive, asked, pywb};
 use crate::common::raw::{Raw, ok};
 
-/// A host that is gone.
+/// A URL on a host that is gone.
 const URL: &str = "http://gone.example/dir/a.txt";
 
-/// A picture of nine by nine, made another one by what follows it.
+/// A picture of 9 by 9 pixels. The bytes after its end make it unique.
 fn gif(name: &str) -> Vec<u8> {
     let gif =
         b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
@@ -85,7 +85,7 @@ fn a_mail_of_2003_comes_out_whole_with_the_pictures_of_2003() {
         ] {
             assert!(times.contains(&time.to_owned()), "{times:?}");
         }
-        // Again, from a cache, with the archive gone.
+        // Again, from a cache, while the archive is unavailable.
         let folder = tempfile::tempdir().unwrap();
         let cached = format!("{options} --cache {}", folder.path().join("c").display());
         assert!(filter(&cached, html.as_bytes()).stdout == ran.stdout);
@@ -95,7 +95,7 @@ fn a_mail_of_2003_comes_out_whole_with_the_pictures_of_2003() {
         drop(server);
         let offline = filter(&format!("{cached} --offline"), html.as_bytes());
         assert!(offline.stdout == ran.stdout, "{}", offline.stderr);
-        // However the archive says which is the nearest, and on the second run.
+        // The result is the same for each way in which an archive marks the nearest capture, and in the second run.
         if let Some(other) = &whole {
             assert!(other.stdout == ran.stdout);
         }

@@ -1,4 +1,4 @@
-//! `--archive` against pywb with WARC files of our own: which capture is put in, and when none is (docs/archive.md).
+//! `--archive` with pywb and WARC files: which capture is used, and when none is (docs/archive.md).
 
 use std::io::Write as _;
 
@@ -7,10 +7,10 @@ use crate::common::programs::Served;
 use crate::common::pywb::{Capture, GIF, HTML, Nearest, TEXT, archive, asked, pywb};
 use crate::common::raw::{Raw, ok};
 
-/// A host that is gone.
+/// A URL on a host that is gone.
 const URL: &str = "http://gone.example/dir/a.txt";
 
-/// Options for this archive and its index.
+/// Returns the options for this archive and its index.
 fn index(server: &Served) -> String {
     format!(
         "{} --archive-cdx http://127.0.0.1:{}/web/cdx?url={{url}}&closest={{date}}&limit=20",
@@ -19,13 +19,13 @@ fn index(server: &Served) -> String {
     )
 }
 
-/// A mail of that day, with these parts.
+/// Returns a mail of this day with these parts.
 fn of(date: &str, parts: &[String]) -> Vec<u8> {
     let front = format!("Date: {date} 12:00:00 +0000\n").into_bytes();
     [front, mail(parts)].concat()
 }
 
-/// A mail of that day, with one text from [`URL`].
+/// Returns a mail of this day, with one text from [`URL`].
 fn letter(date: &str) -> Vec<u8> {
     of(date, &[reference(URL, "text/plain")])
 }
@@ -54,13 +54,13 @@ fn the_capture_nearest_to_the_mail_is_put_in() {
         let march = Some(("of March", "2003-03-01T00:00:00Z"));
         let september = Some(("of September", "2003-09-01T00:00:00Z"));
         let rows = [
-            // 400 days before the first, and more than that.
+            // 400 days before the first capture, and more than 400 days.
             ("Fri, 01 Feb 2002", march),
             ("Tue, 01 Jan 2002", None),
             ("Sat, 01 Mar 2003", march),
             ("Fri, 02 May 2003", march),
             ("Tue, 01 Jul 2003", september),
-            // 90 days behind the last, and more than that.
+            // 90 days after the last capture, and more than 90 days.
             ("Thu, 27 Nov 2003", september),
             ("Mon, 01 Dec 2003", None),
         ];
@@ -85,7 +85,7 @@ fn the_capture_nearest_to_the_mail_is_put_in() {
             .leaves(&letter("Fri, 02 May 2003"), &["not-archived"]);
         filter(&narrow, &letter("Sun, 10 Aug 2003"))
             .gives(&letter_with("Sun, 10 Aug 2003", b"of September"));
-        // When it came counts more than when it says that it was sent.
+        // The time at which a mail was received has precedence over its Date field.
         let received = |mail: Vec<u8>| {
             [
                 b"Received: from a by b; Fri, 2 May 2003 14:00:00 +0200\n".to_vec(),
@@ -192,7 +192,7 @@ fn an_error_that_is_nearer_gives_way_to_what_the_index_knows() {
         error(URL, "20030503000000", "429 Too Many Requests"),
         Capture::of(URL, "20030401000000", TEXT, b"of April"),
         Capture::of(URL, "20030801000000", TEXT, b"of August"),
-        // A page that says so with a 200.
+        // An error page with the status 200.
         error(picture, "20030501000000", "200 OK"),
         Capture::of(picture, "20030801000000", GIF, b"GIF of August"),
         error("http://gone.example/b", "20030501000000", "404 Not Found"),
@@ -226,7 +226,7 @@ fn an_error_that_is_nearer_gives_way_to_what_the_index_knows() {
         ],
     ));
     assert_eq!(ran.column("reason"), ["-", "-", "not-archived"]);
-    // Once for each; the archive's own pace, not the time-out, says when.
+    // One request for each URL. The rate limit for archives determines when it is sent, not the time-out.
     let questions = asked(&server)
         .iter()
         .filter(|path| path.contains("cdx"))
@@ -254,7 +254,7 @@ fn what_was_never_captured_is_left_and_secrets_are_not_told() {
     );
     let options = archive(&server);
     filter(&options, &never).leaves(&never, &["not-archived"]);
-    // It will not be there tomorrow.
+    // The file will not be in the archive later, either, so the mail is not deferred.
     let ran = filter(&format!("{options} --on-failure defer"), &never);
     ran.leaves(&never, &["not-archived"]);
     let before = of(date, &[reference(secret, "text/plain")]);
@@ -266,7 +266,7 @@ fn what_was_never_captured_is_left_and_secrets_are_not_told() {
     assert!(!asked(&server).iter().any(|path| path.contains("9e107d9d")));
     filter(&format!("{options} --archive-any"), &before)
         .gives(&of(date, &[filled(Some(secret), "text/plain", b"of May")]));
-    // Neither the archive nor the host may be asked against the policy.
+    // If the policy does not allow it, neither the archive nor the host gets a request.
     let count = asked(&server).len();
     let ran = filter(
         &format!("{options} --deny-host gone.example"),
@@ -340,7 +340,7 @@ fn the_source_is_asked_first_unless_it_is_said_otherwise() {
     let first = format!("{options} --archive-first");
     filter(&first, &before).gives(&of(date, &urls.each_ref().map(|url| then(url))));
     assert_eq!(live.count(), count, "the archive had all");
-    // What it does not have, the source may.
+    // The source may have a file that the archive lacks.
     let other = live.url("/here?2");
     let before = of(
         date,

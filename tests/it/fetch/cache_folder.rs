@@ -1,5 +1,5 @@
-//! The folder of `--cache`: what is torn, altered or planted is never content; who else may use it; what goes when it
-//! is full (docs/cache.md).
+//! The directory of `--cache`: truncated, changed or planted files are never used as content. Also tests access by other users,
+//! and eviction (docs/cache.md).
 
 use std::fs;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ use crate::common::raw::{Raw, ok, redirect};
 
 const LONG: &str = "Cache-Control: max-age=3600\r\n";
 
-/// Says what each path is, fresh for an hour.
+/// Returns a server that responds with the path, fresh for an hour.
 fn server() -> Raw {
     Raw::http(|path, stream| {
         let answer = match path.strip_prefix("/to/") {
@@ -62,7 +62,7 @@ fn parts(server: &Raw, paths: &[&str]) -> (Vec<u8>, Vec<u8>) {
     (mail(&before), mail(&after))
 }
 
-/// All files beneath a folder, sorted.
+/// Returns all files in a directory, sorted.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -99,13 +99,13 @@ fn only_its_owner_may_read_it() {
             assert_eq!(mode(around), 0o700, "{}", around.display());
         }
     }
-    // One that was there and empty is closed to others.
+    // An existing empty directory is closed to other users.
     let empty = folder.path().join("empty");
     fs::create_dir(&empty).unwrap();
     fs::set_permissions(&empty, fs::Permissions::from_mode(0o777)).unwrap();
     filter(&options(&server, &empty), &before).gives(&after);
     assert_eq!(mode(&empty), 0o700);
-    // What was opened since may hold anything.
+    // A directory that was opened to other users since may contain anything.
     fs::set_permissions(&empty, fs::Permissions::from_mode(0o770)).unwrap();
     let ran = filter(&options(&server, &empty), &before);
     assert_eq!(ran.code, Some(75));
@@ -124,7 +124,7 @@ fn the_folder_of_another_user_is_not_believed() {
         return;
     };
     if fs::read("/etc/shadow").is_err() {
-        // Without the super-user there is no other user.
+        // Another user is available only to the superuser.
         return;
     }
     let ran = other
@@ -193,7 +193,7 @@ fn a_store_is_no_cache_and_a_cache_is_no_store() {
         assert_eq!(ran.status.code(), Some(2), "{}", stderr(&ran));
         assert!(stderr(&ran).contains("is not a store"), "{}", stderr(&ran));
     }
-    // What is somebody's is not made a cache, not even by name.
+    // A directory with other files is not made a cache, even if one of them has the name of the tag.
     let foreign = folder.path().join("f");
     fs::create_dir(&foreign).unwrap();
     fs::write(
@@ -205,13 +205,13 @@ fn a_store_is_no_cache_and_a_cache_is_no_store() {
     assert_eq!(ran.code, Some(75), "{}", ran.stderr);
 }
 
-/// One change of a file.
+/// A change of a file.
 #[derive(Clone, Debug)]
 enum Damage {
     Flip(prop::sample::Index, u8),
     Cut(prop::sample::Index),
     Add(Vec<u8>),
-    /// It takes the place of another one.
+    /// The file replaces another one.
     Move(prop::sample::Index),
 }
 
@@ -237,7 +237,7 @@ fn a_damaged_entry_is_a_miss_and_never_content() {
     assert_eq!(entries.len(), 7);
     let online = options(&server, &cache);
     let offline = format!("{online} --offline");
-    // What may come out without a network: each part is there, or left.
+    // The possible results without a network: each part is filled or left.
     let [here, there] = [&before, &after].map(|mail| {
         let text = String::from_utf8(mail.clone()).unwrap();
         let parts: Vec<String> = text.split("--b").map(str::to_owned).collect();
@@ -279,7 +279,7 @@ fn a_damaged_entry_is_a_miss_and_never_content() {
                 changed.set(changed.get() + 1);
             }
         }
-        // And the server mends it.
+        // With the server, the damaged entry is replaced.
         let ran = filter(&online, &before);
         prop_assert!(ran.stdout == after, "{}", ran.stderr);
         let ran = filter(&offline, &before);
@@ -300,7 +300,7 @@ fn planted_links_lead_nowhere() {
     let (before, after) = parts(&server, &["/a"]);
     let online = options(&server, &cache);
     filter(&online, &before).gives(&after);
-    // A file that is right, behind a link.
+    // A valid file, but behind a symbolic link.
     for area in ["keys", "bodies"] {
         let held = files(&cache.join(area));
         let [file] = held.as_slice() else {
@@ -316,7 +316,7 @@ fn planted_links_lead_nowhere() {
         assert!(fs::read(&elsewhere).unwrap() == kept);
         filter(&format!("{online} --offline"), &before).gives(&after);
     }
-    // Folders that are links are neither read nor written.
+    // Directories that are symbolic links are neither read nor written.
     for area in ["keys", "bodies", "tmp"] {
         let there = precious.join(format!("{area}-folder"));
         fs::rename(cache.join(area), &there).unwrap();
@@ -330,7 +330,7 @@ fn planted_links_lead_nowhere() {
         fs::remove_file(cache.join(area)).unwrap();
         fs::rename(&there, cache.join(area)).unwrap();
     }
-    // A pipe in the place of a file keeps nobody waiting.
+    // A named pipe in place of a file does not block the run.
     for file in files(&cache.join("keys")) {
         fs::remove_file(&file).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&file).status();
@@ -385,7 +385,7 @@ fn what_was_not_used_for_the_longest_time_goes() {
         assert_eq!(ran.column("outcome"), ["expanded"]);
         server.count() > count
     };
-    // Three fit, four do not: each has a body of 52k and a key of 4k.
+    // Three entries fit, four do not: each has a body of 52k and a key of 4k.
     assert!(get("/a") && get("/b") && get("/c"));
     assert!(!get("/a"), "it was used");
     assert!(get("/d"));
@@ -396,7 +396,7 @@ fn what_was_not_used_for_the_longest_time_goes() {
         get(&format!("/more/{number}"));
         assert!(on_disk(&cache) <= 210 << 10, "{}", on_disk(&cache));
     }
-    // What is larger than all that may be there is not kept.
+    // A response that is larger than the whole cache is not stored.
     let small = format!(
         "{} --cache-max 20k",
         options(&server, &folder.path().join("s"))
@@ -426,7 +426,7 @@ fn several_processes_share_it_and_none_is_wrong() {
         }
     }
     fs::write(folder.path().join("in.mbox"), &mailbox).unwrap();
-    // Less than all of it fits, so that all of them throw out what others read.
+    // Not everything fits, so each process evicts entries that the others read.
     let online = format!("{} --cache-max 300k", options(&server, &cache));
     let running: Vec<_> = (0..4)
         .map(|number| {
@@ -449,7 +449,7 @@ fn several_processes_share_it_and_none_is_wrong() {
         assert!(fs::read(to).unwrap() == expected);
     }
     assert!(files(&cache.join("tmp")).is_empty());
-    // Each may have written what it had not added to the sum yet.
+    // Each process may have written a file that it had not added to the total yet.
     assert!(on_disk(&cache) <= 340 << 10, "{}", on_disk(&cache));
     assert!(server.count() >= 60);
 }

@@ -1,5 +1,5 @@
-//! `--offline`, and what the policy says to what is kept: the same octets with the network gone, and no content that a
-//! policy of today would refuse (docs/cache.md).
+//! `--offline`, and the policy for stored responses: the same bytes without a network, and no content that the current policy
+//! would refuse (docs/cache.md).
 
 use std::fs;
 use std::io::Write as _;
@@ -70,14 +70,14 @@ fn a_mailbox_is_the_same_twice_with_the_network_gone() {
     assert_eq!(server.count(), count, "somebody was asked");
     assert!(first == second);
     assert!(first == live, "what was put in then is put in now");
-    // Another machine with the same cache: a copy of it.
+    // Another machine with a copy of the same cache.
     let copied = std::process::Command::new("cp")
         .args(["-r"])
         .args([here("c"), here("d")])
         .status();
     assert!(copied.unwrap().success());
     assert!(convert("third.mbox", "d", &["--offline"]) == live);
-    // An empty cache has nothing.
+    // An empty cache contains no responses.
     fs::create_dir(here("e")).unwrap();
     assert!(convert("fourth.mbox", "e", &["--offline"]) == mailbox);
 }
@@ -101,7 +101,7 @@ fn without_a_network_nothing_is_deferred_and_all_is_said() {
     let gone = mail(&[reference(&server.url("/gone"), "image/gif")]);
     filter(&options, &gone).leaves(&gone, &["http-status"]);
     filter(&offline, &gone).leaves(&gone, &["http-status"]);
-    // ftp is not kept; a file needs no network.
+    // Content from ftp is not stored. A local file needs no network.
     let ftp = mail(&[reference("ftp://127.0.0.1/a.gif", "image/gif")]);
     filter(&offline, &ftp).leaves(&ftp, &["offline"]);
     let local = mail(&[reference(
@@ -109,14 +109,14 @@ fn without_a_network_nothing_is_deferred_and_all_is_said() {
         "image/gif",
     )]);
     filter(&offline, &local).gives(&mail(&[filled(None, "image/gif", BODY)]));
-    // A folder that is not there is a mistake, and is not made.
+    // A missing directory is an error, and is not created.
     let ran = filter(
         &format!("--offline --cache {}/typo", folder.path().display()),
         &gone,
     );
     assert_eq!(ran.code, Some(75), "{}", ran.stderr);
     assert!(!folder.path().join("typo").exists());
-    // Without a folder it makes no sense: mail waits, a person is told.
+    // Without a cache, `--offline` is an error, which delays mail in a filter.
     let ran = filter("--offline", &gone);
     assert_eq!(ran.code, Some(75));
     assert!(ran.stdout.is_empty());
@@ -237,7 +237,7 @@ fn a_policy_that_became_narrower_gets_no_content() {
     }
 }
 
-/// An answer of a host by name came from an address: what is written down of it is judged, not the name.
+/// The name in the URL is not sufficient: the stored addresses from which the response came are checked, too.
 #[test]
 fn the_addresses_that_an_answer_came_from_are_judged_again() {
     let server = server();
@@ -254,7 +254,7 @@ fn the_addresses_that_an_answer_came_from_are_judged_again() {
     );
     filter(&both, &before).gives(&after);
     filter(&format!("{both} --offline"), &before).gives(&after);
-    // The name alone would pass: one of its two addresses is open.
+    // The name alone would be allowed, because one of its two addresses is. The response came from the other one.
     let six = format!(
         "--fetch http --allow-port {port} --allow-net ::1/128 --cache {} --offline",
         cache.display()
@@ -281,10 +281,10 @@ fn checks_of_the_content_hold_for_what_is_kept() {
     assert_eq!(filter(&options, &good).column("outcome"), ["expanded"]);
     let wrong = digest("AAAAAAAAAAAAAAAAAAAAAA==");
     filter(&format!("{options} --offline"), &wrong).leaves(&wrong, &["digest-mismatch"]);
-    // Another type is asked for in another way, and may be answered in another.
+    // A request for another media type may get another response, so the stored one is not used.
     let other = mail(&[reference(&server.url("/a"), "image/png")]);
     filter(&format!("{options} --offline"), &other).leaves(&other, &["offline"]);
     filter(&options, &other).leaves(&other, &["type-mismatch"]);
-    // What could not be put in was not kept.
+    // The response of a wrong type was not stored.
     filter(&format!("{options} --offline"), &other).leaves(&other, &["offline"]);
 }

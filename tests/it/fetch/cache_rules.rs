@@ -1,4 +1,5 @@
-//! `--cache` as RFC 9111 has it: what nginx lets be kept, for how long, and what is asked of it then (docs/cache.md).
+//! `--cache` and RFC 9111: which responses of nginx may be stored, for how long, and which requests are sent then
+//! (docs/cache.md).
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -14,14 +15,14 @@ use crate::common::raw::{Raw, ok};
 
 const BODY: &[u8] = b"GIF89a what was kept";
 
-/// The lines that nginx has logged since the last time, sorted.
+/// Returns the lines in the log of nginx since the last call, sorted.
 fn logged(server: &Served, expected: usize) -> Vec<String> {
     let log = server.folder.path().join("access");
     let begun = Instant::now();
     loop {
         let text = fs::read_to_string(&log).unwrap_or_default();
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        // nginx writes a line when the client has its answer already.
+        // nginx writes the line after the client got the response, so it may come late.
         if lines.len() >= expected && begun.elapsed() > Duration::from_millis(150)
             || begun.elapsed() > Duration::from_secs(3)
         {
@@ -35,8 +36,8 @@ fn logged(server: &Served, expected: usize) -> Vec<String> {
 
 type Rule = (&'static str, &'static str, Option<u16>, Option<u16>, bool);
 
-/// What the server adds to an answer; what is asked a minute later and two hours later, none if the cache has it; whether
-/// the cache has it at all.
+/// Name of a rule; the header fields that the server adds; the request that is sent a minute later and two hours later, `None`
+/// if the cache has a fresh response; whether the response is stored at all.
 const RULES: &[Rule] = &[
     (
         "max-age",
@@ -136,7 +137,7 @@ const RULES: &[Rule] = &[
         Some(304),
         true,
     ),
-    // Added to another age it would be more than a duration can be.
+    // The sum with another age would overflow a duration.
     (
         "aged",
         "add_header Cache-Control max-age=3600; add_header Age 18446744073709551615;",
@@ -186,7 +187,7 @@ const RULES: &[Rule] = &[
         Some(304),
         true,
     ),
-    // Changed in 1996: a tenth of its age (RFC 9111 §4.2.2).
+    // The file was changed in 1996. It is fresh for a tenth of its age (RFC 9111 §4.2.2).
     ("old", "", None, None, true),
 ];
 
@@ -253,7 +254,7 @@ fn each_rule_of_the_server_is_heeded() {
     let asked = sorted(asked.collect());
     assert_eq!(logged(&server, asked.len()), asked, "two hours later");
 
-    // A clock that goes back makes nothing fresh for ever.
+    // A clock that is set back does not make a response fresh forever.
     let ran = filter_at(TEST, "-300d", &options, &before);
     ran.unwrap().gives(&after);
     assert_eq!(logged(&server, RULES.len()).len(), RULES.len());
@@ -286,7 +287,7 @@ fn what_must_not_be_kept_is_kept_if_the_user_insists() {
     filter(&format!("{options} --offline"), &before).gives(&after);
 }
 
-/// One part from a server.
+/// Returns a mail with one part from a server, before and after it is filled.
 fn one(server: &Raw, path: &str) -> (Vec<u8>, Vec<u8>) {
     let url = server.url(path);
     (
@@ -307,7 +308,7 @@ fn status(line: &str, fields: &str) -> String {
     format!("HTTP/1.1 {line}\r\n{fields}Content-Length: 0\r\nConnection: close\r\n\r\n")
 }
 
-/// Runs at a clock, and says what came out and how often the server was asked.
+/// Runs the program at this time of the clock. Returns the output, and the number of requests to the server.
 fn asked(
     test: &str,
     clock: &str,
@@ -365,7 +366,8 @@ fn what_is_gone_now_was_there_then() {
     filter(&options, &before).gives(&after);
     is_gone.store(true, std::sync::atomic::Ordering::SeqCst);
     filter(&options, &before).leaves(&before, &["http-status"]);
-    // Nothing was fresh, and the server has said what it is now; but what it was is not lost.
+    // The stored response is stale, and the server has responded with 404 since. With --offline the old content is still
+    // available.
     filter(&format!("{options} --offline"), &before).gives(&after);
     is_gone.store(false, std::sync::atomic::Ordering::SeqCst);
     filter(&options, &before).leaves(&before, &["http-status"]);
@@ -381,7 +383,7 @@ fn a_pause_that_a_server_asks_for_is_kept() {
         ("429 Too Many Requests", "Retry-After: 600\r\n", "+9m", 0),
         ("429 Too Many Requests", "Retry-After: 600\r\n", "+11m", 1),
         ("503 Service Unavailable", "Retry-After: 600\r\n", "+9m", 0),
-        // An hour is the longest.
+        // The maximum pause is an hour.
         (
             "503 Service Unavailable",
             "Retry-After: Thu, 01 Jan 2099 00:00:00 GMT\r\n",
@@ -408,7 +410,7 @@ fn a_pause_that_a_server_asks_for_is_kept() {
         };
         ran.leaves(&before, &["http-status"]);
         assert_eq!(asked, again, "{line} {fields:?} {clock}");
-        // It is as temporary as it was.
+        // The stored failure is still a temporary one.
         let ran = filter(&format!("{options} --on-failure defer"), &before);
         assert_eq!(ran.code, Some(75), "{}", ran.stderr);
     }
@@ -433,7 +435,7 @@ fn a_port_where_nobody_listens_is_not_asked_for_an_hour() {
         let _ = fs::remove_dir_all(folder.path().join("c"));
         let ran = filter(&options, &first);
         ran.leaves(&first, &["connection-failed"]);
-        // Now somebody listens, and says nothing that is an answer.
+        // Now a server listens on the port, but sends no valid response.
         let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
         std::thread::spawn(move || drop(listener.accept()));
         let ran = filter(&options, &second);
@@ -465,7 +467,7 @@ fn a_name_without_an_address_is_not_looked_up_again() {
     );
     let first = mail(&[reference("http://nobody.invalid/a", "image/gif")]);
     let ran = filter(&options, &first);
-    // A resolver that has no network cannot say so, and nothing is learned.
+    // Without a network, a resolver cannot return "not found", so nothing is stored.
     if ran.stderr.contains("name-not-found") && fs::read_dir(folder.path().join("c/hosts")).is_ok()
     {
         let other = mail(&[reference("https://nobody.invalid/b", "image/gif")]);
@@ -494,7 +496,7 @@ fn a_host_that_takes_no_connection_costs_its_time_once() {
     let url = |name: &str| format!("http://127.0.0.1:{port}/{name}");
     let [first, second] = ["a", "b"].map(|name| mail(&[reference(&url(name), "image/gif")]));
     filter(&options, &first).leaves(&first, &["timeout"]);
-    // Who would wait for it again would wait for long.
+    // With this time limit, another attempt would take long.
     let patient = options.replace("--timeout 1s", "--timeout 40s");
     let ran = filter(&patient, &second);
     ran.leaves(&second, &["timeout"]);
@@ -506,7 +508,7 @@ fn a_host_that_takes_no_connection_costs_its_time_once() {
     );
 }
 
-/// A port that neither takes connections nor refuses them: its queue is full. It ends with what is returned.
+/// Returns a port that neither accepts nor rejects connections, because its queue is full, until the first value is dropped.
 fn silent(test: &str) -> Option<(Ended, u16)> {
     let script = "import socket, time\n\
         listener = socket.socket(); listener.bind(('127.0.0.1', 0)); listener.listen(0)\n\
@@ -583,7 +585,7 @@ fn redirects_are_steps_of_their_own() {
         let options = cached(&server, folder.path());
         let before = mail(&[reference(&server.url(path), "image/gif")]);
         let after = mail(&[filled(Some(&server.url("/b")), "image/gif", BODY)]);
-        // Where it leads may be known from another mail.
+        // The target of the redirect may be stored because of another mail.
         if first == 1 {
             let b = mail(&[reference(&server.url("/b"), "image/gif")]);
             filter(&options, &b).gives(&after);
@@ -598,7 +600,7 @@ fn redirects_are_steps_of_their_own() {
             true => ran.gives(&after),
             false => ran.leaves(&before, &["offline"]),
         }
-        // Fewer are allowed now.
+        // Fewer redirects are allowed in this run.
         filter(&format!("{options} --max-redirects 0"), &before)
             .leaves(&before, &["too-many-redirects"]);
     }

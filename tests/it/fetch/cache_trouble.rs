@@ -1,4 +1,5 @@
-//! What goes wrong with the folder of `--cache` costs no mail, and what one page says costs no other (docs/cache.md).
+//! Errors of the directory of `--cache` affect no mail, and a pause that one page requests affects no other page
+//! (docs/cache.md).
 
 use std::fs;
 use std::io::Write as _;
@@ -66,7 +67,7 @@ fn a_disk_that_takes_no_new_cache_costs_no_mail() {
     let small = folder.path().join("small");
     fs::create_dir(&small).unwrap();
     fs::write(folder.path().join("in.eml"), &before).unwrap();
-    // A file system of its own, seen by nobody else, on which there is no octet left; then one that is read only.
+    // A private file system without any free space, and then a read-only one.
     for (mount, fill) in [
         ("size=16k,nr_inodes=2", true),
         ("size=64k,nr_inodes=2", false),
@@ -137,7 +138,7 @@ fn processes_that_make_a_cache_at_one_time_all_use_it() {
     }
 }
 
-/// A server that answers what a path names, and is asked to be left alone.
+/// Returns a server with the responses that a path names, which may request a pause.
 fn pausing(fields: &'static str) -> Raw {
     Raw::http(move |path, stream| {
         let answer = match path.split('/').nth(1) {
@@ -158,7 +159,7 @@ fn one_page_does_not_silence_its_host() {
     let online = options(&server, &folder.path().join("c"));
     let (paused, _) = one(&server, "/429/1");
     filter(&online, &paused).leaves(&paused, &["http-status"]);
-    // The page itself is not asked again, and what is said tells how long, and what to remove.
+    // The page gets no request, and the message contains the end of the pause and the file to remove.
     let count = server.count();
     let ran = filter(&online, &paused);
     ran.leaves(&paused, &["http-status"]);
@@ -171,13 +172,13 @@ fn one_page_does_not_silence_its_host() {
         ran.stderr
     );
     assert!(Path::new(file).is_file(), "{}", ran.stderr);
-    // Others are.
+    // Other pages get requests.
     let (before, after) = one(&server, "/other");
     filter(&online, &before).gives(&after);
-    // Once it is gone, the page is.
+    // After the file was removed, the page gets a request.
     fs::remove_file(file).unwrap();
     filter(&online, &paused).leaves(&paused, &["http-status"]);
-    // Three pages mean the host.
+    // After three pages with a pause, the whole host gets no requests.
     for page in ["/429/2", "/429/3"] {
         let (paused, _) = one(&server, page);
         filter(&online, &paused).leaves(&paused, &["http-status"]);
@@ -214,7 +215,7 @@ fn what_cannot_be_put_in_is_not_kept() {
         assert_eq!(server.count(), count);
         assert!(!cache.join("bodies").exists());
     }
-    // Who takes it all the same has it kept.
+    // With --accept-mismatch, the response is used and stored.
     let mismatch = format!("{online} --accept-mismatch");
     for _ in 0..2 {
         assert_eq!(filter(&mismatch, &before).column("outcome"), ["expanded"]);

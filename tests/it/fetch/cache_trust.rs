@@ -1,5 +1,4 @@
-//! What is in the cache holds under the certificates and the proxy that it was got with, and under no others
-//! (docs/cache.md).
+//! A stored response is used only with the certificates and the proxy with which it was retrieved (docs/cache.md).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,7 +35,7 @@ fn what_came_under_a_ca_file_is_not_given_without_it() {
     filter(&first, &before).gives(&after);
     filter(&first, &gone).leaves(&gone, &["http-status"]);
 
-    // Nobody's certificate, and somebody else's: the server is asked, and not believed.
+    // Without the certificate, and with another one, the request is sent and fails.
     fs::create_dir(here.join("other")).unwrap();
     certificates(&here.join("other"));
     for options in [cached.clone(), trusting(&here.join("other/ca.pem"))] {
@@ -56,14 +55,14 @@ fn what_came_under_a_ca_file_is_not_given_without_it() {
     let said = String::from_utf8_lossy(&probe.stdout);
     assert!(said.contains("tls-failed"), "{said}{}", stderr(&probe));
 
-    // The same certificates from another file, and the first ones again: what they brought is there still.
+    // The same certificates in another file, and then the first file again: the stored responses are used.
     fs::copy(here.join("ca.pem"), here.join("copy.pem")).unwrap();
     for path in ["ca.pem", "copy.pem"] {
         let offline = format!("{} --offline", trusting(&here.join(path)));
         filter(&offline, &before).gives(&after);
         filter(&offline, &gone).leaves(&gone, &["http-status"]);
     }
-    // Others in the same file are others.
+    // Other certificates in the same file are different.
     fs::copy(here.join("other/ca.pem"), here.join("copy.pem")).unwrap();
     filter(&trusting(&here.join("copy.pem")), &before).leaves(&before, &["tls-failed"]);
 }
@@ -116,7 +115,7 @@ fn what_came_through_one_proxy_is_not_given_through_another_or_without() {
     ];
     let proxies = [0, 1].map(|at| Raw::proxy("127.0.0.1", servers[at].address));
     let folder = tempfile::tempdir().unwrap();
-    // Nobody is there, where no proxy leads elsewhere.
+    // No server listens on this port, so only a proxy can respond.
     let port = free_port();
     let url = format!("http://127.0.0.1:{port}/a.gif");
     let before = mail(&[reference(&url, "image/gif")]);
@@ -135,14 +134,14 @@ fn what_came_through_one_proxy_is_not_given_through_another_or_without() {
     filter(&direct, &before).leaves(&before, &["connection-failed"]);
     filter(&through(0, "a"), &before).gives(&afters[0]);
     filter(&through(1, "a"), &before).gives(&afters[1]);
-    // Who has the password counts as little as when it changes.
+    // The password of the proxy is not part of the key, so another password makes no difference.
     for number in [0, 1] {
         filter(&format!("{} --offline", through(number, "b")), &before).gives(&afters[number]);
         assert_eq!(servers[number].count(), 1);
     }
     filter(&format!("{direct} --offline"), &before).leaves(&before, &["offline"]);
     filter(&direct, &before).leaves(&before, &["connection-failed"]);
-    // No record says the password.
+    // No stored file contains the password.
     let found = std::process::Command::new("grep")
         .args(["-r", "me:"])
         .arg(folder.path())
@@ -151,7 +150,7 @@ fn what_came_through_one_proxy_is_not_given_through_another_or_without() {
     assert!(found.stdout.is_empty());
 }
 
-/// The one record of a cache.
+/// Returns the only record in a cache.
 fn record(cache: &Path) -> PathBuf {
     let mut found = Vec::new();
     for folder in fs::read_dir(cache.join("keys")).unwrap() {
@@ -180,7 +179,7 @@ fn a_record_that_does_not_say_whom_it_trusted_is_none() {
     filter(&options, &before).gives(&after);
     filter(&offline, &before).gives(&after);
 
-    // The same as 0.1.1 wrote it, under its name of then and under that of now.
+    // The record in the format of version 0.1.1, under its old name and under the current one.
     let now = record(&cache);
     let text = fs::read_to_string(&now).unwrap();
     let (line, _) = text.split_once('\n').unwrap();

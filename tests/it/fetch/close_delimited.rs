@@ -1,5 +1,5 @@
-//! Content that ends with its connection (RFC 9112 §6.3, item 8): a picture that marks its own end is accepted, everything
-//! else may have been cut and is refused.
+//! Content that ends when the connection is closed (RFC 9112 §6.3, item 8): a picture that marks its own end is accepted. All
+//! other content may be truncated and is refused.
 
 use std::io::Write as _;
 use std::sync::Mutex;
@@ -30,7 +30,7 @@ fn png() -> Vec<u8> {
     octets
 }
 
-/// Two scans, a restart marker, a stuffed 0xff, and in a segment a small picture with its own end.
+/// A JPEG with two scans, a restart marker, a stuffed 0xff byte, and a thumbnail with its own end marker inside a segment.
 fn jpeg() -> Vec<u8> {
     let mut octets = b"\xff\xd8\xff\xe1\x00\x08\xff\xd8\xff\xda\xff\xd9".to_vec();
     octets.extend(b"\xff\xc2\x00\x0b\x08\x00\x01\x00\x01\x01\x01\x11\x00");
@@ -41,7 +41,7 @@ fn jpeg() -> Vec<u8> {
     octets
 }
 
-/// With a chunk of odd length and its padding.
+/// A WebP with a chunk of odd length and its padding.
 fn webp() -> Vec<u8> {
     b"RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x00\x00\x00\x10\x07\x10\x11\x11\x88\x88\xfe\x07\x00".to_vec()
 }
@@ -50,7 +50,7 @@ fn pictures() -> [Vec<u8>; 4] {
     [png(), GIF.to_vec(), jpeg(), webp()]
 }
 
-/// Sends the bodies in their order, one on each connection.
+/// Returns the results of requests to a server that sends these bodies, one on each connection.
 fn fetched(bodies: Vec<Vec<u8>>) -> Vec<Result<Vec<u8>, Reason>> {
     let count = bodies.len();
     let bodies = Mutex::new(bodies.into_iter());
@@ -75,7 +75,7 @@ fn picture_without_a_length_is_whole_if_it_ends_itself() {
         for got in fetched(bodies.to_vec()) {
             assert_eq!(got.as_ref(), Ok(&picture));
         }
-        // Scripts print a line end after it.
+        // Scripts may print line endings after the picture.
         let body = [&picture[..], b"\r\n\n"].concat();
         let sent = [HEADS[0].as_bytes(), &body].concat();
         assert_eq!(fetched(vec![sent]), [Ok(body)]);
@@ -128,7 +128,7 @@ fn compressed_picture_without_a_length_is_whole_if_both_end() {
     assert!(cut.iter().all(Result::is_err));
 }
 
-/// What is recorded is replayed under the same rule.
+/// The same rule applies if a recorded response is replayed.
 #[test]
 fn picture_without_a_length_is_replayed_from_the_record() {
     let whole = [HEADS[0].as_bytes(), GIF].concat();

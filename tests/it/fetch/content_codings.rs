@@ -1,5 +1,5 @@
-//! Values of Content-Encoding that servers send by mistake, and `deflate`: RFC 9110 §8.4, Fetch §2.2.4. The same rule
-//! holds for a server, the cache, a record, and the archive that is made of it.
+//! Content-Encoding values that servers send by mistake, and `deflate` (RFC 9110 §8.4, Fetch §2.2.4). The same rules apply to a
+//! server, the cache, a record, and the record used as an archive.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ use crate::common::world::{fetch, policy};
 
 const PICTURE: &[u8] = b"GIF89a\x09\x00\x09\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
 
-/// All that are in real headers, and none of the registry.
+/// Values that occur in practice and are not registered content codings.
 const NO_CODINGS: [&str; 12] = [
     "UTF-8",
     "none",
@@ -72,7 +72,7 @@ fn content(coding: &str, body: &[u8]) -> Result<Vec<u8>, Reason> {
 fn content_encoding_that_is_no_coding_leaves_a_picture_as_it_is() {
     for coding in NO_CODINGS {
         assert_eq!(content(coding, PICTURE), Ok(PICTURE.to_vec()), "{coding}");
-        // The bytes do not show what they are.
+        // The bytes do not show their type, so they are refused.
         for body in [&b"of the month of May"[..], b"\x1b\x2e\x00\xf8\x8d\x94"] {
             assert_eq!(content(coding, body), Err(Reason::BadResponse), "{coding}");
         }
@@ -110,7 +110,7 @@ fn content_encoding_that_is_no_coding_leaves_text_of_its_type_as_it_is() {
             if let Ok(found) = found {
                 assert_eq!(found, body, "{coding} {media_type}");
             }
-            // Another type does not explain the bytes, and compressed text is not text.
+            // With another media type the bytes are not recognized, and compressed text is not text.
             for (media_type, body) in [
                 ("image/gif", body.to_vec()),
                 (media_type, gzip(body)),
@@ -170,7 +170,7 @@ fn content_encoding_that_was_not_requested_is_refused() {
             "{coding}"
         );
     }
-    // The coding is the one that the server names, also if the bytes are another one.
+    // The declared coding is decoded, even if the bytes are in another one.
     assert_eq!(content("gzip", PICTURE), Err(Reason::BadResponse));
     assert_eq!(content("deflate", PICTURE), Err(Reason::BadResponse));
 }
@@ -214,7 +214,7 @@ fn deflate_is_bounded_by_the_size_of_what_comes_out() {
     }
 }
 
-/// An external body gets the picture from the server, from the cache, and from the record of the first run.
+/// The external body is filled from the server, from the cache, and from the record of the first run.
 #[test]
 fn content_encoding_that_is_no_coding_is_ignored_in_cache_and_record_too() {
     for (coding, body) in [

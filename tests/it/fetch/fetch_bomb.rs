@@ -1,5 +1,5 @@
-//! A decompression bomb: 10 MB that become 10 GB (P5). In a process of its own, because what is
-//! measured is the memory of the whole process.
+//! A decompression bomb: 10 MB that expand to 10 GB (P5). The test has a process of its own, because it measures the memory of
+//! the whole process.
 
 use std::io::{Read as _, Write as _, repeat};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use embody::report::Reason;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-/// One gzip member of this many zeros.
+/// Returns a gzip member with this number of zeros.
 fn member(zeros: u64) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     std::io::copy(&mut repeat(0).take(zeros), &mut encoder).unwrap();
@@ -85,7 +85,7 @@ fn a_bomb_of_10_gb_stops_at_the_limit_in_little_time_and_memory() {
     assert!(peak < policy.limits.body + (50 << 20), "{} MiB", peak >> 20);
     println!("bomb: peak {} MiB, {:?}", peak >> 20, begun.elapsed());
 
-    // The same bytes are no bomb to who allows them.
+    // If the limit permits the size, the same kind of content is accepted.
     let small = self::member(1 << 20);
     let mut answer = format!(
         "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",

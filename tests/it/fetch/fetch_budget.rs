@@ -1,4 +1,4 @@
-//! What one message may have retrieved and hold together (P4 and P5 of docs/design.md).
+//! Limits of the content that is retrieved and held for one message (P4 and P5 of docs/design.md).
 
 use crate::common::mail::expander;
 use crate::common::world::fetch_all;
@@ -13,7 +13,7 @@ use embody::fetch::{Fetch, Request};
 use embody::policy::{Policy, Scheme};
 use embody::report::{Reason, Refusal};
 
-/// Every body has 1000 octets; later requests answer sooner.
+/// A source with bodies of 1000 bytes each. Later requests are answered sooner.
 #[derive(Default)]
 struct Thousands {
     asked: AtomicUsize,
@@ -54,7 +54,7 @@ fn bodies_are_kept_in_the_order_of_the_requests_as_far_as_they_fit() {
             let answers = fetch_all(&world, &requests(100), in_flight, octets);
             let kept: Vec<bool> = answers.iter().map(Result::is_ok).collect();
             let fit = usize::try_from(octets / 1000).unwrap();
-            // The first one is a 503 and holds nothing.
+            // The first response is a 503 without content.
             let expected: Vec<bool> = (0..100).map(|at| at > 0 && at <= fit).collect();
             assert_eq!(kept, expected, "{octets} octets, {in_flight} in flight");
             let asked = world.asked.load(Ordering::SeqCst);
@@ -115,13 +115,13 @@ fn bodies_come_in_the_order_of_the_message_as_far_as_they_fit() {
     let mail = multipart(&urls, "Content-Type: image/gif");
     let (output, report) = expanded(&policy(8000), &world, &mail);
     let growth = Some(Reason::GrowthLimit);
-    // The second does not fit into the message, the one behind it does; with the next there are more than
-    // 8000 octets retrieved, and nothing more is asked for.
+    // The second body does not fit into the message, but the third does. After the next one, more than 8000 bytes were
+    // retrieved, and no further request is sent.
     assert_eq!(reasons(&report), [None, growth, None, None, growth, growth]);
     assert_eq!(world.asked().len(), 4);
     let part = "\n URL=\"http://h.example/2\"\n\nContent-Type: image/gif\n";
     assert!(memchr::memmem::find(&output, part.as_bytes()).is_some());
-    // A later run goes on.
+    // A later run retrieves the rest.
     let (_, report) = expanded(&policy(8000), &world, &output);
     assert_eq!(reasons(&report), [None; 3]);
 }
@@ -130,7 +130,7 @@ fn bodies_come_in_the_order_of_the_message_as_far_as_they_fit() {
 fn one_body_that_is_meant_ten_thousand_times_is_not_held_ten_thousand_times() {
     let world = Canned::new().with("http://h.example/1", None, vec![1; 4 << 20]);
     let mail = multipart(&["http://h.example/1"; 9000], "Content-Type: image/gif");
-    // 36 GB if nobody counted: this test would not end.
+    // Without a limit, this would be 36 GB, and the test would not end.
     let (output, report) = expanded(&policy(20 << 20), &world, &mail);
     assert!(output.len() < mail.len() + (20 << 20));
     let reasons = reasons(&report);
@@ -142,7 +142,7 @@ fn one_body_that_is_meant_ten_thousand_times_is_not_held_ten_thousand_times() {
     );
     assert_eq!(report.rows.len(), 9000);
 
-    // A Content-ID is a reference as well, and fetches nothing.
+    // A `cid:` URL is also a reference, but needs no request.
     let mut mail = b"Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: image/gif\nContent-ID: <x@y>\n\n".to_vec();
     mail.extend(std::iter::repeat_n(b'x', 4 << 20));
     mail.push(b'\n');

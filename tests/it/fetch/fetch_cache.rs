@@ -1,4 +1,4 @@
-//! The same URL once per run, several at a time, answers in order (P4 of docs/design.md).
+//! Each URL is retrieved once per run, several at the same time, and the answers are in order (P4 of docs/design.md).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,18 +12,18 @@ use embody::engine::{Content, Need};
 use embody::fetch::{Bytes, Fetch, Fetcher, Request};
 use embody::report::{Reason, Refusal};
 
-/// Takes its time, counts who asks, and how many at once.
+/// A slow source that counts the requests, in total and at the same time.
 #[derive(Default)]
 struct Slow {
     asked: Mutex<HashMap<String, usize>>,
     now: AtomicUsize,
     most: AtomicUsize,
-    /// Until then what is long is not there.
+    /// The response to the URL `long` is delayed until this is set.
     is_long_over: AtomicBool,
 }
 
 impl Slow {
-    /// Returns when somebody's retrieval of what is long is under way.
+    /// Waits until a retrieval of the URL `long` has started.
     fn long_is_under_way(&self) {
         eventually(60, "what is long is asked for", || {
             self.asked("http://h/long") > 0
@@ -45,7 +45,7 @@ impl Fetch for Slow {
             .unwrap()
             .entry(request.url().to_owned())
             .or_default() += 1;
-        // Later requests answer sooner, so order is not an accident.
+        // Later requests are answered sooner, so that a correct order is not accidental.
         let number: u64 = request
             .url()
             .rsplit('/')
@@ -91,7 +91,7 @@ fn request(url: &str) -> Request {
     }
 }
 
-/// What is asked, and a fetcher in front of it that remembers so many octets.
+/// Returns the source, and a fetcher that remembers this number of bytes from it.
 fn remembering(octets: usize) -> (Arc<Slow>, Fetcher) {
     let slow = Arc::new(Slow::default());
     let fetcher = Fetcher::around(Arc::clone(&slow)).memory(octets, None);
@@ -158,7 +158,7 @@ fn a_temporary_refusal_is_shared_by_those_who_wait_and_not_kept() {
     let requests = vec![request("http://h/busy"); 8];
     let answers = fetch_all(&world, &requests, 8, u64::MAX);
     assert!(answers.iter().all(Result::is_err));
-    // A thread that was slow to start may have come after the answer.
+    // A thread that started late may have sent its request after the first answer.
     let asked = slow.asked("http://h/busy");
     assert!(asked < 8, "{asked}");
     assert!(world.fetch(&request("http://h/busy")).is_err());
@@ -181,7 +181,7 @@ fn a_hit_shares_the_octets() {
 
 #[test]
 fn what_was_not_asked_for_lately_makes_room() {
-    // Room for two large bodies, or for some of the small ones with what each costs besides.
+    // The memory has room for two large bodies, or for some of the small ones with their overhead.
     let (slow, world) = remembering(20_000);
     let ask = |url: &str| world.fetch(&request(url)).unwrap();
     ask("http://h/large");
@@ -201,7 +201,7 @@ fn what_was_not_asked_for_lately_makes_room() {
     let again = (0..100).filter(|&number| slow.asked(&once(number)) > 1);
     let again = again.count();
     assert!(again > 50, "{again}");
-    // What is larger than half the room is handed through.
+    // A body larger than half of the memory is not remembered.
     let (slow, narrow) = remembering(15_000);
     for _ in 0..2 {
         let answer = narrow.fetch(&request("http://h/large")).unwrap();
@@ -260,7 +260,7 @@ fn one_message_out_of_time_does_not_spoil_the_next() {
     hurried.deadline = Instant::now();
     assert_eq!(world.fetch(&hurried).unwrap_err().reason, Reason::Deadline);
     assert!(world.fetch(&request("http://h/late")).is_ok());
-    // Whoever waits for another's retrieval waits no longer than its own deadline.
+    // A request that waits for the retrieval of another one waits no longer than its own deadline.
     thread::scope(|scope| {
         scope.spawn(|| world.fetch(&request("http://h/long")));
         slow.long_is_under_way();
@@ -280,7 +280,7 @@ fn a_retrieval_that_panics_leaves_nobody_waiting() {
         thread::sleep(Duration::from_millis(5));
         let begun = Instant::now();
         let second = scope.spawn(|| world.fetch(&request("http://h/panic")));
-        // The second asks again or is told; either way it ends.
+        // The second request is either repeated or gets an error. It must end in both cases.
         let _ = second.join();
         assert!(first.join().is_err());
         assert!(begun.elapsed() < Duration::from_secs(20));

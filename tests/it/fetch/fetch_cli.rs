@@ -1,5 +1,5 @@
-//! `embody filter` against real servers: what is retrieved, how it is asked for, and what is said
-//! about it (docs/design.md, "Retrieval"; docs/reasons.md). What goes wrong is in fetch_cli_hostile.rs.
+//! `embody filter` with real servers: what is retrieved, with which requests, and which messages are printed (docs/design.md,
+//! "Retrieval"; docs/reasons.md). Errors are tested in fetch_cli_hostile.rs.
 
 use std::hash::BuildHasher as _;
 use std::io::Write as _;
@@ -20,7 +20,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("page.html", b"<h1>not a picture</h1>"),
 ];
 
-/// Says the same to everybody.
+/// Returns a server that sends the same response to each request, and the options that allow it.
 fn saying(media_type: &str, body: &[u8]) -> (Raw, String) {
     let server = Raw::saying(ok(media_type, body));
     let options = open(&[server.address.port()]);
@@ -67,7 +67,7 @@ fn http_and_https_bring_the_body_compressed_and_redirected() {
     filter(&options, &before).gives(&after);
     filter(&options, &after).gives(&after);
     let crlf = |lf: &[u8]| {
-        // The picture is base64: no line feed of its own stands in either text.
+        // The picture is in base64, so neither text contains a line feed of the picture.
         String::from_utf8(lf.to_vec())
             .unwrap()
             .replace('\n', "\r\n")
@@ -158,7 +158,7 @@ fn without_the_options_nothing_is_asked_and_nothing_changes() {
             "private-address",
             "; --allow-net 127.0.0.1/32 would allow it".to_owned(),
         ),
-        // No option allows what is denied.
+        // A denied host stays denied, even if another option allows it.
         (
             format!("{options} --deny-host 127.0.0.1"),
             "host-not-allowed",
@@ -259,7 +259,7 @@ fn unlike_nmh_text_html_is_not_taken_for_a_declared_image_gif() {
 #[test]
 fn whoever_answers_first_the_parts_stand_in_the_order_of_the_message() {
     let server = Raw::http(|path, stream| {
-        // Different in every run, and mostly later ones first.
+        // The delays are different in every run, and later requests usually get their responses first.
         let jitter = std::hash::RandomState::new().hash_one(path) % 40;
         let number: u64 = path[1..].parse().unwrap();
         sleep(Duration::from_millis(jitter + (24 - number) * 5));
@@ -300,7 +300,7 @@ fn the_same_url_is_asked_for_once_per_run_and_once_per_declared_type() {
         reference(&url, "image/gif"),
     ]);
     let part = filled(Some(&url), "image/gif", GIF);
-    // One retrieval is one, however often it is meant.
+    // A URL with several references counts as a single retrieval.
     let options = format!("{options} --max-fetches 2");
     filter(&options, &before).gives(&mail(&[part.clone(), part.clone(), part.clone()]));
     assert_eq!(server.count(), 1);
@@ -486,7 +486,7 @@ fn a_map_leads_to_another_server_before_anything_is_judged() {
         "--map ftp://ftp.ietf.example/internet-drafts/={}",
         server.url("/archive/id/")
     );
-    // The mail says what it referred to: where the map leads may be nobody else's business.
+    // The mail keeps the original URL, because the target of a map may be confidential.
     let location = "ftp://ftp.ietf.example/internet-drafts/draft-x.txt";
     filter(&format!("{options} {map}"), &before).gives(&mail(&[filled(
         Some(location),
@@ -494,10 +494,10 @@ fn a_map_leads_to_another_server_before_anything_is_judged() {
         TEXT,
     )]));
     assert!(server.heads()[0].starts_with("GET /archive/id/draft-x.txt "));
-    // What it leads to is judged like anything else.
+    // The target of a map is checked like any other URL.
     let ran = filter(&format!("--fetch http {map}"), &before);
     ran.leaves(&before, &["private-address"]);
-    // Where a redirect leads on from there, the mail says where the content is from.
+    // If the target redirects, the mail names the URL from which the content came.
     let server = Raw::http(|path, stream| {
         let answer = match path {
             "/there" => ok("text/plain", TEXT),

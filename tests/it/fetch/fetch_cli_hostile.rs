@@ -1,5 +1,5 @@
-//! `embody filter` against servers that fail, lie, drip and flood: the part stays byte for byte, the
-//! mail goes on, inside the deadline and in bounded memory (P1 and P5 of docs/design.md; `--on-failure`).
+//! `embody filter` with servers that fail, lie, respond slowly or send too much: the part is left unchanged, and the mail is
+//! delivered before the deadline and with limited memory (P1 and P5 of docs/design.md; `--on-failure`).
 
 use std::io::{Read as _, Write as _, repeat};
 use std::sync::LazyLock;
@@ -17,14 +17,14 @@ const DEADLINE: Duration = Duration::from_secs(4);
 const LIMITS: &str = "--timeout 1s --deadline 4s";
 const MEGABYTE: u64 = 1 << 20;
 
-/// 20 MiB of zeros in one gzip member of 20 KB.
+/// 20 MiB of zeros in a gzip member of 20 KB.
 static MEMBER: LazyLock<Vec<u8>> = LazyLock::new(|| {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     std::io::copy(&mut repeat(0).take(20 * MEGABYTE), &mut encoder).unwrap();
     encoder.finish().unwrap()
 });
 
-/// Path, reason, and whether trying later may help.
+/// Path, reason, and whether a later attempt may succeed.
 const FAILURES: &[(&str, &str, bool)] = &[
     ("/404", "http-status", false),
     ("/410", "http-status", false),
@@ -68,7 +68,7 @@ fn hostile() -> Raw {
             }
             "/endless" => format!("{head}\r\nGIF89a").into(),
             "/bomb" => {
-                // 510 members: 10 MB that would become 10 GB.
+                // 510 members: 10 MB that would expand to 10 GB.
                 let length = MEMBER.len() * 510;
                 let head =
                     format!("{head}Content-Encoding: gzip\r\nContent-Length: {length}\r\n\r\n");
@@ -160,7 +160,7 @@ fn whatever_a_server_does_the_part_stays_and_the_others_are_filled() {
             FAILURES.len(),
             peak / MEGABYTE
         );
-        // One body can reach --max-body, and one more piece; the others are small.
+        // One body can reach --max-body, plus one piece. The others are small.
         assert!(peak < 75 * MEGABYTE, "{} MiB", peak / MEGABYTE);
     }
 }
@@ -287,7 +287,7 @@ fn many_slow_servers_together_end_at_the_deadline() {
     );
     let ran = filter(&options, &before);
     ran.gives(&before);
-    // Two at a time, each a second, would be ten.
+    // With two requests at a time, each of a second, all of them would take ten seconds.
     assert!(ran.took < Duration::from_secs(8), "{:?}", ran.took);
     let reasons = ran.column("reason");
     assert!(
@@ -304,11 +304,11 @@ fn many_slow_servers_together_end_at_the_deadline() {
             >= 16,
         "{reasons:?}"
     );
-    // Those that were out of time before their turn were never asked.
+    // Requests whose time was over before their turn are not sent.
     assert!(never.count() <= 6, "{}", never.count());
 }
 
-/// Says how much memory a measured run took, and that it was less than so many megabytes.
+/// Prints how much memory a measured run used, and asserts that it is less than this number of megabytes.
 #[track_caller]
 fn peaks_below(ran: &Ran, megabytes: u64, what: &str) {
     let peak = ran.peak.unwrap() / MEGABYTE;
@@ -350,14 +350,14 @@ fn of_many_large_bodies_those_that_fit_come_and_memory_stays_bounded() {
         "{}",
         ran.stderr
     );
-    // 50 MB are full with the third body; the second at work may bring one more.
+    // The limit of 50 MB is reached with the third body. The second thread may retrieve one more.
     assert!(
         (3..=5).contains(&server.count()),
         "{} were asked for",
         server.count()
     );
     peaks_below(&ran, 50 + 2 * 25 + 50, "30 bodies of 20 MiB");
-    // A later run goes on.
+    // A later run retrieves the rest.
     after[1] = filled(Some(&server.url("/1")), "image/gif", &large);
     let again = filter(&options, &ran.stdout);
     assert!(again.stdout == mail(&after), "{:.300}", again.stderr);

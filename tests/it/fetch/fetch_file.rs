@@ -1,4 +1,4 @@
-//! Files beneath `--file-root`, and nothing else (RFC 8089).
+//! Files in the directories of `--file-root`, and no others (RFC 8089).
 #![cfg(unix)]
 
 use std::fs;
@@ -18,7 +18,7 @@ use embody::policy::{Policy, Scheme};
 use embody::report::Reason;
 use tempfile::TempDir;
 
-/// `root/` with files and traps, `secret` beside it.
+/// Returns a directory with `root/`, which contains files and traps, and with `secret` next to it.
 fn ground() -> (TempDir, Policy) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("root");
@@ -119,7 +119,7 @@ fn only_regular_files_are_read_and_a_pipe_does_not_hang() {
         Reason::BadUrl
     );
     assert!(begun.elapsed() < Duration::from_secs(20));
-    // A device itself beneath a root; nothing is written to it or read from it.
+    // A device in a root is neither read nor written.
     let devices = policy_of(Path::new("/dev"));
     assert_eq!(
         refused(&devices, "file:///dev/zero").reason,
@@ -157,7 +157,7 @@ fn swapping_a_folder_for_a_link_leads_nowhere() {
                 let _ = fs::remove_file(root.join("swapped"));
                 let _ = symlink("real", root.join("swapped"));
                 let _ = fs::remove_file(root.join("swapped"));
-                // ../secret, by way of a folder that is a link now.
+                // Through the symbolic link, the path leads to ../secret.
                 let _ = symlink("..", root.join("swapped"));
             }
         })
@@ -166,7 +166,7 @@ fn swapping_a_folder_for_a_link_leads_nowhere() {
     let asked = request(&url(&folder, "swapped/secret"));
     let mut harmless = 0;
     let start = Instant::now();
-    // On a busy machine the other thread may be late.
+    // On a busy machine the other thread may start late.
     for round in 0.. {
         if round >= 5000 && (harmless > 0 || start.elapsed() > Duration::from_secs(30)) {
             break;

@@ -1,4 +1,4 @@
-//! ftp against pyftpdlib and against servers that lie (RFC 959, RFC 1738 §3.2).
+//! ftp with pyftpdlib and with servers that lie (RFC 959, RFC 1738 §3.2).
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -56,7 +56,7 @@ fn a_file_comes_whole_by_its_segments() {
 
 #[test]
 fn the_server_sees_an_anonymous_user_and_binary() {
-    // pyftpdlib logs every command to stderr, which is the log file.
+    // pyftpdlib logs every command to standard error, which is the log file.
     let extra = "import logging; logging.basicConfig(level=logging.DEBUG)";
     let Some(server) = ftp(
         "the_server_sees_an_anonymous_user_and_binary",
@@ -165,7 +165,7 @@ fn what_a_name_resolves_to_is_judged_for_ftp_too() {
     );
 }
 
-/// A server that knows USER, PASS, TYPE and what `data` and `finale` say.
+/// A server that supports USER, PASS and TYPE, with `data` and `finale` as further responses.
 struct Liar {
     control: Raw,
     commands: Arc<Mutex<Vec<String>>>,
@@ -200,7 +200,7 @@ fn liar(
     Liar { control, commands }
 }
 
-/// A data connection that serves `body`; its port and how often somebody came.
+/// Starts a data connection that sends `body`. Returns its port, and the number of clients.
 fn data(body: &'static [u8]) -> (u16, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -226,7 +226,8 @@ fn pasv(address: [u8; 4], port: u16) -> String {
 
 #[test]
 fn pasv_cannot_send_us_to_another_host() {
-    // Another address of this machine, which counts who comes. At the address of the server nobody listens on this port.
+    // Another address of this machine, which counts its clients. No server listens on this port at the address of the ftp
+    // server.
     let stolen = free_port();
     let elsewhere = TcpListener::bind(("127.0.0.2", stolen)).unwrap();
     elsewhere.set_nonblocking(true).unwrap();
@@ -240,7 +241,7 @@ fn pasv_cannot_send_us_to_another_host() {
     assert_eq!(refusal.reason, Reason::ConnectionFailed, "{refusal:?}");
     assert!(elsewhere.accept().is_err(), "somebody came");
 
-    // The same lie with a port that exists at the server itself: that one is used.
+    // The same lie with a port that is open at the ftp server. This port is used.
     let (port, count) = data(b"hello");
     let server = liar(
         || "500 no EPSV".to_owned(),
@@ -326,7 +327,7 @@ fn a_slow_server_is_left_in_time_on_both_connections() {
         }
     });
     let slow_data = liar(move || format!("229 ok (|||{port}|)"), String::new, "");
-    // All replies come at once, and the content stops half way with the connection open.
+    // All responses arrive immediately, but the content stops in the middle while the connection stays open.
     let stalling = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = stalling.local_addr().unwrap().port();
     thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! http servers that lie, loop, drip and say nothing (docs/design.md, "Retrieval", P5).
+//! http servers that lie, redirect in loops, respond slowly or not at all (docs/design.md, "Retrieval", P5).
 
 use std::io::Write as _;
 use std::net::TcpListener;
@@ -86,7 +86,7 @@ fn a_body_whose_end_was_not_seen_is_no_body() {
         (coded(&whole), Ok(b"content")),
         (coded(cut), Err(Reason::IncompleteBody)),
         (coded(b"not gzip at all"), Err(Reason::BadResponse)),
-        // The trailer of gzip ends one member; whether others were to follow it does not say.
+        // The trailer of gzip ends a single member. It does not show whether more members should follow.
         (
             [start.as_bytes(), b"Content-Encoding: gzip\r\n\r\n", &whole].concat(),
             Err(Reason::IncompleteBody),
@@ -102,7 +102,7 @@ fn a_body_whose_end_was_not_seen_is_no_body() {
     }
 }
 
-/// Each of these is the first half of something, as far as anybody can tell.
+/// Each of these bodies may be the first half of a longer one.
 #[test]
 fn a_coding_that_does_not_mark_the_end_or_is_not_undone_is_no_body() {
     let chunks = "5\r\nhello\r\n0\r\n\r\n";
@@ -236,7 +236,7 @@ fn a_slow_server_is_left_in_time_wherever_it_is_slow() {
         let _ = stream.write_all(&redirect(&format!("{path}x")));
     });
     let secure = Raw::connections(|mut stream| {
-        // Not even a TLS server: it takes the ClientHello and drips record headers.
+        // A slow TLS server: it reads the ClientHello and sends the bytes of a record header slowly.
         for octet in [22_u8, 3, 3, 64, 0].iter().chain(&[0; 500]) {
             if stream.write_all(&[*octet]).is_err() {
                 return;

@@ -1,6 +1,6 @@
-//! http and https against nginx (docs/design.md, "Retrieval").
+//! http and https with nginx (docs/design.md, "Retrieval").
 //!
-//! No address but 127.0.0.1 is connected to; names resolve to what the tests say.
+//! Connections are made only to 127.0.0.1. The tests determine how names are resolved.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ fn a_file_comes_whole_and_with_its_type() {
     let Some((server, policy)) = started("a_file_comes_whole_and_with_its_type") else {
         return;
     };
-    // nginx sends the text with gzip and chunked, the rest with Content-Length.
+    // nginx sends the text with gzip and chunked encoding, the other files with Content-Length.
     for (path, body, media_type) in [
         ("/hello.txt", FILES[0].1, "text/plain"),
         ("/empty.txt", b"".as_slice(), "text/plain"),
@@ -102,7 +102,7 @@ fn unlike_nmh_text_html_is_not_taken_for_a_declared_image_gif() {
     let mut asked = request(&plain(&server, "/page.html"));
     asked.need = Need::of_url(asked.url(), Some("image/gif"));
     let got = Fetcher::new(policy.clone()).unwrap().fetch(&asked).unwrap();
-    // The expander compares this with the declared type; it must not be lost or made up.
+    // The expander compares this type with the declared one, so it must be exactly the type that the server sent.
     assert_eq!(got.media_type.as_deref(), Some("text/html"));
 }
 
@@ -233,7 +233,7 @@ fn what_a_name_resolves_to_is_judged_whole() {
             "{host}"
         );
     }
-    // localhost is ours to know (RFC 6761), numbers are no names.
+    // localhost is resolved without a lookup (RFC 6761), and a number is not a name.
     assert_eq!(ask("localhost").unwrap().bytes(), FILES[0].1);
     assert_eq!(ask("127.1").unwrap().bytes(), FILES[0].1);
     assert!(

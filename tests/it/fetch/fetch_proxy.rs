@@ -1,5 +1,5 @@
-//! `--proxy`: http goes in absolute form (RFC 9112 §3.2.2), https by CONNECT, and all that is judged without a proxy
-//! is judged with one, too. What real proxies say is in proxies.rs.
+//! `--proxy`: http requests are in absolute form (RFC 9112 §3.2.2), https uses CONNECT, and the same checks apply as without a
+//! proxy. Real proxies are tested in proxies.rs.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -17,10 +17,10 @@ use crate::common::world::{fetch, policy, refused, request};
 const TEXT: &[u8] = b"hello, hello, hello\nworld";
 const FILES: &[(&str, &[u8])] = &[("dot.gif", b"GIF89a\0 a picture"), ("hello.txt", TEXT)];
 
-/// "me:secret", as Basic has it.
+/// The credentials "me:secret" in the form of Basic authentication.
 const ME: &str = "Proxy-Authorization: Basic bWU6c2VjcmV0\r\n";
 
-/// Nothing but the proxy's own address is not public, and that is the user's wish.
+/// Returns a policy with this proxy. The only address that is not public is that of the proxy, which the user configured.
 fn through(proxy: &Raw) -> Policy {
     let mut policy = policy(&[]);
     policy.allow_nets.clear();
@@ -28,7 +28,7 @@ fn through(proxy: &Raw) -> Policy {
     policy
 }
 
-/// A proxy that answers itself, so many requests on each connection, and what it was asked.
+/// Returns a proxy that responds itself, to this number of requests on each connection, and the requests that it got.
 fn answering(
     most: usize,
     answer: impl Fn(&str) -> Vec<u8> + Send + Sync + 'static,
@@ -48,7 +48,7 @@ fn answering(
     (proxy, heads)
 }
 
-/// A 200 after which the connection stays.
+/// Returns a response with the status 200 that keeps the connection open.
 fn stays(body: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: {}\r\n\r\n{body}",
@@ -101,7 +101,7 @@ fn http_is_asked_for_in_absolute_form_on_connections_that_stay() {
     }
     assert!(heads[4].contains("Basic bWU6cGFzcw=="), "{}", heads[4]);
     assert_eq!(heads.join("").matches("Basic").count(), 1);
-    // One for each host and port.
+    // One connection for each host and port.
     assert_eq!(proxy.count(), 3);
 }
 
@@ -191,7 +191,7 @@ fn a_proxy_that_wants_a_password_is_named_and_mail_waits_for_it() {
             "{said}"
         );
     }
-    // What a source says that is asked without a proxy is its own answer.
+    // Without a proxy, a 407 is the response of the source itself.
     let server = Raw::saying("HTTP/1.1 407 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     let refusal = refused(
         &crate::common::world::policy(&[server.address.port()]),
@@ -200,7 +200,7 @@ fn a_proxy_that_wants_a_password_is_named_and_mail_waits_for_it() {
     assert_eq!(refusal.reason, Reason::HttpStatus);
 }
 
-/// nginx, which says what it was asked, and with what for a proxy.
+/// Starts an nginx that responds with the request line and the credentials that it got.
 fn echoing(test: &str) -> Option<Served> {
     let echo = "location = /echo { default_type text/plain;
         return 200 \"$request|$http_host|$http_authorization|$http_proxy_authorization|\"; }";
@@ -247,7 +247,7 @@ fn a_proxy_with_tls_is_verified_and_asked_in_absolute_form() {
     let Some(server) = echoing("a_proxy_with_tls_is_verified_and_asked_in_absolute_form") else {
         return;
     };
-    // A server that is asked in absolute form is no worse a proxy (RFC 9112 §3.2.2).
+    // A server that gets a request in absolute form answers like a proxy (RFC 9112 §3.2.2).
     let before = mail(&[reference("http://www.example.test/echo", "text/plain")]);
     let ca = server.folder.path().join("ca.pem");
     let options = |more: &str| {
@@ -326,7 +326,7 @@ fn a_probe_asks_the_proxy_for_the_head() {
     );
 }
 
-/// A store is asked directly, and with bodies.
+/// A store uses the proxy for requests with bodies, too.
 #[test]
 fn a_store_is_written_and_read_through_the_proxy() {
     let Some(server) = nginx("a_store_is_written_and_read_through_the_proxy", &[]) else {
@@ -371,7 +371,7 @@ fn a_store_is_written_and_read_through_the_proxy() {
     assert_eq!(ran("restore", &detached), before);
 }
 
-/// What a proxy is asked by somebody else.
+/// Compares the requests with those of curl.
 #[test]
 fn curl_asks_a_proxy_for_the_same() {
     let Some(curl) = program("curl") else {
@@ -492,6 +492,6 @@ fn an_https_server_is_reached_through_the_proxy_and_verified() {
         proxy.address,
         ca.display()
     );
-    // The certificate is for www.example.test.
+    // The certificate is only valid for www.example.test.
     filter(&options, &before).leaves(&before, &["tls-failed"]);
 }

@@ -1,5 +1,5 @@
-//! Connections that a server has dropped while they were idle, without saying so: load balancers and NAT do that. A
-//! request on such a connection fails, and is sent again on a new one.
+//! Idle connections that a load balancer or a NAT has dropped without notice. A request on such a connection fails, and is sent
+//! again on a new one.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -14,7 +14,7 @@ use embody::policy::Policy;
 use crate::common::raw::{Raw, exact_head};
 use crate::common::world::{policy, request};
 
-/// Connections that are idle at the same time.
+/// Number of connections that are idle at the same time.
 const IDLE: usize = 6;
 
 const RESPONSE: &[u8] =
@@ -23,7 +23,7 @@ const RESPONSE: &[u8] =
 /// How a connection ends if a second request arrives on it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum End {
-    /// Unread bytes of the request make the system send RST.
+    /// Closing the connection with unread bytes makes the system send RST.
     Reset,
     /// The request is read, and the connection is closed without a response.
     Silent,

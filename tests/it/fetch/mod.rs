@@ -1,4 +1,4 @@
-//! Retrieval, against servers of our own: what they may be asked, and what they must not get away with.
+//! Retrieval from local test servers: which requests are sent, and how errors and attacks of servers are handled.
 
 mod archive_limits;
 mod archive_mail;

@@ -1,9 +1,10 @@
-//! What is asked for is what stands there, octet for octet; and what a refusal says would allow it does.
+//! URLs are requested exactly as the mail contains them, byte for byte, and the option that a refusal names permits the
+//! retrieval.
 
 use crate::common::filter::{Ran, filled, filter, mail, open, reference};
 use crate::common::raw::{Raw, ok, redirect};
 
-/// A mail with one external body, its parameters octets.
+/// Returns a mail with one external body with these parameters.
 fn external(parameters: &[u8]) -> Vec<u8> {
     let front = b"MIME-Version: 1.0\nContent-Type: message/external-body; ";
     [front, parameters, b"\n\nContent-Type: text/plain\n\n"].concat()
@@ -22,7 +23,7 @@ fn an_octet_that_is_no_utf8_is_asked_for_as_it_is() {
     let front = format!("access-type=URL; URL=\"{}", server.url("/t?lat"));
     let plain = external(&[front.as_bytes(), b"\xe9\""].concat());
     assert_eq!(filter(&options, &plain).column("outcome"), ["expanded"]);
-    // Here the parameter says which character it is.
+    // Here the parameter declares its charset.
     let port = server.address.port();
     let coded = format!("access-type=URL; URL*=iso-8859-1''http%3a//127.0.0.1%3a{port}/r%e9");
     filter(&options, &external(coded.as_bytes()));
@@ -67,7 +68,7 @@ fn a_file_and_an_id_are_named_by_their_octets() {
             assert_eq!(ran.column("outcome"), ["expanded"], "{}", ran.stderr);
         }
     }
-    // Two ids that only lossy reading makes equal.
+    // Two ids that differ only in bytes that are not valid UTF-8.
     let mail = [
         b"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n" as &[u8],
         b"Content-Type: message/external-body; access-type=URL; URL=\"cid:a%E9@x\"\n\n",

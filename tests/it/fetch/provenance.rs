@@ -1,4 +1,4 @@
-//! What a row says of content that came: from where, by which URL, when, and its hash (docs/reasons.md).
+//! The fields of a row about the origin of content: source, URL, time and hash (docs/reasons.md).
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::common::filter::{filter, mail, open, reference};
 use crate::common::programs::{embody, fed};
 use crate::common::raw::{Raw, ok, redirect};
 
-/// A picture of nine by nine, and one of one by one.
+/// A picture of 9 by 9 pixels, and one of 1 by 1.
 const PICTURE: &[u8] =
     b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 const TINY: &[u8] =
@@ -43,7 +43,7 @@ fn server() -> Raw {
     })
 }
 
-/// The fields of a row that tell where content came from, and whether there is a time.
+/// Returns the fields of a row about the origin of the content, and whether there is a time.
 fn provenance(row: &Value) -> Value {
     let time = row["retrieved_at"].as_str();
     assert!(
@@ -88,7 +88,7 @@ fn a_row_says_where_content_came_from_and_with_which_status_it_was_refused() {
     let (to, page) = (server.url("/to"), server.url("/page"));
     let expected = [
         json!(["network", 200, to, hash(b"remote"), true]),
-        // It came, and was not what was wanted.
+        // The content was retrieved, but has the wrong type.
         json!(["network", 200, page, hash(b"<p>sign in"), true]),
         none(json!(404)),
         none(json!(403)),
@@ -158,7 +158,7 @@ fn a_tracker_that_nobody_asked_is_blanked_and_one_that_was_asked_says_so() {
     let said: Vec<Value> = ran.rows.iter().map(provenance).collect();
     let expected = [
         json!(["network", 200, server.url("/picture"), hash(PICTURE), true]),
-        // Equal bytes are one part, and each URL has its own row.
+        // Equal bytes become a single part, but each URL has a row.
         json!(["network", 200, server.url("/again"), hash(PICTURE), true]),
         json!(["none", null, null, null, false]),
         json!(["network", 200, server.url("/tiny"), hash(TINY), true]),
@@ -167,7 +167,7 @@ fn a_tracker_that_nobody_asked_is_blanked_and_one_that_was_asked_says_so() {
     assert_eq!(said, expected, "{:#?}", ran.rows);
     let output = String::from_utf8_lossy(&ran.stdout).into_owned();
     assert!(output.contains("X-Embody: expanded=5 left=0"), "{output}");
-    // Whoever only looks learns the same, and asks nobody.
+    // `inspect` reports the same, but sends no requests.
     let asked = server.heads().len();
     let inspect = fed(
         embody()

@@ -1,4 +1,4 @@
-//! `--proxy` with proxies that people have: tinyproxy, Squid as Debian configures it, and mitmproxy.
+//! `--proxy` with common proxies: tinyproxy, Squid with the configuration of Debian, and mitmproxy.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ const GIF: &[u8] = b"GIF89a\0\r\nnot a picture, but nobody looks at that";
 const TEXT: &[u8] = b"hello, hello, hello\nworld";
 const FILES: &[(&str, &[u8])] = &[("dot.gif", GIF), ("hello.txt", TEXT)];
 
-/// A proxy that is up; `log` is in its folder.
+/// Waits until a proxy is ready. `log` is a file in its directory.
 fn started(mut command: Command, port: u16, folder: tempfile::TempDir) -> Served {
     let log = folder.path().join("log");
     let mut child = command
@@ -24,7 +24,8 @@ fn started(mut command: Command, port: u16, folder: tempfile::TempDir) -> Served
     serving(child, port, folder)
 }
 
-/// What is behind it is retrieved through `proxy`: http, and https unless the proxy connects to port 443 alone.
+/// Asserts that files of the server are retrieved through `proxy`: http, and https unless the proxy allows CONNECT only to port
+/// 443.
 fn retrieves(server: &Served, proxy: &str, connects: bool) {
     let plain = |path: &str| format!("http://127.0.0.1:{}{path}", server.port);
     let secure = |path: &str| format!("https://127.0.0.1:{}{path}", server.secure);
@@ -56,7 +57,7 @@ fn retrieves(server: &Served, proxy: &str, connects: bool) {
 
     let gone = mail(&[reference(&plain("/gone"), "image/gif")]);
     filter(&options, &gone).leaves(&gone, &["http-status"]);
-    // Twice through one cache, where the second asks nobody or asks again.
+    // Two runs with the same cache. The second one sends no requests, or validates the stored responses.
     let cache = tempfile::tempdir().unwrap();
     let cached = format!("{options} --cache {}", cache.path().join("cache").display());
     for _ in 0..2 {
@@ -77,7 +78,8 @@ fn retrieves(server: &Served, proxy: &str, connects: bool) {
     }
 }
 
-/// With a wrong password and with none, the proxy is named. tinyproxy answers a wrong one with 401, which servers say, too.
+/// With a wrong password and without one, the message names the proxy. tinyproxy responds to a wrong password with 401, like a
+/// server.
 fn wants_a_password(server: &Served, place: &str) {
     let url = format!("http://127.0.0.1:{}/dot.gif", server.port);
     let before = mail(&[reference(&url, "image/gif")]);
@@ -123,7 +125,8 @@ fn tinyproxy() {
     }
 }
 
-/// Its stock configuration lets nobody CONNECT but to port 443: https of the test's port is refused, http is not.
+/// The default configuration of Squid allows CONNECT only to port 443. So https to the port of the test is refused, but http is
+/// not.
 #[test]
 fn squid() {
     let stock = Path::new("/etc/squid/squid.conf");
@@ -138,7 +141,7 @@ fn squid() {
     for connects in [false, true] {
         let (port, folder) = (free_port(), tempfile::tempdir().unwrap());
         let here = folder.path().display();
-        // It gives up its rights, and writes there.
+        // Squid drops its privileges, and then writes to this directory.
         let anybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
         fs::set_permissions(folder.path(), anybody).unwrap();
         let mut configuration = stock.replace("\nhttp_port 3128\n", "\n");
@@ -160,7 +163,7 @@ fn squid() {
     }
 }
 
-/// `.ci/peers` installs it, and says so: its packages are 130 MB.
+/// `.ci/peers` installs mitmproxy and sets the variable. Its packages have 130 MB, so the test may be skipped elsewhere.
 #[test]
 fn mitmproxy() {
     let Some(mitmdump) = program("mitmdump") else {
@@ -177,7 +180,7 @@ fn mitmproxy() {
         .args(["--quiet", "--listen-host", "127.0.0.1", "--listen-port"])
         .arg(port.to_string())
         .args(["--proxyauth", "me:secret"])
-        // What is behind TLS is not its business here.
+        // mitmproxy must not decrypt TLS in this test.
         .args([
             "--ignore-hosts",
             &format!("^127[.]0[.]0[.]1:{}$", server.secure),

@@ -1,4 +1,4 @@
-//! `--resolver`: a program of the user's for files in clouds that want a sign-in.
+//! `--resolver`: a program of the user that retrieves files from clouds after a sign-in.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,7 @@ use crate::common::raw::{Raw, ok};
 
 const LINK: &str = "https://drive.google.com/file/d/1AbC/view?usp=drive_web";
 
-/// A mail that shows these files, each with a name.
+/// Returns a mail with links to these files, each with a name.
 fn mail(files: &[(&str, &str)]) -> Vec<u8> {
     let chips: String = files
         .iter()
@@ -26,7 +26,7 @@ fn mail(files: &[(&str, &str)]) -> Vec<u8> {
     format!("Subject: x\nMIME-Version: 1.0\nContent-Type: text/html\n\n{chips}").into_bytes()
 }
 
-/// A program, in a folder of its own.
+/// A program in a directory of its own.
 struct Resolver(TempDir);
 
 impl Resolver {
@@ -84,11 +84,11 @@ fn it_reads_one_object_and_what_it_writes_is_the_file() {
     let asked: serde_json::Value = serde_json::from_str(&asked).unwrap();
     let expected = serde_json::json!({ "url": LINK, "name": name, "provider": "google-drive" });
     assert_eq!(asked, expected);
-    // Its folder went with what it left there.
+    // The working directory was removed, with the files that the program left there.
     let at = resolver.seen("resolve.at");
     assert!(at.contains("embody-resolver-"), "{at}");
     assert!(!PathBuf::from(at.trim()).exists());
-    // And a second run starts nothing.
+    // A second run does not start the program.
     fs::remove_file(resolver.0.path().join("resolve.asked")).unwrap();
     resolver.run("", &ran.stdout).gives(&ran.stdout);
     assert_eq!(resolver.seen("resolve.asked"), "");
@@ -126,7 +126,7 @@ fn its_time_is_that_of_a_retrieval_and_what_it_started_ends_with_it() {
     let child = resolver.seen("resolve.child");
     let state = || fs::read_to_string(format!("/proc/{}/stat", child.trim())).unwrap_or_default();
     let is_over = || state().is_empty() || state().contains(") Z ");
-    // The signal was sent; on a busy machine the process takes a moment to end.
+    // The signal was sent, but on a busy machine the process takes a moment to end.
     let sent = Instant::now();
     while !is_over() && sent.elapsed() < Duration::from_secs(10) {
         std::thread::sleep(Duration::from_millis(10));
@@ -165,7 +165,7 @@ fn it_is_asked_for_what_the_cloud_did_not_give_and_for_nothing_else() {
     let asked = resolver.seen("resolve.asked");
     assert_eq!(asked.lines().count(), 2, "{asked}");
     assert!(!asked.contains("/open/"), "{asked}");
-    // What is no file of a cloud is nobody's to resolve.
+    // The program is not used for a URL that is not a file in a cloud.
     let resolver = Resolver::doing("cat >> \"$0.asked\"; echo here");
     let body = "Content-Type: message/external-body; access-type=URL; URL=\"https://drive.google.com/file/d/1/view\"\n\nContent-Type: text/plain\n\n";
     resolver
@@ -253,7 +253,7 @@ fn words_are_divided_without_a_shell_and_a_milter_takes_none() {
         assert_eq!(output.status.code(), Some(75));
         assert!(stderr(&output).contains(words), "{}", stderr(&output));
     }
-    // A program beside is one of the folder where embody was started.
+    // A relative path of the program begins at the directory in which embody was started.
     fs::write(folder.path().join("beside"), "#!/bin/sh\necho beside\n").unwrap();
     fs::set_permissions(
         folder.path().join("beside"),

@@ -1,5 +1,5 @@
-//! A run over mailboxes that is stopped or killed goes on where it was: what servers answered is kept beside the output
-//! until that is whole (docs/cache.md).
+//! A run over mailboxes that is stopped or killed continues where it was: responses are stored next to the output until the
+//! output is complete (docs/cache.md).
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
@@ -18,7 +18,7 @@ use crate::common::mailboxes::Numbers;
 use crate::common::programs::{embody, skipped, stderr};
 use crate::common::raw::{Raw, ok, redirect};
 
-/// A picture of its own for each path.
+/// Returns a picture that is unique for each path.
 fn picture(path: &str) -> Vec<u8> {
     let gif =
         b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
@@ -26,14 +26,14 @@ fn picture(path: &str) -> Vec<u8> {
     [gif.as_slice(), path.as_bytes(), &vec![b'.'; more]].concat()
 }
 
-/// How often each path was asked for.
+/// Number of requests for each path.
 type Counts = Arc<Mutex<HashMap<String, usize>>>;
 
-/// Answers by the first word of a path; an answer takes a little.
+/// A server whose response depends on the first word of the path, with a short delay.
 struct Pictures {
     raw: Raw,
     counts: Counts,
-    /// A file that appears when `/block/...` is asked for.
+    /// File that is created when `/block/...` is requested.
     blocks: Arc<Mutex<Option<PathBuf>>>,
 }
 
@@ -80,12 +80,12 @@ impl Pictures {
         }
     }
 
-    /// How often each path was asked for since the last time.
+    /// Returns the number of requests for each path since the last call.
     fn taken(&self) -> HashMap<String, usize> {
         std::mem::take(&mut *self.counts.lock().unwrap())
     }
 
-    /// A mail that shows these.
+    /// Returns a mail that shows these pictures.
     fn mail(&self, paths: &[String]) -> String {
         let shown = paths.iter().map(|path| {
             let url = self.raw.url(path);
@@ -103,7 +103,7 @@ impl Pictures {
         mails.collect()
     }
 
-    /// The command, without source and output.
+    /// Returns the command, without source and output.
     fn command(&self, folder: &Path, line: &str) -> std::process::Command {
         let mut command = embody();
         command
@@ -121,7 +121,8 @@ impl Pictures {
         self.command(folder, line).output().unwrap()
     }
 
-    /// Runs until the answers are kept and the output fails, because a file of its name appears meanwhile, which goes.
+    /// Runs the command until the responses are stored. Then the output fails, because a file with its name was created during
+    /// the run. The file is removed afterwards.
     fn fail(&self, folder: &Path, line: &str) -> String {
         let output = folder.join("out");
         *self.blocks.lock().unwrap() = Some(output.clone());
@@ -138,7 +139,7 @@ fn paths(words: &[&str]) -> Vec<String> {
     words.iter().map(|&path| path.to_owned()).collect()
 }
 
-/// Some hundred mails with pictures of all kinds, some of which several mails show.
+/// Returns some hundred mails with pictures of all kinds. Some pictures are in several mails.
 fn many() -> Vec<Vec<String>> {
     let mail = |number: usize| {
         let mut paths = vec![format!("/one/{number}"), format!("/several/{}", number / 3)];
@@ -155,7 +156,7 @@ fn many() -> Vec<Vec<String>> {
     (0..300).map(mail).collect()
 }
 
-/// What lies in a folder.
+/// Returns the names in a directory.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
@@ -167,8 +168,8 @@ fn names(folder: &Path) -> Vec<String> {
 const LINE: &str = "embed in --output out";
 const KEPT: &str = "out.embody-resume";
 
-/// Stops the same command twenty times: each time once the server was asked a random number of times more, and a random
-/// moment later. How often it was stopped.
+/// Stops the same command twenty times: each time after a random number of further requests and a random delay. Returns how
+/// often it was stopped.
 fn stopped_again_and_again(
     server: &Pictures,
     folder: &Path,
@@ -208,7 +209,7 @@ fn a_run_that_is_killed_twenty_times_gives_what_one_run_gives_and_asks_for_no_an
     assert!(once.len() > 600);
 
     let kills = stopped_again_and_again(&server, folder, LINE, 6, |child| child.kill().unwrap());
-    // On a slow machine a run may be whole before its kill comes.
+    // On a slow machine, a run may be complete before it is killed.
     assert!(kills >= 10, "{kills}");
     if kills == 20 {
         let mode = fs::metadata(folder.join(KEPT)).unwrap().mode();
@@ -223,7 +224,7 @@ fn a_run_that_is_killed_twenty_times_gives_what_one_run_gives_and_asks_for_no_an
     }
     assert!(fs::read(folder.join("out")).unwrap() == fs::read(folder.join("whole")).unwrap());
     assert_eq!(names(folder), ["in", "out", "whole"]);
-    // Nobody can know of an answer that was on its way when the kill came: at most the eight that may be in flight.
+    // Responses that were on their way at a kill are lost: at most eight, the number of parallel requests.
     let asked = server.taken();
     assert_eq!(asked.len(), once.len());
     let more: usize = asked.values().map(|count| count - 1).sum();
@@ -251,11 +252,11 @@ fn a_run_that_is_stopped_by_ctrl_c_asks_each_url_once() {
     }
     assert!(fs::read(folder.join("out")).unwrap() == fs::read(folder.join("whole")).unwrap());
     assert_eq!(names(folder), ["in", "out", "whole"]);
-    // What was on its way was waited for, and kept.
+    // The run waited for the responses that were on their way, and stored them.
     assert_eq!(server.taken(), once);
 }
 
-/// A folder with a mail that shows these, and a server of them.
+/// Returns a directory with a mail that shows these pictures, and their server.
 fn of(shown: &[&str]) -> (Pictures, tempfile::TempDir) {
     let server = Pictures::new(Duration::ZERO);
     let folder = tempfile::tempdir().unwrap();
@@ -279,7 +280,7 @@ fn what_is_kept_of_a_run_that_fails_and_what_is_said() {
         let end = "embody: run the same command again to continue; 5 responses are stored in out.embody-resume\n";
         assert!(said.ends_with(end), "{said}");
         assert!(server.taken().values().all(|&count| count == 1));
-        // Of what is old, private or gone nobody is asked again; what was busy may be there by now.
+        // Stored responses that are stale, private or 404 are used without a request. A busy server gets a new request.
         let ran = server.run(folder, line);
         let said = stderr(&ran);
         assert_eq!(ran.status.code(), Some(0), "{said}");
@@ -303,7 +304,8 @@ fn policy_and_trust_are_asked_again() {
     let signed = rcgen::generate_simple_self_signed(["example.org".to_owned()]).unwrap();
     fs::write(ca, signed.cert.pem()).unwrap();
     server.taken();
-    // What another run would not be given, it is not given.
+    // A run without stored responses, whose policy denies the server, for comparison: with this policy, stored responses must
+    // not be used, either.
     let ran = server.run(
         folder,
         "embed in --output other --deny-host 127.0.0.1 --no-resume",
@@ -334,7 +336,7 @@ fn only_a_run_that_retrieves_for_a_new_file_or_folder_keeps_anything() {
     fs::create_dir(folder.join("cache")).unwrap();
     fs::set_permissions(folder.join("cache"), fs::Permissions::from_mode(0o700)).unwrap();
     let before = ["again", "cache", "in"];
-    // Where answers would be kept there is something that the run would refuse.
+    // The directory for the responses cannot be created, because a file has its name.
     fs::write(folder.join("again.embody-resume"), "x").unwrap();
     fs::write(folder.join(KEPT), "x").unwrap();
     for (line, out) in [
@@ -355,7 +357,7 @@ fn only_a_run_that_retrieves_for_a_new_file_or_folder_keeps_anything() {
             fs::create_dir(folder.join("cache")).unwrap();
         }
         let ran = match line {
-            // A message, as a filter takes it.
+            // A message, as a filter reads it.
             "embed in" => {
                 fs::write(folder.join("one"), server.mail(&paths(&["/one"]))).unwrap();
                 let ran = server.run(folder, "embed one");
@@ -383,7 +385,7 @@ fn only_a_run_that_retrieves_for_a_new_file_or_folder_keeps_anything() {
 fn what_somebody_put_in_its_place_is_neither_used_nor_removed() {
     let (server, folder) = of(&["/one", "/block/1"]);
     let folder = folder.path();
-    // What a run leaves.
+    // The files that an interrupted run leaves.
     server.fail(folder, LINE);
     let left = folder.join("left");
     fs::rename(folder.join(KEPT), &left).unwrap();
@@ -470,7 +472,7 @@ fn what_somebody_put_in_its_place_is_neither_used_nor_removed() {
             false => fs::remove_file(&kept).unwrap(),
         }
     }
-    // What lies in a folder of ours stays, and the folder.
+    // Other files in the directory are kept, and so is the directory.
     fs::rename(&left, &kept).unwrap();
     for place in ["mine", "keys/mine", "bodies/mine", "tmp/mine"] {
         fs::write(kept.join(place), "x").unwrap();
@@ -490,7 +492,7 @@ fn what_somebody_put_in_its_place_is_neither_used_nor_removed() {
         names(&kept),
         ["CACHEDIR.TAG", "bodies", "hosts", "keys", "mine", "tmp"]
     );
-    // An empty one is what a run that was killed was about to make.
+    // An empty directory was left by a run that was killed while it created it.
     fs::remove_dir_all(&kept).unwrap();
     fs::remove_file(folder.join("out")).unwrap();
     fs::create_dir(&kept).unwrap();
@@ -527,19 +529,19 @@ fn a_cache_of_the_user_is_used_behind_it() {
     let line = &format!("{LINE} --cache cache");
     server.fail(folder, line);
     assert_eq!(server.taken().len(), 4);
-    // What --cache may not keep, and what is old by its rules.
+    // Responses that --cache must not store, or that are stale there, are used from the run's own cache.
     let ran = server.run(folder, line);
     assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
     assert_eq!(server.taken().len(), 0);
     assert_eq!(names(folder), ["cache", "in", "out"]);
-    // The next run is a new one.
+    // The next run does not use the responses of the completed one.
     fs::remove_file(folder.join("out")).unwrap();
     let ran = server.run(folder, line);
     assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
     assert!(server.taken().len() >= 2);
 }
 
-/// Runs a script in which `$@` is the command, and may mount a file system of its own at `small`.
+/// Runs a script in which `$@` is the command. The script can mount a file system at `small`.
 fn on_a_small_disk(test: &str, server: &Pictures, folder: &Path, script: &str) -> Option<Output> {
     let command = server.command(folder, "embed in --output small/out");
     fs::create_dir_all(folder.join("small")).unwrap();
@@ -562,7 +564,7 @@ fn on_a_small_disk(test: &str, server: &Pictures, folder: &Path, script: &str) -
 fn a_disk_that_is_full_ends_no_run_for_what_is_kept() {
     const TEST: &str = "a_disk_that_is_full_ends_no_run_for_what_is_kept";
     let (server, folder) = of(&["/one", "/two", "/block/1"]);
-    // Room for the mail and for no more names: not for what is kept besides.
+    // The file system has room for the mail, but not for the stored responses.
     for options in [
         "size=64k,nr_inodes=3",
         "size=64k,nr_inodes=5",
@@ -616,7 +618,7 @@ fn a_run_whose_output_filled_the_disk_goes_on_once_there_is_room() {
     assert!(server.taken().values().all(|&count| count == 1));
 }
 
-/// All files beneath a folder, by their paths there.
+/// Returns all files in a directory, with their relative paths.
 fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -635,7 +637,7 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Mboxes, a Maildir with sizes in its names, an MH folder, and messages.
+/// Creates mboxes, a Maildir with sizes in its file names, an MH folder, and messages.
 fn folder_of_mail(server: &Pictures, folder: &Path) {
     let mails = many();
     for (number, mails) in mails[..120].chunks(40).enumerate() {
@@ -703,7 +705,7 @@ fn a_file_that_is_not_as_the_run_made_it_is_never_taken_for_it_or_replaced() {
     let fail = || {
         let blocked = folder.join("new/b");
         *server.blocks.lock().unwrap() = Some(blocked.clone());
-        // It is the run's own cache that answers else.
+        // Otherwise the stored responses of an earlier run would be used.
         let _ = fs::remove_dir_all(folder.join("new.embody-resume"));
         let _ = fs::remove_dir_all(folder.join("new"));
         let ran = server.run(folder, line);
@@ -747,7 +749,7 @@ fn a_file_that_is_not_as_the_run_made_it_is_never_taken_for_it_or_replaced() {
         );
         assert!(fs::read(folder.join("new/a")).unwrap() == before, "{what}");
     }
-    // What is gone is made again.
+    // A missing file is written again.
     fail();
     fs::remove_file(folder.join("new/a")).unwrap();
     let ran = goes_on("");

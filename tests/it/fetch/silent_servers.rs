@@ -1,4 +1,4 @@
-//! Servers that do not respond: they hold up neither the messages behind them nor the rest of the run.
+//! Servers that do not respond delay neither the messages after theirs nor the rest of the run.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -16,7 +16,8 @@ use crate::common::programs::embody;
 const PICTURE: &[u8] =
     b"GIF89a\x10\0\x10\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x10\0\x10\0\0\x02\x02D\x01\0;";
 
-/// Calls `serve` with each connection, in a thread of its own, once the request has begun. Returns the port.
+/// Starts a server that calls `serve` for each connection, in a thread of its own, after the first bytes of the request
+/// arrived. Returns the port.
 fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -87,7 +88,7 @@ fn a_host_that_times_out_three_times_in_a_row_is_not_asked_again() {
         said.contains("6 from hosts that timed out three times in a row"),
         "{said}"
     );
-    // No server responded at all.
+    // No server responded in this run, so the status is 1.
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert_eq!(
         fs::read_to_string(folder.path().join("new")).unwrap(),
@@ -115,7 +116,8 @@ fn url_with_a_temporary_failure_is_requested_once_per_run() {
 #[test]
 fn messages_after_waiting_ones_are_filled() {
     const WAITING: usize = 4;
-    // Each server answers when all of them were asked: if the messages after the first were not read, all would time out.
+    // Each server responds only after all of them got a request: if the messages after the first were not read, all would time
+    // out.
     let state = Arc::new((Mutex::new(0_usize), Condvar::new()));
     let servers = (0..WAITING).map(|_| {
         let state = Arc::clone(&state);
@@ -135,7 +137,7 @@ fn messages_after_waiting_ones_are_filled() {
         })
     });
     let ports: Vec<u16> = servers.collect();
-    // Between two pictures are 9 MB, more than all windows together.
+    // There are 9 MB between two pictures, more than all windows together.
     let mails = (0..10 * WAITING).map(|number| {
         let port = ports.get(number / 10).filter(|_| number % 10 == 0);
         let url = port.map(|port| format!("http://127.0.0.1:{port}/a.gif"));

@@ -13,7 +13,7 @@ use crate::common::raw::Raw;
 
 const GIF: &[u8] = b"GIF89a\x08\0\x08\0\x80\0\0\xff\0\0\0\0\0!\xf9\x04\0\0\0\0\0,\0\0\0\0\x08\0\x08\0\0\x02\x07\x84\x8f\xa9\xcb\xed\x5d\0;";
 
-/// The example, which `cargo test` builds.
+/// Returns the path of the example, which `cargo test` builds.
 fn example(test: &str) -> Option<PathBuf> {
     let program = Path::new(env!("CARGO_BIN_EXE_embody")).with_file_name("examples/async");
     if program.is_file() {
@@ -83,7 +83,7 @@ fn answer(path: &str, stream: &mut TcpStream) {
     }
 }
 
-/// A page with pictures, and a part for each of these names of files.
+/// Returns a page with pictures, and a part for each of these file names.
 fn mail(server: &Raw, names: &[&str]) -> Vec<u8> {
     let host = server.address;
     let mut mail = format!(
@@ -136,7 +136,7 @@ fn example_with_answers_of_all_kinds_writes_what_filter_writes() {
         "{written}"
     );
     let said = stderr(&output);
-    // The last seven, two that lead astray, and two pictures of the mail.
+    // The last seven references, two with invalid URLs, and two pictures of the mail.
     assert_eq!(said.lines().count(), 10, "{said}");
 }
 
@@ -144,12 +144,12 @@ fn example_with_answers_of_all_kinds_writes_what_filter_writes() {
 fn example_with_a_limit_of_growth_writes_what_filter_writes() {
     let test = "example_with_a_limit_of_growth_writes_what_filter_writes";
     let Some(program) = example(test) else { return };
-    // Twenty megabytes each: two fit below the limit of 50 MiB.
+    // 20 MB each: two bodies fit below the limit of 50 MiB.
     let body = b"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd\r\n"
         .repeat(20_000_000 / 64);
     let server = Raw::http(move |path, stream| {
         if path == "/1.txt" {
-            // The first one is the last to come.
+            // The first request gets its response last.
             std::thread::sleep(Duration::from_millis(300));
         }
         let head = format!(
@@ -161,7 +161,7 @@ fn example_with_a_limit_of_growth_writes_what_filter_writes() {
     let mail = mail(&server, &["1.txt", "2.txt", "3.txt", "4.txt"]);
     let output = filled(&program, &server, &mail);
     assert!(output.stdout == filtered(&server, &mail).stdout);
-    // Two texts, with LF at the end of each line.
+    // Two texts, with LF as line ending.
     assert!(output.stdout.len() > 39_000_000, "{}", output.stdout.len());
     assert!(stderr(&output).contains("grow"), "{}", stderr(&output));
 }
@@ -188,7 +188,7 @@ fn example_without_network_fills_the_samples() {
     assert_eq!(server.count(), 0);
 }
 
-/// The server answers when all of them were requested.
+/// The server responds only after it got all requests.
 #[test]
 fn example_retrieves_the_needs_of_a_round_at_the_same_time() {
     let test = "example_retrieves_the_needs_of_a_round_at_the_same_time";
@@ -221,7 +221,7 @@ fn example_retrieves_the_needs_of_a_round_at_the_same_time() {
     assert_eq!(written.matches("together").count(), 4, "{written}");
 }
 
-/// 127.0.0.1 is not a public address.
+/// 127.0.0.1 is not a public address, so it is refused.
 #[test]
 fn example_without_an_allowed_network_requests_nothing() {
     let test = "example_without_an_allowed_network_requests_nothing";

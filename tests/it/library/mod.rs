@@ -1,4 +1,4 @@
-//! The library in programs that retrieve content themselves: the examples that drive the engine.
+//! The library in programs with their own retrieval: the examples that drive the engine.
 
 mod asynchronous;
 mod wasm;

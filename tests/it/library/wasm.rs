@@ -1,5 +1,5 @@
-//! `examples/wasm`: the engine in WebAssembly, which `run.mjs` drives in Node.js. The module must decide as the library does
-//! on this system.
+//! `examples/wasm`: the engine in WebAssembly, driven by `run.mjs` in Node.js. The module must produce the same results as the
+//! library on this system.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +31,7 @@ fn run(command: &mut Command) -> Output {
     finished(command.spawn().unwrap())
 }
 
-/// Whether the compiler has the standard library of the target.
+/// Returns whether the compiler has the standard library for the target.
 fn has_target() -> bool {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let mut rustc = Command::new(rustc);
@@ -40,7 +40,7 @@ fn has_target() -> bool {
     asked.status.success() && Path::new(folder.trim()).is_dir()
 }
 
-/// The module, built once. `None` if a program for it is missing, which is said.
+/// Returns the module, which is built only once. Returns `None` and prints a message if a program for the build is missing.
 fn module(test: &str) -> Option<&'static Path> {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     if program("node").is_none() {
@@ -52,7 +52,7 @@ fn module(test: &str) -> Option<&'static Path> {
         return None;
     }
     Some(MODULE.get_or_init(|| {
-        // A folder of its own: the one of the tests may be locked by another build.
+        // A separate build directory, because that of the tests may be locked by another build.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wasm");
         let mut cargo = Command::new(env!("CARGO"));
         cargo
@@ -69,7 +69,7 @@ fn module(test: &str) -> Option<&'static Path> {
     }))
 }
 
-/// `node run.mjs MAIL [DOWNLOADS]`
+/// Runs `node run.mjs MAIL [DOWNLOADS]`.
 fn node(module: &Path, arguments: &[&Path]) -> Output {
     let mut node = Command::new("node");
     node.arg(root().join("examples/wasm/run.mjs"))
@@ -80,7 +80,7 @@ fn node(module: &Path, arguments: &[&Path]) -> Output {
     output
 }
 
-/// The policy of the module.
+/// Returns the policy that the module uses.
 fn policy() -> Policy {
     let mut policy = Policy::default().with_fetch([Scheme::Https]);
     policy.embed = Embed {
@@ -91,7 +91,7 @@ fn policy() -> Policy {
     policy
 }
 
-/// A page with two pictures, a text that is elsewhere, and a text that is nowhere.
+/// A page with two pictures, a text that can be retrieved, and one that cannot.
 const MAIL: &str = "Date: Tue, 14 May 2024 09:12:03 +0200\nMIME-Version: 1.0\n\
     Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/html\n\n\
     <p><img src=\"https://www.example.org/a/one.gif\"> <img src=\"https://www.example.org/two.gif\">\n\
@@ -174,7 +174,7 @@ fn module_with_answers_writes_the_mail_that_the_library_writes() {
         assert_eq!(row["url"].as_str(), of_library.url.as_deref());
         assert_eq!(row["outcome"], of_library.outcome.as_str());
     }
-    // Two files are in no folder.
+    // Two files are in no directory.
     let left = |row: &&Value| row["reason"] == report::Reason::FileNotReadable.as_str();
     assert_eq!(rows.iter().filter(left).count(), 2, "{said}");
 }
@@ -198,7 +198,7 @@ fn module_without_answers_fills_the_samples() {
     assert!(filled >= 20, "{filled}");
 }
 
-/// The stack of a module is small, and parts are nested as deep as the policy allows.
+/// The stack of a module is small, and parts may be nested as deeply as the policy allows.
 #[test]
 fn module_with_deeply_nested_parts_does_what_the_library_does() {
     let test = "module_with_deeply_nested_parts_does_what_the_library_does";
@@ -224,7 +224,7 @@ fn module_with_deeply_nested_parts_does_what_the_library_does() {
     assert!(expansion.report.expanded() > 20);
 }
 
-/// The builds of the example and of the program agree: a mail becomes the same on both.
+/// The example and the program must use the same versions of crates, so that a mail becomes the same in both.
 #[test]
 fn locked_crates_of_the_example_are_those_of_the_program() {
     let versions = |path: &str| -> BTreeMap<String, Vec<String>> {
@@ -232,7 +232,7 @@ fn locked_crates_of_the_example_are_those_of_the_program() {
         let lock: toml::Table = lock.parse().unwrap();
         let mut found = BTreeMap::<_, Vec<_>>::new();
         for crate_ in lock["package"].as_array().unwrap() {
-            // Those without a source are in this repository.
+            // Crates without a source are in this repository.
             if crate_.get("source").is_some() {
                 let text = |key: &str| crate_[key].as_str().unwrap().to_owned();
                 found.entry(text("name")).or_default().push(text("version"));

@@ -1,10 +1,9 @@
-//! What a single mail can cost at most (P5 of docs/design.md): for each bound on structure and growth
-//! one mail far beyond it, through the program. It passes whole, what is beyond is left with the
-//! bound's reason, and time and memory stay in proportion to the mail.
+//! The maximum cost of a single mail (P5 of docs/design.md). For each limit of structure and growth, a mail far beyond it is
+//! filtered. It must be output completely. References beyond the limit are left with the reason of the limit, and time and
+//! memory must be proportional to the size of the mail.
 //!
-//! Bounds on retrieval are reached by servers: `fetch_cli_hostile.rs` and `fetch_hostile.rs` (redirects,
-//! sizes, deadlines, many bodies together), `fetch_bomb.rs` (decompression). Hostile documents are
-//! in `links_hostile.rs`.
+//! Limits of retrieval are tested in `fetch_cli_hostile.rs` and `fetch_hostile.rs` (redirects, sizes, deadlines, many bodies
+//! together) and `fetch_bomb.rs` (decompression). Hostile documents are tested in `links_hostile.rs`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,18 +12,18 @@ use crate::common::filter::{Ran, filter, mail, measured, reference};
 
 const MEGABYTE: u64 = 1 << 20;
 
-/// Generous: tests run without optimisation, beside others. What is quadratic takes hours.
+/// A generous limit: tests run without optimization, and in parallel. Quadratic time would be hours.
 const TIME: Duration = Duration::from_secs(60);
 
-/// The default of --max-growth, which may be held to find out that more is wanted.
+/// The default of --max-growth. This much may be in memory before the limit is detected.
 const MOST_GROWTH: u64 = 50 * MEGABYTE;
 
-/// What the program takes for itself and for growth, and a share for each octet of the mail.
+/// Returns the maximum memory: a fixed part for the process and for growth, and a share for each byte of the mail.
 fn memory(mail: &[u8], share: u64) -> u64 {
     40 * MEGABYTE + MOST_GROWTH + share * mail.len() as u64
 }
 
-/// Runs the mail with the default bounds.
+/// Runs the program on the mail with the default limits.
 #[track_caller]
 fn bounded(test: &str, mail: &[u8], share: u64) -> Ran {
     bounded_with(test, "", mail, share)
@@ -79,7 +78,7 @@ fn nesting() {
     for (what, reason, nested) in [
         ("multiparts", "too-deep", multiparts),
         ("messages", "too-deep", messages),
-        // A boundary ends what it began: these are parts in one multipart.
+        // A boundary line ends the part before it, so these are parts of one multipart.
         ("multiparts of one boundary", "too-many-parts", one_boundary),
     ] {
         let mail = format!("{nested}{REFERENCE}").into_bytes();
@@ -94,7 +93,7 @@ fn parts() {
     let many: Vec<String> = vec![REFERENCE.to_owned(); 30_000];
     let before = mail(&many);
     let ran = bounded("references", &before, 16);
-    // Those within the bound are filled, the others are there as they came.
+    // References below the limit are filled. The others are unchanged.
     let after = String::from_utf8(ran.stdout.clone()).unwrap();
     let left = after.matches(REFERENCE).count();
     let filled = ran
@@ -225,7 +224,7 @@ fn growth() {
     let before = mail(&[copies, vec![large]].concat());
     let ran = bounded("copies", &before, 16);
     assert!(ran.stdout.len() as u64 <= before.len() as u64 + MOST_GROWTH);
-    // As many as fit, in the order of the message.
+    // References are filled as far as they fit, in the order of the message.
     let outcomes = ran.column("outcome");
     let expanded = outcomes
         .iter()
@@ -255,7 +254,7 @@ fn one_body() {
     );
 }
 
-/// Every part has the base of the message.
+/// A mail in which each part has the base URL of the message.
 #[test]
 fn bases() {
     let header = format!(
@@ -280,7 +279,7 @@ fn bases() {
     }
 }
 
-/// Documents that are each within the bound, and far beyond it together.
+/// Documents that are each below the limit, and together far beyond it.
 #[test]
 fn many_growing_documents() {
     let header = format!(
@@ -290,7 +289,7 @@ fn many_growing_documents() {
     let document = format!("Content-Type: text/html\n\n{}\n", "<a href=x>".repeat(100));
     let before = [header.as_bytes(), &mail(&vec![document; 100])].concat();
     let ran = bounded_with("documents", "--max-growth 4M", &before, 100);
-    // As many as fit, in the order of the message.
+    // Documents are changed as far as they fit, in the order of the message.
     let done = (4 << 20) / (100 * ("http://www.example.org//".len() + 1_000));
     let outcomes = ran.column("outcome");
     assert_eq!(outcomes.len(), 100);
@@ -300,7 +299,7 @@ fn many_growing_documents() {
             .all(|outcome| outcome == "rewritten")
     );
     assert!(outcomes[done..].iter().all(|outcome| outcome == "left"));
-    // Once they have cost too much, the others are not even read.
+    // After the limit of work was reached, further documents are not read.
     let reasons = reasons(&ran);
     let left = ["growth-limit", "too-much-work"].map(|reason| reasons.get(reason));
     let left: usize = left.into_iter().flatten().sum();
@@ -309,11 +308,12 @@ fn many_growing_documents() {
     assert!(ran.peak.is_none_or(|peak| peak < most), "{:?}", ran.peak);
 }
 
-/// What a mail takes besides four times its bytes and what it gains: the process, and an optimiser that did not run. A
-/// message in which nothing is done takes 23.5 MB of it. The peak differs from run to run, by more on a loaded machine.
+/// Memory in addition to four times the mail and its growth: the process itself, in a build without optimization. A message
+/// without references needs 23.5 MB. The peak differs from run to run, and more on a busy machine.
 const PROCESS: u64 = 28 * MEGABYTE;
 
-/// The shapes that took the most: what is kept for each link or field is many times as large as they are.
+/// The structures with the largest memory per byte: the data for each link or field is many times as large as the link or
+/// field.
 #[test]
 fn memory_is_four_times_the_mail_and_what_it_gains() {
     let octets = 4 << 20;

@@ -1,10 +1,9 @@
-//! What a browser makes of the result: the aggregates of `samples/mhtml`, filtered, saved with CRLF as
-//! `.mhtml` and shown by Chromium, have the colour of the enclosed picture where the picture stands.
+//! The result in a browser: the aggregates of `samples/mhtml` are filtered, saved with CRLF as `.mhtml`, and opened in
+//! Chromium. The color of the enclosed picture must be at the position of the picture.
 //!
-//! Chromium reads such files by RFC 2557 with gaps, so that most samples show nothing before they
-//! are filtered; those are the control. What it does not show even then is not asked of it: an
-//! aggregate inside a multipart/mixed, a document inside a multipart/alternative (both are left out), and
-//! a link with a fragment.
+//! Chromium's support of RFC 2557 is incomplete, so it shows no picture of most samples before they are filtered. These samples
+//! are the control. Samples that Chromium cannot show even then are not tested: an aggregate inside a multipart/mixed, a
+//! document inside a multipart/alternative, and a link with a fragment.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +11,7 @@ use crate::common::browser::{Picture, Pixel, chromium, shown, told};
 use crate::common::filter::filter;
 use crate::common::mail::{crlf, mail_parser_leaves, mhtml_samples};
 
-/// Samples, and the upper edges of their pictures, which are all at the left.
+/// Samples, and the top edges of their pictures, which are all at the left edge.
 const SHOWN: &[(&str, &[usize])] = &[
     ("absolute-location", &[8]),
     ("base-of-the-message", &[8]),
@@ -29,13 +28,13 @@ const SHOWN: &[(&str, &[usize])] = &[
     ("style-sheet", &[8]),
 ];
 
-/// Samples whose picture is not shown as they came.
+/// Samples whose picture is not shown before they are filtered.
 const CONTROLS: &[&str] = &["relative-with-base", "quoted-printable", "style-sheet"];
 
 /// Left edge, width and height of a picture, in pixels.
 const LEFT: usize = 8;
 const SIDE: usize = 80;
-/// How many pixels of this colour there are in the square of a picture whose upper edge is there.
+/// Returns the number of pixels with this color in the square whose top edge is at `top`.
 fn count_at(picture: &Picture, colour: Pixel, top: usize) -> usize {
     picture.0[top..top + SIDE]
         .iter()
@@ -44,7 +43,7 @@ fn count_at(picture: &Picture, colour: Pixel, top: usize) -> usize {
         .count()
 }
 
-/// The one colour of the enclosed picture.
+/// Returns the color of the enclosed picture, which has a single one.
 fn colour(message: &[u8]) -> Pixel {
     let leaves = mail_parser_leaves(message);
     let enclosed = leaves.iter().find(|leaf| leaf.essence == "image/png");
@@ -55,7 +54,7 @@ fn colour(message: &[u8]) -> Pixel {
     colour
 }
 
-/// A sample as it came and filtered, both with CRLF: with LF Chromium shows an empty page.
+/// Returns a sample before and after filtering, both with CRLF: with LF, Chromium shows an empty page.
 fn sample(name: &str) -> (Vec<u8>, Vec<u8>) {
     let samples = mhtml_samples();
     let sample = samples
@@ -84,7 +83,7 @@ fn a_browser_shows_the_enclosed_pictures_where_they_stand() {
     for (name, tops) in SHOWN {
         let (picture, colour) = (&pictures[*name], colours[*name]);
         for &top in *tops {
-            // Over the background of the style sheet stands some text.
+            // Some text covers the background of the style sheet.
             let there = count_at(picture, colour, top);
             assert!(
                 there > SIDE * SIDE * 9 / 10,
@@ -124,7 +123,7 @@ fn a_browser_does_not_show_them_before_or_if_one_link_in_the_chain_is_missing() 
     }
 }
 
-/// Relative links in the bytes of each charset mean the same in the result as under the base before.
+/// Relative links in each double-byte charset have the same meaning in the result as with the base before.
 #[test]
 fn relative_links_in_double_byte_charsets_mean_the_same_to_a_browser() {
     let Some(chromium) =
@@ -134,7 +133,7 @@ fn relative_links_in_double_byte_charsets_mean_the_same_to_a_browser() {
     };
     const LINKS: &str = "JSON.stringify([...document.querySelectorAll('a,img,p.x')].map(it => \
         it.href || it.src || getComputedStyle(it).backgroundImage))";
-    // Second bytes that look like a backslash, a bar, a brace or an accent; digits in GB18030.
+    // Characters whose second byte is that of a backslash, a bar, a brace or an accent, and digits in GB18030.
     for (charset, characters) in [
         (
             "shift_jis",

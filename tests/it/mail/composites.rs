@@ -1,5 +1,5 @@
-//! Content multiparts and messages stand unencoded (RFC 2045 §6.4), or not at all: never as an entity that
-//! other programs read in another way.
+//! Multiparts and messages as content are put into the mail without an encoding (RFC 2045 §6.4), or not at all. The result must
+//! never be interpreted differently by other programs.
 
 use crate::common::mail::{
     assert_bytes, assert_left, expand, expand_with, expander, second_part, with_external_body,
@@ -96,7 +96,7 @@ fn an_external_body_that_a_server_sends_is_left() {
     assert_eq!(report.rows[0].reason.unwrap().as_str(), "unfit-composite");
 }
 
-/// `a\rFrom: boss@...` is one field here, and two in Python's email.
+/// `a\rFrom: boss@...` is a single field for embody, and two fields for Python's email.
 #[test]
 fn a_phantom_field_that_other_readers_see_two_fields_in_leaves_the_part() {
     for field in [
@@ -112,13 +112,13 @@ fn a_phantom_field_that_other_readers_see_two_fields_in_leaves_the_part() {
             "control-character",
         );
     }
-    // What is not taken over cannot hurt.
+    // A field that is not copied does no harm.
     let whole = b"MIME-Version: 1.0\nContent-Type: message/external-body; access-type=URL; URL=\"data:,hi\"\n\n\
         Content-Type: text/plain\nSubject: a\rb\n\n";
     assert_eq!(expand(whole).1.expanded(), 1);
 }
 
-/// They would tell the length of another body, or what somebody else has read.
+/// These fields would describe the length of another body, or whether another person read the mail.
 #[test]
 fn no_length_or_status_comes_along_with_a_phantom_header() {
     let phantom =
@@ -160,7 +160,7 @@ fn what_is_said_of_a_body_that_changes_becomes_true_or_goes() {
         Content-Type: text/plain\nContent-Transfer-Encoding: 7bit\n\nhi\n\
         --b\nContent-MD5: BBBB\nLines: 4\n\nanother\n--b--\n--o--\n";
     assert_eq!(body, expected);
-    // Nothing changes, nothing is corrected.
+    // If nothing changes, no field is corrected.
     let unchanged = mail.replace("data:,hi", "data:");
     assert_bytes(
         &expand(unchanged.as_bytes()).0,
@@ -189,7 +189,7 @@ fn the_senders_charset_holds_and_the_sources_is_told() {
     assert!(!expand(&same).1.rows[0].detail.contains("charset"));
 }
 
-/// A relative Content-Location says nothing without the URL that it is relative to.
+/// A relative Content-Location has a meaning only together with its base URL.
 #[test]
 fn content_with_a_relative_location_keeps_the_base_of_its_retrieval() {
     let mail = with_url(
@@ -225,14 +225,14 @@ fn a_circle_is_left_where_it_closes_and_a_second_run_goes_no_further() {
     let (output, report) = retrieved(&world, &mail);
     assert_eq!(report.expanded(), 2, "{report:?}");
     assert_eq!(report.rows[2].reason.unwrap().as_str(), "reference-loop");
-    // The inner reference asks for no type.
+    // The inner reference requests no media type.
     assert_eq!(world.asked().len(), 3);
     let (again, report) = retrieved(&world, &output);
     assert_bytes(&again, &output, "twice is once");
     assert_eq!(report.rows.len(), 1, "{report:?}");
 }
 
-/// Nothing in a message says which file content came from, so nothing of the circle is put in.
+/// The mail does not record from which file content came, so no part of the cycle is filled.
 #[test]
 fn a_circle_of_files_is_left_where_it_is_entered() {
     let (one, two) = ("file:///a/one", "file:///a/two");

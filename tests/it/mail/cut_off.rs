@@ -1,4 +1,4 @@
-//! Messages that were cut off on the way, at any octet: what is left of a reference is not followed.
+//! Messages that are truncated at any byte: an incomplete reference is not followed.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use embody::Policy;
 use embody::policy::Followed;
 use embody::report::{Outcome, Report};
 
-/// A multipart with this part as its first, and text behind it.
+/// Returns a multipart with this part as its first, and text after it.
 fn mixed(part: &str) -> String {
     format!(
         "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n{part}\n--b\n\ntext\n--b--\n"
@@ -21,7 +21,7 @@ fn contents(report: &Report) -> BTreeSet<(String, Option<u64>)> {
         .collect()
 }
 
-/// No beginning of the message puts in what the whole message does not.
+/// Asserts that a truncated message is filled only with content with which the complete message is filled.
 #[track_caller]
 fn whole_or_nothing(policy: &Policy, message: &[u8], what: &str) {
     let (_, whole) = expand_with(policy.clone(), message);

@@ -1,4 +1,4 @@
-//! `embody detach` and `embody restore` as programs: filters, mboxes, Maildirs, kills, and readers of other make.
+//! `embody detach` and `embody restore` as programs: filters, mboxes, Maildirs, kills, and mail clients.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::common::bounded::ended;
 use crate::common::mail::{assert_bytes, crlf};
 use crate::common::programs::{embody, fed, program, skipped, stderr};
 
-/// Octets that look like none of the others.
+/// Returns bytes that differ for each seed.
 fn octets(length: usize, seed: usize) -> Vec<u8> {
     let mut state = seed as u32 + 1;
     let mut next = || {
@@ -31,7 +31,7 @@ fn base64(octets: &[u8], columns: usize) -> String {
         .collect()
 }
 
-/// A mail with two attachments, of which every mail of one parity has the second.
+/// Returns a mail with two attachments. The second one is the same in all mails with an even or an odd number.
 fn mail(number: usize) -> String {
     let own = base64(&octets(3000 + number, number), 76);
     let shared = base64(&octets(2500, 1000 + number % 2), 60);
@@ -44,7 +44,7 @@ fn mail(number: usize) -> String {
     )
 }
 
-/// A mail that is one attachment.
+/// Returns a mail that consists of an attachment.
 fn whole(number: usize) -> String {
     let body = base64(&octets(2000, number), 76);
     format!(
@@ -69,7 +69,7 @@ fn mbox(count: usize) -> String {
     (0..count).map(framed).collect()
 }
 
-/// A folder to work in.
+/// A working directory.
 struct Work(tempfile::TempDir);
 
 impl Work {
@@ -101,7 +101,7 @@ impl Work {
     }
 }
 
-/// Files beneath a folder whose names are hashes, but for the users of a store.
+/// Returns the number of files whose names are hashes, except the list of users of a store.
 fn count(folder: &Path) -> usize {
     let entries = fs::read_dir(folder)
         .unwrap()
@@ -150,7 +150,7 @@ fn an_mbox_loses_its_attachments_and_gets_them_back() {
             &before,
             name,
         );
-        // Convert restores them too. It makes every count true, and in CRLF those of the other were not.
+        // `convert` restores the attachments, too. It also corrects line counts, which are wrong in the mailbox with CRLF.
         work.succeeds(&format!(
             "convert --store store --links keep --quiet {name} --output {name}.convert"
         ));
@@ -162,7 +162,7 @@ fn an_mbox_loses_its_attachments_and_gets_them_back() {
         };
         assert_bytes(&converted, counted.as_bytes(), name);
     }
-    // 16 own, 2 shared, 4 whole; LF and CRLF have the same octets.
+    // 16 unique, 2 shared and 4 whole attachments. With LF and CRLF they have the same content.
     assert_eq!(work.objects(), 16 + 2 + 4);
 }
 
@@ -221,7 +221,7 @@ fn a_maildir_loses_its_attachments_and_gets_them_back() {
     }
 }
 
-/// What HTML shows stays, and the run says so once; with an option it leaves.
+/// A picture that the HTML shows is kept in the mail, which the summary reports. An option detaches it, too.
 #[test]
 fn the_sum_of_a_run_says_what_the_mail_shows_and_keeps() {
     let work = Work::new();
@@ -265,7 +265,7 @@ fn the_sum_of_a_run_says_what_the_mail_shows_and_keeps() {
         before.as_bytes(),
         "all back",
     );
-    // One message through a pipe names it, and the option.
+    // For a single message, a filter prints the name of the picture and of the option.
     let mut filter = embody();
     filter
         .args("detach --store store --larger-than 1k".split(' '))
@@ -281,7 +281,7 @@ fn the_sum_of_a_run_says_what_the_mail_shows_and_keeps() {
     );
 }
 
-/// Killed at any instant, each message is as it was or refers to what is in the store.
+/// Whenever the run is killed, each message is unchanged or refers to objects in the store.
 #[test]
 fn a_kill_loses_nothing() {
     let work = Work::new();
@@ -382,7 +382,7 @@ fn a_store_that_lacks_an_object_leaves_the_part_or_defers() {
         "{}",
         stderr(&restored)
     );
-    // A folder where an object should be is trouble.
+    // A directory in place of an object is an error.
     fs::write(work.path("file"), "").unwrap();
     let refused = fed(
         embody()
@@ -472,7 +472,7 @@ for part in mail.walk():
     assert_eq!(lines, 2);
 }
 
-/// All samples there are, at any size.
+/// Detaches and restores all samples, with attachments of any size.
 #[test]
 fn every_sample_comes_back() {
     let mut compared = 0;
@@ -483,7 +483,7 @@ fn every_sample_comes_back() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                // Those of detach are detached already, and would come back.
+                // The samples of detach are already detached, so they would be restored.
                 folders.extend((!path.ends_with("detach")).then_some(path));
             } else if path.extension().is_some_and(|suffix| suffix == "eml") {
                 fs::copy(&path, work.path(&format!("in/{compared}.eml"))).unwrap();
@@ -498,7 +498,7 @@ fn every_sample_comes_back() {
         work.succeeds(&format!(
             "restore --store store --quiet {form} --output {form}.back"
         ));
-        // A file that holds no mail is not copied.
+        // A file without mail is not copied.
         let mut back = 0;
         for entry in fs::read_dir(work.path(&format!("{form}.back"))).unwrap() {
             let path = entry.unwrap().path();
@@ -514,7 +514,7 @@ fn every_sample_comes_back() {
     }
 }
 
-/// A signature over header and body, which says more than a comparison of bytes by the program's author.
+/// A signature over header and body is independent evidence, unlike a comparison of bytes by the author of the program.
 #[test]
 fn a_dkim_signature_verifies_again() {
     const TEST: &str = "a_dkim_signature_verifies_again";

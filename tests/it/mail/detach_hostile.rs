@@ -1,5 +1,5 @@
-//! What a stranger can put into a mail to harm who detaches or restores: names that lead elsewhere, references in
-//! references, very many parts, one object named very often.
+//! Mails of an attacker for `detach` and `restore`: names that lead to other files, nested references, very many parts, and one
+//! object that is named very often.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::common::mail::assert_bytes;
 use crate::common::objects::{beneath, digits};
 use crate::common::programs::{embody, fed, stderr};
 
-/// A folder with a store in it.
+/// A working directory with a store.
 struct Work(tempfile::TempDir);
 
 impl Work {
@@ -35,7 +35,7 @@ impl Work {
         output
     }
 
-    /// Puts octets under their hash, as detach does; gives the path beneath the store.
+    /// Adds an object to the store, as `detach` does. Returns its path in the store.
     fn object(&self, content: &[u8]) -> String {
         let path = beneath(content);
         let file = self.path("store").join(&path);
@@ -68,7 +68,7 @@ fn attachment(header: &str, octets: &[u8]) -> String {
     )
 }
 
-/// What is left of a part, as embody writes it.
+/// Returns the part that embody leaves in place of an attachment.
 fn left(url: &str, sha256: &str, essence: &str) -> String {
     format!(
         "Content-Type: message/external-body; access-type=URL;\n size=5; URL=\"\n {url}\"\n\n\
@@ -77,7 +77,7 @@ fn left(url: &str, sha256: &str, essence: &str) -> String {
     )
 }
 
-/// Names of files are header text, whatever they are; only the hash names an object.
+/// File names are only text in the header. An object is identified only by its hash.
 #[test]
 fn a_name_that_leads_elsewhere_leads_nowhere() {
     let work = Work::new();
@@ -115,7 +115,7 @@ fn a_name_that_leads_elsewhere_leads_nowhere() {
     assert_bytes(&back.stdout, &mail, "there and back");
 }
 
-/// A reference that is forged to lead out of the store.
+/// A forged reference to a path outside the store.
 #[test]
 fn a_reference_that_leads_out_of_the_store_is_left() {
     let work = Work::new();
@@ -146,14 +146,14 @@ fn a_reference_that_leads_out_of_the_store_is_left() {
     }
 }
 
-/// External bodies in external bodies, those of embody in those of embody.
+/// External bodies inside external bodies, including those of embody.
 #[test]
 fn a_reference_in_a_reference_is_not_detached_and_not_restored_as_ours() {
     let work = Work::new();
     let object = work.object(b"abc");
     let url = format!("https://files.example.org/{object}");
     let inner = left(&url, &digits(b"abc"), "application/x-any");
-    // What is left in the place of an attachment is no multipart or message, so this is none of ours.
+    // A part of embody never replaces a multipart or a message, so this part was not written by embody.
     for essence in [
         "message/external-body; access-type=URL; URL=\"data:,x\"",
         "message/rfc822",
@@ -167,7 +167,7 @@ fn a_reference_in_a_reference_is_not_detached_and_not_restored_as_ours() {
             stderr(&output)
         );
     }
-    // A reference whose phantom body is long, and one that is hidden in another one's.
+    // A reference with a long phantom body, and one inside another reference.
     let long = format!("{inner}\n{}", "x\n".repeat(100_000));
     let nested = format!(
         "Content-Type: message/external-body; access-type=URL; URL=\"https://www.example.org/\"\n\n{inner}\n{}",
@@ -180,7 +180,7 @@ fn a_reference_in_a_reference_is_not_detached_and_not_restored_as_ours() {
         let output = work.run("restore --store store", &mail);
         assert_bytes(&output.stdout, &mail, "nothing comes back");
     }
-    // A detached mail that is attached, and detached again, comes back in two steps, each exact.
+    // A detached mail that is attached to a mail and detached again is restored in two steps, and each step is exact.
     let first = mixed(&[attachment("Content-Type: image/png", &[9; 200_000])]);
     let once = work.run("detach --store store", &first).stdout;
     let carrier = mixed(&[attachment(
@@ -193,7 +193,8 @@ fn a_reference_in_a_reference_is_not_detached_and_not_restored_as_ours() {
     assert_bytes(&back, &carrier, "the carrier, and nothing in it");
 }
 
-/// Lines that begin with "From " would be another message in an mbox: what holds them comes back or stays.
+/// A line that begins with "From " would start a new message in an mbox. An attachment with such lines is restored correctly or
+/// left detached.
 #[test]
 fn an_attachment_with_separator_lines_is_whole_in_every_mailbox() {
     let work = Work::new();
@@ -226,7 +227,7 @@ fn an_attachment_with_separator_lines_is_whole_in_every_mailbox() {
     );
 }
 
-/// As many parts as are looked at, and more.
+/// As many parts as the limit permits, and more.
 #[test]
 fn ten_thousand_small_attachments_leave_and_come_back() {
     let work = Work::new();
@@ -236,7 +237,7 @@ fn ten_thousand_small_attachments_leave_and_come_back() {
             .collect();
         attachment("Content-Type: image/png", &octets)
     };
-    // A third have the same content as others.
+    // A third of the parts have the same content as others.
     let parts: Vec<String> = (0..10_500).map(|number| part(number % 60)).collect();
     let mail = mixed(&parts);
     let detached = work.run("detach --store store --larger-than 1k", &mail);
@@ -248,7 +249,7 @@ fn ten_thousand_small_attachments_leave_and_come_back() {
     assert_bytes(&back.stdout, &mail, "all of them");
 }
 
-/// Who knows the hash of one attachment can name it as often as he likes.
+/// A sender who knows the hash of an attachment can name it any number of times.
 #[test]
 fn one_object_that_is_named_many_times_comes_back_within_a_limit() {
     let work = Work::new();
@@ -275,7 +276,7 @@ fn one_object_that_is_named_many_times_comes_back_within_a_limit() {
         "{}",
         stderr(&output)
     );
-    // All of them are octets that a limit of one's own lets in.
+    // With a higher limit, all references are restored.
     let output = work.run("restore --store store --max-growth 200M", &mail);
     assert_eq!(back(&output), 1000);
 }

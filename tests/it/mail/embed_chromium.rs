@@ -1,9 +1,9 @@
-//! `samples/embed/every-place.in.eml` has a picture at every place that embody knows, each of its own
-//! colour. It is embedded from a server on this machine; then Chromium opens it as `.mhtml` and shows each
-//! of them, and asks the server for nothing.
+//! `samples/embed/every-place.in.eml` has a picture of a unique color at every place that embody supports. The pictures are
+//! embedded from a local server. Then Chromium opens the mail as `.mhtml`, shows each picture, and sends no requests to the
+//! server.
 //!
-//! Not shown by Chromium, and checked by our own scan only: `lowsrc`, `dynsrc`, what is hidden, cursors, and what
-//! stands in a conditional comment.
+//! Some places are not shown by Chromium, and are only checked with the scanner of embody: `lowsrc`, `dynsrc`, hidden elements,
+//! cursors, and conditional comments.
 
 use std::fs;
 use std::io::Write as _;
@@ -15,13 +15,13 @@ use crate::common::filter::filter;
 use crate::common::mail::{crlf, samples_folder};
 use crate::common::raw::{self, Raw};
 
-/// Places that are shown, in rows of ten.
+/// Number of places that are shown, in rows of ten.
 const SHOWN: usize = 50;
-/// This one is equal to the first.
+/// A place whose picture is the same as the first one.
 const AGAIN: usize = 50;
 /// The background of the page.
 const BODY: usize = 51;
-/// What Chromium does not show.
+/// Places that Chromium does not show.
 const NOT_SHOWN: [&str; 11] = [
     "low",
     "dynamic",
@@ -83,13 +83,13 @@ fn answer(path: &str) -> Option<Vec<u8>> {
     let colour = colour(number);
     Some(match extension {
         "svg" => raw::ok("image/svg+xml", svg(colour).as_bytes()),
-        // What it is, the octets say.
+        // The declared type is wrong, but the bytes show the format.
         "bmp" => raw::ok("image/png", &bmp(colour)),
         _ => raw::ok("image/png", &png(colour)),
     })
 }
 
-/// The decoded HTML of a mail.
+/// Returns the decoded HTML of a mail.
 fn document(mail: &[u8]) -> Vec<u8> {
     let message = MessageParser::default().parse(mail).unwrap();
     let html = message.parts.iter().find_map(|part| match &part.body {
@@ -136,7 +136,7 @@ fn a_browser_shows_every_place_and_asks_nobody() {
     let after = embedded(&server, &before);
     let asked = server.heads().len();
     assert!(asked > SHOWN, "{asked}");
-    // The same port whatever a URL says.
+    // Every host leads to the port of the test server, whatever port the URL contains.
     let hosts = format!(
         "MAP pictures.example:80 {}, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         server.address
@@ -155,11 +155,11 @@ fn a_browser_shows_every_place_and_asks_nobody() {
         .collect();
     assert!(missing.is_empty(), "not shown: {missing:?}");
     assert_eq!(picture.0[2][2], colour(BODY));
-    // Saved alone it finds no picture, but nor does it look for one elsewhere.
+    // If only the HTML is saved, the page has no pictures, but sends no requests, either.
     page(&chromium, "html", "the document", &document(&after), &hosts);
     assert_eq!(server.heads().len(), asked, "{:?}", server.heads().last());
 
-    // The control: it would have asked.
+    // The control: the original page sends requests.
     page(&chromium, "html", "as it came", &document(&before), &hosts);
     let asked_by_chromium = server.heads().len() - asked;
     assert!(asked_by_chromium > SHOWN / 2, "{asked_by_chromium}");
@@ -181,7 +181,7 @@ fn no_picture_is_elsewhere_in_conditional_comments_either() {
     assert_eq!(embedded(&server, &after), after, "twice is once");
 }
 
-/// Style sheets that import each other in a circle; a `srcset` whose candidates are gone.
+/// Style sheets that import each other in a cycle, and a `srcset` whose candidates are missing.
 #[test]
 fn a_browser_is_styled_by_the_mail_alone() {
     let name = "a_browser_is_styled_by_the_mail_alone";
@@ -219,7 +219,7 @@ fn a_browser_is_styled_by_the_mail_alone() {
     for (row, number) in [(10, 1), (30, 2), (50, 3)] {
         assert_eq!(picture.0[row][200], colour(number), "{number}");
     }
-    // As wide as `sizes` says, because the width that is written is true.
+    // The picture has the width in `sizes`, because the width in the `srcset` is correct.
     let there = picture.0[70]
         .iter()
         .filter(|pixel| **pixel == colour(4))
@@ -233,7 +233,7 @@ fn a_browser_is_styled_by_the_mail_alone() {
     );
 }
 
-/// Why a part of an SVG is left: by `cid:` it is not shown at all.
+/// Chromium does not show a part of an SVG by a `cid:` URL, so embody leaves such links unchanged.
 #[test]
 fn a_browser_finds_no_part_of_an_svg_by_cid() {
     let name = "a_browser_finds_no_part_of_an_svg_by_cid";

@@ -1,4 +1,4 @@
-//! `embody inspect --embed`: what would be embedded, in numbers.
+//! `embody inspect --embed` counts the pictures that would be embedded.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::common::mail::crlf;
 use crate::common::programs::{embody, fed};
 use crate::common::raw::{Raw, ok};
 
-/// One GIF of nine by nine pixels: 35 octets.
+/// A GIF of 9 by 9 pixels: 35 bytes.
 const DATA: &str = "data:image/gif;base64,R0lGODlhCQAJAIAAAAAAAP///ywAAAAAAQABAAACAkQBADs=";
 
 fn mail() -> Vec<u8> {
@@ -108,7 +108,7 @@ fn rows_and_mailboxes_say_the_same() {
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("6 pictures would be retrieved; 2 more are trackers; 2 pictures in data: URLs have 70 bytes\n  4 from a.example\n"), "{text}");
     assert!(text.contains("for each message"), "{text}");
-    // The last line is about all sources.
+    // The last line summarizes all sources.
     let output = embody()
         .args([
             "inspect",
@@ -125,7 +125,7 @@ fn rows_and_mailboxes_say_the_same() {
     let survey = text.lines().last().unwrap();
     assert_survey(&serde_json::from_str(survey).unwrap(), 4);
     assert_eq!(text.lines().count(), 4 * 5 + 1);
-    // Without --embed there is nothing to say of it.
+    // Without --embed, the survey contains nothing about embedding.
     let output = embody()
         .args(["inspect", "--json"])
         .arg(&file)
@@ -136,7 +136,7 @@ fn rows_and_mailboxes_say_the_same() {
     assert!(survey["survey"].get("embed").is_none(), "{survey}");
 }
 
-/// What is said of so many of that mail.
+/// Asserts the numbers in a survey of this number of mails.
 #[track_caller]
 fn assert_survey(survey: &serde_json::Value, mails: u64) {
     let embed = &survey["survey"]["embed"];

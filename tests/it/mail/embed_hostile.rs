@@ -1,5 +1,5 @@
-//! `--embed` and mails that mean harm, or are broken: counts, bounds, shapes. Through the program where time and
-//! memory count.
+//! `--embed` with malicious or malformed mails: counts, limits, structures. If time and memory matter, the program itself is
+//! run.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::common::filter::{Ran, filter, measured};
 use crate::common::mail::{Leaf, assert_bytes, crlf, mail_parser_leaves};
 use crate::common::raw::{self, Raw};
 
-/// A GIF of nine by nine, made another one by what follows it.
+/// Returns a GIF of 9 by 9 pixels. The bytes after its end make it unique.
 fn gif(number: u32) -> Vec<u8> {
     let mut gif =
         b"GIF89a\x09\0\x09\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;"
@@ -33,7 +33,7 @@ fn embed(options: &str, mail: &[u8]) -> Ran {
     ran
 }
 
-/// What the program takes for any mail. Debug builds put the whole result together once more, to look at it.
+/// Returns the memory that the program needs for any mail. Debug builds assemble the whole result a second time to check it.
 fn beside(ran: &Ran) -> usize {
     let looked_at = match cfg!(debug_assertions) {
         true => ran.stdout.len(),
@@ -42,7 +42,7 @@ fn beside(ran: &Ran) -> usize {
     looked_at + (24 << 20)
 }
 
-/// The octets of the pictures of a mail.
+/// Returns the bytes of the pictures in a mail.
 fn pictures(mail: &[u8]) -> Vec<Vec<u8>> {
     let leaves = mail_parser_leaves(mail).into_iter();
     let is_picture = |leaf: &Leaf| leaf.essence.starts_with("image/");
@@ -62,7 +62,7 @@ fn thousands_of_pictures_are_embedded_in_linear_time() {
         html(&body)
     };
     let (few, many) = (mail(625), mail(5_000));
-    // The best of several: the machine does other things as well.
+    // The shortest of several runs, because the machine also runs other programs.
     let least = |mail: &[u8]| {
         let runs = (0..3).map(|_| embed("--quiet", mail).took);
         runs.min().unwrap_or_default()
@@ -88,7 +88,7 @@ fn a_large_picture_takes_little_memory() {
                 .collect(),
         ),
     ] {
-        // The lines of a letter are short.
+        // Lines in a mail are short, so the URL is folded.
         let folded = |url: String| {
             let lines: Vec<String> = url.as_bytes().chunks(76).map(text).collect();
             lines.join("\n")
@@ -120,7 +120,7 @@ fn a_large_picture_takes_little_memory() {
 
 #[test]
 fn style_sheets_in_style_sheets_take_little_memory() {
-    // The octets of the innermost one stand in each `data:` URL around it.
+    // The content of the innermost style sheet is contained in each `data:` URL around it.
     let mut sheet = format!("a {{ color: red }} /*{}*/", "x".repeat(8_000_000));
     for _ in 0..12 {
         let escaped = sheet.replace('%', "%25").replace(' ', "%20");
@@ -167,7 +167,7 @@ fn what_was_retrieved_is_held_no_longer_than_it_is_needed() {
         return;
     };
     assert_eq!(pictures(&ran.stdout).len(), 30, "{}", ran.stderr);
-    // What is gained is held twice while the message is put together; then nobody needs what was retrieved.
+    // The growth is held twice while the message is assembled. By then, the retrieved content was released.
     let most = 4 * mail.len() + 2 * ran.stdout.len() + beside(&ran);
     let peak = ran.peak.unwrap_or_default();
     assert!(peak < most as u64, "{peak} of {most}");
@@ -224,7 +224,7 @@ fn a_slow_server_costs_no_more_than_the_deadline_and_the_rest_is_embedded() {
             .count()
     };
     assert_eq!(count("too-many-fetches"), 1_000 - 32);
-    // What was at the front of the queue, and what is in the mail.
+    // The references at the front of the queue, and those inside the mail.
     let done = count("-");
     assert!(
         done >= 2 && done + count("deadline") + count("timeout") == 33,
@@ -238,13 +238,13 @@ fn a_slow_server_costs_no_more_than_the_deadline_and_the_rest_is_embedded() {
 fn broken_shapes_are_left_and_whole_ones_are_not_mixed_up() {
     let one = data(&gif(1));
     let part = format!("Content-Type: text/html\n\n<img src='{one}'>\n");
-    // The end of the related is missing: what is put behind it might be taken for its epilogue.
+    // The multipart/related is not closed, so parts that are added after it might be treated as its epilogue.
     let cut =
         format!("MIME-Version: 1.0\nContent-Type: multipart/related; boundary=r\n\n--r\n{part}");
     let ran = embed("", cut.as_bytes());
     assert_bytes(&ran.stdout, cut.as_bytes(), "cut off");
     assert_eq!(ran.column("reason"), ["incomplete-body"]);
-    // Its own boundary would be ours.
+    // The mail already contains the boundary that embody would use.
     let first = embed("", &html(&format!("<img src='{one}'>"))).stdout;
     let boundary = text(&first)
         .split("boundary=\"")
@@ -258,7 +258,7 @@ fn broken_shapes_are_left_and_whole_ones_are_not_mixed_up() {
     let ran = embed("", &collides);
     assert_eq!(pictures(&ran.stdout), [gif(1)], "{}", text(&ran.stdout));
     assert!(!text(&ran.stdout).contains(&format!("boundary=\"{boundary}\"")));
-    // Wraps in wraps, one picture in two branches.
+    // Nested multiparts, with the same picture in two branches.
     let inner = format!("Content-Type: message/rfc822\n\nMIME-Version: 1.0\n{part}");
     let nested = format!(
         "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=m\n\n--m\n{part}\n--m\n{inner}\n--m\n{part}\n--m--\n"
@@ -271,8 +271,8 @@ fn broken_shapes_are_left_and_whole_ones_are_not_mixed_up() {
         "{output}"
     );
     assert_eq!(output.matches("src='cid:").count(), 3, "{output}");
-    // Each multipart/related holds its own: readers look for a Content-ID in the one around a document, and the
-    // forwarded message may be taken out.
+    // Each multipart/related has its own copy: mail clients search a Content-ID in the multipart around the document, and the
+    // forwarded message may be saved on its own.
     assert_eq!(pictures(&ran.stdout), [gif(1), gif(1), gif(1)], "{output}");
     let forwarded = output.split("message/rfc822").nth(1).unwrap();
     assert!(

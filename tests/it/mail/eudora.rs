@@ -1,4 +1,5 @@
-//! What Eudora took apart, made MIME again (docs/references.md, "Eudora"): marked text, and lines that name files.
+//! Messages that Eudora took apart are converted back to MIME (docs/references.md, "Eudora"): marked text, and lines that name
+//! files.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -14,10 +15,10 @@ use crate::common::programs::{done, embody, embody_in, fed, stderr};
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n and so on\0\xff";
 const SCAN: &[u8] = b"%PDF-1.4\n\xff\xfe\r\n and so on\0";
 
-/// A folder with mailboxes of Eudora.
+/// A directory with mailboxes of Eudora.
 struct Folder(TempDir);
 
-/// What a run made: the messages, and its rows.
+/// The result of a run: the messages, and its rows.
 struct Made {
     messages: Vec<String>,
     rows: Vec<Value>,
@@ -39,7 +40,8 @@ impl Folder {
         fs::write(path, octets).unwrap();
     }
 
-    /// A mailbox of Windows with these messages, converted with these options to a folder of messages.
+    /// Writes a mailbox of Eudora for Windows with these messages, and converts it with these options to a directory of
+    /// messages.
     fn windows(&self, messages: &[&str], options: &[&str]) -> Made {
         let text = mailbox(messages).replace('\n', "\r\n");
         self.write("In.mbx", text.as_bytes());
@@ -80,7 +82,7 @@ impl Folder {
         let read = |path| fs::read(path).unwrap();
         let rows = fs::read_to_string(rows).unwrap();
         Made {
-            // Octets are characters.
+            // Each byte becomes a character.
             messages: paths
                 .iter()
                 .map(read)
@@ -96,7 +98,7 @@ impl Folder {
 }
 
 impl Made {
-    /// What became of each: the outcome, or the reason why it was left.
+    /// Returns the outcome of each reference, or the reason why it was left.
     fn outcomes(&self) -> Vec<&str> {
         let outcome = |row: &'_ Value| row["reason"].as_str().is_none();
         let word = |row| if outcome(row) { "outcome" } else { "reason" };
@@ -106,7 +108,7 @@ impl Made {
             .collect()
     }
 
-    /// The leaves of each message, as Python reads them.
+    /// Returns the leaves of each message, as Python parses them.
     fn leaves(&self) -> Vec<Vec<Leaf>> {
         let octets = |text: &String| text.chars().map(|it| u8::try_from(it).unwrap()).collect();
         let messages: Vec<Vec<u8>> = self.messages.iter().map(octets).collect();
@@ -122,14 +124,14 @@ fn mailbox(messages: &[&str]) -> String {
         .collect()
 }
 
-/// A message whose header says that it is a multipart.
+/// Returns a message whose header declares a multipart.
 fn flattened(subtype: &str, body: &str) -> String {
     format!(
         "From: ann@example.org\nSubject: x\nMIME-Version: 1.0\nContent-Type: multipart/{subtype}; boundary=\"gone\"\n\n{body}"
     )
 }
 
-/// The header of a message as it comes out, and its body.
+/// Returns the header and the body of a converted message.
 fn halves(message: &str) -> (&str, &str) {
     message.split_once("\n\n").unwrap()
 }
@@ -231,7 +233,7 @@ fn windows_texts_and_files_become_parts() {
     );
     let (header, body) = halves(&made.messages[2]);
     assert!(header.contains("MIME-Version: 1.0\n"), "{header}");
-    // Text that is not marked is what it was; one empty line in front of a name is Eudora's.
+    // Unmarked text is unchanged. The empty line before a file name was added by Eudora.
     assert!(
         body.contains("Content-Type: text/plain\n\nold\n\n--=")
             || body.contains("Content-Type: text/plain\n\nold\n\n\n--="),
@@ -268,7 +270,7 @@ fn mailboxes_of_the_mac_are_read_with_their_own_names_types_and_charsets() {
         ),
         "Subject: plain\n\nNothing to do.\n\n",
     ]);
-    // In MacRoman an e with an acute accent is 0x8e.
+    // In MacRoman, an e with an acute accent is 0x8e.
     let octets: Vec<u8> = text
         .bytes()
         .map(|it| if it == b'\n' { b'\r' } else { it })
@@ -336,7 +338,7 @@ fn charsets_are_those_of_the_header_or_what_the_text_shows() {
     let folder = Folder::with(&[]);
     let of = |charset: &str, text: &str| {
         let message = format!("Content-Type: text/html{charset}\n\n<x-html>\n{text}\n</x-html>\n");
-        // Characters are octets.
+        // Each character becomes a byte.
         let octets: Vec<u8> = mailbox(&[&message])
             .chars()
             .map(|it| u8::try_from(it).unwrap())
@@ -376,7 +378,7 @@ fn charsets_are_those_of_the_header_or_what_the_text_shows() {
 fn what_the_header_says_of_a_body_that_is_gone_goes() {
     let folder = Folder::with(&[("attach/a.pdf", SCAN)]);
     let cases = [
-        // The text of a multipart that is none is empty to every reader.
+        // A declared multipart without boundary lines is empty for every mail client.
         (flattened("alternative", "text\n"), "From: ann@example.org\nSubject: x\nMIME-Version: 1.0\nContent-Type: text/plain\n\ntext\n".to_owned()),
         ("Content-Type: text/plain; charset=x\nContent-Transfer-Encoding: quoted-printable\nLines: 7\n\na = b\n".to_owned(), "Content-Type: text/plain; charset=x\nMIME-Version: 1.0\n\na = b\n".to_owned()),
         ("Content-Transfer-Encoding: base64\nMIME-Version: 1.0\n\ntext, \u{e9}\n".to_owned(), "Content-Transfer-Encoding: 8bit\nMIME-Version: 1.0\n\ntext, \u{e9}\n".to_owned()),
@@ -391,7 +393,7 @@ fn what_the_header_says_of_a_body_that_is_gone_goes() {
     let expected: Vec<String> = cases.iter().map(|it| it.1.clone()).collect();
     assert_eq!(made.messages, expected);
     assert_eq!(made.outcomes(), ["rewritten"; 4]);
-    // What holds is not touched.
+    // Correct headers are unchanged.
     let same = [
         "Content-Type: text/plain\nContent-Transfer-Encoding: quoted-printable\nLines: 7\n\na =3D b=\n\n",
         "Content-Transfer-Encoding: 8bit\n\ntext\n",
@@ -502,7 +504,7 @@ fn what_is_no_plain_file_of_one_name_is_not_taken() {
         made.rows
     );
     assert!(!made.messages[0].contains("secret\n") && !made.messages[0].contains("c2VjcmV0"));
-    // A folder of attachments that is a link is none.
+    // A directory of attachments that is a symbolic link is not used.
     fs::rename(&attach, folder.0.path().join("elsewhere")).unwrap();
     symlink("elsewhere", &attach).unwrap();
     let made = folder.convert("In.mbx", &[]);
@@ -516,7 +518,7 @@ fn a_file_belongs_to_the_first_mail_that_names_it_however_many_threads_there_are
     for name in &names {
         folder.write(&format!("attach/{name}"), b"content");
     }
-    // What is written first is worked on for longest.
+    // The first messages are the longest, so that they are completed last.
     let messages: Vec<String> = (0..400)
         .map(|number| {
             let long = "<p>x</p>\n".repeat(if number < 20 { 3000 } else { 1 });
@@ -550,7 +552,7 @@ fn a_file_belongs_to_the_first_mail_that_names_it_however_many_threads_there_are
     let twice = "Subject: x\n\nAttachment Converted: \"1.txt\"\nAttachment Converted: \"1.txt\"\n";
     let made = folder.windows(&[twice], &[]);
     assert_eq!(made.outcomes(), ["expanded", "file-taken"]);
-    // Each mailbox counts for itself.
+    // Each mailbox is independent of the others.
     let made = folder.windows(&[twice], &[]);
     assert_eq!(made.outcomes(), ["expanded", "file-taken"]);
 }
@@ -613,7 +615,7 @@ fn mail_that_was_sent_names_its_files_in_the_header() {
         made.messages[0]
     );
     assert!(made.messages[0].starts_with("X-Attachments: C:\\Docs\\a.pdf;"));
-    // A stranger can write these fields, too.
+    // The sender could forge these fields, too.
     let made = folder.windows(&[&format!("Received: by x\n{sent}")], &[]);
     assert_eq!(made.outcomes(), ["rewritten"]);
 }
@@ -634,7 +636,7 @@ fn the_policy_holds_and_only_mailboxes_of_eudora_are_looked_at() {
     let made = folder.windows(&[text], &["--follow=-eudora"]);
     assert_eq!(made.messages, [text]);
     assert!(made.rows.is_empty());
-    // A run that writes nothing says the same; what is not followed is counted with what would.
+    // A dry run reports the same. References in forms that are not followed are counted.
     let inspect = |options: &[&str]| {
         let output = embody_in(folder.0.path(), &[&["inspect", "In.mbx"], options].concat());
         done(&output, 0);
@@ -654,7 +656,7 @@ fn the_policy_holds_and_only_mailboxes_of_eudora_are_looked_at() {
         .filter(Value::is_string)
         .collect();
     assert_eq!(outcomes, ["would-expand", "would-expand"]);
-    // Neither a message for a filter, nor a mailbox in a pipe or among others.
+    // The file is not converted as a message for a filter, from a pipe, or among other files.
     let plain = text.as_bytes();
     let output = fed(embody().current_dir(folder.0.path()).arg("filter"), plain);
     assert_eq!(output.stdout, plain);

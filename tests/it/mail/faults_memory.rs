@@ -1,5 +1,5 @@
-//! Too little memory, too little stack: `filter` ends with a whole message and 0, or with nothing and
-//! 75; the library needs no more stack than a small thread has.
+//! With too little memory or stack, `filter` ends with a complete message and status 0, or with no output and status 75. The
+//! library needs no more stack than a small thread has.
 #![cfg(unix)]
 
 use std::process::{Command, Output};
@@ -9,10 +9,10 @@ use crate::common::programs::{embody, fed, program, skipped, stderr};
 use crate::common::raw::{Raw, ok};
 
 const TRY_AGAIN: Option<i32> = Some(75);
-/// Address space of a process, octets.
+/// Address space of a process, in bytes.
 const LITTLE: u64 = 256 << 20;
 
-/// `prlimit`, in front of the program.
+/// Returns a command that runs the program under `prlimit`.
 fn limited(test: &str, limit: &str) -> Option<Command> {
     let Some(prlimit) = program("prlimit") else {
         skipped(test, "prlimit");
@@ -23,7 +23,8 @@ fn limited(test: &str, limit: &str) -> Option<Command> {
     Some(command)
 }
 
-/// 0 with what there would be without the limit, or 75 with nothing: true if the former.
+/// Asserts that the status is 0 with the same output as without the limit, or 75 without output. Returns true in the first
+/// case.
 #[track_caller]
 fn good_or_later(limited: &Output, free: &Output, what: &str) -> bool {
     assert_eq!(free.status.code(), Some(0), "{what}: {}", stderr(free));
@@ -50,7 +51,7 @@ const HEADER: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary
 const REFERENCE: &str =
     "Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\n\n--b";
 
-/// Ways of working on a mail.
+/// The kinds of work that a mail requires.
 const WAYS: [&str; 6] = [
     "nothing to do",
     "a reference first",
@@ -60,7 +61,7 @@ const WAYS: [&str; 6] = [
     "a large part several times",
 ];
 
-/// A mail of about so many octets that is worked on in one of [`WAYS`].
+/// Returns a mail of about this size in bytes, for one of [`WAYS`].
 fn large_mail(way: &str, octets: usize) -> Vec<u8> {
     let lines = |line: &str| line.repeat(octets / line.len());
     let filling = || lines("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde\n");
@@ -128,13 +129,13 @@ fn with_hardly_any_memory_nothing_is_lost_either() {
             return;
         };
         let little = fed(little.arg("filter"), &mail);
-        // Without room for its own libraries the program is not even started by the loader.
+        // If there is no memory for its libraries, the loader does not start the program.
         if little.status.code() == Some(127) || stderr(&little).contains("shared librar") {
             assert!(little.stdout.is_empty());
             continue;
         }
         if little.status.code().is_none() {
-            // Killed by the kernel while it was being loaded.
+            // The kernel killed the program while it was loading.
             assert!(little.stdout.is_empty(), "{megabytes} MB: {little:?}");
             later += 1;
             continue;
@@ -179,8 +180,8 @@ fn bodies_from_a_server_with_little_memory_come_in_whole_or_later() {
     }
 }
 
-/// The recursion of every library below ours included: messages nested as deep as is looked into,
-/// boundaries that are never closed, style sheets and markup that are nothing but brackets.
+/// Tests the recursion of all libraries, too: messages nested as deeply as the limit permits, unclosed boundaries, and style
+/// sheets and markup that consist of brackets.
 #[test]
 fn the_library_runs_on_a_small_stack() {
     let nested = |step: &str, levels: usize| -> String {
@@ -229,7 +230,7 @@ fn the_library_runs_on_a_small_stack() {
     assert!(there == expected);
 }
 
-/// Content-IDs that lead through one another, to a text at the end.
+/// Returns a chain of Content-IDs that leads to a text at its end.
 fn with_external_chain(length: usize) -> String {
     let links: String = (0..length)
         .map(|number| {

@@ -1,4 +1,4 @@
-//! `--follow`: which forms of references are followed besides `message/external-body`.
+//! `--follow`: forms of references in addition to `message/external-body`.
 
 use crate::common::filter::filter;
 use crate::common::programs::{embody, fed};
@@ -30,7 +30,7 @@ fn a_form_that_is_not_followed_is_left_and_says_so() {
     }
 }
 
-/// What is not followed is no reference to links and Content-IDs either.
+/// Forms that are not followed do not count as links or targets of Content-IDs either.
 #[test]
 fn inspect_tells_of_what_is_not_followed_and_which_word_follows_it() {
     let inspect = |options: &[&str]| {

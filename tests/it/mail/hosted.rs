@@ -1,4 +1,4 @@
-//! Files that a mail's writer left in a cloud: `--follow gmail,outlook,mail-drop,filelink,links,sympa`.
+//! Files that the sender put into a cloud: `--follow gmail,outlook,mail-drop,filelink,links,sympa`.
 
 use std::collections::HashMap;
 
@@ -50,7 +50,7 @@ fn mixed(body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// What clouds answer: of each URL, the URL that answered in the end, a type, and octets; else 404.
+/// Responses of clouds: for each URL, the final URL after redirects, a media type, and the content. Other URLs are 404.
 #[derive(Clone, Default)]
 struct Clouds(HashMap<String, (String, &'static str, Vec<u8>)>);
 
@@ -93,7 +93,7 @@ fn run(policy: Policy, clouds: &Clouds, mail: &[u8]) -> (Vec<u8>, Report) {
     (output, expansion.report)
 }
 
-/// The rows about files in clouds.
+/// Returns the rows about files in clouds.
 fn rows(report: &Report) -> Vec<&Row> {
     let rows = report.rows.iter();
     rows.filter(|row| row.kind.as_str() == "hosted").collect()
@@ -118,7 +118,7 @@ fn told(mail: &[u8]) -> Vec<String> {
     rows.collect()
 }
 
-/// Why a mail with one file was left.
+/// Returns the reason why a mail with one file was left unchanged.
 #[track_caller]
 fn reason(policy: Policy, clouds: &Clouds, mail: &[u8]) -> &'static str {
     let (output, report) = run(policy, clouds, mail);
@@ -189,7 +189,7 @@ fn each_mark_names_its_file_and_what_only_looks_like_one_names_none() {
         (quoted(CHIP), &[]),
         (quoted(OWA), &[]),
         (unsure, &[]),
-        // A bare link.
+        // A link without other markup.
         (
             soup.to_owned(),
             &[&format!("google-drive - {CHIP_FILE} - -")],
@@ -309,7 +309,7 @@ fn a_multipart_gets_one_part_more_at_its_end() {
         let (again, _) = run(policy(), &Clouds::file(CHIP_FILE), &output);
         assert_bytes(&again, &output, "twice");
     }
-    // An alternative, and a related, are parts themselves.
+    // A multipart/alternative or multipart/related becomes a part itself.
     for kind in ["alternative", "related"] {
         let mail = String::from_utf8(mixed(CHIP))
             .unwrap()
@@ -408,11 +408,11 @@ fn a_page_in_place_of_the_file_is_refused_by_what_it_is() {
         reason(policy(), &Clouds::default(), &html(CHIP)),
         "http-status"
     );
-    // Its end is long past.
+    // The file has expired.
     assert_eq!(reason(policy(), &Clouds::default(), &html(DROP)), "expired");
     let sympa = Clouds::default().with(SYMPA_FILE, "", "text/html", b"<html>");
     assert_eq!(reason(policy(), &sympa, SYMPA.as_bytes()), "web-page");
-    // HTML was promised.
+    // The link announced an HTML file.
     let promised = html(&CHIP.replace("coast.webm", "page.HTML"));
     let (output, report) = run(
         policy(),
@@ -466,14 +466,14 @@ fn size_and_end_are_claims_and_types_and_limits_hold() {
         reason(few, &Clouds::file(CHIP_FILE), &html(CHIP)),
         "too-many-parts"
     );
-    // A cloud may know a charset.
+    // The response of the cloud may declare a charset.
     let latin = Clouds::default().with(CHIP_FILE, "", "text/plain; charset=ISO-8859-1", b"\xe9");
     let (output, _) = run(policy(), &latin, &html(CHIP));
     let output = String::from_utf8(output).unwrap();
     let expected =
         "Content-Type: text/plain; charset=\"ISO-8859-1\"\nContent-Transfer-Encoding: base64\n";
     assert!(output.contains(expected), "{output}");
-    // A message is put in as a file.
+    // A message is attached as a file.
     let message = Clouds::default().with(CHIP_FILE, "", "message/rfc822", b"Subject: x\n\ny\n");
     let (output, _) = run(policy(), &message, &html(CHIP));
     let output = String::from_utf8(output).unwrap();
@@ -510,7 +510,7 @@ fn signed_mail_and_broken_mail_are_left_and_a_message_in_a_message_gets_its_own(
         output.starts_with(front) && output.ends_with("--\n--o\n\nx\n--o--\n"),
         "{output}"
     );
-    // Both get one, although the inner mail ends where the outer one ends.
+    // Both messages get a part, although the inner one ends where the outer one ends.
     let both = format!("Content-Type: message/rfc822\n\n{inner}");
     let (output, _) = run(policy(), &Clouds::file(CHIP_FILE), both.as_bytes());
     let Some(leaves) = python_leaves(&[output]) else {
@@ -576,7 +576,7 @@ fn a_thousand_links_are_as_many_requests_as_the_limit_allows() {
     );
 }
 
-/// What a content brings is looked at as what was there: one run, and twice is once.
+/// Filled content is scanned for references in the same run, so a second run changes nothing.
 #[test]
 fn a_page_that_an_external_body_brings_may_show_files_itself() {
     let page = "data:text/html,".to_owned()

@@ -1,4 +1,4 @@
-//! What Mailman 2 took out of mails and named by a note: `--follow mailman`, and `--attachments`.
+//! Parts that Mailman 2 removed from mails and replaced with notes: `--follow mailman` and `--attachments`.
 
 use std::fs;
 use std::path::Path;
@@ -14,12 +14,12 @@ use crate::common::pywb::{Capture, Nearest, archive as pywb_archive, pywb};
 use crate::common::raw::{Raw, ok};
 use crate::mailbox::maildir::dovecot_says;
 
-/// The hashes of `<1.team@mail.example.org>` to `<5.team@mail.example.org>`, first four and last four digits of SHA-1.
+/// Hashes of `<1.team@mail.example.org>` to `<5.team@mail.example.org>`: the first four and the last four digits of SHA-1.
 const HASHES: [&str; 5] = ["5a579ce7", "5eb89bd7", "39febf53", "a351f036", "8a24f584"];
 const SEPARATOR: &str = "-------------- next part --------------\n";
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n and so on\0\xff";
 
-/// A mail of the archive of a list, whose Message-ID has the number-th hash.
+/// Returns a mail from the archive of a list. `number` selects the hash of its Message-ID.
 fn mail(number: usize, body: &str) -> Vec<u8> {
     let header = "From: ann at example.org (Ann Example)\n\
         Date: Tue, 14 May 2024 12:00:01 +0200\n\
@@ -36,7 +36,7 @@ fn url(number: usize, name: &str) -> String {
     format!("http://lists.example.org/pipermail/team/attachments/20240514/{hash}/{name}")
 }
 
-/// The note of a file of so many octets.
+/// Returns the note for a file of this size in bytes.
 fn file_note(number: usize, name: &str, essence: &str, size: usize, stored: &str) -> String {
     let url = url(number, stored);
     format!(
@@ -51,7 +51,7 @@ fn text_note(number: usize, stored: &str) -> String {
     )
 }
 
-/// The folder of an archive, with the files that mails name.
+/// The directory of an archive with the files of its mails.
 struct Archive(TempDir);
 
 impl Archive {
@@ -80,7 +80,7 @@ impl Archive {
         filter(&self.options(), mail)
     }
 
-    /// What becomes of a mail, which a second run leaves as it is.
+    /// Returns the filled mail. Asserts that a second run leaves it unchanged.
     #[track_caller]
     fn filled(&self, mail: &[u8]) -> String {
         let ran = self.run(mail);
@@ -100,7 +100,7 @@ impl Archive {
     }
 }
 
-/// The text of the parts of a multipart, as they stand between its lines: header and body.
+/// Returns the parts of a multipart, each with its header and body.
 fn parts(mail: &str) -> Vec<(&str, &str)> {
     let boundary = mail
         .split("boundary=\"")
@@ -199,7 +199,7 @@ fn each_part_comes_back_where_its_note_stood_and_no_other_octet_changes() {
         return;
     };
     assert_eq!(leaves[0].len(), 6, "{filled}");
-    // The same with CRLF, as a server hands it on.
+    // The same mail with CRLF, as a server transfers it.
     let ran = archive.run(&crlf(&mail));
     assert_eq!(ran.column("outcome"), ["expanded"; 4], "{}", ran.stderr);
     archive.run(&ran.stdout).gives(&ran.stdout);
@@ -224,7 +224,7 @@ fn a_text_that_was_all_of_the_mail_is_its_text_again() {
     );
     let filled = archive.filled(&mail(2, &text_note(2, "attachment.txt")));
     assert!(filled.contains("charset=\"unknown-8bit\""), "{filled}");
-    // An empty line behind the note is no octet of the text.
+    // An empty line after the note does not belong to the text.
     let filled = archive.filled(&mail(3, &(text_note(3, "attachment.pl") + "\n")));
     assert!(
         filled.ends_with("base64\n\nRGVhciBhbGwsCgpieWUK\n"),
@@ -261,7 +261,7 @@ fn texts_without_a_charset_get_the_one_that_their_octets_have() {
         assert!(memchr::memmem::find(&ran.stdout, text).is_some());
         archive.run(&ran.stdout).gives(&ran.stdout);
     }
-    // What the mail says of its text is said of its pieces.
+    // The charset of the mail also applies to the pieces of its text.
     let typed = String::from_utf8(mail(0, &format!("one\n{SEPARATOR}{note}"))).unwrap();
     let typed = typed.replace("\n\none", "\nMIME-Version: 1.0\nContent-Type: text/plain; charset=\"us-ascii\";\n format=flowed\nContent-Transfer-Encoding: 7bit\nX-Last: 1\n\none");
     let filled = archive.filled(typed.as_bytes());
@@ -290,7 +290,7 @@ fn all_versions_and_languages_are_known_by_their_shape() {
         )
     };
     let mut notes = vec![
-        // To 2.1.6, to 2.1.9.
+        // Notes of the versions up to 2.1.6 and up to 2.1.9.
         of_english(&format!("Url : {png}\n")),
         of_english(&format!("Url : {png} \n")),
         format!(
@@ -313,14 +313,13 @@ fn all_versions_and_languages_are_known_by_their_shape() {
         ),
         format!("Kirjale eemaldati.\n\nNimi: pole teada\nUrl: <{pl}>\n"),
         format!("\u{5d4c}...\n\u{540d}\u{ff1a}\u{4e0d}\nUrl\u{ff1a} <{pl}>\n"),
-        // The address of a list whose name holds an @, as the archiver writes it.
+        // The name of the list contains an @, which the archive program replaced.
         of_english(&format!(
             "URL: <{}>\n",
             png.replace("lists.", "team at lists.")
         )),
     ];
-    // Digests were wrapped at any octet.
-    // In the word by which such mails are found there is no cut.
+    // Digests were wrapped at any byte. Mails are found by a word that must not be interrupted, so it is excluded.
     let word = png.find("/attachments/").unwrap();
     let cuts = (7..png.len()).filter(|at| !(word + 1..word + 13).contains(at));
     notes.extend(cuts.map(|at| of_english(&cut(at))));
@@ -380,7 +379,7 @@ fn what_is_not_a_note_of_this_mail_stays() {
         format!("See {} there.\n", url(0, "a.png")),
         format!("{}\n", url(0, "a.png")),
         format!("URL: <{}>\n", url(0, "a.png")),
-        // Without a line, or with one more.
+        // The note lacks a line, or has an additional one.
         [&lines[..2], &lines[3..]].concat().join("\n"),
         [&lines[..2], &lines[1..]].concat().join("\n") + "\nX: y\n",
         lines[..5].join("\n"),
@@ -390,7 +389,7 @@ fn what_is_not_a_note_of_this_mail_stays() {
     ] {
         archive.leaves(&mail(0, &format!("Hello.\n\n{body}")), &[]);
     }
-    // Mail that follows nothing of it is as it was before.
+    // Without `--follow mailman`, the mail is unchanged and has no rows.
     let mail = mail(0, &note);
     let options = format!("--attachments {}", archive.path().display());
     filter(&options, &mail).leaves(&mail, &[]);
@@ -423,7 +422,7 @@ fn notes_in_html_in_what_is_signed_or_another_message_are_not_taken() {
         &with("Content-Type: multipart/report; boundary=b", &part),
         &["inside-report"],
     );
-    // A text part of another multipart than multipart/mixed becomes one itself.
+    // A text in a multipart other than multipart/mixed becomes a multipart/mixed itself.
     let filled = archive.filled(&with(
         "Content-Type: multipart/alternative; boundary=b",
         &format!("--b\n\nText.\n{SEPARATOR}{note}--b\nContent-Type: text/html\n\n<p>\n--b--\n"),
@@ -435,7 +434,7 @@ fn notes_in_html_in_what_is_signed_or_another_message_are_not_taken() {
     );
 }
 
-/// A mail that Mailman delivered: its text is encoded, as its list's charset asks for.
+/// Returns a mail that Mailman delivered. Its text is encoded as the charset of the list requires.
 fn delivered(encoding: &str, text: &str) -> Vec<u8> {
     let body = match encoding {
         "base64" => encode_base64(text.as_bytes()),
@@ -459,7 +458,7 @@ fn encode_base64(text: &[u8]) -> String {
         .collect()
 }
 
-/// The mail whose body is a multipart/mixed of this.
+/// Returns a mail with a multipart/mixed of these parts as its body.
 fn mixed(boundary: &str, parts: &str) -> Vec<u8> {
     let mail = String::from_utf8(mail(0, "")).unwrap();
     let fields = format!(
@@ -486,7 +485,7 @@ fn a_text_that_is_encoded_is_looked_into_and_says_the_same_afterwards() {
             "{filled}"
         );
         assert_eq!(found[2], (fields, "The list\n"), "{filled}");
-        // In a multipart/mixed it is divided within that.
+        // In a multipart/mixed, the text is divided into parts of that multipart.
         let (_, part) = std::str::from_utf8(&alone)
             .unwrap()
             .split_once("MIME-Version: 1.0\n")
@@ -494,7 +493,7 @@ fn a_text_that_is_encoded_is_looked_into_and_says_the_same_afterwards() {
         let nested = archive.filled(&mixed("b", &format!("--b\n{part}--b--\n")));
         assert_eq!(parts(&nested)[..2], found[..2], "{nested}");
         mails.extend([filled.into_bytes(), nested.into_bytes()]);
-        // A text that was all of the mail.
+        // A text that was the whole mail.
         let filled = archive.filled(&delivered(encoding, &text_note(0, "a.pl")));
         assert!(filled.ends_with("\n\nx <- 1\n"), "{filled}");
     }
@@ -511,7 +510,7 @@ fn an_encoded_text_that_cannot_stand_in_a_mail_as_it_is_stays() {
         let text = format!("{hostile}\n{SEPARATOR}{note}");
         archive.leaves(&delivered("base64", &text), &[]);
     }
-    // Decoded, it would end the multipart around it.
+    // The decoded text would end the multipart around it.
     let text = encode_base64(format!("--outer--\n\n{SEPARATOR}{note}").as_bytes());
     let inner = format!(
         "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Transfer-Encoding: base64\n\n{text}--b--\n"
@@ -520,7 +519,7 @@ fn an_encoded_text_that_cannot_stand_in_a_mail_as_it_is_stays() {
         &mixed("outer", &format!("--outer\n{inner}--outer--\n")),
         &[],
     );
-    // What is left stays as it was encoded.
+    // A text that is left unchanged stays encoded.
     let wrong = file_note(0, "a.png", "image/png", 5, "a.png");
     let text = format!("Text.\n{SEPARATOR}{wrong}");
     archive.leaves(&delivered("base64", &text), &["size-mismatch"]);
@@ -672,7 +671,7 @@ fn another_size_a_page_and_a_form_to_sign_in_are_not_the_file() {
     }
 }
 
-/// Whatever type a server guesses by the name, that of the note counts.
+/// The server guesses a media type from the file name, but the type in the note is used.
 #[test]
 fn the_type_is_that_of_the_note_also_from_a_server() {
     let server = Raw::http(|_, stream| {
@@ -733,7 +732,7 @@ fn what_was_escaped_for_good_is_attached_as_it_is() {
             .contains("Content-Disposition: attachment;\n filename=\"a.html\"\n\n<tt>\n&eacute;"),
         "{text}"
     );
-    // What was stored as it was is no page.
+    // A file that was stored unchanged is not an escaped page.
     let archive = Archive::with(&[(0, "a.html", b"<p>&eacute;</p>\n")]);
     let filled = archive.filled(&mail(0, &html));
     assert!(
@@ -778,7 +777,7 @@ fn each_mail_of_a_digest_counts_for_itself_where_digests_are_followed() {
     filter(&options, &ran.stdout).gives(&ran.stdout);
     let text = String::from_utf8(ran.stdout).unwrap();
     assert_eq!(text.matches("Content-Type: image/png").count(), 2, "{text}");
-    // The third block quotes the note of the first mail, and what stands behind all blocks is of none.
+    // The third block quotes the note of the first mail. Text after all blocks belongs to no mail.
     assert_eq!(text.matches("A non-text attachment").count(), 2, "{text}");
 }
 
@@ -806,7 +805,7 @@ fn folders_of_attachments_give_the_longest_end_of_a_path_and_nothing_from_elsewh
     for empty in ["one", "two", "both", "alone", "links"] {
         fs::create_dir_all(folder.path().join(empty)).unwrap();
     }
-    // The names of all attachments are alike: one alone tells nothing.
+    // Names of attachments are often the same, so a name alone is not sufficient.
     write("alone/a.pl", "of somebody\n");
     assert!(
         run(&["alone"]).starts_with("scheme-not-allowed: "),
@@ -826,7 +825,7 @@ fn folders_of_attachments_give_the_longest_end_of_a_path_and_nothing_from_elsewh
             && said.contains("both/5a579ce7"),
         "{said}"
     );
-    // A link does not lead out, and a folder is no file.
+    // A symbolic link cannot lead out of the directory, and a directory is not a file.
     write("elsewhere/a.pl", "secret\n");
     #[cfg(unix)]
     std::os::unix::fs::symlink(
@@ -888,7 +887,7 @@ fn names_of_a_stranger_lead_nowhere() {
         );
         assert!(filled.contains(filename), "{filled}");
     }
-    // Nor does a type bring parts, or a reference.
+    // The type in a note cannot add parts or references, either.
     for essence in ["multipart/mixed", "message/external-body", "message/rfc822"] {
         let filled = archive.filled(&mail(0, &file_note(0, "a", essence, 3, "a.bin")));
         assert!(
@@ -898,7 +897,7 @@ fn names_of_a_stranger_lead_nowhere() {
     }
 }
 
-/// A stranger knows the Message-ID of his mail, and so its hash.
+/// A sender knows the Message-ID of the mail, and can therefore compute its hash.
 #[test]
 fn what_comes_in_is_not_looked_at_for_more() {
     let inner = text_note(0, "b.pl");
@@ -913,7 +912,7 @@ fn what_comes_in_is_not_looked_at_for_more() {
             "{filled}"
         );
     }
-    // Nor in an embedded message, in which other references are followed, and lead in no circle.
+    // A note in an enclosed message is not followed, either. Other references in it are followed, but cannot form a cycle.
     let external = format!(
         "From nobody\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=c\n\n--c\n\n{inner}--c\nContent-Type: message/external-body; access-type=URL; URL=\"data:,one\"\n\nContent-Type: text/plain\n\n--c--\n"
     );
@@ -935,7 +934,7 @@ fn what_comes_in_is_not_looked_at_for_more() {
     );
 }
 
-/// What another reference brings is this mail's text, and a second run would see it.
+/// Content of another reference becomes text of this mail, so a second run would find the note in it.
 #[test]
 fn notes_that_another_reference_brings_are_filled_in_the_same_run() {
     let archive = Archive::with(&[(0, "a.pl", b"deep\n")]);
@@ -948,7 +947,7 @@ fn notes_that_another_reference_brings_are_filled_in_the_same_run() {
     };
     let filled = archive.filled(brings(&format!("text/plain,{note}")).as_bytes());
     assert!(filled.ends_with("\n\ndeep\n"), "{filled}");
-    // But not what stands in a message that it brings.
+    // A note in an enclosed message that another reference brings is not followed.
     let message = format!("Message-ID:%20%3C1.team@mail.example.org%3E%0A%0A{note}");
     let mail = brings(&format!("message/rfc822,{message}")).replace(
         "\n\nContent-Type: text/plain",
@@ -968,7 +967,7 @@ fn a_text_of_more_pieces_than_parts_are_looked_at_is_left() {
     filter(&options(40), &mail).leaves(&mail, &["too-many-parts"]);
     let ran = filter(&options(60), &mail);
     assert_eq!(ran.column("outcome"), ["expanded"], "{}", ran.stderr);
-    // Nor does a text gain more than it may by its boundaries.
+    // The boundaries that are added to a text count as growth, too.
     let small = format!("{} --max-growth 500", archive.options());
     filter(&small, &mail).leaves(&mail, &["growth-limit"]);
 }
@@ -985,7 +984,8 @@ fn a_boundary_that_a_stranger_foresees_is_another_one() {
         .split('"')
         .next()
         .unwrap();
-    // The hash is of the whole text, so that no text holds its own; one that begins alike changes nothing.
+    // The boundary contains a hash of the whole text, so no text can contain its own. A line that only begins like the boundary
+    // has no effect.
     let filled = archive.filled(&mail(0, &format!("--{boundary}\nText.\n{SEPARATOR}{note}")));
     assert_eq!(parts(&filled).len(), 2, "{filled}");
 }

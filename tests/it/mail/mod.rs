@@ -1,4 +1,4 @@
-//! One message: external bodies, pictures, attachments that leave, limits; each document, and each browser.
+//! Single messages: external bodies, pictures, detached attachments, limits, documents, and browsers.
 
 mod bounds;
 mod chromium;

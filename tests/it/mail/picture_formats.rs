@@ -1,6 +1,6 @@
-//! Every picture that Chromium shows is embedded, unless it runs something or refers elsewhere. `picture_formats.txt` has a
-//! small file of each format and of its variants, from Pillow, ImageMagick and by hand: name, whether Chromium 156 shows it,
-//! whether it is embedded, and its bytes.
+//! Every picture that Chromium shows is embedded, unless it runs a script or refers to other resources. `picture_formats.txt`
+//! contains a small file of each format and its variants, made with Pillow, ImageMagick and by hand. Its columns: name, whether
+//! Chromium 156 shows it, whether it is embedded, and its bytes.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,14 +19,14 @@ impl Row {
     fn url(&self) -> String {
         let essence = match self.name.ends_with(".svg") {
             true => "image/svg+xml",
-            // What it is, the bytes say.
+            // The declared type may be wrong; the bytes show the format.
             false => "image/png",
         };
         format!("data:{essence};base64,{}", self.base64)
     }
 }
 
-/// Shown by Chromium, and left: they run or load something, or declare what may do so.
+/// Pictures that Chromium shows and embody leaves: they run or load something, or declare something that could.
 const REFUSED: [&str; 10] = [
     "svg-attlist.svg",
     "svg-emptyscript.svg",
@@ -104,6 +104,6 @@ fn picture_of_each_format_is_shown_by_chromium_as_the_table_says() {
         .map(|(row, _)| row.name)
         .collect();
     assert!(wrong.is_empty(), "{wrong:?}");
-    // The bytes are those of the table.
+    // The bytes in the table are valid base64.
     assert!(rows.iter().all(|row| STANDARD.decode(row.base64).is_ok()));
 }

@@ -1,5 +1,5 @@
-//! `embody recover`: everything that stands for an attachment, in mail as its programs wrote it (`recover/`). Python
-//! reads what came out.
+//! `embody recover` with everything that can stand for an attachment, in mail as real programs wrote it (`recover/`). Python
+//! parses the result.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::common::programs::{embody, fed, has_python, stderr};
 use crate::common::raw::{Raw, ok};
 
-/// The attachments of each message of an mbox, or of the files of a directory: name, type, and the start of the SHA-1.
+/// Prints the attachments of each message of an mbox, or of the files in a directory: name, type, and the start of the SHA-1.
 const ATTACHMENTS: &str = "
 import email, hashlib, mailbox, os, sys
 place = sys.argv[1]
@@ -29,7 +29,7 @@ for mail in mails:
     print('; '.join(found))
 ";
 
-/// `coast.png` and `report.pdf`, as they must come out.
+/// The expected sizes and hashes of `coast.png` and `report.pdf`.
 const COAST: &str = "70 4a5eb717";
 
 struct Place {
@@ -113,10 +113,10 @@ fn recover_of_a_list_archive_with_its_folder_gives_every_file_without_a_network(
         "{found:?}"
     );
     assert!(found[4].contains(COAST), "{found:?}");
-    // Quoted, talked about, and removed for good.
+    // A quoted note, a text about notes, and a file that no longer exists.
     assert_eq!(found[5..8], ["", "", ""], "{found:?}");
     assert!(found[8].contains(COAST), "{found:?}");
-    // The inner message, the text that was all of a body, and the page, undone.
+    // The enclosed message, the text that was a whole body, and the page whose escaping was undone.
     let text = fs::read(place.path("new")).unwrap();
     for part in [
         "Content-Type: message/rfc822",
@@ -125,7 +125,7 @@ fn recover_of_a_list_archive_with_its_folder_gives_every_file_without_a_network(
         let at = memchr::memmem::find(&text, part.as_bytes());
         assert!(at.is_some(), "{part}: {}", String::from_utf8_lossy(&text));
     }
-    // Again, and in place.
+    // A second run, and a run in place.
     let said = place.done(&format!("recover new {FOUND} --offline --output again"), 0);
     assert!(said.contains("0 changed"), "{said}");
     assert_eq!(fs::read(place.path("again")).unwrap(), text);
@@ -157,12 +157,12 @@ fn recover_with_a_folder_that_has_none_of_the_files_says_so_with_status_1() {
         said,
         format!("embody: 9 files were not found below {folder}.\n")
     );
-    // One of nine is there: the folder is right, and the rest is counted.
+    // One of nine files exists: the directory is correct, and the missing files are counted.
     fs::remove_dir_all(place.path("mail/mailman/private/team/attachments/20240514/5a579ce7"))
         .unwrap();
     let said = place.done(&format!("{LIST} {FOUND} --offline --output some"), 0);
     assert!(said.contains("\n3 files were not found below "), "{said}");
-    // Without a folder nothing is said of one, and convert keeps its status.
+    // Without a directory, no message about one is printed. `convert` keeps its exit status.
     let said = place.done(&format!("{LIST} --offline --output none"), 0);
     assert!(!said.contains("not found below"), "{said}");
     let convert = LIST.replace(
@@ -196,7 +196,7 @@ fn recover_asks_the_server_for_what_the_folder_lacks() {
         "{said}"
     );
     assert_eq!(server.count(), 1);
-    // A dry run asks the server for nothing.
+    // A dry run sends no requests.
     let said = place.done(
         &format!("{LIST} {FOUND} {network} --dry-run --output dry"),
         0,
@@ -238,7 +238,7 @@ fn recover_of_apple_mail_and_eudora_takes_what_is_beside_the_mailbox() {
     assert_eq!(pictures.collect::<Vec<_>>(), [2, 1, 0, 0], "{found:?}");
 }
 
-/// Files that mail programs put into clouds come back, and links that the sender wrote stay links.
+/// Files that mail clients put into clouds are attached. Links that the sender wrote are kept as links.
 #[test]
 fn recover_of_one_message_takes_files_of_clouds_and_leaves_links() {
     let place = Place::new();
@@ -291,7 +291,7 @@ fn recover_of_one_message_takes_files_of_clouds_and_leaves_links() {
         assert_eq!(server.count() - asked, usize::from(is_file), "{name}");
         let encoded = memchr::memmem::find_iter(&output.stdout, b"iVBORw0KGgogYW5kIHNvIG9uAP8=");
         assert_eq!(encoded.count(), usize::from(is_file), "{name}");
-        // Without a network: the same, and the mail goes on.
+        // Without a network, the result is the same, and the mail is output.
         let mut command = embody();
         let output = fed(
             command
@@ -303,7 +303,7 @@ fn recover_of_one_message_takes_files_of_clouds_and_leaves_links() {
         assert_eq!(output.stdout, before, "{name}");
     }
     assert_eq!(server.count(), 5);
-    // The words that are given change the forms.
+    // Explicit words replace the default forms.
     for (words, count) in [("-gmail", 0), ("none", 0), ("none,gmail", 1), ("links", 1)] {
         let asked = server.count();
         let line = format!("recover --follow {words} {network} mail/hosted/gmail-drive-chip.eml");

@@ -1,4 +1,4 @@
-//! RFC 1864, Content-MD5: in the phantom header it must be that of the content.
+//! RFC 1864, Content-MD5: the value in the phantom header must be the digest of the content.
 
 use crate::common::mail::{self, assert_left, expand, with_url};
 use base64::Engine as _;
@@ -14,7 +14,7 @@ fn expanded(url: &str, phantom: &str) -> usize {
     expand(&with_url(url, phantom)).1.expanded()
 }
 
-/// RFC 1321 appendix A.5: d41d8cd98f00b204e9800998ecf8427e.
+/// RFC 1321 appendix A.5: the digest of an empty input is d41d8cd98f00b204e9800998ecf8427e.
 #[test]
 fn the_digest_of_nothing_is_known_from_rfc_1321() {
     let phantom = "Content-Type: image/png\nContent-MD5: 1B2M2Y8AsgTpgAmY7PhCfg==\n";
@@ -38,7 +38,7 @@ fn text_is_hashed_in_its_crlf_form() {
     );
     assert_eq!(expanded("data:text/plain,a%0Ab%0A", &phantom), 1);
     assert_eq!(expanded("data:text/plain,a%0D%0Ab%0D%0A", &phantom), 1);
-    // What is no text has no lines.
+    // Content that is not text has no lines.
     let phantom = phantom.replace("text/plain", "image/x");
     assert_left(
         Policy::default(),

@@ -1,4 +1,4 @@
-//! RFC 1873, message/external-body with access-type CONTENT-ID, and `cid:` URLs (RFC 2392).
+//! RFC 1873: message/external-body with the access type CONTENT-ID, and `cid:` URLs (RFC 2392).
 
 use crate::common::mail::{assert_bytes, assert_left, expand};
 use embody::Policy;
@@ -138,7 +138,7 @@ fn a_mid_url_of_this_message_is_a_content_id_and_of_another_is_not() {
     );
 }
 
-/// One message after the other in a digest, each with an id of the same name.
+/// The messages of a digest contain the same Content-ID.
 #[test]
 fn an_id_means_the_part_of_the_nearest_message_and_then_outwards() {
     let inner = |own: &str| {
@@ -174,7 +174,7 @@ fn the_id_of_a_part_in_a_forwarded_message_means_nothing_outside_of_it() {
     let forwarded =
         format!("Content-Type: message/rfc822\n\nSubject: x\nMIME-Version: 1.0\n{PICTURE}");
     let mail = mail_of(&[&forwarded, REFERENCE]);
-    // The picture's header is that of the inner message.
+    // The header of the picture belongs to the inner message.
     assert_left(Policy::default(), &mail, "content-id-not-found");
 }
 
@@ -185,7 +185,7 @@ fn of_two_parts_with_one_id_none_is_meant() {
     assert_left(Policy::default(), &mail, "content-id-not-found");
 }
 
-/// What comes in may bear the id that another reference names, on whichever side it stands.
+/// Filled content may contain the Content-ID to which another reference refers, before or after it.
 #[test]
 fn content_that_comes_in_can_be_meant_from_outside_and_means_what_is_outside() {
     let letter = "Content-Type: message/external-body; access-type=URL; URL=\"data:multipart/mixed;boundary=in,\

@@ -1,5 +1,5 @@
-//! RFC 2017, the URL access type: how the URL stands in the parameter, what the phantom header
-//! decides, and that whatever goes wrong leaves the part as it came.
+//! RFC 2017, the access type URL: the URL in the parameter, the meaning of the phantom header, and that the part is left
+//! unchanged after any error.
 
 use crate::common::mail::{
     self, Leaf, assert_bytes, assert_left, expand, expand_with, second_part, with_external_body,
@@ -250,7 +250,7 @@ fn allowed_and_denied_types_hold_for_data_urls_too() {
     assert_left(allow(&["text/*"]), &mail, "type-not-allowed");
     let deny = |allowed: &str| allow(&[allowed]).with_deny_types([pattern("image/png")]);
     assert_left(deny("image/*"), &mail, "type-not-allowed");
-    // The URL's own type counts as well as the declared one.
+    // The type in the URL is checked in addition to the declared one.
     let disguised = with_url(
         "data:image/png,x",
         "Content-Type: application/octet-stream\n",
@@ -468,7 +468,7 @@ fn only_content_fields_of_the_phantom_header_reach_a_message_header() {
 
 #[test]
 fn a_url_whose_end_was_cut_off_is_left() {
-    // What Postfix makes of a field beyond header_size_limit.
+    // A field longer than header_size_limit, as Postfix truncates it.
     for parameter in [
         "URL=\"data:,half%20a%20l",
         "URL*0=\"data:,half\"; URL*1=\"%20a%20l",

@@ -1,4 +1,4 @@
-//! Rows and lines that can be matched to mail, and how many lines there are.
+//! Rows and lines of output can be matched to mail, and their number is limited.
 
 use std::fs;
 
@@ -94,7 +94,7 @@ fn a_row_has_the_date_by_which_an_archive_is_asked() {
             "Date: 7 Apr 2003 12:43 MET DST (a comment)\n",
             Some("2003-04-07T12:43:00Z"),
         ),
-        // The reader's own server wrote the first.
+        // The first Received field was added by the server of the recipient.
         (
             "Received: by mx; Thu, 1 May 2003 10:00:01 +0000\nReceived: by a; Wed, 1 May 2002 10:00:00 +0000\n\
              Date: Fri, 1 Jan 2100 00:00:00 +0000\n",
@@ -129,7 +129,7 @@ fn verbose_names_the_message_and_its_subject() {
         .output()
         .unwrap();
     let said = stderr(&convert);
-    // Of many messages each is called what a person calls it.
+    // With several messages, each is identified by its subject and Message-ID.
     let lines = [
         "embody: \"gr\u{fc}n\", Message-ID <one@example.org>\n",
         "embody: \"gr\u{fc}n\", part 1: would-expand",
@@ -163,7 +163,7 @@ fn more_lines_than_a_screen_become_a_count() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.eml");
     fs::write(&file, mail(25)).unwrap();
-    // A walk over mailboxes says what it comes to, and names each only if it is asked.
+    // A run over mailboxes prints totals, and names each reference only with --verbose.
     let convert = |options: &[&str]| {
         let mut command = embody();
         let command = command.args(["convert", "--in-place"]).args(options);

@@ -1,4 +1,4 @@
-//! `--follow rtf-body`: RTF in place of the HTML or the text of a mail.
+//! `--follow rtf-body`: RTF that replaces the HTML or the text of a mail.
 
 use crate::common::filter::filter;
 use crate::common::tnef::from_html;

@@ -72,7 +72,7 @@ fn uuencoded_file_that_is_not_complete_or_is_quoted_stays_text() {
         let ran = filter(FOLLOW, mail.as_bytes());
         let grave = text.contains("%:&5\n");
         match grave {
-            // Its one line has no grave, so blanks may have been removed at its end.
+            // Its only line contains no grave accent, so spaces may have been removed at its end.
             true => assert_eq!(ran.column("outcome"), ["expanded"]),
             false => ran.leaves(mail.as_bytes(), &[]),
         }
@@ -95,7 +95,7 @@ fn uuencoded_files_of_python_come_back() {
             return;
         };
         let block = String::from_utf8(made.stdout).unwrap();
-        // Mail programs remove blanks at the ends of lines.
+        // Mail clients remove spaces at the ends of lines.
         let stripped: String = block
             .lines()
             .map(|line| format!("{}\n", line.trim_end()))

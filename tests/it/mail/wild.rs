@@ -1,5 +1,5 @@
-//! What programs write in place of content, described in no document: `samples/wild/`, and originals
-//! that are detached here as Thunderbird does it and must come back as they were.
+//! Undocumented forms in which programs replace content: `samples/wild/`, and parts that are detached here as Thunderbird does
+//! it, and must be restored exactly.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::common::raw::{Raw, ok};
 use base64::Engine as _;
 use embody::report::Reason;
 
-/// Where the content of the samples is, and what their URLs are mapped from.
+/// The URLs in the samples that are mapped to the directory with their content.
 const MAPPED: [&str; 6] = [
     "file:///C:/Users/me/Mail/",
     "https://radio.example.org/",
@@ -24,7 +24,7 @@ fn wild() -> PathBuf {
     samples_folder().join("wild")
 }
 
-/// Options under which every reference of the samples leads to `samples/wild/files`.
+/// Returns options with which every reference of the samples leads to `samples/wild/files`.
 fn options() -> String {
     let files = wild().join("files");
     let files = files.display();
@@ -53,7 +53,7 @@ fn every_sample_comes_out_as_its_after_says_with_lf_and_with_crlf_and_only_once(
     }
 }
 
-/// Nothing of a sample is touched where nothing is allowed, and every reference is a row.
+/// Without any permission, the samples are unchanged, and every reference has a row.
 #[test]
 fn by_default_the_samples_are_left_and_say_which_option_would_help() {
     let kinds = [
@@ -107,7 +107,7 @@ fn attached_shortcuts_are_followed_when_asked_for() {
     filter(&format!("{} --follow shortcuts", options()), &ran.stdout).gives(&ran.stdout);
 }
 
-/// A part as a mailer made it, and its decoded content.
+/// A part as a mail client made it, and its decoded content.
 struct Original {
     header: String,
     body: String,
@@ -191,12 +191,12 @@ fn originals() -> Vec<Original> {
     ]
 }
 
-/// Which of the two shapes that Thunderbird has written.
+/// The two forms in which Thunderbird has written notes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Shape {
-    /// The part is text/plain.
+    /// The note is text/plain.
     Older,
-    /// The part keeps its Content-Type; an empty line stands for a missing one.
+    /// The note keeps the Content-Type of the part. An empty line replaces a missing one.
     Newer,
 }
 
@@ -209,7 +209,7 @@ impl Original {
         })
     }
 
-    /// What Thunderbird leaves of it (MimeMultipart::ParseLine of comm-central).
+    /// Returns the note that Thunderbird leaves (MimeMultipart::ParseLine of comm-central).
     fn detached(&self, shape: Shape, url: &str) -> String {
         let typed = match shape {
             Shape::Older => "Content-Type: text/plain;\n name=\"x\"\n".to_owned(),
@@ -246,7 +246,7 @@ fn what_thunderbird_detached_comes_back_with_its_header_and_its_content() {
         for shape in [Shape::Older, Shape::Newer] {
             let has_type = original.value("Content-Type").is_some();
             if shape == Shape::Older && !has_type {
-                // What it wrote then was no different from a type that the quotation lacks.
+                // The older form of such a part cannot be distinguished from a note whose quoted header lacks the type.
                 continue;
             }
             let detached = around(&original.detached(shape, &url));
@@ -262,7 +262,7 @@ fn what_thunderbird_detached_comes_back_with_its_header_and_its_content() {
     assert!(compared > 30, "{compared}");
 }
 
-/// A part between two others.
+/// Returns a mail with the part between two others.
 fn mixed(part: &str) -> Vec<u8> {
     crate::common::filter::mail(&[
         "Content-Type: text/plain\n\nbefore\n".to_owned(),
@@ -364,7 +364,7 @@ fn an_announcement_of_the_ietf_lives_again_by_a_map() {
     assert!(server.heads()[0].starts_with("GET /archive/id/draft-x-00.txt "));
     filter(&options, &crlf(&before)).gives(&crlf(&after));
     filter(&options, &after).gives(&after);
-    // Without the map ftp is asked for, which is not allowed; nothing changes.
+    // Without the map, ftp would be used, which is not allowed. Nothing changes.
     let left = filter("--fetch http", &before);
     left.leaves(&before, &["unsupported-access-type", "scheme-not-allowed"]);
 }
@@ -399,7 +399,7 @@ fn inspect_shows_the_relatives_by_their_kinds() {
     }
 }
 
-/// The search that passes mail over without looking into it knows the relatives.
+/// The quick search for mails with references finds these forms, too.
 #[test]
 fn a_mailbox_is_searched_for_the_relatives() {
     let folder = tempfile::tempdir().unwrap();
@@ -412,7 +412,7 @@ fn a_mailbox_is_searched_for_the_relatives() {
     let plain = b"Subject: plain\nX-Mozilla-Status: 0001\n\nnothing to do\n";
     let samples = mail::samples_in(&wild());
     for sample in &samples {
-        // Names of fields have no case.
+        // Names of fields are case-insensitive.
         let text = String::from_utf8(sample.before.clone()).unwrap();
         let shouted = text.replace("X-Mozilla-", "x-MOZILLA-").into_bytes();
         for (mail, result) in [

@@ -1,6 +1,5 @@
-//! References that somebody wrote on purpose: each shape of `samples/wild/` and its evil twin. They are
-//! left, with the right reason, in bounded time; and text that only talks about references is no
-//! reference.
+//! Malicious references: for each form in `samples/wild/` one that an attacker could write. They are left with the correct
+//! reason and in limited time. Text about references is not a reference.
 
 use std::time::Instant;
 
@@ -15,7 +14,7 @@ use proptest::prelude::*;
 
 const SENTENCE: &str = "You deleted an attachment from this message. The original MIME headers for the attachment were:";
 
-/// A multipart of these parts.
+/// Returns a multipart of these parts.
 fn mixed(parts: &[&str]) -> Vec<u8> {
     let mut mail =
         "Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b0\n\n".to_owned();
@@ -46,7 +45,7 @@ fn cloud(url: &str) -> String {
     )
 }
 
-/// Everything is allowed but what never is.
+/// Returns a policy that allows everything that can be allowed.
 fn trusting() -> Policy {
     Policy::default()
         .with_fetch(Scheme::ALL)
@@ -151,7 +150,7 @@ fn names_that_lead_elsewhere_are_left() {
     }
 }
 
-/// The program itself, with a link that leads out of the root, and with a map that leads out.
+/// Runs the program with a symbolic link, and with a map, that lead out of the root.
 #[test]
 fn a_link_and_a_map_lead_nowhere_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -228,7 +227,7 @@ fn what_was_deleted_is_no_content_for_others() {
     assert_left(Policy::default(), &altered_only, "missing-url");
 }
 
-/// A part that refers elsewhere is only replaced if nothing can be lost by it.
+/// A part with a reference is only replaced if no other content is lost.
 #[test]
 fn a_part_with_more_in_it_than_a_note_is_left() {
     let url = "data:image/png;base64,AAAA";
@@ -264,7 +263,7 @@ fn a_part_with_more_in_it_than_a_note_is_left() {
     }
 }
 
-/// Fields that make a part a reference never come along with content: the second run would follow them.
+/// Fields that turn a part into a reference are never copied together with content: otherwise a second run would follow them.
 #[test]
 fn no_reference_comes_along_with_the_content() {
     let evil = "Content-Type: image/png\nX-Mozilla-External-Attachment-URL: data:,again\nX-Mozilla-Cloud-Part: cloudFile; url=data:,again\n";
@@ -323,7 +322,8 @@ fn many_parts_that_name_each_other_cost_linear_time() {
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
 }
 
-/// A multipart/alternative that holds a real part offers a choice of formats: nothing is a rival.
+/// A multipart/alternative with a real part offers a choice of formats, so its references are not alternatives for the same
+/// content.
 #[test]
 fn beside_a_real_part_external_bodies_are_filled_or_left_and_nothing_is_removed() {
     let alternative = |second: &str, third: &str| {
@@ -357,7 +357,7 @@ fn beside_a_real_part_external_bodies_are_filled_or_left_and_nothing_is_removed(
         let outcomes: Vec<_> = report.rows.iter().map(|row| row.outcome).collect();
         assert_eq!(outcomes, [Outcome::Left, Outcome::Expanded]);
     }
-    // Relatives say nothing of being one object: they are no rivals of each other either.
+    // These forms do not show that they refer to the same content, so they are not treated as alternatives.
     let two = alternative(&shortcut("data:,one"), &shortcut("data:,two"));
     let (output, report) = expand(&two);
     assert_eq!(report.expanded(), 2, "{report:?}");
@@ -365,7 +365,7 @@ fn beside_a_real_part_external_bodies_are_filled_or_left_and_nothing_is_removed(
     assert!(text.contains("one") && text.contains("two"), "{text}");
 }
 
-/// Text that shows references to people, in all the ways in which mail carries text.
+/// Text that shows references to readers, in every way in which mail contains text.
 #[test]
 fn what_only_talks_about_references_is_never_touched() {
     let part = detached("data:,x", "Content-Type: image/png\n");
@@ -399,7 +399,7 @@ fn what_only_talks_about_references_is_never_touched() {
             assert!(report.rows.is_empty(), "{text}: {report:?}");
         }
     }
-    // The header of a message, in which a list of fields is a text, is no exception.
+    // The same in the header of a message, where a list of fields is text.
     let whole = format!(
         "Subject: x\n\n{}",
         part.trim_start_matches("Content-Type: image/png\n")

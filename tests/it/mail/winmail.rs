@@ -1,4 +1,4 @@
-//! `--follow winmail`: what becomes of a `winmail.dat`.
+//! `--follow winmail`: unpacking of a `winmail.dat`.
 
 use std::process::Command;
 
@@ -32,7 +32,7 @@ fn part(tnef: &[u8]) -> String {
     )
 }
 
-/// A mail with a text and a `winmail.dat`.
+/// Returns a mail with a text and a `winmail.dat`.
 fn mail(tnef: &[u8]) -> String {
     format!(
         "Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\n\
@@ -41,7 +41,7 @@ fn mail(tnef: &[u8]) -> String {
     )
 }
 
-/// Runs a second time, which changes nothing.
+/// Returns the unpacked mail. Asserts that a second run changes nothing.
 fn opened(mail: &str) -> (String, Ran) {
     let ran = filter(FOLLOW, mail.as_bytes());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -86,7 +86,7 @@ fn winmail_with_html_pictures_files_and_a_message_becomes_parts_next_to_the_text
         rest = &rest[at + place.len()..];
     }
     assert_eq!(rest, "");
-    // The same bytes give the same bytes, and lines that end with CRLF stay such lines.
+    // A mail with CRLF has the same result, with CRLF.
     let crlf = filter(FOLLOW, mail(&usual()).replace('\n', "\r\n").as_bytes());
     assert_eq!(
         String::from_utf8(crlf.stdout).unwrap(),
@@ -114,7 +114,7 @@ fn winmail_without_the_option_stays_and_the_survey_names_the_command() {
     let text = said(&["convert", "--output", new.to_str().unwrap()]);
     assert!(text.contains("1 changed"), "{text}");
     assert!(!std::fs::read_to_string(&new).unwrap().contains("ms-tnef"));
-    // Whatever `convert` did, `compare` knows.
+    // `compare` accepts the changes that `convert` made.
     let mut program = embody();
     let output = program.arg("compare").arg(&old).arg(&new).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -186,7 +186,7 @@ fn winmail_that_is_the_whole_mail_becomes_its_body() {
         text,
         "Subject: x\nMIME-Version: 1.0\nContent-Type: text/plain\n\nOnly text.\n\n"
     );
-    // By its first bytes, with another type.
+    // With another type, the part is recognized by its first bytes.
     let (text, _) = opened(&mail.replace("application/ms-tnef", "application/octet-stream"));
     assert!(
         text.ends_with("Content-Type: text/plain\n\nOnly text.\n\n"),
@@ -236,7 +236,7 @@ fn winmail_twice_in_a_mail_is_opened_part_by_part() {
         ran.stderr
     );
     assert_eq!(text.matches("multipart/alternative").count(), 1, "{text}");
-    // The mail has HTML of its own then.
+    // After the first part was unpacked, the mail contains HTML.
     assert!(
         text.contains("filename=\"message.html\"\n\n<p>two</p>\n--b\n"),
         "{text}"
@@ -337,7 +337,7 @@ fn winmail_with_a_recurring_meeting_becomes_its_rule_and_its_changed_meetings() 
     );
 }
 
-/// The values are from a message of Outlook in the examples of Aspose.Email for Java (MIT), which calls its rule "every
+/// The values are from a message of Outlook in the examples of Aspose.Email for Java (MIT), which describes its rule as "every
 /// Monday and Thursday from 10:30 PM to 11:00 PM".
 #[test]
 fn winmail_with_the_rule_of_a_real_message_becomes_a_calendar() {
@@ -362,7 +362,7 @@ fn winmail_with_the_rule_of_a_real_message_becomes_a_calendar() {
     }
 }
 
-/// Each changed meeting is an event with all people and the text of the mail.
+/// Each changed meeting is an event with all participants and the text of the mail.
 #[test]
 fn winmail_with_thousands_of_changed_meetings_stays_small() {
     let mut rule = hex(SERIES);
@@ -371,7 +371,7 @@ fn winmail_with_thousands_of_changed_meetings_stays_small() {
     rule.truncate(at);
     rule.extend(4000_u16.to_le_bytes());
     rule.extend(exception.repeat(4000));
-    // The blocks in Unicode.
+    // The blocks with Unicode text.
     rule.extend([0; 8 + 8 * 4000]);
     let mail = mail(&series(MARCH, &rule, Some((0x8260, &hex(PACIFIC)))));
     let (text, ran) = opened(&mail);
@@ -391,7 +391,7 @@ fn winmail_with_thousands_of_changed_meetings_stays_small() {
         let tnef = Tnef::new().class("IPM.Appointment");
         opened(&self::mail(&tnef.properties(properties).bytes()))
     };
-    // The text is only in the series.
+    // Only the series contains the text.
     let (text, _) = with(0x1000);
     assert_eq!(text.matches("DESCRIPTION:").count(), 1);
     assert_eq!(text.matches("RECURRENCE-ID;").count(), 4000);
@@ -449,7 +449,7 @@ fn winmail_with_a_changed_meeting_of_a_series_says_which_one_it_replaces() {
 #[test]
 fn winmail_with_a_series_of_whole_days_needs_no_time_zone() {
     let mut rule = hex(SERIES);
-    // Without the changed meeting; from midnight to midnight.
+    // Without the changed meeting, from midnight to midnight.
     rule.splice(34.., hex("00000000 00000000 00000000 8020BC0C 20ADBC0C 06300000 09300000 00000000 A0050000 0000 00000000 00000000"));
     let properties = Properties::new()
         .named(0x0b, APPOINTMENT, 0x8215, &1_u32.to_le_bytes())
@@ -506,7 +506,7 @@ fn winmail_with_a_read_receipt_becomes_a_report() {
         text.contains("--b\nContent-Type: message/disposition-notification\n"),
         "{text}"
     );
-    // Nobody is known who read it: the file stays.
+    // The reader is unknown, so the file is left.
     let tnef = Tnef::new().class("REPORT.IPM.Note.IPNNRN").bytes();
     let mail = mail(&tnef);
     let ran = filter(FOLLOW, mail.as_bytes());
@@ -536,11 +536,11 @@ fn winmail_with_a_delivery_report_becomes_a_report_with_the_message() {
         "{text}"
     );
     assert!(text.contains("Content-Type: message/rfc822"), "{text}");
-    // All of it is one report: text, status, message.
+    // The result is a single report: text, status, message.
     assert_eq!(text.matches("multipart/").count(), 1, "{text}");
 }
 
-/// The HTML is in RTF; one picture is named by its Content-ID, the other one by its Content-Location.
+/// The HTML is inside RTF. One picture is identified by its Content-ID, the other one by its Content-Location.
 #[test]
 fn browser_shows_the_pictures_of_winmail() {
     let test = "browser_shows_the_pictures_of_winmail";
@@ -599,7 +599,7 @@ fn tnef_extracts_the_same_files() {
     assert!(done.status.success(), "{done:?}");
     let (text, _) = opened(&mail(&usual()));
     for name in ["p.png", "r\u{e9}sum\u{e9}.pdf"] {
-        // `tnef` writes the names of its own code page.
+        // `tnef` writes file names in its own code page.
         let entries = std::fs::read_dir(folder.path()).unwrap();
         let start = &name[..1];
         let mut paths = entries.map(|entry| entry.unwrap().path());
@@ -612,7 +612,7 @@ fn tnef_extracts_the_same_files() {
     }
 }
 
-/// A sender can write the id that embody gives to a part whose file stays. It proves nothing when the file goes.
+/// A sender can predict the id that embody gives to a part. The id alone must not make a file disappear.
 #[test]
 fn content_id_of_a_stranger_never_makes_an_attachment_disappear() {
     use sha2::Digest as _;
@@ -634,7 +634,7 @@ fn content_id_of_a_stranger_never_makes_an_attachment_disappear() {
     assert!(text.contains(&encoded(content)), "{text}");
 }
 
-/// Each of the parts asks what the mail contains, which is found out once.
+/// Each part needs the contents of the mail, which are determined only once.
 #[test]
 fn thousands_of_small_files_take_linear_time() {
     let mail = |count: usize| {

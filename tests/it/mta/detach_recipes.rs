@@ -1,5 +1,5 @@
-//! samples/recipes/detach with procmail, maildrop and sh themselves: what is delivered has left its attachment in
-//! the store, and comes back; what cannot leave for a while waits, whole.
+//! samples/recipes/detach with procmail, maildrop and sh: the attachment of a delivered mail is in the store and can be
+//! restored. If the store is temporarily unavailable, the mail waits unchanged.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -13,7 +13,7 @@ use crate::common::mail::assert_bytes;
 use crate::common::mta::{House, Stand, wanted};
 use crate::common::programs::{fed, stderr};
 
-/// A mail with an attachment of that many octets.
+/// Returns a mail with an attachment of this size in bytes.
 fn mail(octets: usize) -> String {
     let content: Vec<u8> = (0..octets)
         .map(|index| (index * 31 + index / 256) as u8)
@@ -30,7 +30,7 @@ fn mail(octets: usize) -> String {
     )
 }
 
-/// A recipe with the store of this house, which is there.
+/// Writes a recipe with the store of this test, which exists.
 fn recipe(house: &House, name: &str, changes: &[(&str, &str)]) -> std::path::PathBuf {
     let store = house.text("store");
     let mut changes = changes.to_vec();
@@ -43,7 +43,7 @@ fn recipe(house: &House, name: &str, changes: &[(&str, &str)]) -> std::path::Pat
     path
 }
 
-/// The mail with its attachment in the store, which is there and is the only one.
+/// Asserts that the attachment of the mail is in the store, as its only object.
 #[track_caller]
 fn has_left(house: &House, delivered: &[u8], mail: &str) {
     assert!(delivered.len() < 2000, "{} octets", delivered.len());
@@ -60,7 +60,7 @@ fn has_left(house: &House, delivered: &[u8], mail: &str) {
     );
 }
 
-/// Delivers a small mail, a large one, and a large one while the store, or embody, is away.
+/// Delivers a small mail, a large one, and a large one while the store or embody is unavailable.
 fn delivers(run: impl Fn(&House, &str) -> Output) {
     let house = House::new();
     house.maildir_of("Maildir", None);
@@ -74,7 +74,7 @@ fn delivers(run: impl Fn(&House, &str) -> Output) {
             false => has_left(&house, &delivered, letter),
         }
     }
-    // A file where the store was: nothing can be put there.
+    // A file replaces the store, so no object can be added.
     fs::rename(house.path("store"), house.path("aside")).unwrap();
     fs::write(house.path("store"), "").unwrap();
     let output = run(&house, &large);
@@ -125,7 +125,7 @@ fn maildrop_delivers_without_attachments_or_waits() {
     });
 }
 
-/// As Postfix's pipe runs it; tests/postfix.rs has Postfix and a script that differs in one line.
+/// Runs the script as Postfix's pipe does. tests/postfix.rs uses Postfix itself, and a script that differs in one line.
 #[test]
 fn the_script_for_postfix_delivers_without_attachments_or_waits() {
     delivers(|house, mail| {
@@ -145,7 +145,7 @@ fn the_script_for_postfix_delivers_without_attachments_or_waits() {
     assert_eq!(one.lines().count(), other.lines().count());
 }
 
-/// A copy of `date` that says it is this day of the week.
+/// Creates a replacement of `date` that prints this day of the week.
 fn day(house: &House, day: u8) {
     house.script("bin/date", &format!("#!/bin/sh\necho {day}\n"));
 }
@@ -172,7 +172,7 @@ fn a_nightly_run_detaches_checks_and_collects_on_sundays() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let one = fs::read(house.path("Maildir/cur/1.host:2,S")).unwrap();
     has_left(&house, &one, &kept);
-    // A mail is deleted, and its attachment grows old.
+    // A mail is deleted, and its attachment becomes old.
     let two = fs::read(house.path("Maildir/cur/2.host:2,S")).unwrap();
     has_left(&house, &two, &deleted);
     fs::remove_file(house.path("Maildir/cur/2.host:2,S")).unwrap();
@@ -198,14 +198,14 @@ fn a_nightly_run_detaches_checks_and_collects_on_sundays() {
         &one,
         "twice is once",
     );
-    // What is missing is told, and then nothing is collected.
+    // A missing object is reported, and then no object is removed.
     fs::remove_file(&objects()[0]).unwrap();
     let output = run();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains("missing"));
 }
 
-/// Who delivers for everybody, and who collects at night, name different stores. If they did not, nothing would be lost.
+/// The recipes for deliveries and for the nightly run name different stores. If they did not, no attachment would be lost.
 #[test]
 fn a_nightly_run_takes_nothing_from_the_store_of_a_delivery() {
     let stores = ["embody-then", "procmailrc", "mailfilter", "nightly"].map(|name| {
@@ -262,7 +262,7 @@ fn a_nightly_run_takes_nothing_from_the_store_of_a_delivery() {
     has_left(&house, &delivered, &letter);
 }
 
-/// The objects in the store.
+/// Returns the objects in the store.
 fn objects(house: &House) -> Vec<String> {
     let mut find = Command::new("find");
     find.arg(house.path("store"))

@@ -1,5 +1,5 @@
-//! samples/recipes/exim.conf with Exim itself, which stands in a folder of its own: Debian's packages of
-//! Exim and Postfix exclude each other.
+//! samples/recipes/exim.conf with Exim, which is in a directory of its own because Debian's packages of Exim and Postfix
+//! exclude each other.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,10 +13,10 @@ const ONE_SECOND: (&str, &str) = (
     "transport_filter_timeout = 1s",
 );
 
-/// Where .ci/programs unpacks it.
+/// Path to which .ci/programs unpacks Exim.
 const UNPACKED: &str = "/opt/embody-tests/exim/usr/sbin/exim4";
 
-/// Another Exim can be named by EMBODY_EXIM.
+/// Returns the path of Exim, which EMBODY_EXIM can override.
 fn exim() -> PathBuf {
     std::env::var_os("EMBODY_EXIM").map_or_else(|| UNPACKED.into(), PathBuf::from)
 }
@@ -32,7 +32,7 @@ fn possible(test: &str) -> bool {
     runs && is_root(test)
 }
 
-/// A configuration with the recipe's transport for everybody.
+/// Exim with a configuration in which the recipe's transport delivers all mail.
 struct Exim {
     house: House,
     configuration: PathBuf,
@@ -42,7 +42,7 @@ impl Exim {
     fn with(changes: &[(&str, &str)]) -> Self {
         let house = House::new();
         house.maildir_of("Maildir", Some(NOBODY));
-        // In place of a router that finds users and their homes.
+        // Replaces a router that finds users and their home directories.
         let maildir = format!("{}\n  user = nobody", house.text("Maildir"));
         let here = [("$home/Maildir", maildir.as_str())];
         let recipe = house.recipe("exim.conf", &[&here, changes].concat());
@@ -76,8 +76,8 @@ impl Exim {
         command
     }
 
-    /// Sends it, and tries once to deliver it. In two steps: only the super-user may use a configuration
-    /// of his own and keep his rights, and Exim gives them up while it receives.
+    /// Sends a letter, and tries once to deliver it. These are two steps: only the superuser may use another configuration and
+    /// keep its privileges, and Exim drops them when it receives mail.
     fn send(&self, letter: &Letter) {
         let mut command = self.command();
         command.args(["-odq", "-oi", "-f", "alice@example.org", "bob@example.org"]);
@@ -86,7 +86,7 @@ impl Exim {
         self.run_queue("-q");
     }
 
-    /// How many messages wait.
+    /// Returns the number of waiting messages.
     fn waiting(&self) -> usize {
         let output = self.command().arg("-bpc").output().unwrap();
         let number = String::from_utf8(output.stdout).unwrap();
@@ -108,7 +108,7 @@ impl Exim {
         letter.arrived_as(&self.house.only("Maildir"));
     }
 
-    /// Sends a letter that waits and is not delivered; embody works again, and the letter arrives.
+    /// Sends a letter, asserts that it waits and is not delivered, repairs embody, and asserts that the letter is delivered.
     #[track_caller]
     fn waits_and_arrives(&self, stand: Stand) {
         let letter = Letter::data("data");

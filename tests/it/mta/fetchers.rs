@@ -1,4 +1,4 @@
-//! samples/recipes/fdm.conf and getmailrc with fdm and getmail themselves, which fetch from an IMAP server.
+//! samples/recipes/fdm.conf and getmailrc with fdm and getmail, which retrieve mail from an IMAP server.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -11,16 +11,16 @@ use crate::common::mta::{House, Letter, NOBODY, Stand, wanted};
 use crate::common::programs::program;
 use crate::common::raw::{Raw, ok};
 
-/// A program that fetches, with its recipe.
+/// A program that retrieves mail, with its recipe.
 struct Fetcher {
     house: House,
     imap: Imap,
     command: Vec<String>,
-    /// What follows the name of the recipe.
+    /// Arguments after the name of the recipe.
     last: Vec<String>,
     recipe: PathBuf,
-    /// For a program that adds something at the end of the header, and of the message: a recipe without
-    /// filter, which shows what it makes of a message that was whole from the start.
+    /// A recipe without a filter, for a program that adds text at the end of the header and of the message: it shows the
+    /// program's result for a message that was complete from the start.
     unfiltered: Option<PathBuf>,
     user: u32,
 }
@@ -29,7 +29,7 @@ impl Fetcher {
     fn fdm(changes: &[(&str, &str)]) -> Self {
         let (house, imap) = Self::home();
         let server = format!("imap server \"127.0.0.1\" port {}", imap.port);
-        // fdm takes the home folder from the list of users.
+        // fdm finds the home directory in the list of users.
         let lock = format!("set lock-file \"{}\"\nset max", house.text("home/lock"));
         let home = house.text("home");
         let here = [
@@ -50,7 +50,7 @@ impl Fetcher {
         }
     }
 
-    /// As the user that runs the test, who may be the only one that reaches Python's programs.
+    /// Runs getmail as the user of the test, because other users may not have access to the programs of Python.
     fn getmail(changes: &[(&str, &str)]) -> Self {
         let (house, imap) = Self::home();
         let server = format!("server = 127.0.0.1\nport = {}", imap.port);
@@ -63,7 +63,7 @@ impl Fetcher {
         let filtered = [&here, changes].concat();
         let recipe = house.recipe("getmailrc", &filtered);
         private(&recipe, 0);
-        // A copy whose filter has a name that getmail does not know.
+        // A copy whose filter has a name that getmail ignores.
         let text = fs::read_to_string(&recipe).unwrap();
         assert!(text.contains("[filter-1]"));
         let unfiltered = house.write("unfiltered", &text.replace("[filter-1]", "[other]"));
@@ -86,7 +86,7 @@ impl Fetcher {
         }
     }
 
-    /// The home folder is nobody's.
+    /// Returns a home directory of the user nobody.
     fn home() -> (House, Imap) {
         let house = House::new();
         house.maildir_of("home/Maildir", Some(NOBODY));
@@ -106,7 +106,7 @@ impl Fetcher {
             .arg(recipe)
             .args(&self.last)
             .env("HOME", &home)
-            // That of whoever runs the tests may be closed to this user.
+            // The temporary directory of the test's user may not be accessible to this user.
             .env("TMPDIR", &home)
             .current_dir(home)
             .uid(self.user)
@@ -150,14 +150,14 @@ impl Fetcher {
         assert_eq!(self.house.http.count(), 1);
     }
 
-    /// Stays on the server while embody fails, and arrives when it works again.
+    /// Asserts that a mail is kept on the server while embody fails, and is delivered afterwards.
     #[track_caller]
     fn waits_and_arrives(&self, stand: Stand) {
         let letter = Letter::data("data");
         self.imap.receives(&letter);
         self.house.stands(stand);
         let output = self.run();
-        // fdm says so, but ends with 0.
+        // fdm prints an error, but exits with 0.
         assert!(!output.stderr.is_empty(), "{stand:?}: {output:?}");
         assert!(self.house.delivered("home/Maildir").is_empty());
         assert_eq!(self.imap.holds(), 1, "{stand:?}: {output:?}");

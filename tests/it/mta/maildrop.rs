@@ -1,4 +1,4 @@
-//! samples/recipes/mailfilter with maildrop itself.
+//! samples/recipes/mailfilter with maildrop.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,4 @@
-//! samples/recipes/milter/main.cf with Postfix itself: what arrives is what the pipe filter delivers.
+//! samples/recipes/milter/main.cf with Postfix: the delivered mail is the same as that of the pipe filter.
 
 use std::collections::HashMap;
 use std::fs;
@@ -26,14 +26,14 @@ fn unix(house: &House) -> String {
     format!("unix:{}", house.text("milter.sock"))
 }
 
-/// Postfix with these milters, as the recipe has it; its own program for virtual mailboxes delivers.
+/// Starts Postfix with these milters, as in the recipe. Postfix's program for virtual mailboxes delivers the mail.
 pub(super) fn postfix(house: &House, milters: &str, changes: &[(&str, &str)]) -> Postfix {
     let all = [&[("unix:embody/milter.sock", milters)], changes].concat();
     let main = fs::read_to_string(house.recipe("milter/main.cf", &all)).unwrap();
     delivering(house, &main)
 }
 
-/// Postfix with these lines, and its own program for virtual mailboxes to deliver.
+/// Starts Postfix with these lines, and with its program for virtual mailboxes.
 fn delivering(house: &House, main: &str) -> Postfix {
     house.maildir_of("Maildir", Some(NOBODY));
     let mailboxes = format!(
@@ -61,7 +61,7 @@ fn arrives(house: &House, letter: &Letter) {
     arrives_as(house, letter);
 }
 
-/// What arrived, the lines of the mail system on top.
+/// Returns the delivered mail, with the lines that the mail system added at the top.
 #[track_caller]
 pub(super) fn arrives_as(house: &House, letter: &Letter) -> Vec<u8> {
     eventually(60, "the mail arrives", || {
@@ -72,7 +72,7 @@ pub(super) fn arrives_as(house: &House, letter: &Letter) -> Vec<u8> {
     mail
 }
 
-/// What the pipe filter makes of a message.
+/// Returns the result of the pipe filter for a message.
 fn piped(house: &House, message: &[u8]) -> Vec<u8> {
     let output = fed(
         embody()
@@ -85,7 +85,7 @@ fn piped(house: &House, message: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// For one connection: what is accepted behind its header says nothing about the next message.
+/// Letters for one connection: if a message is accepted after its header, this must not affect the next message.
 pub(super) fn in_a_row() -> [Letter; 4] {
     [
         Letter::text("first"),
@@ -95,7 +95,7 @@ pub(super) fn in_a_row() -> [Letter; 4] {
     ]
 }
 
-/// The letters of the other recipes, and each sample that SMTP can carry.
+/// Returns the letters of the other recipes, and each sample that can be sent over SMTP.
 pub(super) fn letters(house: &House) -> Vec<Letter> {
     let mut letters: Vec<Letter> = house.letters().to_vec();
     for letter in &letters {
@@ -107,7 +107,7 @@ pub(super) fn letters(house: &House) -> Vec<Letter> {
         name: "bounce".to_owned(),
         ..Letter::data("bounce")
     });
-    // Fields of one name before, at and behind the place of those that come, in several spellings.
+    // Fields with the same name before, at and after the position of the added fields, in several spellings.
     for (name, phantom) in [
         (
             "places",
@@ -146,7 +146,7 @@ pub(super) fn letters(house: &House) -> Vec<Letter> {
         };
         let is_mail =
             divided(sent.as_bytes()).is_some() && sent.contains("\n\n") && sent.ends_with('\n');
-        // A CR in a line, and lines that Postfix breaks, are not the milter's business.
+        // CRs within a line, and lines that Postfix wraps, are changed by Postfix and not by the milter.
         if !is_mail || sent.contains('\r') || sent.lines().any(|line| line.len() > 900) {
             continue;
         }
@@ -184,7 +184,7 @@ fn all_arrive(listen: &str, milters: &str, house: &House) {
     assert!(!milter.log().contains("defect"), "{}", milter.log());
 }
 
-/// The blocks of docs/milter.md for Postfix, without a change: the configuration of embody, the lines of main.cf.
+/// Uses the text blocks for Postfix in docs/milter.md unchanged: the configuration of embody, and the lines of main.cf.
 #[test]
 fn the_lines_of_the_page_work_as_they_are_pasted() {
     if !possible("the lines of docs/milter.md in Postfix") {
@@ -200,7 +200,7 @@ fn the_lines_of_the_page_work_as_they_are_pasted() {
     house.write("embody.toml", block("toml"));
     let postfix = delivering(&house, block("text"));
     let folder = house.path("postfix");
-    // What Postfix does not know, it only warns of.
+    // Postfix only prints a warning for unknown parameters.
     let output = Command::new("postconf")
         .arg("-n")
         .arg("-c")
@@ -215,11 +215,11 @@ fn the_lines_of_the_page_work_as_they_are_pasted() {
     waits(&postfix, &Letter::data("nobody-answers"));
     let socket = folder.join("queue/embody/milter.sock");
     fs::create_dir(socket.parent().unwrap()).unwrap();
-    // As the page has it without systemd: Postfix's own user connects, who is not ours.
+    // As in the documentation without systemd: Postfix's own user, who is a different one, connects.
     let listen = format!("unix:{}", socket.display());
     let options = ["--socket-group", "postfix", "--socket-mode", "0660"];
     let milter = Milter::start(&house, &listen, &options);
-    // It answers before it has its group; until then it is its owner's alone.
+    // The socket accepts connections before its group is set. Until then, only its owner has access.
     eventually(10, "the socket is Postfix's", || {
         fs::metadata(&socket).unwrap().mode() & 0o777 == 0o660
     });
@@ -255,7 +255,7 @@ fn each_letter_arrives_over_tcp_as_the_pipe_filter_delivers_it() {
     );
 }
 
-/// Sends a letter that Postfix does not take.
+/// Sends a letter, and asserts that Postfix rejects it temporarily.
 #[track_caller]
 fn waits(postfix: &Postfix, letter: &Letter) {
     assert!(!Smtp::connect(postfix.port).offer(letter));
@@ -292,7 +292,7 @@ fn when_the_milter_is_missing_or_is_to_defer_the_sender_keeps_the_mail() {
     assert_eq!(postfix.waiting(), 0);
 }
 
-/// The instants are random. `EMBODY_SEED` has those of a run that failed, which says its own.
+/// The milter is killed at random moments. A run that fails prints its seed, which `EMBODY_SEED` repeats.
 #[test]
 fn a_thousand_messages_while_the_milter_is_killed_at_random_instants_arrive_once() {
     if !possible("a thousand messages and a milter that is killed") {
@@ -305,7 +305,7 @@ fn a_thousand_messages_while_the_milter_is_killed_at_random_instants_arrive_once
     let house = House::new();
     let postfix = postfix(&house, &unix(&house), &[]);
     let mut letters = many(&house, 1000);
-    // Those whose new body is many packets, so that some kills come between them.
+    // Letters whose new body needs many packets, so that some kills happen between them.
     for number in (0..letters.len()).step_by(10) {
         let octets = 100_000 + numbers.below(200_000) as usize;
         letters[number] = Letter::large(&format!("large{number}"), octets);
@@ -318,10 +318,10 @@ fn a_thousand_messages_while_the_milter_is_killed_at_random_instants_arrive_once
             let mut kills = 0;
             while !done.load(Ordering::SeqCst) {
                 let milter = Milter::start(&house, &unix(&house), &[]);
-                // Often within the first messages, and sometimes after many.
+                // The milter is often killed during the first messages, and sometimes after many.
                 let span = [20_000, 100_000, 600_000][kills % 3];
                 thread::sleep(Duration::from_micros(numbers.below(span)));
-                // Kills it: no word to it before.
+                // Kills the milter without a signal before.
                 drop(milter);
                 kills += 1;
                 thread::sleep(Duration::from_micros(numbers.below(30_000)));
@@ -334,7 +334,7 @@ fn a_thousand_messages_while_the_milter_is_killed_at_random_instants_arrive_once
                 scope.spawn(move || {
                     let mut tries = 0;
                     for letter in part {
-                        // A connection of its own: Postfix asks for the milter once in each.
+                        // A new connection for each attempt, because Postfix connects to the milter once per connection.
                         while !Smtp::connect(port).offer(letter) {
                             tries += 1;
                             thread::sleep(Duration::from_millis(20));
@@ -370,8 +370,8 @@ fn a_thousand_messages_while_the_milter_is_killed_at_random_instants_arrive_once
     }
 }
 
-/// Stands between Postfix and the milter, and ends each connection behind so many octets of what the milter says, as its
-/// death does.
+/// Starts a proxy between Postfix and the milter. It ends each connection after this number of bytes from the milter, as if the
+/// milter died.
 fn dying(house: &House, octets: Arc<AtomicU64>) -> Raw {
     let socket = house.path("milter.sock");
     Raw::connections(move |postfix| {
@@ -386,8 +386,8 @@ fn dying(house: &House, octets: Arc<AtomicU64>) -> Raw {
     })
 }
 
-/// Why docs/milter.md says: tempfail, never accept. What Postfix took with half an answer is two mails in one, or it cannot
-/// deliver it.
+/// docs/milter.md recommends tempfail and not accept, because Postfix accepts a message after half a response. It then delivers
+/// a mixture of two mails, or cannot deliver the message.
 #[test]
 fn a_milter_that_dies_within_its_answer_loses_no_mail_with_tempfail_and_loses_some_with_accept() {
     if !possible("a milter that dies within its answer") {
@@ -403,7 +403,7 @@ fn a_milter_that_dies_within_its_answer_loses_no_mail_with_tempfail_and_loses_so
             &*format!("milter_default_action = {action}"),
         );
         let server = postfix(&house, &format!("inet:{}", between.address), &[line]);
-        // Behind the negotiation, within the header and within the body.
+        // After the negotiation, in the header, and in the body.
         let cuts = [17, 60, 100, 1_000, 100_000, 250_000];
         for cut in cuts {
             octets.store(cut, Ordering::SeqCst);
@@ -416,7 +416,7 @@ fn a_milter_that_dies_within_its_answer_loses_no_mail_with_tempfail_and_loses_so
         eventually(60, "each message arrives or is lost", || ended() == taken);
         let arrived = house.delivered("Maildir");
         let lines_of = |mail: &[u8]| mail.iter().filter(|&&octet| octet == b'\n').count();
-        // As it was sent, beneath a few lines of Postfix; or the start of the new body and the end of the old one.
+        // The mail as it was sent, below some lines of Postfix; or the start of the new body and the end of the old one.
         let sent = lines_of(Letter::large("", 200_000).sent.as_bytes());
         let is_whole = |mail: &&Vec<u8>| {
             memchr::memmem::find(mail, b"message/external-body").is_some()
@@ -433,7 +433,7 @@ fn a_milter_that_dies_within_its_answer_loses_no_mail_with_tempfail_and_loses_so
     }
 }
 
-/// Postfix cuts every field at 60,000 octets once there is a milter: what its line in the recipe saves, and what not.
+/// With a milter, Postfix truncates every field at 60,000 bytes. The line in the recipe prevents this for some fields.
 #[test]
 fn a_field_that_postfix_cuts_is_left_and_those_of_parts_are_not_cut() {
     if !possible("Postfix and long fields") {
@@ -475,7 +475,7 @@ fn a_field_that_postfix_cuts_is_left_and_those_of_parts_are_not_cut() {
     );
     assert!(!mail.contains("AAAA"));
     drop(server);
-    // Without the line those of parts are cut, too, and then left.
+    // Without the line, fields of parts are truncated, too, and their references are left.
     let house = House::new();
     let _milter = Milter::start(&house, &unix(&house), &[]);
     let line = "disable_mime_input_processing = yes";

@@ -1,5 +1,5 @@
-//! The order of samples/recipes/milter/dkim.cf, with OpenDKIM before embody and behind it: the signature that comes
-//! is verified, and the one that goes holds for what embody made.
+//! The order of samples/recipes/milter/dkim.cf, with OpenDKIM before and after embody: the incoming signature is verified, and
+//! the outgoing one is valid for the changed mail.
 
 use std::fs;
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::common::postfix::Postfix;
 use crate::common::programs::{fed, free_port, has_python, program, skipped, stderr};
 use crate::common::smtp::Smtp;
 
-/// Ended by its process id.
+/// A process that is killed when the value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -23,7 +23,7 @@ impl Drop for Running {
     }
 }
 
-/// A key of that name in the folder; what the name server would say of it.
+/// Creates a key with this name in the directory. Returns the record that the name server would return.
 fn key(here: &Path, name: &str) -> String {
     for arguments in [
         format!("genrsa -traditional -out {name}.pem 2048"),
@@ -69,7 +69,7 @@ fn opendkim(opendkim: &Path, here: &Path, name: &str, configuration: &str) -> (R
     (running, port)
 }
 
-/// Signs standard input with in.pem, or verifies it with the keys of the folder.
+/// Signs standard input with in.pem, or verifies it with the keys in the directory.
 const DKIM: &str = r"
 import dkim, sys
 here, what = sys.argv[1:3]
@@ -136,12 +136,12 @@ fn opendkim_verifies_what_comes_and_signs_what_embody_made() {
         .replace("8893", &signs.to_string())
         .replace("unix:embody/milter.sock", &socket);
     let postfix = postfix(&house, &order, &[]);
-    // The second one embody accepts before it saw the body, which is no word for those behind it.
+    // embody accepts the second letter before its body arrives, which must not affect the letters after it.
     for (mut letter, is_changed) in [
         (Letter::data("signed"), true),
         (Letter::text("text"), false),
     ] {
-        // A mail system may change 8-bit letters, and takes no blanks at the end of a subject for granted.
+        // A mail system may change 8-bit characters and trailing spaces of a subject.
         letter.sent = letter.sent.replace('\u{fc}', "u");
         letter.arrives = letter.arrives.replace('\u{fc}', "u");
         let signed = python("sign", letter.sent.as_bytes());

@@ -1,4 +1,4 @@
-//! Real mail systems that call the filter, by the recipes of docs/recipes.md.
+//! Real mail systems that run the filter, with the recipes in docs/recipes.md.
 
 mod detach_recipes;
 mod exim;

@@ -1,4 +1,4 @@
-//! samples/recipes/postfix-delivery and postfix-content-filter with Postfix itself.
+//! samples/recipes/postfix-delivery and postfix-content-filter with Postfix.
 
 use std::collections::HashMap;
 use std::fs;
@@ -10,7 +10,7 @@ use crate::common::postfix::Postfix;
 use crate::common::raw::{Raw, ok};
 use crate::common::smtp::Smtp;
 
-/// The house, with a Maildir for nobody; embody-then with these changes.
+/// Creates the files of the test, with a Maildir for nobody, and embody-then with these changes.
 fn house(changes: &[(&str, &str)]) -> House {
     let house = House::new();
     house.maildir_of("Maildir", Some(NOBODY));
@@ -23,7 +23,7 @@ fn recipe(house: &House, name: &str, changes: &[(&str, &str)]) -> String {
     fs::read_to_string(house.recipe(name, changes)).unwrap()
 }
 
-/// Delivery through the pipe; Dovecot's program delivers, to the one user there is.
+/// Starts Postfix with delivery through the pipe. Dovecot's program delivers to the only user.
 fn delivery(house: &House, changes: &[(&str, &str)]) -> Postfix {
     house.write(
         "dovecot.conf",
@@ -46,7 +46,7 @@ fn delivery(house: &House, changes: &[(&str, &str)]) -> Postfix {
     Postfix::start(house, &main, &format!("{smtpd}{master}"))
 }
 
-/// Postfix's own program for virtual mailboxes delivers what the filter hands back.
+/// Starts Postfix with its program for virtual mailboxes, which delivers the output of the filter.
 fn content_filter(house: &House, changes: &[(&str, &str)]) -> Postfix {
     let main = recipe(house, "postfix-content-filter/main.cf", changes);
     let master = recipe(
@@ -70,7 +70,7 @@ fn content_filter(house: &House, changes: &[(&str, &str)]) -> Postfix {
     Postfix::start(house, &format!("{main}{mailboxes}"), &master)
 }
 
-/// Each of the letters that there is something to do with, and one that there is not.
+/// Sends letters that embody changes, and one that it does not change, and asserts that all arrive.
 #[track_caller]
 fn all_arrive(house: &House, postfix: &Postfix) {
     for letter in house.letters() {
@@ -89,7 +89,7 @@ fn arrives(house: &House, postfix: &Postfix, letter: &Letter) {
     eventually(60, "the queue is empty", || postfix.waiting() == 0);
 }
 
-/// Sends a letter that waits and is not delivered, makes embody work again, and the letter arrives.
+/// Sends a letter, asserts that it waits and is not delivered, repairs embody, and asserts that the letter arrives.
 #[track_caller]
 fn waits_and_arrives(house: &House, postfix: &Postfix, what: &str, repair: impl Fn()) {
     let deferred = postfix.log().matches("status=deferred").count();
@@ -99,7 +99,7 @@ fn waits_and_arrives(house: &House, postfix: &Postfix, what: &str, repair: impl 
     assert_eq!(postfix.waiting(), 1, "{what}");
     assert!(house.delivered("Maildir").is_empty(), "{what}");
     repair();
-    // More than once: a message that is on its way into the queue of deferred ones is not flushed.
+    // Repeated, because a message that is just moving to the deferred queue is not flushed.
     eventually(60, "the mail arrives", || {
         postfix.flush();
         !house.delivered("Maildir").is_empty()
@@ -107,7 +107,7 @@ fn waits_and_arrives(house: &House, postfix: &Postfix, what: &str, repair: impl 
     arrives(house, postfix, &letter);
 }
 
-/// Whatever fails.
+/// Asserts that mail waits, whatever the failure is.
 #[track_caller]
 fn all_wait(house: &House, postfix: &Postfix) {
     for stand in [Stand::Exits(75), Stand::DiesHalfWay, Stand::Missing] {
@@ -121,7 +121,7 @@ fn all_wait(house: &House, postfix: &Postfix) {
     waits_and_arrives(house, postfix, "no embody-then", repair);
 }
 
-/// Whether the programs are there, and the right to change users.
+/// Returns whether the programs are installed, and the test may change users.
 fn possible(test: &str) -> bool {
     Postfix::possible(test) && wanted(test, LDA).is_some()
 }
@@ -147,7 +147,7 @@ fn the_content_filter_hands_back_what_embody_made_or_waits() {
     all_arrive(&house, &postfix);
     Smtp::connect(postfix.port).send_from("", &Letter::data("bounce"));
     arrives(&house, &postfix, &Letter::data("bounce"));
-    // In the queue twice, as it came and as it came back, both times from nobody.
+    // The message is in the queue twice, before and after the filter, both times with an empty sender.
     let queued = postfix.log().matches("from=<>, size=").count();
     assert_eq!(queued, 2, "{}", postfix.log());
     all_wait(&house, &postfix);
@@ -165,7 +165,7 @@ fn when_embody_hangs_the_mail_waits() {
         let repair = || house.stands(Stand::Works);
         waits_and_arrives(&house, &postfix, "hangs", repair);
     };
-    // Most of it is waiting.
+    // The tests run in parallel, because most of their time is waiting.
     thread::scope(|scope| {
         scope.spawn(|| waits(delivery));
         scope.spawn(|| waits(content_filter));
@@ -183,7 +183,7 @@ fn postfix_bounces_what_exceeds_its_own_limit() {
     let postfix = delivery(&house, &[(line, &limit)]);
     house.stands(Stand::Hangs);
     Smtp::connect(postfix.port).send(&Letter::data("data"));
-    // Why embody-then has one: it comes first.
+    // This is why embody-then has a limit: it must be reached before that of Postfix.
     postfix.says("status=bounced", 1);
 }
 
@@ -194,8 +194,7 @@ fn send(postfix: &Postfix, letters: &[Letter]) {
     }
 }
 
-/// Each letter is there once, as it must be, and nothing else is, no bounce either: they go to the same
-/// Maildir.
+/// Asserts that each letter was delivered once and correctly. Bounces would be in the same Maildir, so there are none.
 #[track_caller]
 fn each_once(house: &House, letters: &[Letter]) {
     let mut delivered = HashMap::new();

@@ -1,4 +1,4 @@
-//! samples/recipes/procmailrc with procmail itself.
+//! samples/recipes/procmailrc with procmail.
 
 use std::process::{Command, Output};
 

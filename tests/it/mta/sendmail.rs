@@ -1,7 +1,7 @@
-//! `embody milter` in Sendmail: what it hands on is what the pipe filter writes, but for the places and the case of names.
+//! `embody milter` in Sendmail: its result is that of the pipe filter, except for the order and the case of field names.
 //!
-//! Sendmail is looked for in /opt/embody-tests/sendmail, or what EMBODY_SENDMAIL names, because Debian's excludes
-//! Postfix. It takes a fully qualified host name for granted, so it gets a name space of its own for that.
+//! Sendmail is in /opt/embody-tests/sendmail, or at the path in EMBODY_SENDMAIL, because Debian's package excludes Postfix. It
+//! requires a fully qualified host name, so it runs in a namespace of its own.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -46,8 +46,8 @@ fn program(test: &str) -> Option<PathBuf> {
     (is_root(test) && wanted(test, "unshare").is_some()).then_some(program)
 }
 
-/// As little of a configuration as there can be: what comes goes to the server on that port. A machine that is busy
-/// with other tests is no reason to keep mail in the queue.
+/// Starts Sendmail with a minimal configuration: incoming mail is sent to the server on this port. A high load of the machine
+/// must not keep mail in the queue.
 fn start(house: &House, program: &PathBuf, milter: Option<&str>, next: u16) -> Sendmail {
     let port = free_port();
     let queue = house.path(&format!("queue{port}"));
@@ -113,7 +113,7 @@ fn start(house: &House, program: &PathBuf, milter: Option<&str>, next: u16) -> S
     sendmail
 }
 
-/// A server that takes mail and keeps it, with LF.
+/// Starts a server that accepts mail and stores it with LF.
 fn next() -> (Raw, Arc<Mutex<Vec<Vec<u8>>>>) {
     let kept: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
     let keep = Arc::clone(&kept);
@@ -158,12 +158,12 @@ fn next() -> (Raw, Arc<Mutex<Vec<Vec<u8>>>>) {
     (server, kept)
 }
 
-/// What Sendmail keeps of a message: names of fields in any case, in any order.
+/// Returns the facts of a message that Sendmail keeps: field names in any case and order.
 fn kept(message: &[u8]) -> (Vec<(String, Vec<u8>)>, Vec<u8>) {
     let (fields, body) = divided(message).expect("a header of fields");
     let named = |(name, value): (Vec<u8>, Vec<u8>)| {
         let name = String::from_utf8(name).unwrap().to_ascii_lowercase();
-        // Sendmail takes blanks off the end.
+        // Sendmail removes trailing spaces.
         (name, value.trim_ascii_end().to_vec())
     };
     let mut fields: Vec<_> = fields.into_iter().map(named).collect();
@@ -179,7 +179,7 @@ fn each_letter_goes_on_as_the_pipe_filter_writes_it() {
     for is_unix in [true, false] {
         let house = House::new();
         let port = free_port();
-        // Sendmail connects to no socket beneath a folder that everybody may write to.
+        // Sendmail does not connect to a socket in a directory that every user can write to.
         let run = tempfile::tempdir_in("/run").unwrap();
         let socket = run.path().join("milter.sock");
         let (listen, milter) = match is_unix {
@@ -192,7 +192,7 @@ fn each_letter_goes_on_as_the_pipe_filter_writes_it() {
         let (server, mails) = next();
         let running = Milter::start(&house, &listen, &[]);
         let sendmail = start(&house, &program, Some(&milter), server.address.port());
-        // What Sendmail itself does to a message is no business of the milter.
+        // Changes that Sendmail itself makes are not those of the milter.
         let without = start(&house, &program, None, server.address.port());
         let handed_on = |session: &mut Smtp, letter: &Letter| {
             session.send(letter);
@@ -225,7 +225,7 @@ fn each_letter_goes_on_as_the_pipe_filter_writes_it() {
         }
         assert!(!running.log().contains("defect"), "{}", running.log());
         drop(running);
-        // Nobody there: the sender keeps it.
+        // Without the milter, the mail is rejected temporarily, so the sender keeps it.
         assert!(!Smtp::connect(sendmail.port).offer(&Letter::data("nobody-answers")));
     }
 }

@@ -17,7 +17,7 @@ fn possible(test: &str) -> bool {
         .all(|name| wanted(test, name).is_some())
 }
 
-/// The recipe, and a user whose own script sorts into another folder.
+/// Creates the files of the recipe, with a user whose own script moves mail to another folder.
 fn house(changes_of_program: &[(&str, &str)]) -> House {
     let house = House::new();
     let user = is_super_user().then_some(NOBODY);
@@ -63,7 +63,7 @@ fn house(changes_of_program: &[(&str, &str)]) -> House {
     house
 }
 
-/// Arrives where the user's own script puts it.
+/// Asserts that a letter is in the folder that the user's own script selects.
 #[track_caller]
 fn arrives(house: &House, letter: &Letter) {
     let mut lda = Command::new(LDA);

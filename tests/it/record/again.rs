@@ -1,4 +1,4 @@
-//! A run that records, and later ones over the record: the same mail, and nobody is asked.
+//! A run that records, and later runs with the record as an archive: the mail is the same, and no requests are sent.
 
 use std::fs;
 use std::io::Write as _;
@@ -14,7 +14,7 @@ const MAILS: usize = 400;
 const URLS: usize = 1000;
 const HOSTS: usize = 50;
 
-/// Answers of every kind, by the number in the path.
+/// Returns responses of every kind, depending on the number in the path.
 fn answer(path: &str) -> Vec<u8> {
     let number: usize = path.trim_matches('/').parse().unwrap_or(0);
     let body = [GIF, b"x".repeat(number).as_slice()].concat();
@@ -56,7 +56,7 @@ fn answer(path: &str) -> Vec<u8> {
             "Content-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n",
             &chunks(&gzip(&body)),
         ),
-        // Cut off; without an end; in a coding that nobody asked for.
+        // Truncated; without a marked end; in a coding that was not requested.
         6 => said(&format!("Content-Length: {}\r\n", body.len() + 9), &body),
         7 => said("", &body),
         8 => said(
@@ -64,7 +64,7 @@ fn answer(path: &str) -> Vec<u8> {
             &body,
         ),
         9 => ok("text/html", b"<p>no picture</p>"),
-        // Doubles.
+        // Responses with the same content.
         10 => ok("image/gif", GIF),
         _ => ok("image/gif", &body),
     }
@@ -83,7 +83,7 @@ fn a_later_run_over_the_record_gives_the_same_mail_and_asks_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let mut mbox = String::new();
     for mail in 0..MAILS {
-        // Some say no date.
+        // Some mails have no date.
         let date = match mail % 9 {
             0 => String::new(),
             _ => format!(
@@ -130,7 +130,7 @@ fn a_later_run_over_the_record_gives_the_same_mail_and_asks_nobody() {
     let replay = ["--archive", "a.warc.gz", "--archive-first", "--offline"];
     run(&[&["--output", "again.mbox"], &replay[..]].concat());
     assert!(read("again.mbox") == live);
-    // From a folder, without the first option, and with fields, which the record alone says.
+    // With the record in a directory, without the first option, and with provenance fields, whose values come from the record.
     fs::create_dir(folder.path().join("records")).unwrap();
     fs::rename(
         folder.path().join("a.warc.gz"),

@@ -1,5 +1,5 @@
-//! Each answer is recorded with the octets that the server sent, whatever it was; warcio finds nothing wrong, and pywb replays
-//! them.
+//! Each response is recorded with exactly the bytes that the server sent. warcio finds no errors in the record, and pywb
+//! replays it.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -49,7 +49,7 @@ fn saying(status: &str, body: &str) -> Vec<u8> {
     .into()
 }
 
-/// What the server says of each path.
+/// Returns the response of the server for each path.
 fn answer(path: &str) -> Vec<u8> {
     match path {
         "/plain" | "/double" => ok(TEXT, b"the same text"),
@@ -105,7 +105,7 @@ fn what_a_server_sent_is_in_the_record_octet_by_octet() {
     let file = folder.path().join("a.warc.gz");
     let parts = PATHS.map(|path| reference(&server.url(path), TEXT));
     let before = mail(&parts);
-    // One after the other: what is a double is the later one.
+    // One request at a time, so that of two equal responses the later one is recorded as a duplicate.
     let options = format!(
         "{} --max-body 10k --max-in-flight 1",
         open(&[server.address.port()])
@@ -144,7 +144,7 @@ fn what_a_server_sent_is_in_the_record_octet_by_octet() {
         let cut = found[0].value("WARC-Truncated");
         assert_eq!(cut.is_some(), path == "/cut", "{path}: {cut:?}");
         assert_eq!(found[0].value("WARC-IP-Address"), Some("127.0.0.1"));
-        // A connection that broke before the answer was asked once more, and that is in the record, too.
+        // If a connection broke before the response, the request was sent again. Both requests are in the record.
         let requests = of(&records, "request", &url);
         let answered = |it: &&&Record| it.value("WARC-Concurrent-To") == Some(found[0].id());
         let request = requests.iter().find(answered).expect(path);
@@ -155,7 +155,7 @@ fn what_a_server_sent_is_in_the_record_octet_by_octet() {
         );
         assert!(server.heads().contains(&request.text()), "{path}");
     }
-    // Refused before it was whole: as far as it was read.
+    // The response was refused before it was complete. The record contains the bytes that were read.
     let large = of(&records, "response", &server.url("/large"))[0];
     assert_eq!(large.value("WARC-Truncated"), Some("length"));
     assert!(answer("/large").starts_with(&large.block) && large.block.len() > 50);
@@ -173,7 +173,7 @@ fn what_a_server_sent_is_in_the_record_octet_by_octet() {
         first.value("WARC-Date")
     );
     assert!(answer("/double").starts_with(&double.block) && double.text().ends_with("\r\n\r\n"));
-    // The rows name the records.
+    // The rows contain the ids of the records.
     let ids: Vec<String> = records
         .iter()
         .map(|record| record.id().trim_matches(['<', '>']).to_owned())
@@ -224,7 +224,7 @@ fn what_a_server_sent_is_in_the_record_octet_by_octet() {
     assert_eq!(moved[0].0, 302);
 }
 
-/// A server behind TLS, which gives each connection this answer, and its certificate in a file.
+/// Starts a TLS server that sends this response on each connection. Returns the server, and a file with its certificate.
 fn secure(answer: Vec<u8>, folder: &Path) -> (Raw, PathBuf) {
     let signed = generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let file = folder.join("ca.pem");
@@ -281,7 +281,7 @@ fn of_https_it_is_what_stands_above_tls() {
     assert_eq!(response.value("WARC-IP-Address"), Some("127.0.0.1"));
     let request = of(&records, "request", &url)[0].text();
     assert!(request.starts_with("GET /a.txt HTTP/1.1\r\n"), "{request}");
-    // A later run gives it without the server.
+    // A later run returns the content without the server.
     let options = options.replace("--record", "--offline --archive");
     let asked = server.count();
     filter(&options, &mail(&[reference(&url, TEXT)])).gives(&ran.stdout);
@@ -381,7 +381,7 @@ fn what_the_cache_gives_refers_to_its_record() {
         first.value("WARC-Payload-Digest")
     );
     assert!(of(&second, "request", &url).is_empty());
-    // Nobody recorded it when it came: its content is here.
+    // The response was cached without a record, so its content is recorded now.
     check(&three);
     let third = records(TEST, &three).unwrap();
     assert_eq!(of(&third, "resource", &unrecorded)[0].block, b"text");
@@ -424,7 +424,7 @@ fn passwords_are_masked_and_what_is_forbidden_leaves_nothing() {
     check(&file);
     let secrets = ["sesame", "bWU6c2VzYW1l", "127.0.0.2"];
     for record in &records {
-        // The text of the mail is the mail's own.
+        // Secrets must not occur in the record, except in the text of the mail itself.
         let text = format!("{record:?}{}", record.text());
         let is_said = secrets.iter().any(|secret| text.contains(secret));
         assert!(!is_said, "{text}");
@@ -475,7 +475,7 @@ fn a_proxy_is_not_seen_and_its_password_is_not_told() {
 #[test]
 fn nobody_answers_in_place_of_a_mail() {
     const TEST: &str = "nobody_answers_in_place_of_a_mail";
-    // A proxy, or a resolver that knows every name.
+    // A proxy, or a resolver that resolves every name.
     let proxy = Raw::saying(ok(TEXT, b"another mail"));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.warc.gz");
@@ -532,7 +532,7 @@ fn what_comes_otherwise_than_by_http_is_a_resource() {
 #[test]
 fn a_server_that_never_ends_costs_no_more_than_the_limits() {
     const TEST: &str = "a_server_that_never_ends_costs_no_more_than_the_limits";
-    // An error without an end, and a head without one.
+    // An error page without an end, and a header without an end.
     let server = Raw::http(|path, stream| {
         let start = match path {
             "/error" => "HTTP/1.1 404 Not Found\r\nContent-Length: 999999999\r\n\r\n",

@@ -1,4 +1,4 @@
-//! `--archive FILE`: which capture is put in, and when none is (docs/archive.md).
+//! `--archive FILE`: which capture is used, and when none is (docs/archive.md).
 
 use std::fs;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ fn of(date: &str, parts: &[String]) -> Vec<u8> {
     [date.as_bytes(), &mail(parts)].concat()
 }
 
-/// Filters a mail with one part for each URL, with these records as its archive.
+/// Filters a mail with a part for each URL, with these records as the archive.
 fn ran(records: &[Vec<u8>], options: &str, urls: &[&str]) -> (Ran, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.warc.gz");
@@ -28,7 +28,7 @@ fn ran(records: &[Vec<u8>], options: &str, urls: &[&str]) -> (Ran, Vec<String>) 
     (filter(&options, &of(MAIL_DATE, &parts)), parts)
 }
 
-/// A frame of zstd for each record.
+/// Compresses each record as a frame of zstd.
 fn frames(records: &[Vec<u8>], dictionary: &[u8]) -> Vec<u8> {
     let frame = |record: &Vec<u8>| {
         let mut encoder =
@@ -80,7 +80,7 @@ fn files_of_every_form_give_the_same_mail() {
     )
     .unwrap();
     fs::write(at("packed.warc.zst"), [skippable(&packed), known].concat()).unwrap();
-    // Of a file that is torn, what is in front.
+    // The records before the truncated end are used.
     let torn = frames(&[all.concat(), one[0].clone()], b"");
     fs::write(at("torn.warc.zst"), &torn[..torn.len() - 9]).unwrap();
     let parts = [URL, other].map(|url| reference(url, "text/plain"));
@@ -110,7 +110,7 @@ fn files_of_every_form_give_the_same_mail() {
         assert_eq!(ran.column("captured_at"), [DATE, DATE], "{name}");
         assert_eq!(ran.column("status"), ["200", "200"], "{name}");
         assert!(ran.column("record")[0].starts_with("urn:uuid:"), "{name}");
-        // Nothing more is to be done.
+        // A second run changes nothing.
         filter(&format!("{OFFLINE} {}", at(name).display()), &after).gives(&after);
     }
 }
@@ -135,7 +135,7 @@ fn the_nearest_capture_is_put_in_however_far_it_is() {
         (day(2000), "1999"),
         (day(2003), "2003"),
         (day(2024), "2020"),
-        // The earliest, where the mail says nothing.
+        // If the mail has no date, the earliest capture is used.
         (String::new(), "1999"),
     ] {
         let ran = filter(&offline, &of(&date, std::slice::from_ref(&part)));
@@ -150,7 +150,7 @@ fn the_nearest_capture_is_put_in_however_far_it_is() {
     }
 }
 
-/// A record that is not content, and a word of the reason.
+/// Returns records without usable content, each with a word of the reason.
 fn useless() -> Vec<(Vec<u8>, &'static str)> {
     let plain = "Content-Type: text/plain\r\n";
     let http = "Content-Type: application/http; msgtype=response\r\n";
@@ -275,7 +275,7 @@ trait Escaped {
 }
 
 impl Escaped for Vec<u8> {
-    /// The same with other content, and the digest of before.
+    /// Changes the content, but keeps the digest.
     fn escape_digest(self) -> Self {
         String::from_utf8(self)
             .unwrap()
@@ -299,7 +299,7 @@ fn what_is_no_content_is_left_and_what_is_farther_and_whole_is_put_in() {
             "row {number}: {why}: {}",
             left.stderr
         );
-        // A redirect is what was there then.
+        // A redirect shows the content of that time, so a later capture is not used instead.
         if !record.windows(5).any(|octets| octets == b" 302 ") {
             let (filled_in, _) = ran(&[record, far.clone()], options, &[URL]);
             let part = filled(Some(URL), "text/plain", b"of 2010");
@@ -345,7 +345,7 @@ fn content_is_taken_out_of_what_http_wraps_around_it() {
             &format!("Content-Type: text/plain\r\n{fields}"),
             body,
         );
-        // Writers differ in whether chunks are part of the payload.
+        // Programs differ in whether the framing of chunks is part of the payload.
         let digests = [body, b"of May"]
             .map(|payload| format!("{http}WARC-Payload-Digest: sha256:{}\r\n", sha256(payload)));
         let is_coded = fields.contains("Encoding: gzip")
@@ -411,12 +411,12 @@ fn a_revisit_is_what_it_refers_to() {
         let revisit = record("revisit", URL, DATE, &more, block);
         let (found, _) = ran(&[original.clone(), revisit.clone()], "", &[URL]);
         found.gives(&after);
-        // Whatever stands first.
+        // The order of the records makes no difference.
         ran(&[revisit, original.clone()], "", &[URL])
             .0
             .gives(&after);
     }
-    // One that means other content than it says.
+    // A revisit with another digest than the record to which it refers.
     let wrong = format!(
         "{http}WARC-Payload-Digest: sha256:{}\r\n{by_date}",
         sha256(b"else")
@@ -430,7 +430,7 @@ fn a_revisit_is_what_it_refers_to() {
         &[URL],
     );
     left.leaves(&of(MAIL_DATE, &parts), &["not-archived"]);
-    // A revisit of a revisit leads nowhere.
+    // A revisit that refers to a revisit has no content.
     let by_itself = format!("WARC-Refers-To-Target-URI: {URL}\r\nWARC-Refers-To-Date: {DATE}\r\n");
     let (left, parts) = ran(
         &[record("revisit", URL, DATE, &by_itself, &head)],
@@ -614,7 +614,7 @@ fn the_source_is_asked_first_unless_it_is_said_otherwise_and_never_offline() {
         filter(&format!("{open} {options}"), &before).gives(&with(["of then", "of then"]));
     }
     assert_eq!(live.count(), count);
-    // The policy is the same as for servers.
+    // The policy applies as it does to servers.
     let closed = open.replace("--fetch http ", "--fetch https ");
     filter(&closed, &before).leaves(&before, &["scheme-not-allowed", "scheme-not-allowed"]);
     let denied = format!("{open} --archive-first --deny-host 127.0.0.1");

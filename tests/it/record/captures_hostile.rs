@@ -1,4 +1,5 @@
-//! `--archive FILE` with files that are torn, damaged or made to hurt: what is whole is used, what is not is named, and no content is wrong.
+//! `--archive FILE` with truncated, damaged or malicious files: complete records are used, errors are reported, and no wrong
+//! content is used.
 
 use std::fs;
 use std::time::Duration;
@@ -15,7 +16,7 @@ fn before() -> Vec<u8> {
     [MAIL_DATE.as_bytes(), &mail(&parts)].concat()
 }
 
-/// The mail with what came: of the first, and of the second.
+/// Returns the mail after the first and the second part were filled or left.
 fn after(came: [bool; 2]) -> Vec<u8> {
     let part = |at: usize, url, text: &[u8]| match came[at] {
         true => filled(Some(url), "text/plain", text),
@@ -71,7 +72,7 @@ fn a_file_is_read_to_its_last_whole_record() {
             );
         }
     }
-    // What is damaged ends it, too; what stands in front is good.
+    // Damaged data ends the reading, but the records before it are used.
     let with_rubbish = [&packed[..], b"rubbish"].concat();
     let ran = with(&with_rubbish, "");
     ran.gives(&after([true, true]));
@@ -80,7 +81,7 @@ fn a_file_is_read_to_its_last_whole_record() {
         "{}",
         ran.stderr
     );
-    // All in one member could be read only by inflating it again for each record.
+    // If all records are in one gzip member, each access would have to decompress it again, so this is refused.
     let ran = with(&gzip(&plain), "");
     ran.gives(&after([false, false]));
     assert!(
@@ -192,7 +193,7 @@ fn a_folder_is_not_left() {
     assert!(pipe.success());
     let ran = filter(&format!("{OFFLINE} {}", inside.display()), &before());
     ran.gives(&after([true, false]));
-    // One damaged file does not stop the others.
+    // A damaged file does not affect the others.
     fs::write(inside.join("0.wacz"), b"PK\x03\x04 and no more").unwrap();
     let ran = filter(&format!("{OFFLINE} {}", inside.display()), &before());
     ran.gives(&after([true, false]));
@@ -237,7 +238,7 @@ fn a_wacz_that_names_the_same_octets_twice_is_read_once() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
-    /// All records bear the digest of their block, so whatever is damaged: what is put in is what was captured.
+    /// All records contain the digest of their block. Whatever is damaged, only content that was captured may be used.
     #[test]
     fn no_damage_gives_wrong_content(
         is_packed in any::<bool>(),
@@ -252,7 +253,7 @@ proptest! {
             let at = at.index(file.len());
             file[at] = octet;
         }
-        // Damage to the name of a digest, or of its hash, takes the digest away, and nothing proves that record any more.
+        // If the name of a digest field or of its hash is damaged, the record has no digest and its content cannot be checked.
         let digests = |file: &[u8]| memchr::memmem::find_iter(file, b"WARC-Block-Digest: sha256:").count();
         prop_assume!(is_packed || digests(&file) == digests(&records().concat()));
         if let Some(cut) = cut {
@@ -261,7 +262,8 @@ proptest! {
         let ran = with(&file, "");
         let is_refused = ran.code == Some(75) && ran.stderr.contains("not a WARC");
         let possible = [[true, true], [true, false], [false, true], [false, false]];
-        // A field of a header may be another one, which nothing says: a Content-Type, or the name of the URL.
+        // A damaged header field may still be valid, for example a Content-Type or a URL, so the correct result may be one of
+        // several.
         let is_right = possible.iter().any(|came| ran.stdout == after(*came));
         prop_assert!(is_refused || is_right, "{}\n{}", String::from_utf8_lossy(&ran.stdout), ran.stderr);
     }

@@ -1,4 +1,5 @@
-//! `--archive FILE` with files of others: warcio, wget and pywb write them, and warcio reads from them what we do.
+//! `--archive FILE` with files of other programs: warcio, wget and pywb write them, and warcio reads the same content from
+//! them.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +11,7 @@ use crate::common::mail::{Leaf, mail_parser_leaves};
 use crate::common::programs::{has_python, program, skipped};
 use crate::common::raw::{Raw, ok};
 
-/// Writes records of many kinds, and beside them what warcio itself reads of them.
+/// Writes records of many kinds, and what warcio itself reads from them.
 const WRITE: &str = r"
 import gzip, io, json, zlib
 from warcio.archiveiterator import ArchiveIterator

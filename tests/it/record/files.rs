@@ -1,4 +1,4 @@
-//! Files of records hold whole records, whatever ends a run; and nothing that goes wrong with one costs mail.
+//! WARC files contain complete records, however a run ends, and errors of such a file affect no mail.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -13,7 +13,7 @@ use crate::common::programs::{embody, skipped, stderr};
 use crate::common::raw::{Raw, ok};
 use crate::common::warc::{check, records};
 
-/// A text of its own for each path, which does not get smaller.
+/// Returns a text that is unique for each path and cannot be compressed.
 fn text(path: &str) -> Vec<u8> {
     let mut state = path
         .bytes()
@@ -50,7 +50,7 @@ fn recorded(server: &Raw, file: &Path, names: &[&str], more: &str) -> Ran {
     filter(&options, &letter(server, names))
 }
 
-/// The mail came out with its content.
+/// Asserts that the mail contains the content.
 #[track_caller]
 fn is_done(ran: &Ran, count: usize) {
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
@@ -63,7 +63,7 @@ fn each_run_appends_to_the_file_which_is_its_owners_alone() {
     const TEST: &str = "each_run_appends_to_the_file_which_is_its_owners_alone";
     let (server, folder) = (server(), tempfile::tempdir().unwrap());
     let file = folder.path().join("a.warc.gz");
-    // Nothing to retrieve: no file.
+    // Without a retrieval, no file is created.
     is_done(&recorded(&server, &file, &[], ""), 0);
     assert!(!file.exists());
     for name in ["one", "two", "three"] {
@@ -202,7 +202,7 @@ fn a_file_that_ends_within_a_record_or_is_another_one_is_left_and_the_mail_goes_
         assert!(ran.stderr.contains("is incomplete"), "{}", ran.stderr);
         assert_eq!(fs::read_to_string(&other).unwrap(), content);
     }
-    // A name that cannot be meant: a filter says try again, before anything is asked.
+    // With an invalid name, a filter exits with "try again" before any request is sent.
     let asked = server.count();
     let ran = recorded(&server, &folder.path().join("mail.mbox"), &["c"], "");
     assert_eq!(ran.code, Some(75));
@@ -210,7 +210,7 @@ fn a_file_that_ends_within_a_record_or_is_another_one_is_left_and_the_mail_goes_
     assert_eq!(server.count(), asked);
 }
 
-/// `convert` of one mail with a record.
+/// Runs `convert` on a mail with a record.
 fn converted(server: &Raw, folder: &Path, file: &Path) -> Output {
     fs::write(folder.join("in.eml"), letter(server, &["x"])).unwrap();
     let mut command = embody();
@@ -246,7 +246,7 @@ fn a_record_that_is_a_source_or_the_output_is_refused() {
     assert!(stderr(&ran).contains("is the output as well"), "{ran:?}");
 }
 
-/// Every mail shows some texts of its own.
+/// Returns a mailbox in which every mail refers to different texts.
 fn mailbox(server: &Raw, mails: usize) -> Vec<u8> {
     (0..mails)
         .flat_map(|number| {
@@ -265,7 +265,7 @@ fn a_run_that_is_killed_leaves_whole_records_and_at_most_a_part_of_one() {
     let source = folder.path().join("in.mbox");
     fs::write(&source, mailbox(&server, 100)).unwrap();
     let (mut partial, mut killed) = (0, 0);
-    // 50 instants with EMBODY_KILLS=50.
+    // EMBODY_KILLS=50 kills the run at 50 different moments.
     let kills = std::env::var("EMBODY_KILLS").map_or(10, |kills| kills.parse().unwrap());
     for kill in 0..kills {
         let file = folder.path().join(format!("{kill}.warc.gz"));
@@ -286,7 +286,7 @@ fn a_run_that_is_killed_leaves_whole_records_and_at_most_a_part_of_one() {
         if !file.exists() || fs::metadata(&file).unwrap().len() == 0 {
             continue;
         }
-        // Member by member, as far as they are whole.
+        // Reads all complete gzip members.
         let octets = fs::read(&file).unwrap();
         let mut rest = octets.as_slice();
         let mut count = 0;
@@ -305,7 +305,7 @@ fn a_run_that_is_killed_leaves_whole_records_and_at_most_a_part_of_one() {
             return;
         };
         assert!(found.len() >= count, "{} of {count}", found.len());
-        // What was said to be recorded is appended to, or refused with the way out.
+        // The next run appends to the file, or refuses it with a message about what to do.
         let ran = recorded(&server, &file, &["more"], "");
         is_done(&ran, 1);
         assert_eq!(

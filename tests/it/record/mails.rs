@@ -1,5 +1,5 @@
-//! Which mail used what: its text and its metadata stand in the record, pywb replays its page, and wacz makes a WACZ with a page a
-//! mail.
+//! Which mail used which responses: the text and the metadata of a mail are in the record, pywb replays its page, and wacz
+//! creates a WACZ with a page for each mail.
 
 use std::fs;
 use std::io::Write as _;
@@ -52,7 +52,7 @@ fn a_mail_is_a_page_with_what_it_used() {
     );
     let ran = filter(&options, letter(&server, 1).as_bytes());
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    // One that used nothing leaves nothing.
+    // A mail without retrievals adds nothing to the record.
     let length = fs::metadata(&file).unwrap().len();
     filter(
         &options,
@@ -136,7 +136,7 @@ fn nothing_that_a_mail_says_begins_a_field() {
     assert_eq!(found[3].value("Content-Type"), Some("text/html"));
 }
 
-/// As docs/record.md has it.
+/// Returns the script in docs/record.md.
 fn recipe() -> String {
     let page = include_str!("../../../docs/record.md");
     let (_, behind) = page.split_once("```text\nimport json").unwrap();
@@ -209,7 +209,7 @@ fn wacz_makes_a_page_of_each_mail() {
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
     assert_eq!(lines.len(), 6, "{listed}");
-    // Mails are recorded in the order in which they are done.
+    // Mails are recorded in the order in which they were completed.
     lines.sort_by_key(|page| page["ts"].as_str().map(str::to_owned));
     for (number, page) in (1..).zip(&lines[1..]) {
         assert_eq!(page["title"], format!("Grüße {number}"));
@@ -247,7 +247,7 @@ fn a_milter_records_what_each_mail_used_and_answers_whatever_becomes_of_the_reco
     if file.exists() && records(TEST, &file).is_some() {
         check(&file);
     }
-    // It was cut meanwhile: mail goes on, and it is said once.
+    // The file was truncated during the run: mail is still delivered, and the error is reported once.
     let cut = fs::OpenOptions::new().write(true).open(&file).unwrap();
     cut.set_len(fs::metadata(&file).unwrap().len() - 5).unwrap();
     for number in 4..=6 {

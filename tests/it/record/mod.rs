@@ -1,4 +1,4 @@
-//! Evidence: `--record` (docs/record.md), what was recorded as an archive (docs/archive.md), and where parts came from.
+//! Evidence: `--record` (docs/record.md), records as an archive (docs/archive.md), and the origin of parts.
 
 mod again;
 mod answers;

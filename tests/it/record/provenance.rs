@@ -1,4 +1,4 @@
-//! `--provenance`: what parts that came in say of where they came from (docs/archives.md).
+//! `--provenance`: the fields of filled parts about the origin of their content (docs/archives.md).
 
 use std::fs;
 use std::io::Write as _;
@@ -9,7 +9,7 @@ use crate::common::filter::{filled, filter, filter_at, mail, open, reference};
 use crate::common::programs::{embody_in, stderr};
 use crate::common::raw::{Raw, ok};
 
-/// What Python's `email` reads of the field in each part: its URL, and its parameters.
+/// Returns the field as Python's `email` parses it in each part: its URL and its parameters.
 fn read(mail: &[u8]) -> Vec<(String, Vec<(String, String)>)> {
     let script = "import email, json, sys, email.utils\n\
         said = []\n\
@@ -37,7 +37,7 @@ fn value<'v>(parameters: &'v [(String, String)], name: &str) -> Option<&'v str> 
     found.map(|(_, value)| value.as_str())
 }
 
-/// No line is too long, and none is folded to nothing.
+/// Returns whether no line is too long.
 fn is_folded(mail: &[u8]) -> bool {
     mail.split(|octet| *octet == b'\n')
         .all(|line| line.len() <= 78)
@@ -113,7 +113,7 @@ fn each_part_that_came_in_bears_one_field_and_twice_is_once() {
         let again = filter(&options, &ran.stdout);
         again.gives(&ran.stdout);
         assert_eq!(server.count(), count);
-        // Without the option, it is the mail without the fields.
+        // Without the option, the mail is the same except for the fields.
         let plain = filter(&options.replace(" --provenance", ""), &mail);
         assert!(read(&plain.stdout).is_empty());
         let text = String::from_utf8(ran.stdout).unwrap();
@@ -152,7 +152,7 @@ fn a_field_of_a_stranger_is_no_second_one() {
     let said = read(&ran.stdout);
     assert_eq!(said.len(), 2, "{}", String::from_utf8_lossy(&ran.stdout));
     assert_eq!(said[0].0, format!("<{}>", server.url("/x")));
-    // What stands elsewhere is the mail's.
+    // The field in another part belongs to the original mail.
     assert_eq!(said[1].0, "<https://trusted.example/>");
 }
 
@@ -238,7 +238,7 @@ fn a_capture_says_when_it_was_captured_and_in_which_record() {
         (value(parameters, "status"), value(parameters, "sha256")),
         (None, Some(&*sha256(b"by ftp")))
     );
-    // The captures say all of it, so any later run says the same.
+    // The captures contain all facts, so any later run writes the same fields.
     assert_eq!(filter(&options, &before).stdout, ran.stdout);
 }
 
@@ -269,7 +269,7 @@ fn from_a_cache_it_is_the_first_time() {
     let Some(two) = filter_at(TEST, "+30s", &options, &before) else {
         return;
     };
-    // The server confirmed it, which the row tells.
+    // The server confirmed the stored response, which the row shows.
     assert_eq!(
         (first.count(), two.column("from")),
         (2, vec!["cache".to_owned()])
@@ -343,7 +343,7 @@ fn a_message_that_is_one_reference_and_a_chain_bear_it_as_well() {
     assert_eq!(said.len(), 1, "{}", String::from_utf8_lossy(&ran.stdout));
     assert_eq!(said[0].0, format!("<{url}>"));
     filter(&options, &ran.stdout).gives(&ran.stdout);
-    // What a message of the content holds comes with it.
+    // The expected mails of other tests contain no such field.
     let message = filled(None, "text/plain", b"x");
     assert!(read(message.as_bytes()).is_empty());
 }

@@ -1,5 +1,5 @@
-//! What archives do with a record, and with a mailbox that embody completed: Chromium shows pages out of pywb, mailbagit packages
-//! the mailbox (docs/archives.md).
+//! Programs of archives with a record, and with a mailbox that embody completed: Chromium shows pages from pywb, and mailbagit
+//! packages the mailbox (docs/archives.md).
 
 use std::fs;
 use std::io::Write as _;
@@ -74,12 +74,12 @@ fn chromium_shows_a_recorded_picture_out_of_pywb() {
         page(&chromium, "html", url, outer.as_bytes(), hosts).count(COLOUR)
     };
     assert_eq!(shown(url), SIDE * SIDE);
-    // The control: what is not recorded is not shown.
+    // As a control: a page that was not recorded is not shown.
     assert_eq!(shown("http://mail.invalid/another"), 0);
     assert_eq!(server.count(), asked, "the server was asked");
 }
 
-/// `.ci/peers` installs it, and says so: its packages are 85 MB.
+/// `.ci/peers` installs mailbagit and sets the variable. Its packages have 85 MB, so the test may be skipped elsewhere.
 #[test]
 fn mailbagit_packages_what_embody_completed() {
     if program("mailbagit").is_none() {
@@ -94,7 +94,7 @@ fn mailbagit_packages_what_embody_completed() {
     );
     fs::write(folder.path().join("accession.mbox"), mbox).unwrap();
     fs::create_dir(folder.path().join("whole")).unwrap();
-    // As docs/archives.md has it.
+    // The options are those in docs/archives.md.
     let options = "embed accession.mbox --output whole/accession.mbox --trackers blank --provenance --report whole/report.jsonl";
     let options: Vec<&str> = options.split(' ').collect();
     let allowed = open(&[server.address.port()]);

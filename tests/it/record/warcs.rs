@@ -1,4 +1,4 @@
-//! WARC files as text, as an author of one would write it.
+//! Builds WARC files from text, as another program would write them.
 
 use std::io::Write as _;
 
@@ -6,15 +6,15 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest as _, Sha256};
 
-/// When captures are of, unless something else is said.
+/// Default date of captures.
 pub(super) const DATE: &str = "2003-05-02T10:00:00Z";
-/// A mail of that day.
+/// Date field of a mail from that day.
 pub(super) const MAIL_DATE: &str = "Date: Fri, 02 May 2003 12:00:00 +0000\n";
 pub(super) const URL: &str = "http://gone.example/dir/a.txt";
-/// All that is needed, and nobody is asked.
+/// Options for a run without requests.
 pub(super) const OFFLINE: &str = "--fetch http,https,ftp --archive-first --offline --archive";
 
-/// A record with its digests; further fields end with CRLF.
+/// Returns a record with its digests. Each of the further fields must end with CRLF.
 pub(super) fn record(kind: &str, url: &str, date: &str, more: &str, block: &[u8]) -> Vec<u8> {
     let id = &sha256(&[kind.as_bytes(), url.as_bytes(), date.as_bytes(), block].concat())[..12];
     let header = format!(
@@ -26,7 +26,7 @@ pub(super) fn record(kind: &str, url: &str, date: &str, more: &str, block: &[u8]
     [header.as_bytes(), block, b"\r\n\r\n"].concat()
 }
 
-/// The octets of an answer.
+/// Returns the bytes of a response.
 pub(super) fn answer(status: &str, fields: &str, body: &[u8]) -> Vec<u8> {
     [
         format!("HTTP/1.1 {status}\r\n{fields}\r\n").as_bytes(),
@@ -35,7 +35,7 @@ pub(super) fn answer(status: &str, fields: &str, body: &[u8]) -> Vec<u8> {
     .concat()
 }
 
-/// The answer with a text.
+/// Returns the response with a text.
 pub(super) fn text(body: &str) -> Vec<u8> {
     let fields = format!(
         "Content-Type: text/plain\r\nContent-Length: {}\r\n",
@@ -54,7 +54,7 @@ pub(super) fn response(url: &str, date: &str, answer: &[u8]) -> Vec<u8> {
     )
 }
 
-/// A gzip member for each record.
+/// Compresses each record as a gzip member.
 pub(super) fn members(records: &[Vec<u8>]) -> Vec<u8> {
     records.iter().flat_map(|record| gzip(record)).collect()
 }

@@ -1,4 +1,4 @@
-//! Where archives and files of unknown formats may hide a use, `store gc --delete` removes nothing (docs/store.md).
+//! If an archive or a file of an unknown format may contain a reference, `store gc --delete` removes nothing (docs/store.md).
 
 use std::fs;
 use std::io::Write as _;
@@ -7,7 +7,7 @@ use super::folders::{Place, beneath, detached, ended, stdout};
 use crate::common::archives::{tar, tar_member, zip};
 use crate::common::programs::stderr;
 
-/// A mailbox of others and a file beside it.
+/// Creates a store, a mailbox that does not refer to its object, and a file next to the mailbox.
 fn with(name: &str, content: &[u8]) -> (Place, std::path::PathBuf) {
     let place = Place::new();
     let object = place.object(b"abc");
@@ -35,7 +35,7 @@ fn packed(content: &[u8]) -> Vec<u8> {
     packed.finish().unwrap()
 }
 
-/// What looks like what is encrypted: octets of all kinds, without a NUL.
+/// Returns bytes that look encrypted: all values except NUL.
 fn noise() -> Vec<u8> {
     let mut state = 1_u32;
     (0..300)
@@ -83,7 +83,7 @@ fn a_use_that_an_archive_hides_stops_a_deletion() {
         &packed(&inner),
         "z.zip (an archive within an archive)",
     );
-    // These are read.
+    // Archives in these formats are read.
     for (name, content) in [
         ("d.zip", zip(&[("m/", &mbox)])),
         ("t.tar", tar(&[("m", b'Z', &mbox)])),

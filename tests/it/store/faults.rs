@@ -1,5 +1,5 @@
-//! A store in trouble costs no mail: full disks, folders that vanish or may not be written, links and other content
-//! in it, and several programs at once.
+//! Errors of a store affect no mail: full disks, directories that vanish or are read-only, symbolic links and foreign files in
+//! the store, and several programs at the same time.
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use crate::common::bounded::ended;
 use crate::common::mail::assert_bytes;
 use crate::common::programs::{embody, fed, program, skipped, stderr};
 
-/// A mail whose attachment has that many octets, which depend on `seed`.
+/// Returns a mail with an attachment of this size in bytes, whose content depends on `seed`.
 fn mail(seed: u32, size: usize) -> Vec<u8> {
     let text = base64::engine::general_purpose::STANDARD.encode(octets(seed, size));
     let mut mail = format!(
@@ -51,7 +51,7 @@ fn detach(store: &Path) -> Command {
     command
 }
 
-/// Files beneath a folder but the lock, and the list of users.
+/// Returns the files in a directory, except the lock and the list of users.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -69,7 +69,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The mail is what it was, and the program says why.
+/// Asserts that the mail is unchanged, and that the program prints the reason.
 fn is_left(output: &Output, mail: &[u8], why: &str) {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     assert_bytes(&output.stdout, mail, why);
@@ -133,7 +133,7 @@ fn a_full_disk_leaves_the_parts_that_do_not_fit() {
     let _ = Command::new("umount").arg(&disk).status();
     let (taken, objects) = outcome.unwrap();
     assert_eq!(taken, [true, true, false, false, false, false]);
-    // No temporary file is left.
+    // No temporary file remains.
     assert_eq!(objects, 2);
 }
 
@@ -226,7 +226,7 @@ fn two_programs_detach_the_same_mails_at_once() {
     assert!(check.status.success(), "{}", stderr(&check));
 }
 
-/// What detach leaves is what check and gc look for.
+/// `check` and `gc` find the references that `detach` writes.
 #[test]
 fn check_and_gc_find_what_detach_left_in_each_form() {
     for more in [&[][..], &["--note"], &["--note-format", "thunderbird"]] {
@@ -252,7 +252,7 @@ fn check_and_gc_find_what_detach_left_in_each_form() {
         let object = store.join(place_of(&octets(1, 200_000)));
         let old = std::time::SystemTime::now() - std::time::Duration::from_secs(1_000_000);
         File::open(&object).unwrap().set_modified(old).unwrap();
-        // The mail came from standard input, and could be anywhere.
+        // The mail came from standard input, so its current location is unknown.
         let gc = store_command("gc").arg("--delete").output().unwrap();
         assert_eq!(gc.status.code(), Some(1), "{}", stderr(&gc));
         let all = ["--delete", "--all-mail-is-here"];

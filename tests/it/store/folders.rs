@@ -1,5 +1,5 @@
-//! `embody store check` and `embody store gc` (docs/store.md): what is damaged or missing is named, and nothing is
-//! removed that a mail may refer to.
+//! `embody store check` and `embody store gc` (docs/store.md): damaged and missing objects are reported, and no object is
+//! removed to which a mail may refer.
 
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::common::programs::{embody, stderr, unprivileged};
 
-/// A store and a mailbox beside it.
+/// A store and a mailbox next to it.
 pub(super) struct Place {
     folder: TempDir,
 }
@@ -44,7 +44,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// An object that is older than a day.
+    /// Creates an object that is older than a day.
     pub(super) fn object(&self, content: &[u8]) -> PathBuf {
         let path = self.path("store").join(beneath(content));
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -73,7 +73,7 @@ impl Place {
     }
 }
 
-/// A mail with a part that was detached.
+/// Returns a mail with a detached part.
 pub(super) fn detached(content: &[u8]) -> Vec<u8> {
     format!(
         "From: a@example.org\nMIME-Version: 1.0\nContent-Type: message/external-body; access-type=URL;\n URL=\"https://www.example.org/store/{}\"\n\nContent-Type: image/png\nX-Embody-Detached: sha256={}; encoding=base64\n\n",
@@ -146,7 +146,7 @@ fn check_with_quiet_writes_nothing_if_all_is_well() {
 fn a_folder_that_is_not_a_store_is_refused_before_anything_is_read() {
     let place = Place::new();
     let at = |name: &str| place.path(name);
-    // Folders that others have: a repository, mail, a locale, names of two digits, and a file.
+    // Directories that exist for other purposes: a repository, mail, a locale, names of two digits, and a file.
     for name in [
         "repository/objects/ab/0123456789",
         "mail/cur/1:2,S",
@@ -194,7 +194,7 @@ fn a_store_is_known_when_it_is_empty_copied_or_holds_other_files() {
     };
     let place = Place::new();
     accepted(&place);
-    // As detach makes a store, killed after each step.
+    // The state in which `detach` leaves a store if it is killed after each step of creating it.
     fs::write(place.path("store/.lock"), "").unwrap();
     accepted(&place);
     fs::create_dir(place.path("store/.tmp")).unwrap();
@@ -203,11 +203,11 @@ fn a_store_is_known_when_it_is_empty_copied_or_holds_other_files() {
     accepted(&place);
     let object = place.object(b"abc");
     accepted(&place);
-    // `rsync --exclude=.tmp --exclude=.lock`, with a file of a web server.
+    // A copy made with `rsync --exclude=.tmp --exclude=.lock`, with a file of a web server.
     fs::remove_file(place.path("store/.lock")).unwrap();
     fs::remove_dir(place.path("store/.tmp")).unwrap();
     accepted(&place);
-    // All objects collected, without other files.
+    // All objects were removed, and there are no other files.
     fs::remove_file(place.path("store/index.html")).unwrap();
     fs::remove_file(object).unwrap();
     accepted(&place);
@@ -229,7 +229,7 @@ fn the_store_is_no_mailbox_and_what_it_wrote_is_not_read_within_one() {
         "{}",
         stderr(&output)
     );
-    // A mail among the objects is still a mail.
+    // A mail in the directory of the objects is still a mail.
     let kept = place.object(b"kept");
     place.mail("store/mail.eml", &detached(b"kept"));
     let output = place.store(&["gc", "--delete"], &["."]);
@@ -262,7 +262,7 @@ fn what_is_damaged_or_missing_is_named() {
     let path = place.object(b"abc");
     fs::write(&path, b"abd").unwrap();
     place.mail("one.eml", &detached(b"other"));
-    // A hash that nothing says is one of ours.
+    // A hash without a URL or a header field is not a certain reference.
     place.mail(
         "two.eml",
         format!("Subject: {}\n\n", digits(b"third")).as_bytes(),
@@ -330,7 +330,7 @@ fn what_is_young_or_no_object_stays() {
         fs::create_dir_all(stranger.parent().unwrap()).unwrap();
         File::create(stranger).unwrap().set_modified(old).unwrap();
     }
-    // A link in the place of an object, and folders that are links.
+    // A symbolic link in place of an object, and directories that are symbolic links.
     let link = place.path("store").join(beneath(b"link"));
     fs::create_dir_all(link.parent().unwrap()).unwrap();
     symlink(&abc, &link).unwrap();
@@ -355,7 +355,7 @@ fn what_is_young_or_no_object_stays() {
     assert!(stderr(&output).contains("1 unused ones are younger than a day"));
 }
 
-/// Where a use may stand: in any of these an object is kept.
+/// In each of these places, a reference keeps the object.
 #[test]
 fn a_use_anywhere_keeps_an_object() {
     use base64::Engine as _;
@@ -410,7 +410,7 @@ fn a_use_anywhere_keeps_an_object() {
     }
 }
 
-/// A forwarded mail that was detached itself may refer to objects.
+/// A forwarded mail that was detached may itself refer to objects.
 #[test]
 fn what_a_used_object_refers_to_is_used() {
     let place = Place::new();
@@ -470,7 +470,7 @@ fn a_source_that_is_not_read_whole_stops_a_deletion() {
             "{}",
             stderr(&output)
         );
-        // As far as one knows.
+        // The list contains the objects without a reference in the files that were read.
         assert_eq!(stdout(&output), format!("{} 3\n", beneath(b"abc")));
     }
 }
@@ -491,7 +491,7 @@ fn what_is_no_mailbox_or_not_there_stops_a_deletion() {
         ended(&output, 1);
         assert!(object.exists(), "{source}");
     }
-    // What a link leads to is read.
+    // The target of a symbolic link is read.
     place.mail("nowhere", &detached(b"abc"));
     ended(&place.store(&["gc", "--delete"], &["linked"]), 0);
     assert!(object.exists());
@@ -501,7 +501,7 @@ fn what_is_no_mailbox_or_not_there_stops_a_deletion() {
     assert!(!object.exists());
 }
 
-/// The super-user may read everything, so for that the program runs as somebody else.
+/// The superuser can read every file, so the program is run as another user for this test.
 #[test]
 fn what_may_not_be_read_stops_a_deletion() {
     const TEST: &str = "what_may_not_be_read_stops_a_deletion";
@@ -517,7 +517,7 @@ fn what_may_not_be_read_stops_a_deletion() {
     place.mail("closed/y", b"");
     let mut folders = vec![place.path("")];
     while let Some(folder) = folders.pop() {
-        // Whoever runs the program owns the store and may write it: nothing but the closed file stops it.
+        // This user can read and write the store, so only the unreadable file stops the run.
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
         let entries = fs::read_dir(&folder).unwrap();
         let paths = entries.map(|entry| entry.unwrap().path());
@@ -535,7 +535,7 @@ fn what_may_not_be_read_stops_a_deletion() {
     assert!(!object.exists());
 }
 
-/// What leads to no file, and what breaks off: nobody takes it for read.
+/// Broken links and truncated files must not count as read.
 #[test]
 fn what_is_no_file_of_mail_stops_a_deletion_whoever_runs_it() {
     for name in ["truncated.gz", "loop", "fifo"] {
@@ -579,7 +579,7 @@ fn a_collection_waits_for_nobody_when_it_only_lists_and_is_alone_when_it_removes
     let output = std::thread::scope(|scope| {
         let collection = scope.spawn(|| place.store(&["gc", "--delete"], &["mail.mbox"]));
         std::thread::sleep(Duration::from_millis(500));
-        // Somebody uses it again, and then is done.
+        // Another program updates the modification time, as `detach` does, and then releases the lock.
         assert!(object.exists());
         File::options()
             .write(true)
@@ -612,7 +612,7 @@ fn what_is_asked_wrongly_is_said() {
     ended(&output, 2);
     assert!(!place.path("none").exists());
     assert!(object.exists());
-    // Standard input cannot be read twice, and a file of that name is not meant.
+    // Standard input cannot be read twice, and `-` does not mean the file with this name.
     place.mail("-", &detached(b"abc"));
     for action in ["check", "gc"] {
         let mut command = embody();

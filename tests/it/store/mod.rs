@@ -1,4 +1,4 @@
-//! Stores of detached content: folders, servers, buckets.
+//! Stores for detached content: in directories, on servers, and in buckets.
 
 mod archives;
 mod faults;

@@ -1,5 +1,5 @@
-//! Detached attachments and other programs: web servers that keep or serve the store, readers that know RFC 2017,
-//! and DKIM, which must hold again when the attachments are back.
+//! Detached attachments and other programs: web servers with a store, mail clients that support RFC 2017, and DKIM signatures,
+//! which must be valid again after the attachments were restored.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::common::mail::assert_bytes;
 use crate::common::programs::{Served, embody, fed, has_python, nginx, program, skipped, stderr};
 
-/// An attachment's octets, which no other number has.
+/// Returns the content of an attachment, which is unique for each number.
 fn octets(number: u32) -> Vec<u8> {
     let mut state = number;
     let mut next = || {
@@ -21,7 +21,7 @@ fn octets(number: u32) -> Vec<u8> {
     (0..150_000).map(|_| next()).collect()
 }
 
-/// A mail with two attachments, lines ending with CRLF as in transport.
+/// Returns a mail with two attachments and CRLF line endings, as it is transferred.
 fn mail() -> Vec<u8> {
     let part = |name: &str, number| {
         let text = base64::engine::general_purpose::STANDARD.encode(octets(number));
@@ -72,7 +72,7 @@ fn as_me(command: &mut Command) -> &mut Command {
         .env("EMBODY_STORE_PASSWORD", "secret")
 }
 
-/// Files beneath a folder, temporary ones too.
+/// Returns the files in a directory, including temporary ones.
 fn files(folder: &Path) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -97,14 +97,14 @@ fn nginx_keeps_a_store_by_put() {
     let restored = succeeded(fed(as_me(&mut restore(&store)), &left));
     assert_bytes(&restored, &mail, "restored");
     assert_eq!(files(&folder).len(), 2);
-    // Again: nothing new.
+    // A second run adds no objects.
     assert_bytes(
         &detached(as_me(&mut detach(&store)), &mail),
         &left,
         "detached again",
     );
     assert_eq!(files(&folder).len(), 2);
-    // With TLS, and a certificate of one's own.
+    // With TLS and a private certificate authority.
     let secure = format!("https://127.0.0.1:{}/dav/tls", server.secure);
     fs::create_dir(folder.join("tls")).unwrap();
     let authority = server.folder.path().join("ca.pem");
@@ -112,7 +112,7 @@ fn nginx_keeps_a_store_by_put() {
     over_tls.arg("--ca-file").arg(&authority);
     detached(as_me(&mut over_tls), &mail);
     assert_eq!(files(&folder.join("tls")).len(), 2);
-    // Without it, and without a password, the mail stays what it was.
+    // Without the certificate or the password, the mail is unchanged.
     for (name, user) in [(&secure, true), (&store, false)] {
         let mut command = detach(name);
         if user {
@@ -146,13 +146,13 @@ fn nginx_with_another_content_under_the_name_replaces_nothing() {
     );
     let left = succeeded(output);
     assert_eq!(fs::read(&planted).unwrap(), b"planted");
-    // The first stays, the second has left.
+    // The first attachment is still in the mail, the second one was detached.
     assert!((200_000..220_000).contains(&left.len()), "{}", left.len());
     let restored = succeeded(fed(as_me(&mut restore(&store)), &left));
     assert_bytes(&restored, &mail, "restored");
 }
 
-/// A store that nginx serves, and the mail that refers to it.
+/// Starts nginx with a store. Returns the server, and a mail that refers to the store.
 fn served(test: &str) -> Option<(Served, Vec<u8>)> {
     let server = nginx(test, &[])?;
     let store = server.folder.path().join("root/store");
@@ -261,7 +261,7 @@ for part in email.message_from_bytes(sys.stdin.buffer.read()).walk():
     );
 }
 
-/// Signs (relaxed and simple) or verifies what is on standard input, with a key in a folder.
+/// Signs or verifies standard input (relaxed and simple), with a key from a directory.
 const DKIM: &str = r"
 import sys, dkim
 folder, verb, form = sys.argv[1:4]
@@ -322,7 +322,7 @@ fn a_dkim_signature_holds_again_after_the_way_there_and_back() {
     }
 }
 
-/// opendkim, which mail systems run, is of the same opinion.
+/// opendkim, which many mail systems use, verifies the signature, too.
 #[test]
 fn opendkim_verifies_what_came_back() {
     const TEST: &str = "opendkim_verifies_what_came_back";
@@ -347,7 +347,7 @@ fn opendkim_verifies_what_came_back() {
         .lines()
         .filter(|line| !line.starts_with('-'))
         .collect();
-    // Its file of keys stands for the name server.
+    // The file of keys replaces the name server.
     fs::write(
         here.join("keys"),
         format!("test._domainkey.example.org v=DKIM1; k=rsa; p={key}\n"),
@@ -403,7 +403,7 @@ mod s3 {
             let left = detached(moto.known(&mut detach(store)), &mail);
             let restored = succeeded(fed(moto.known(&mut restore(store)), &left));
             assert_bytes(&restored, &mail, store);
-            // Again: what is there is 412 or read, and is the same.
+            // In a second run the existing object is read, or PUT results in 412.
             assert_bytes(
                 &detached(moto.known(&mut detach(store)), &mail),
                 &left,
@@ -412,7 +412,7 @@ mod s3 {
         }
         let output = fed(moto.known(&mut detach("s3://nobucket")), &mail);
         assert_bytes(&succeeded(output), &mail, "no bucket");
-        // A server that is away delays, where that is asked for.
+        // With --on-failure defer, an unreachable server delays the mail.
         drop(moto);
         let mut command = detach("s3://bucket");
         command.args(["--on-failure", "defer"]);

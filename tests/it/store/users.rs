@@ -1,5 +1,5 @@
-//! Who uses a store is listed in it, and a collection removes nothing that belongs to somebody whose mail it was not
-//! shown (docs/store.md).
+//! The users of a store are in a list, and a garbage collection removes nothing if the mail of one of them was not read
+//! (docs/store.md).
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use super::folders::{ended, stdout};
 use crate::common::mail::assert_bytes;
 use crate::common::programs::{embody, fed, stderr, unprivileged};
 
-/// A mail with an attachment that depends on `seed`.
+/// Returns a mail with an attachment that depends on `seed`.
 fn mail(seed: u8) -> String {
     let lines = STANDARD.encode(vec![seed; 3000]);
     let lines = lines.as_bytes().chunks(76);
@@ -38,11 +38,11 @@ impl Place {
     }
 
     fn path(&self, name: impl AsRef<Path>) -> PathBuf {
-        // As the list has it.
+        // The list contains absolute paths without symbolic links.
         self.0.path().canonicalize().unwrap().join(name)
     }
 
-    /// A Maildir with one mail.
+    /// Creates a Maildir with one mail.
     fn maildir(&self, name: impl AsRef<Path>, seed: u8) -> PathBuf {
         let path = self.path(name);
         for folder in ["cur", "new", "tmp"] {
@@ -74,7 +74,7 @@ impl Place {
         command.current_dir(self.path("")).output().unwrap()
     }
 
-    /// The objects, all made older than a day.
+    /// Returns the objects, after making all of them older than a day.
     fn objects(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.path("store")];
@@ -98,7 +98,7 @@ impl Place {
         found
     }
 
-    /// What the list says, sorted.
+    /// Returns the entries of the list, sorted.
     fn users(&self) -> Vec<Vec<u8>> {
         let entries = fs::read_dir(self.path("store/.users")).unwrap();
         let mut users: Vec<Vec<u8>> = entries
@@ -109,7 +109,7 @@ impl Place {
     }
 }
 
-/// An entry of the list.
+/// Returns an entry of the list.
 fn entry(path: &Path) -> Vec<u8> {
     let uid = rustix::process::geteuid().as_raw();
     let path = path.as_os_str().as_bytes();
@@ -137,7 +137,7 @@ fn nothing_is_removed_before_the_mail_of_each_user_was_read() {
     assert!(said.contains(&named), "{said}");
     assert!(said.contains("nothing was removed"), "{said}");
     assert_eq!(place.objects().len(), 2);
-    // What is around it, a link to it, and another way there are that mailbox.
+    // The parent directory, a symbolic link, and another path to the mailbox count as that mailbox.
     fs::create_dir(place.path("links")).unwrap();
     symlink(&two, place.path("links/there")).unwrap();
     fs::rename(&one, place.path("links/one")).unwrap();
@@ -153,14 +153,14 @@ fn nothing_is_removed_before_the_mail_of_each_user_was_read() {
     }
     fs::remove_file(&one).unwrap();
     fs::rename(place.path("links/one"), &one).unwrap();
-    // Only what nothing refers to goes.
+    // Only objects without a reference are removed.
     fs::remove_file(two.join("cur/1.host:2,S")).unwrap();
     ended(&place.gc(&["one", "two"]), 0);
     assert_eq!(place.objects().len(), 1);
-    // Who knows better says so.
+    // With --all-mail-is-here, the list is ignored.
     ended(&place.gc(&["--all-mail-is-here", "two"]), 0);
     assert_eq!(place.objects().len(), 0);
-    // A list is only a list, and says what it leaves out.
+    // Without --delete, objects are only listed, and the message names the mailboxes that were not read.
     place.maildir("one", 3);
     let output = place.detach().args(["--in-place", "one"]).output().unwrap();
     ended(&output, 0);
@@ -200,13 +200,13 @@ fn mail_that_came_through_a_filter_is_somewhere_else() {
     assert!(said.contains("--all-mail-is-here"), "{said}");
     ended(&place.gc(&["--all-mail-is-here", "one"]), 0);
     assert_eq!(place.objects().len(), 1, "it is used");
-    // A file that goes to standard output went nobody knows where as well.
+    // If mail from a file is written to standard output, its location is unknown, too.
     fs::write(place.path("a.eml"), mail(8)).unwrap();
     ended(&place.detach().arg("a.eml").output().unwrap(), 0);
     assert_eq!(place.users().len(), 1);
 }
 
-/// The list has the mailbox in which the references stand, under one name, whatever it is called by.
+/// The list contains the mailbox with the references under a single name, however its path is written.
 #[test]
 fn a_mailbox_is_listed_once_under_its_whole_name() {
     let place = Place::new();
@@ -222,7 +222,7 @@ fn a_mailbox_is_listed_once_under_its_whole_name() {
         ended(&output, 0);
         assert_eq!(place.users(), [entry(&mailbox)], "{name}");
     }
-    // The result refers to the store, not the source that stays as it is.
+    // The result refers to the store. The source is unchanged, so it is not in the list.
     place.maildir("source", 2);
     let output = place
         .detach()
@@ -234,7 +234,7 @@ fn a_mailbox_is_listed_once_under_its_whole_name() {
         place.users(),
         [entry(&mailbox), entry(&place.path("result"))]
     );
-    // Two go into a folder, each to its own place; what goes to standard output goes somewhere.
+    // Two results in a directory have an entry each. Mail on standard output has an unknown location.
     place.maildir("a", 3);
     place.maildir("b", 4);
     ended(
@@ -288,7 +288,7 @@ fn a_path_of_any_octets_is_listed_and_found() {
     assert_eq!(place.objects().len(), 4);
 }
 
-/// What was renamed or is gone is not read, and neither is an empty mount point.
+/// A mailbox that was renamed or removed cannot be read, and neither can one on an unmounted file system.
 #[test]
 fn a_mailbox_that_is_not_there_stops_a_collection_until_its_entry_goes() {
     let place = Place::new();
@@ -368,7 +368,7 @@ fn a_store_without_a_list_is_collected_as_before_with_a_warning() {
     ended(&command.current_dir(place.path("")).output().unwrap(), 2);
 }
 
-/// An object that nobody is listed for may be removed by the next collection: so nothing leaves a mail then.
+/// If the user cannot be added to the list, a garbage collection could remove the object, so the attachment stays in the mail.
 #[test]
 fn who_cannot_be_listed_keeps_the_attachments() {
     let place = Place::new();
@@ -404,7 +404,7 @@ fn who_cannot_be_listed_keeps_the_attachments() {
             said.contains("store-failed") && said.contains(".users"),
             "{planted}: {said}"
         );
-        // What is no entry is told, and nothing is removed.
+        // A file that is not a valid entry is reported, and nothing is removed.
         if planted != "link" {
             place.maildir("one", 1);
             ended(&place.gc(&["one"]), 1);
@@ -463,12 +463,13 @@ fn many_at_once_are_listed_each_once() {
         })
         .collect();
     for mut child in children {
-        // A Maildir that another one works on may be left as it is.
+        // A Maildir on which another process works may be left unchanged.
         child.wait().unwrap();
     }
     let entries = fs::read_dir(place.path("store/.users")).unwrap().count();
     assert_eq!(entries, place.users().len());
-    // One for each mailbox at least: a run that comes late may find all of it detached, and puts nothing.
+    // There is at least one entry for each mailbox. A run that starts late may find that all of it was detached, and adds no
+    // object.
     assert!(entries >= 4, "{entries}");
     assert_eq!(fs::read_dir(place.path("store/.tmp")).unwrap().count(), 0);
     ended(&place.gc(&["mail"]), 0);
