@@ -1,8 +1,8 @@
 //! Processes one folder of an account in place: downloads the candidates in batches over several connections, and replaces
 //! those that change.
 //!
-//! Copies are appended in the order of the folder, independent of the number of connections. A mail client may show messages in
-//! this order, and Thunderbird does not recognise a thread if a reply has a lower UID than the message it answers.
+//! The new messages are appended in the order of the folder, even if several connections append them. A mail client may show
+//! messages in this order, and Thunderbird does not recognise a thread if a reply has a lower UID than the message it answers.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::AssertUnwindSafe;
@@ -53,10 +53,10 @@ struct FolderWork<'f, S> {
 /// downloaded.
 struct Queue<S> {
     messages: VecDeque<Fetched<S>>,
-    /// Number of batches that a connection has taken, and number of batches that were downloaded.
+    /// Number of batches that connections have taken, and number of batches that were downloaded completely.
     taken: usize,
     came: usize,
-    /// Number of messages that a connection has taken, and those of them whose copies may still be appended.
+    /// Number of messages that connections have taken, and the numbers of those whose new versions are not appended yet.
     begun: usize,
     before_append: BTreeSet<usize>,
     /// Whether a connection failed permanently.
@@ -92,7 +92,7 @@ impl<S> FolderWork<'_, S> {
     }
 }
 
-/// Place of a message in the order of appending. Dropping it releases the next message.
+/// Place of a message in the order in which new messages are appended. Dropping it releases the next message.
 struct Turn<'f, S> {
     work: &'f FolderWork<'f, S>,
     number: usize,
@@ -166,7 +166,8 @@ impl<S: Send> AccountRun<'_, S> {
         if *is_read_only {
             return Some("can only be read".to_owned());
         }
-        // Rights are empty if the server supports ACL but did not return them. The run then tries without knowing them.
+        // The text is empty if the server supports ACL but did not return the rights. The run then tries to replace messages
+        // anyway.
         let rights = rights.as_ref().filter(|rights| !rights.is_empty())?;
         // In RFC 2086, the right `d` included the later rights `t` and `e`.
         let has =
@@ -551,7 +552,7 @@ impl<S: Send> AccountRun<'_, S> {
     }
 }
 
-/// Place in the order of appending for the message that is being replaced.
+/// Place of the current message in the order in which new messages are appended. `None` after it was appended.
 struct TakenTurn<'f, S> {
     turn: Option<Turn<'f, S>>,
     stop: &'f Stop,

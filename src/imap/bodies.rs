@@ -252,8 +252,8 @@ fn body_alone(
             && under_way.len() < ahead
             && (under_way.is_empty() || next < size)
         {
-            // A piece was shorter than requested. The positions of the later requests are wrong, so the next request starts
-            // after the bytes received so far.
+            // If a piece was shorter than requested, the positions of later requests are wrong. The next request starts after
+            // the bytes received so far.
             if under_way.is_empty() {
                 next = alone.given;
                 alone.early.clear();
@@ -276,8 +276,8 @@ fn body_alone(
             }
             gives_all |= told.is_whole;
             match told.octets {
-                // This content starts at the beginning of the message whatever position the server announces. It is skipped,
-                // because the beginning would be stored twice.
+                // This server ignores the requested position, so its content starts at the beginning of the message. It is
+                // skipped, because the beginning would be stored twice.
                 Some(_) if gives_all && told.from > 0 => {}
                 Some(octets) if !told.is_closed && octets.len() as u64 != size => {}
                 None => alone.end = Some(BodyPiece::Gone),

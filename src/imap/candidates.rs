@@ -18,7 +18,7 @@ use crate::engine::policy::TypePattern;
 /// can be long.
 const LONGEST_STUB: u64 = 256 << 10;
 
-/// Maximum size of such a part with a blank body, in bytes. The body may be encoded, so blank lines need some bytes.
+/// Maximum size of a part with a blank body that replaces a detached attachment, in bytes. Encoded blank lines need some bytes.
 const LONGEST_BLANK: u64 = 2 << 10;
 
 /// Selection of messages for a command.
@@ -30,7 +30,7 @@ pub(crate) enum Candidates {
     Attachments { least: u64, types: Vec<TypePattern> },
     /// Messages with a part that refers to a detached attachment or to other content outside the message.
     References,
-    /// Messages as in `References`, and messages that contain HTML or CSS.
+    /// Messages that `References` selects, and messages that contain HTML or CSS.
     Documents,
 }
 
@@ -99,7 +99,7 @@ impl Candidates {
                 let mut parts = whole.all().into_iter();
                 parts.any(|part| is_large(part, *least) && may_be_of(part, types))
             }
-            // Text that is displayed with the message is never detached, so it cannot be a reference.
+            // Text that is displayed with the message is never detached, so such a part cannot refer to a detached one.
             Self::References => {
                 let mut parts = whole.all().into_iter();
                 parts.any(|part| may_refer(part) && !is_shown(part))

@@ -348,7 +348,7 @@ impl<S: Send> Download<'_, S> {
     }
 }
 
-/// Problems that are found while messages are downloaded.
+/// Lists to which problems are added while messages are downloaded.
 struct Found<'f> {
     missing: &'f mut Vec<u32>,
     doubts: &'f mut Doubts,

@@ -11,8 +11,8 @@ use super::failure::ImapFailure;
 use super::response::{Condition, Response, Status, fetch_items, response, tag, values};
 use super::wire::Wire;
 
-/// Maximum size of a literal that is sent without waiting for the server's permission, in bytes, if the server supports
-/// LITERAL+. A larger literal waits, because the server may refuse it, and sending it in vain costs too much.
+/// Maximum size, in bytes, of a literal that is sent without waiting for permission if the server supports LITERAL+. Before a
+/// larger literal, the client waits, because the server may refuse it and the transfer would be wasted.
 const AT_ONCE: usize = 64 << 10;
 /// Maximum size of a literal that is sent without waiting if the server supports only LITERAL- (RFC 7888), in bytes.
 const AT_ONCE_MINUS: usize = 4096;
@@ -173,8 +173,8 @@ impl Exchange {
         (self.noted.refusals.0, &self.noted.refusals.1)
     }
 
-    /// Adds a command without literals to the data that is sent with the next command. If `name` is empty, the result of the
-    /// command is discarded.
+    /// Queues a command without literals. It is sent together with the next command. If `name` is empty, its result is
+    /// discarded.
     pub(crate) fn hold(&mut self, name: &'static str, text: &str) -> PendingCommand {
         let pending = self.pending(name);
         let line = format!("{} {text}\r\n", pending.tag);

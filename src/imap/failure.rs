@@ -63,7 +63,7 @@ pub(crate) enum ImapFailure {
         before: u32,
         now: u32,
     },
-    /// The message is larger than the limit for a message in memory, in bytes.
+    /// The message is larger than this number of bytes, the limit for a message in memory.
     #[error("the message has more than {0} bytes")]
     TooLarge(usize),
     /// The connection failed before the server confirmed a step of a replacement. The journal records the unfinished

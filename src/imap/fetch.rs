@@ -562,8 +562,8 @@ pub(super) fn tolerated<D>(
 /// A function that reads the responses of one batch until the end of its command.
 type BatchEnd<'f> = dyn FnMut(&mut Exchange, &PendingCommand) -> Result<(), ImapFailure> + 'f;
 
-/// Sends UID FETCH for [`MANY`] messages at a time. Up to [`AHEAD`] commands are pending, so the server never waits for the
-/// next one.
+/// Sends UID FETCH for [`MANY`] messages at a time. Up to [`AHEAD`] commands are pending, so the server can work without
+/// pauses.
 fn pipelined(
     exchange: &mut Exchange,
     uids: &[u32],

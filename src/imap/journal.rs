@@ -12,7 +12,8 @@
 //! * A run locks the file. A second run for the same account ends with an error.
 //! * If no replacement is unfinished, the file is emptied.
 //!
-//! Copies that are recorded in another journal, on another computer or with another `--state`, are unknown here. They are kept.
+//! Unfinished replacements in another journal, on another computer or with another `--state`, are unknown to this run. Their
+//! new messages are kept.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File};
@@ -36,28 +37,30 @@ const LONG: u64 = 1 << 20;
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ReplacementStep {
-    /// A copy may be in the folder. Its UID is unknown.
+    /// The new message may already be in the folder, under an unknown UID.
     Begun,
-    /// The copy was appended and has this UID.
+    /// The new message was appended and has this UID.
     Appended(u32),
-    /// The copy with this UID was compared. The old message may have the `\Deleted` of embody, or may be gone.
+    /// The new message with this UID was compared and is correct. The old message may already be marked as `\Deleted` by
+    /// embody, or be gone.
     Deleting(u32),
-    /// The copy with this UID and this SHA-256 may have `\Deleted`, or may be gone.
+    /// The replacement is being undone: the new message with this UID and this SHA-256 may be marked as `\Deleted`, or be gone.
     TakingBack(u32, String),
-    /// REPLACE may have removed the old message. The original is in a file: [`Journal::kept`].
+    /// The command REPLACE may have removed the old message from the server. Its content is in a file: [`Journal::kept`].
     Replacing,
-    /// REPLACE removed the old message, and the original may have been appended again.
+    /// The command REPLACE removed the old message without storing the right new one. The old message may have been appended
+    /// again.
     PuttingBack,
 }
 
-/// A message and the copy that replaces it.
+/// A message and the new message that replaces it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(super) struct Replacement {
     /// Name of the folder, in the spelling of the server.
     pub(super) folder: String,
     pub(super) uidvalidity: u32,
     pub(super) uid: u32,
-    /// Smallest UID that the copy can have.
+    /// Smallest UID that the new message can have.
     pub(super) least: u32,
     /// SHA-256 of the new content, and its size in bytes.
     pub(super) sha256: String,
@@ -68,9 +71,9 @@ pub(super) struct Replacement {
     /// Size of the old content in bytes. 0 in a journal of version 0.3.0.
     #[serde(default)]
     pub(super) original_size: u64,
-    /// Flags that the copy has: those of the old message at the last comparison.
+    /// Flags that the new message has: those of the old message at the last comparison.
     pub(super) flags: Vec<String>,
-    /// Gmail labels that the copy has: those of the old message at the last comparison.
+    /// Gmail labels that the new message has: those of the old message at the last comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) labels: Vec<String>,
     /// INTERNALDATE as the server wrote it, and in seconds since 1970.
@@ -87,7 +90,7 @@ pub(super) struct JournalAccount {
     pub(super) port: u16,
 }
 
-/// One line of the journal: the current state of the replacement with this number.
+/// One line of the journal: the current state of the replacement with the number `id`.
 #[derive(Serialize, Deserialize, Debug)]
 struct JournalLine {
     id: u64,
@@ -110,7 +113,7 @@ const CHECKSUM_DIGITS: usize = 16;
 pub(super) struct OpenReplacement {
     pub(super) id: u64,
     pub(super) replacement: Replacement,
-    /// Reason why the entry cannot be trusted.
+    /// Reason why the entry cannot be trusted. `None` if it can be trusted.
     pub(super) doubt: Option<String>,
 }
 
@@ -231,7 +234,7 @@ impl Journal {
         })
     }
 
-    /// Returns whether this UID is known to be the copy of another replacement in the same folder.
+    /// Returns whether this UID is known to be the new message of another replacement in the same folder.
     pub(super) fn is_known_copy(&self, of: &Replacement, uid: u32) -> bool {
         self.noted().open.values().any(|noted| {
             let other = &noted.replacement;
@@ -286,15 +289,16 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns the file for the original of a replacement while REPLACE may have removed it from the server. The name contains
-    /// the digest of the content, so that a file from an earlier run is never overwritten with another message.
+    /// Returns the path of the file that contains the old message of a replacement while REPLACE may have removed it from the
+    /// server. The name contains the digest of the content, so that a file from an earlier run is never overwritten with
+    /// another message.
     pub(super) fn kept(&self, of: &Replacement) -> PathBuf {
         let digest = of.original.as_deref().unwrap_or_default();
         let digest = digest.get(..CHECKSUM_DIGITS).unwrap_or(digest);
         self.path.with_extension(format!("{}.{digest}.eml", of.uid))
     }
 
-    /// Writes the file with the original and syncs it to disk.
+    /// Writes the file with the old message and syncs it to disk.
     pub(super) fn keep(&self, of: &Replacement, original: &[u8]) -> Result<(), Error> {
         let path = self.kept(of);
         let failed = Error::cannot_write(path.display().to_string());
@@ -313,7 +317,7 @@ impl Journal {
         written.map_err(failed)
     }
 
-    /// Removes the file with the original, if it exists.
+    /// Removes the file with the old message, if it exists.
     pub(super) fn drop_kept(&self, of: &Replacement) -> Result<(), Error> {
         let path = self.kept(of);
         match std::fs::remove_file(&path) {
@@ -493,7 +497,7 @@ mod tests {
         .collect()
     }
 
-    /// Opens a journal, and waits while it is locked: a process that another test starts inherits the lock for a moment.
+    /// Opens a journal, and waits while it is locked. A process that another test starts can inherit the lock for a moment.
     fn reopened(folder: &Path, user: &str) -> Journal {
         for _ in 0..1000 {
             match Journal::open(folder, account(user)) {

@@ -179,12 +179,12 @@ struct Numbered {
     day: Option<u32>,
 }
 
-/// Messages by sequence number, as far as the server returned them.
+/// Messages of a folder by sequence number, as far as the server has returned them.
 #[derive(Default)]
 struct NumberedMessages {
     /// Current number of messages in the folder.
     count: u32,
-    /// Messages in order. The first one has the sequence number 1.
+    /// Messages in the order of their sequence numbers, starting with number 1. `None` for a message that was not returned.
     told: Vec<Option<Numbered>>,
     /// Highest sequence number that was requested.
     asked: u32,
@@ -477,7 +477,7 @@ mod tests {
         ] {
             messages.hear(&response(line).unwrap());
         }
-        // Number 2 was deleted before it was returned. Number 3 became number 2.
+        // The message with number 2 was deleted before the server returned it. The message with number 3 then became number 2.
         assert_eq!(messages.count, 3);
         assert_eq!(messages.untold(1, 3), [(3, 3)]);
         messages.hear(&response(b"* 5 EXISTS\r\n").unwrap());

@@ -1,5 +1,5 @@
 //! State machine for the replacement of one message. Its core is a pure function: a state and an event produce the next state
-//! and one command. The "original" is the message to replace, and the "copy" is the new message that is appended.
+//! and one command. The new message is appended to the folder, and the old message is deleted afterwards.
 //!
 //! [`super::replace`] executes the commands on a server and returns their results as events. The tests in `model.rs` execute
 //! them in a simulated folder, with every fault and every action of a second client at every step. Both use this function, so
@@ -12,9 +12,9 @@
 //! the next session.
 //! 2. A message is absent only if two FETCH commands with a NOOP between them end with OK and do not list it.
 //! 3. A message is deleted only if its content was read in this session and its SHA-256 is that of this run or of the journal.
-//! 4. The original is deleted only while the copy exists, is complete, and does not have `\Deleted`. The copy is deleted only
-//! while the original exists without a `\Deleted` that embody set, or after another program removed the original in this
-//! session.
+//! 4. The old message is deleted only while the new message exists, is complete, and does not have `\Deleted`. The new message
+//!    is deleted only while the old message exists without a `\Deleted` that embody set, or after another program removed the
+//!    old message in this session.
 //! 5. If a resumed replacement finds any other state, both messages are kept and reported.
 
 use super::journal::{Replacement, ReplacementStep};
@@ -27,7 +27,7 @@ const ROUNDS: u32 = 8;
 /// Maximum number of repetitions after refused commands before the session is given up.
 const DOUBTS: u32 = 3;
 
-/// Maximum number of attempts to delete a copy. If the server refuses them all, the run ends.
+/// Maximum number of attempts to delete a new message. If the server refuses them all, the run ends.
 const REMOVALS: u32 = 3;
 
 /// Pause before the second attempt, in milliseconds. Each further pause is twice as long; their sum is 2.5 seconds.
@@ -46,8 +46,8 @@ pub(crate) enum Fate {
     Replaced(u32, Option<&'static str>),
     /// The message is unchanged.
     Left(Reason, String),
-    /// The message is unchanged or was removed by another program, and the folder contains a message that may be its copy. The
-    /// user must decide which message to keep.
+    /// The old message is unchanged or was removed by another program, and the folder contains a message that may be its new
+    /// version. The user must decide which message to keep.
     Both(Reason, String),
 }
 
@@ -65,19 +65,19 @@ pub(super) struct Terms {
     pub(super) without: Option<Rule>,
 }
 
-/// Rules whose absence would lose or duplicate mail.
+/// Rules without which mail would be lost or duplicated.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Rule {
-    /// If the copy has `\Deleted`, the copy is removed and the original is kept.
+    /// If the new message has `\Deleted`, the new message is removed and the old message is kept.
     MarkedCopy,
     /// A resumed replacement reads both messages and compares their digests again.
     Digest,
-    /// A refused command does not mean that the message is absent.
+    /// A refused command does not show that a message is absent.
     Unknown,
 }
 
-/// Content to append or to search for: the new message or the original.
+/// Content to append or to search for: the new or the old message.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Body {
     New,
@@ -136,30 +136,31 @@ pub(super) enum Command {
     Note,
     /// Append a message with the flags and the date in the entry.
     Append(Body),
-    /// Replace the original by the new message with REPLACE.
+    /// Replace the old message by the new message with REPLACE.
     Replace,
-    /// Write the original to a file next to the journal and sync it to disk.
+    /// Write the old message to a file next to the journal and sync it to disk.
     Keep,
-    /// Remove the file with the original.
+    /// Remove the file with the old message.
     Drop,
     /// Find the messages with this content whose UID is at least `least` of the entry.
     Search(Body),
     /// Read the whole message with this UID.
     Read(u32),
-    /// Fetch the metadata of the original and the copy. If `is_fresh` is true, send NOOP first, so that the server reports
+    /// Fetch the metadata of the old and the new message. If `is_fresh` is true, send NOOP first, so that the server reports
     /// recent changes.
     Look { copy: u32, is_fresh: bool },
     /// Change the flags of the message with this UID.
     Store(u32, FlagChange, Vec<String>),
-    /// Mark the original as `\Deleted`, unless it changed since this modification sequence.
+    /// Mark the old message as `\Deleted`, unless it changed since this modification sequence.
     Mark(Option<u64>),
-    /// Read the flags and labels of the original, and immediately expunge it or move it to the trash.
+    /// Read the flags and labels of the old message, and immediately expunge it or move it to the trash.
     Remove,
-    /// Remove the copy with this UID: expunge it, or move it to the trash at Gmail, where expunging only removes a label.
+    /// Remove the new message with this UID: expunge it, or move it to the trash at Gmail, where expunging only removes a
+    /// label.
     TakeAway(u32),
-    /// Fetch the message number and the labels of the original and of the copy with this UID, at Gmail.
+    /// Fetch the message number and the labels of the old message and of the new message with this UID, at Gmail.
     Labels(u32),
-    /// Change the labels of the copy with this UID.
+    /// Change the labels of the new message with this UID.
     StoreLabels(u32, FlagChange, Vec<String>),
     /// Wait for this number of milliseconds.
     Rest(u64),
@@ -184,25 +185,25 @@ pub(super) enum Event {
     /// Result of [`Command::Search`]. The error is the reason why the result is unknown.
     Found(Result<Vec<u32>, String>),
     Read(Reading),
-    /// Result of [`Command::Look`]: metadata of the original and of the copy.
+    /// Result of [`Command::Look`]: metadata of the old message and of the new message.
     Seen(Sight, Sight),
     /// Result of [`Command::Mark`].
     Marked {
-        /// Whether the server did not mark the original because it had changed.
+        /// Whether the server did not mark the old message because it had changed.
         answer: Result<bool, Refusal>,
-        /// Flags of the original in the responses. `None` if the responses do not contain them.
+        /// Flags of the old message in the responses. `None` if the responses do not contain them.
         flags: Option<Vec<String>>,
     },
     /// Result of [`Command::Remove`].
     Removed {
         answer: Result<(), Refusal>,
-        /// Flags and labels of the original immediately before the removal.
+        /// Flags and labels of the old message immediately before the removal.
         flags: Option<Vec<String>>,
         labels: Option<Vec<String>>,
         /// Whether the responses report that a message was removed.
         is_told: bool,
     },
-    /// Result of [`Command::Labels`] for the original and the copy. `None` if the server did not return them.
+    /// Result of [`Command::Labels`] for the old and the new message. `None` if the server did not return them.
     Labels(Option<Labelled>, Option<Labelled>),
 }
 
@@ -211,12 +212,12 @@ pub(super) enum Event {
 pub(super) enum Conclusion {
     /// The replacement has ended, and its journal entry was removed.
     Settled(Fate),
-    /// The entry of an earlier session was removed. The original is unchanged and can be replaced again.
+    /// The entry of an earlier session was removed. The old message is unchanged and can be replaced again.
     Nothing,
     /// The result is unknown. The journal keeps the entry for another session.
     Unknown(String),
-    /// The server does not delete the copy. The journal keeps the entry, and the run ends, because every further message would
-    /// leave another copy.
+    /// The server does not delete the new message. The journal keeps the entry, and the run ends, because every further message
+    /// would also stay in the folder twice.
     Stuck(String),
 }
 
@@ -224,8 +225,8 @@ pub(super) enum Conclusion {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Goal {
     Finish,
-    /// Remove the copy, for this reason. The reason is `None` for the work of an earlier session; the message can then be
-    /// replaced again.
+    /// Remove the new message, for this reason. The reason is `None` for the work of an earlier session; the message can then
+    /// be replaced again.
     TakeBack(Option<(Reason, String)>),
     /// Keep both messages, for this reason.
     LeaveBoth(String),
@@ -234,12 +235,12 @@ enum Goal {
 /// Reason for a search.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Purpose {
-    /// APPEND ended without the UID of the copy, or was refused although the server may have stored the copy.
+    /// APPEND returned no UID of the new message, or was refused. A server may have stored the message despite the refusal.
     AfterAppend(Option<Refusal>),
-    /// An earlier session may have appended the copy.
+    /// An earlier session may have appended the new message.
     Resumed,
     AfterReplace,
-    /// An earlier session may have sent REPLACE. The flag is true if the original still exists.
+    /// An earlier session may have sent REPLACE. The flag is true if the old message still exists.
     ReplaceResumed(bool),
     PutBack(Option<Refusal>),
 }
@@ -289,7 +290,7 @@ enum At {
     Over,
 }
 
-/// Step after a pause.
+/// Step that follows a pause.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Again {
     Look,
@@ -311,33 +312,34 @@ pub(super) struct Machine {
     goal: Goal,
     /// Whether an earlier session began the replacement.
     is_resumed: bool,
-    /// UID of the copy, or 0 if the copy does not exist yet.
+    /// UID of the new message, or 0 if the new message does not exist yet.
     copy: u32,
-    /// Digest of the copy, if it was read in this session.
+    /// Digest of the new message, if it was read in this session.
     copy_digest: Option<String>,
-    /// Whether the message with the UID of the original is known to be the one that was read, so that it may be deleted.
+    /// Whether the old message was read in this session and has the expected content, so that it may be deleted.
     is_original: bool,
-    /// Whether the original may have a `\Deleted` that embody set.
+    /// Whether the old message may have a `\Deleted` that embody set.
     is_ours: bool,
-    /// Whether embody may have removed the original if it is missing: as far as known, it existed when embody marked or removed
-    /// it.
+    /// Whether the old message existed, as far as known, when embody marked or removed it. If it is missing later, embody may
+    /// have removed it.
     was_there: bool,
-    /// Whether the server confirmed the removal of the original. If the original still exists afterwards, the server kept it.
+    /// Whether the server confirmed the removal of the old message. If the old message still exists afterwards, the server kept
+    /// it.
     is_kept: bool,
-    /// Modification sequence of the original at the last check.
+    /// Modification sequence of the old message at the last check.
     modseq: Option<u64>,
-    /// Flag changes to the copy that are not made yet.
+    /// Flag changes to the new message that are not made yet.
     changes: Vec<(FlagChange, Vec<String>)>,
-    /// Flags that were set on the copy. If they are missing at the next check, the server does not store them.
+    /// Flags that were set on the new message. If they are missing at the next check, the server does not store them.
     given: Vec<String>,
-    /// Flags that were removed from the copy after the removal of the original.
+    /// Flags that were removed from the new message after the removal of the old message.
     taken: Vec<String>,
-    /// Labels that were set on the copy.
+    /// Labels that were set on the new message.
     given_labels: Option<Vec<String>>,
-    /// Last known flags and labels of the original.
+    /// Last known flags and labels of the old message.
     last: Option<Vec<String>>,
     last_labels: Option<Vec<String>>,
-    /// Whether the server did not return these flags or labels immediately before the original was removed.
+    /// Whether the server did not return these flags or labels immediately before the old message was removed.
     is_last_unknown: bool,
     remark: Option<&'static str>,
     refusal: Option<Refusal>,
@@ -347,7 +349,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// Starts a replacement whose original was read in this session.
+    /// Starts the replacement of a message that was read in this session.
     pub(super) fn new(terms: Terms, entry: Replacement) -> Self {
         Self {
             terms,
@@ -530,7 +532,7 @@ impl Machine {
         self.end(Conclusion::Settled(Fate::Both(reason, why.into())))
     }
 
-    /// Repeats a step after a pause because its result is unknown. Gives up after [`DOUBTS`] repetitions.
+    /// Repeats a step after a pause, because the server did not return its result. Gives up after [`DOUBTS`] repetitions.
     fn doubt(&mut self, why: String, again: Again) -> Command {
         self.doubts += 1;
         if self.doubts > DOUBTS {
@@ -558,7 +560,7 @@ impl Machine {
         }
     }
 
-    /// Starts another round after a pause. After [`ROUNDS`] rounds, the copy is removed instead.
+    /// Starts another round after a pause. After [`ROUNDS`] rounds, the new message is removed instead.
     fn round(&mut self) -> Command {
         self.rounds += 1;
         if self.rounds >= ROUNDS {
@@ -569,9 +571,9 @@ impl Machine {
             self.goal = Goal::TakeBack(Some((reason, why.to_owned())));
             return self.look(true);
         }
-        // While the original has the `\Deleted` of embody, another program may expunge it, so there is no pause. The exception
-        // is a server that confirmed the removal and still lists the message: it needs time. Dovecot does this for a moment
-        // while the folder changes.
+        // While the old message has the `\Deleted` that embody set, another program may expunge it, so there is no pause. The
+        // exception is a server that confirmed the removal and still lists the message: it needs time. Dovecot does this for a
+        // moment while the folder changes.
         if self.is_ours && !self.is_kept {
             return self.look(true);
         }
@@ -579,7 +581,7 @@ impl Machine {
         self.to(At::Resting(Again::Look), Command::Rest(pause))
     }
 
-    /// Removes the copy because the server refused a step.
+    /// Removes the new message because the server refused a step.
     fn refused(&mut self, refusal: &Refusal) -> Command {
         let why = refusal.said();
         self.goal = Goal::TakeBack(Some((Reason::ServerRefused, why)));
@@ -611,7 +613,7 @@ impl Machine {
             | ReplacementStep::TakingBack(uid, _) => *uid,
         };
         self.copy = uid;
-        // A message that existed before the copy was appended is not the copy, so the journal entry is wrong.
+        // This UID is older than the new message, so the journal entry is wrong and both messages are kept.
         if uid == self.entry.uid || uid < self.entry.least {
             self.goal = Goal::LeaveBoth(NOT_OURS.to_owned());
         }
@@ -635,7 +637,7 @@ impl Machine {
                 self.search(Body::New, Purpose::AfterAppend(Some(refusal)))
             }
             Ok(None) => self.search(Body::New, Purpose::AfterAppend(None)),
-            // The server may have stored the message despite the refusal, so the copy is searched for.
+            // The server may have stored the message despite the refusal, so the new message is searched for.
             Err(refusal) => self.search(Body::New, Purpose::AfterAppend(Some(refusal))),
         }
     }
@@ -708,7 +710,7 @@ impl Machine {
         }
     }
 
-    /// Verifies that the copy is a message of its own. Gmail stores equal messages only once, and may return the UID of an
+    /// Checks that the new message is a message of its own. Gmail stores equal messages only once, and may return the UID of an
     /// existing message.
     fn identify(&mut self) -> Command {
         match self.terms.is_gmail && !self.is_resumed {
@@ -796,7 +798,7 @@ impl Machine {
         }
     }
 
-    /// Removes the `\Deleted` of embody from the original.
+    /// Removes the `\Deleted` that embody set from the old message.
     fn unmark(&mut self) -> Command {
         self.rounds += 1;
         if self.rounds > ROUNDS * 2 {
@@ -814,18 +816,18 @@ impl Machine {
         };
         if has(&old.flags, DELETED) {
             if self.is_ours {
-                // The mark is removed first, so that no other program expunges the original before both messages were compared
-                // again.
+                // The mark is removed first, so that no other program expunges the old message before both messages were
+                // compared again.
                 return self.unmark();
             }
             if self.is_resumed {
-                // The user may have seen both messages and chosen the copy, so the copy is kept.
+                // The user may have seen both messages and chosen the new one, so it is kept.
                 return self.left(Reason::ChangedMeanwhile, MARKED_STAYS);
             }
             let why = (Reason::ChangedMeanwhile, MARKED.to_owned());
             return self.turn_back(Some(why), Some(old), copy);
         }
-        // The mark of embody is removed. Any `\Deleted` from now on was set by another program.
+        // The `\Deleted` that embody set is removed. Any `\Deleted` from now on was set by another program.
         (self.is_ours, self.was_there) = (false, false);
         let Some(copy) = copy else {
             let why = match (self.is_resumed, self.copy_digest.is_some()) {
@@ -853,8 +855,8 @@ impl Machine {
             if self.entry.original.is_some() {
                 return self.read(self.entry.uid);
             }
-            // A journal of version 0.3.0 does not contain the digest, so only the date identifies the original. If it matches,
-            // the copy is removed, and the message can be replaced again.
+            // A journal of version 0.3.0 does not contain the digest, so only the date identifies the old message. If it
+            // matches, the new message is removed, and the message can be replaced again.
             return match old.date.as_ref().is_some_and(|date| self.is_date(date)) {
                 true => self.turn_back(None, Some(old), Some(copy)),
                 false => self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL),
@@ -877,8 +879,8 @@ impl Machine {
         self.entry.internal_date().is_same(date)
     }
 
-    /// Sets the flags of the original on the copy, and removes those that the original has lost. Other flags that another
-    /// program set on the copy are kept.
+    /// Sets the flags of the old message on the new message, and removes those that the old message has lost. Other flags that
+    /// another program set on the new message are kept.
     fn bring_flags(&mut self, old: &Seen, copy: &Seen) -> Command {
         let missing = without(&old.flags, &copy.flags);
         if let Some(flag) = missing.iter().find(|flag| has(&self.given, flag)) {
@@ -914,8 +916,8 @@ impl Machine {
         .into_iter()
         .filter(|(_, flags)| !flags.is_empty())
         .collect();
-        // Records the flags before they are set. If the original loses one of them later, it can be removed from the copy too,
-        // because embody set it.
+        // Records the flags before they are set. If the old message loses one of them later, it can be removed from the new
+        // message too, because embody set it.
         self.entry.flags.extend(missing);
         self.to(At::NotingFlags, Command::Note)
     }
@@ -1001,8 +1003,8 @@ impl Machine {
                 self.to(At::Removing, Command::Remove)
             }
             Err(refusal) => {
-                // The server may have set the mark despite the refusal. If the original is gone later, it may have been removed
-                // because of this mark, so the copy must be kept.
+                // The server may have set the mark despite the refusal. If the old message is gone later, it may have been
+                // removed because of this mark, so the new message must be kept.
                 self.is_ours = true;
                 self.was_there = true;
                 self.refused(&refusal)
@@ -1020,7 +1022,7 @@ impl Machine {
         self.was_there |= flags.is_some() || is_told;
         let flags_are_unknown = flags.is_none();
         if let Some(mut flags) = flags {
-            // The `\Deleted` that removed the original must not be set on the copy.
+            // The `\Deleted` that removed the old message must not be set on the new message.
             if !self.terms.has_trash {
                 flags.retain(|flag| !is(flag, DELETED));
             }
@@ -1048,14 +1050,14 @@ impl Machine {
             (None, _) if self.was_there => {
                 let copy = match self.known(copy) {
                     Ok(Some(copy)) => copy,
-                    // The copy is missing, so both messages are checked again after a NOOP.
+                    // The new message is missing, so both messages are checked again after a NOOP.
                     _ if !is_fresh => return self.look_at(At::LookingAfter(true), true),
                     Ok(None) => return self.left(Reason::ChangedMeanwhile, BOTH_WENT),
                     Err(why) => return self.doubt(why, Again::Look),
                 };
                 self.finished_with(&copy)
             }
-            // The original was already gone when it was to be marked or moved, so another program removed it.
+            // The old message was already gone when it was to be marked or moved, so another program removed it.
             (None, _) => {
                 (self.is_ours, self.was_there) = (false, false);
                 let copy = match self.known(copy) {
@@ -1072,7 +1074,7 @@ impl Machine {
         }
     }
 
-    /// Decides whether the copy is kept after the original is gone.
+    /// Decides whether to keep the new message, after the old message is gone.
     fn finish_without_original(&mut self, copy: Option<Seen>) -> Command {
         let is_by_us = self.was_there;
         let Some(copy) = copy else {
@@ -1093,18 +1095,18 @@ impl Machine {
             return self.finished_with(&copy);
         }
         if self.is_resumed {
-            // The user may have seen both messages before removing the original, so the copy is kept.
+            // The user may have seen both messages and removed the old one deliberately, so the new one is kept.
             return self.left(Reason::ChangedMeanwhile, REMOVED);
         }
         let why = Some((Reason::ChangedMeanwhile, MOVED.to_owned()));
         self.turn_back(why, None, Some(copy))
     }
 
-    /// Sets the last flags of the original on the copy, after the original is gone.
+    /// Sets the last flags of the old message on the new message, after the old message is gone.
     fn finished_with(&mut self, copy: &Seen) -> Command {
         if has(&copy.flags, DELETED) && !self.is_resumed {
-            // The copy was not marked before the original was removed, so another program marked one of two equal messages. The
-            // copy is the last one now, so the mark is removed.
+            // The new message was not marked before the old message was removed, so another program marked one of two equal
+            // messages. The new message is the last one now, so the mark is removed.
             self.changes = vec![(FlagChange::Remove, vec![DELETED.to_owned()])];
             self.remark = Some(MARK_REMOVED);
         } else {
@@ -1196,7 +1198,7 @@ impl Machine {
         self.finished()
     }
 
-    /// Changes the goal to the removal of the copy.
+    /// Changes the goal to the removal of the new message.
     fn turn_back(
         &mut self,
         why: Option<(Reason, String)>,
@@ -1214,14 +1216,15 @@ impl Machine {
         copy: Option<Seen>,
     ) -> Command {
         match &old {
-            // The original was removed because of the mark of embody, so the copy is the only message and is kept.
+            // The old message was removed because of the `\Deleted` that embody set, so the new message is the only message and
+            // is kept.
             None if self.was_there => {
                 self.goal = Goal::Finish;
                 return self.finish_without_original(copy);
             }
             Some(old) if self.is_ours && has(&old.flags, DELETED) => return self.unmark(),
             _ if self.is_resumed && old.as_ref().is_none_or(|old| has(&old.flags, DELETED)) => {
-                // The user may have seen both messages before removing or marking the original, so the copy is kept.
+                // The user may have seen both messages and removed or marked the old one deliberately, so the new one is kept.
                 let is_marked = copy.as_ref().is_some_and(|copy| has(&copy.flags, DELETED));
                 let is_by_us = matches!(self.entry.step, ReplacementStep::TakingBack(..));
                 if is_marked && is_by_us {
@@ -1263,14 +1266,15 @@ impl Machine {
             self.entry.step = step;
             return self.to(At::NotingTakeBack, Command::Note);
         }
-        // A copy that is already marked is expunged without another mark.
+        // A new message that is already marked is expunged without another mark.
         match has(&copy.flags, DELETED) {
             true => self.to(At::TakingAway, Command::TakeAway(self.copy)),
             false => self.mark_copy(),
         }
     }
 
-    /// Returns whether this is the digest of the copy in the journal.
+    /// Returns whether the journal contains this digest for the new message. Only then may a resumed replacement delete the
+    /// message.
     fn is_vouched(&self, digest: &str) -> bool {
         let noted = match &self.entry.step {
             ReplacementStep::TakingBack(_, noted) => Some(noted.as_str()),
@@ -1280,7 +1284,7 @@ impl Machine {
     }
 
     fn mark_copy(&mut self) -> Command {
-        // At Gmail, expunging only removes a label. The copy is moved to the trash instead, which needs no mark.
+        // At Gmail, expunging only removes a label. The new message is moved to the trash instead, which needs no mark.
         if self.terms.is_gmail {
             return self.to(At::TakingAway, Command::TakeAway(self.copy));
         }
@@ -1299,14 +1303,14 @@ impl Machine {
         self.to(At::UnmarkingCopy, command)
     }
 
-    /// Waits and checks again after the server refused to delete the copy.
+    /// Waits and checks again after the server refused to delete the new message.
     fn not_taken(&mut self, refusal: Refusal) -> Command {
         self.refusal = Some(refusal);
         let pause = BACK_OFF << (2 * self.removals.saturating_sub(1));
         self.to(At::Resting(Again::Look), Command::Rest(pause))
     }
 
-    /// Keeps both messages, but first removes the `\Deleted` of embody from the original.
+    /// Keeps both messages, but first removes the `\Deleted` that embody set from the old message.
     fn leave_both(&mut self, why: String, old: Option<&Seen>) -> Command {
         match old {
             Some(old) if self.is_ours && has(&old.flags, DELETED) => self.unmark(),
@@ -1341,7 +1345,7 @@ impl Machine {
         }
     }
 
-    /// Handles a refused REPLACE. The original still exists, unless the server executed the command despite the refusal.
+    /// Handles a refused REPLACE. The old message still exists, unless the server executed the command despite the refusal.
     fn seen_again(&mut self, old: Sight, is_fresh: bool, why: Refusal) -> Command {
         match self.known(old) {
             Ok(Some(_)) => {
@@ -1414,7 +1418,7 @@ impl Machine {
             Reading::Digest(digest) if Some(&digest) == self.entry.original.as_ref() => {
                 self.is_put_back()
             }
-            // Another attempt would append one more message, so the machine stops here. The file with the original is kept.
+            // Another attempt would append one more message, so the machine stops here. The file with the old message is kept.
             Reading::Digest(_) => self.both(Reason::AlteredByServer, NOT_PUT_BACK),
             Reading::Nothing => self.doubt(UNREADABLE.to_owned(), Again::ReadPutBack(uid)),
             Reading::Unknown(why) => self.doubt(why, Again::ReadPutBack(uid)),
@@ -1426,7 +1430,7 @@ impl Machine {
         self.drop_and_end(Conclusion::Settled(fate))
     }
 
-    /// Removes the file with the original, if it exists, and then ends.
+    /// Removes the file with the old message, if it exists, and then ends.
     fn drop_and_end(&mut self, conclusion: Conclusion) -> Command {
         match self.entry.step {
             ReplacementStep::Replacing | ReplacementStep::PuttingBack => {

@@ -110,7 +110,7 @@ struct Nature {
     has_replace: bool,
     is_full: bool,
     alters: bool,
-    /// Whether the server also alters the original when it is appended again.
+    /// Whether the server also alters the old message when it is appended again.
     alters_original: bool,
     changes_date: bool,
     gives_no_uid: bool,
@@ -136,7 +136,7 @@ struct Budget {
 /// State of the program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Process {
-    /// Waits for the result of a command. `is_earlier` is true if the replacement was resumed from the journal.
+    /// The program waits for the result of a command. `is_earlier` is true if it resumed the replacement from the journal.
     Running {
         machine: Box<Machine>,
         command: Command,
@@ -170,9 +170,9 @@ struct World {
     is_taken: bool,
     /// Whether the second client acted on a version after the last check.
     is_raced: bool,
-    /// Whether `is_raced` was ever true.
+    /// Whether the second client ever acted on a version after the last check, in any session.
     was_raced: bool,
-    /// Flags and labels of the original when embody removed it.
+    /// Flags and labels of the old message when embody removed it.
     last: Option<(u8, u8)>,
     /// Whether this session read an altered copy, so that its digest is known.
     has_read_altered: bool,
@@ -183,9 +183,9 @@ struct Model {
     nature: Nature,
     without: Option<Rule>,
     budget: Budget,
-    /// Whether the snapshot is empty. Otherwise it contains the original.
+    /// Whether the snapshot is empty. Otherwise it contains the old message.
     has_empty_snapshot: bool,
-    /// Whether the journal is that of version 0.3.0, which lacks the digest of the original.
+    /// Whether the journal has the format of version 0.3.0, which lacks the digest of the old message.
     is_old_journal: bool,
 }
 
@@ -280,7 +280,7 @@ impl Model {
         }
     }
 
-    /// Continues without alternatives until the next command or the end of the run.
+    /// Advances the program to its next command or to the end of the run. Nothing else can happen on this way.
     fn settle(&self, mut world: World) -> World {
         match &world.process {
             Process::Starting | Process::Broken => {
@@ -409,7 +409,8 @@ impl Model {
                         return Event::Appended(Err(refusal("NONEXISTENT")));
                     };
                     server.mails.remove(at);
-                    // REPLACE takes its flags from the last check, so flags that change afterwards are lost.
+                    // REPLACE sets the flags of the last check, so later changes of flags are lost. The model expects no
+                    // particular flags here.
                     world.last = None;
                 }
                 let uid = server.next;
@@ -616,7 +617,8 @@ impl Model {
                 next.budget.restores -= 1;
                 next.server = self.snapshot();
                 next.last = None;
-                // The restored server may contain an old copy or lack the new one. Actions of the second client are undone.
+                // The restored server may contain an old version of the message or lack the new one. A removal by the second
+                // client is undone.
                 next.is_taken = false;
                 if self.has_empty_snapshot {
                     next.server.mails.clear();
@@ -677,7 +679,8 @@ impl Model {
                 for event in refused(&event, code) {
                     let label = format!("{command:?}: NO [{code}] {when}: {event:?}");
                     let mut world = faulty(world);
-                    // The server did not return the last flags, so they cannot be copied.
+                    // The server did not return the last flags, so the new message cannot have them. The model does not expect
+                    // them.
                     if matches!(event, Event::Removed { flags: None, .. }) {
                         world.last = None;
                     }
@@ -704,7 +707,7 @@ impl Model {
                 go(&faulty(world), event),
             ));
         }
-        // The response lacks requested items.
+        // The response lacks the dates that were requested.
         if let Event::Seen(old, copy) = &event {
             let no_date = |sight: &Sight| match sight {
                 Sight::Present(seen) => Sight::Present(Seen {
@@ -728,7 +731,7 @@ impl Model {
             let after = good(&next.server);
             if after < before {
                 next.is_raced = is_running;
-                // Either no version is left, or the client removed the original during the run, which embody must respect.
+                // Either no version is left, or the client removed the old message during the run, which embody must respect.
                 next.is_taken |= after == 0 || is_running && is_original;
             }
             steps.push((format!("the other client: {what}"), next));
@@ -778,7 +781,7 @@ impl Model {
         });
     }
 
-    /// Checks the first two invariants.
+    /// Checks that a command does not remove foreign messages, and does not remove the last intact version of the message.
     fn check_command(&self, before: &World, after: &World, entry: &Replacement, command: &Command) {
         let gone = |it: &&Mail| !after.server.mails.iter().any(|there| there.uid == it.uid);
         for gone in before.server.mails.iter().filter(gone) {
@@ -793,7 +796,7 @@ impl Model {
             };
             assert!(is_ours, "{command:?} removes {gone:?}");
         }
-        // REPLACE removes the original before the copy can be compared. The original is then in a file.
+        // REPLACE removes the old message before the new message can be compared. The old message is then in a file.
         let (now, then) = (good(&before.server), good(&after.server));
         let is_kept = after.is_kept;
         assert!(
@@ -802,7 +805,7 @@ impl Model {
         );
     }
 
-    /// Checks the other two invariants at the end of a run.
+    /// Checks the end of a run: exit status 0 must mean that nothing is unfinished, duplicated or only in a file.
     fn check_end(&self, world: &World) {
         if world.status == 0 {
             assert!(

@@ -39,7 +39,7 @@ pub(crate) struct FolderOverview {
     pub(crate) messages: u64,
     /// Size of all messages in bytes, as the server reports it.
     pub(crate) bytes: u64,
-    /// Messages and attachments that detach would change or move, and the encoded size of the attachments in bytes.
+    /// Number of messages that detach would change, number of attachments that it would move, and their encoded size in bytes.
     pub(crate) detachable_messages: u64,
     pub(crate) detachable_attachments: u64,
     pub(crate) detachable_bytes: u64,

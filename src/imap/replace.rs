@@ -1,19 +1,19 @@
-//! Replaces a message by another one in the same folder. IMAP has no command that changes a message, so a copy with the new
-//! content is appended and the old message is deleted. Nothing is deleted before the copy was read back and compared.
+//! Replaces a message by another one in the same folder. IMAP has no command that changes a message, so a new message is
+//! appended and the old message is deleted. Nothing is deleted before the new message was read back and compared.
 //!
 //! The order of the steps, and the reaction to each response, are defined in [`Machine`]. This file executes its commands and
 //! returns their results. These are the steps without faults; each is recorded in the journal before it is taken:
 //!
 //! 1. APPEND the new content with the flags, keywords and INTERNALDATE of the old message. The server returns the UID of the
-//! copy.
-//! 2. Read the copy back, and compare its content, flags and date.
-//! 3. Read the flags of the old message again, and apply changes that other programs made in the meantime to the copy.
+//!    new message.
+//! 2. Read the new message back, and compare its content, flags and date.
+//! 3. Read the flags of the old message again, and apply changes that other programs made in the meantime to the new message.
 //! 4. Mark the old message as `\Deleted`, unless it has changed (CONDSTORE). Then read its flags once more and expunge only
-//! this UID, or move it to the trash. Both commands are sent together. Flags that changed up to this reading are applied to the
-//! copy.
+//!    this UID, or move it to the trash. Both commands are sent together. Flags that changed up to this reading are applied to
+//!    the new message.
 //!
-//! The copy is deleted again if it differs from what was sent, or if another program removed the old message in the meantime. A
-//! message is deleted only if it is known to be written or read by embody.
+//! The new message is deleted again if it differs from what was sent, or if another program removed the old message in the
+//! meantime. A message is deleted only if it is known to be written or read by embody.
 //!
 //! One gap remains: the moment on the server between the last reading of the flags and the expunging, because no command does
 //! both. Flags that another program sets in this moment are lost. Moving the old message to a temporary folder first, and
@@ -36,7 +36,8 @@ use crate::error::Error;
 use crate::key::Key;
 use crate::mailbox::Stop;
 
-/// Number of bytes that a copy may have in addition to twice its expected size. If a server sends more, the session ends.
+/// Number of bytes that a new message may have in addition to twice its expected size. If a server sends more, the session
+/// ends.
 const MORE: usize = 1 << 20;
 
 /// Maximum time between two checks whether the run was interrupted.
@@ -63,9 +64,9 @@ pub(super) struct Change<'c> {
     pub(super) least: u32,
 }
 
-/// Order in which copies are appended when several connections work in one folder.
+/// Order in which new messages are appended when several connections work in one folder.
 pub(super) trait AppendTurn {
-    /// Waits until the copy may be appended.
+    /// Waits until the new message may be appended.
     fn wait(&mut self) -> Result<(), ImapFailure>;
     /// Releases the next copy in the order.
     fn is_over(&mut self);
@@ -82,7 +83,7 @@ impl AppendTurn for OnlyTurn {
     fn is_over(&mut self) {}
 }
 
-/// Data that the commands of a machine need in addition to its journal entry.
+/// Data that the commands of a [`Machine`] need in addition to its journal entry.
 struct Work<'w> {
     id: u64,
     new: &'w [u8],
@@ -183,7 +184,7 @@ impl Replacing<'_> {
         }
     }
 
-    /// Appends the path of the file with the original to the message, if the file exists.
+    /// Appends the path of the file that contains the old message to a text for the user, if the file exists.
     fn with_kept(&self, entry: &Replacement, why: String) -> String {
         let kept = self.journal.kept(entry);
         match entry.original.is_some() && kept.is_file() {
@@ -353,7 +354,7 @@ impl Replacing<'_> {
 
     fn both(&mut self, old: u32, copy: u32) -> Result<(Sight, Sight), ImapFailure> {
         let uids = [old.min(copy), old.max(copy)];
-        // Without a copy, only the original is requested.
+        // If the new message does not exist yet, only the old message is requested.
         let uids = match copy {
             0 => &uids[1..],
             _ => &uids[..],
@@ -377,8 +378,8 @@ impl Replacing<'_> {
         Ok((of(old), of(copy)))
     }
 
-    /// Returns the messages that may be a copy whose UID is not known: new messages with the content of the copy. The inner
-    /// error is the reason why the result is unknown.
+    /// Finds a message that was appended under an unknown UID: returns all messages with its content that are new enough. The
+    /// inner error is the reason why the result is unknown.
     fn copies(
         &mut self,
         entry: &Replacement,
@@ -416,7 +417,7 @@ impl Replacing<'_> {
                 .ok()
                 .and_then(|at| sizes.get(at))
                 .map(|(_, size)| *size);
-            // A message of unknown size could be the copy, so it is read.
+            // A message of unknown size could be the new message, so it is read.
             let is_likely = match body {
                 Body::New => size.is_none_or(|size| size == entry.size),
                 Body::Original => true,

@@ -298,7 +298,7 @@ struct Reader<'a> {
 
 enum Next<'a> {
     Value(Value<'a>),
-    /// A closing parenthesis without an opening one in this call.
+    /// A closing parenthesis that belongs to a list of the caller.
     Close,
     End,
 }

@@ -96,7 +96,7 @@ fn single(values: &[Value<'_>]) -> Option<BodyPart> {
             "message/rfc822" | "message/global",
             [_envelope, inner @ Value::List(_), _lines, rest @ ..],
         ) => (Some(BodyPart::read(inner)?), rest),
-        // Servers may omit the structure of an enclosed message, or send NIL instead.
+        // The structure of an enclosed message is skipped here if the server omits it or sends NIL.
         (text, [lines, rest @ ..]) if text.starts_with("text/") && lines.number().is_some() => {
             (None, rest)
         }

@@ -33,8 +33,8 @@ pub(crate) const LONGEST: usize = 16 << 20;
 const READ: usize = 128 << 10;
 /// Interval at which a waiting read checks whether the run was interrupted.
 const TICK: Duration = Duration::from_millis(200);
-/// Maximum total waiting time for one command, as a multiple of the allowed silence. The time that the bytes of the answer take
-/// is added to it.
+/// Maximum total waiting time for one command, as a multiple of the time that a server may be silent. A long answer gets more
+/// time, according to [`SLOWEST`].
 const PATIENCE: u32 = 4;
 /// Minimum speed of an answer, in bytes per second. The connection to a slower server is given up.
 const SLOWEST: u64 = 500;
