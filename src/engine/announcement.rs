@@ -1,7 +1,7 @@
 use super::Content;
 use crate::engine::report::{Detail, Outcome, Reason, Refusal, Row};
 
-/// The answer of a source to one need.
+/// Response of a source to one need: the content, or a description of it.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// The content itself, complete.

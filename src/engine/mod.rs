@@ -7,12 +7,12 @@
 //! the order of the document, so a later run can continue where an earlier run stopped. If no limit was reached, a second run
 //! changes nothing.
 
-// The library has the module at its root.
+// The library exports this module and `report` at its root, so their paths here are hidden from the documentation.
 #[doc(hidden)]
 pub mod policy;
 #[doc(hidden)]
 pub mod report;
-// The program alone detaches, writes notes, and has the mailboxes of Eudora.
+
 mod announcement;
 mod composite;
 mod content;
@@ -27,6 +27,8 @@ mod embed;
 mod engine;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod eudora;
+// Only the command line program detaches attachments, writes notes and reads mailboxes of Eudora, so this code is unused in the
+// library.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
 #[allow(missing_docs, unreachable_pub)]
 pub(crate) mod external_body;

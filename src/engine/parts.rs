@@ -120,7 +120,7 @@ impl<'a> Part<'a> {
                 _ => false,
             },
             Self::Multipart(_, _, parts) => parts.iter().any(|part| part.meets(boundaries)),
-            // This part was between these boundary lines before.
+            // This part was already between these boundary lines, so it contains none of them.
             Self::Raw(_) => false,
         }
     }
@@ -132,7 +132,7 @@ impl<'a> Part<'a> {
             Self::Raw(bytes) if bytes.is_ascii() => None,
             Self::Raw(bytes) if is_eight_bit(bytes) => Some("8bit"),
             Self::Raw(_) => Some("binary"),
-            // `binary` includes `8bit` and is the larger string.
+            // `binary` includes `8bit`, and is also the maximum in alphabetical order.
             Self::Multipart(_, _, parts) => parts.iter().filter_map(Self::domain).max(),
         }
     }

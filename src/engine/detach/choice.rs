@@ -11,7 +11,7 @@ use crate::mime::{MediaType, PartId, PartKind, ScanLimits, Tree};
 /// Minimum length of a body in bytes. A reference to a shorter body would be as long as the body itself.
 const LEAST: usize = 1 << 10;
 
-/// The choice of the attachments that are detached from the mail.
+/// Rules that select the attachments to detach.
 #[derive(Clone, Debug)]
 pub struct Choice {
     /// Minimum length of a body in bytes, as it is encoded in the mail.

@@ -38,7 +38,7 @@ pub struct Planner {
 #[derive(Clone, Default, Debug)]
 #[non_exhaustive]
 pub struct Detachment {
-    /// The edits of the message. They may be written only when a store has all `objects` durably.
+    /// The edits of the message. They may be written only after a store has saved all `objects` durably.
     pub edits: Edits,
     /// Rows of the report, one for each attachment that is large enough to be detached.
     pub report: Report,

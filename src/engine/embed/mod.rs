@@ -31,8 +31,8 @@ use crate::mime::{PartId, Tree};
 
 #[derive(Default)]
 pub(super) struct Embedding {
-    /// Number of bytes that the documents would grow, at most, if the pictures that this run does not retrieve are missing and
-    /// their relative links are made absolute instead.
+    /// Number of bytes to add to the growth that a dry run predicts. If a picture cannot be retrieved, its relative link is
+    /// made absolute instead, which can be longer than the `cid:` URL of the picture.
     pub(super) unresolved: u64,
     wrapped: HashMap<String, String>,
 }

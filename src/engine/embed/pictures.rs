@@ -1,4 +1,4 @@
-//! The contents that are embedded, each stored once; the new parts that contain them; and the multipart that gets the parts.
+//! Stores each embedded content once, with the new part that contains it and the multipart to which this part is added.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -6,7 +6,8 @@ pub(super) type Key = (String, bool, Option<String>);
 
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
-    /// The URL to request, after `--map`. Equivalent URLs have the same form here, so that one response serves all of them.
+    /// The URL to request, after `--map` rewrote it. Equivalent URLs have the same form here, so that one response serves all
+    /// of them.
     pub(super) url: String,
     pub(super) source: String,
     pub(super) is_sheet: bool,

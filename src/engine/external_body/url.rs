@@ -49,7 +49,7 @@ pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
     })
 }
 
-/// Whether a URL has the scheme `data`. White space, `<` and `URL:` may precede the scheme.
+/// Returns true if a URL has the scheme `data`. White space, `<` and `URL:` may precede the scheme.
 fn is_data(value: &[u8]) -> bool {
     let written = value.iter().filter(|byte| !byte.is_ascii_whitespace());
     let start = written.skip_while(|&&byte| byte == b'<').take(16);

@@ -32,7 +32,7 @@ use crate::mime::{self, PartId, Tree};
 pub struct Form {
     /// The word of the option `--follow` that selects this form.
     pub follow: Follow,
-    /// The kind of the rows in the report.
+    /// Kind of the rows for this form in the report.
     kind: Kind,
     /// Returns the position of the first mark at or after an offset. Messages without such a part can also contain a mark.
     pub first: fn(&[u8], usize) -> Option<usize>,

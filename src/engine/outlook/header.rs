@@ -270,10 +270,10 @@ fn person(name: Option<String>, smtp: Option<String>, address: Option<String>) -
     Some(Person { name, address })
 }
 
-/// Start of an address that embody made from a name without an address.
+/// Start of an address that embody creates if only a name is known.
 const NAME_ALONE: &str = "IMCEAX-";
 
-/// Writes an address that is not an internet address in the form that Exchange uses for this.
+/// Writes an address that is not an internet address, such as one of Exchange, in the form that Exchange uses for this.
 fn encapsulated(kind: &str, text: &str) -> String {
     let mut local = format!("IMCEA{kind}-");
     for byte in text.bytes() {

@@ -46,7 +46,7 @@ pub struct Property<'a> {
     pub value: Value<'a>,
 }
 
-/// A list of properties. If an id occurs twice, the first property is used.
+/// A list of properties. If an id occurs more than once, the first value is used.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Properties<'a>(pub Vec<Property<'a>>);
 

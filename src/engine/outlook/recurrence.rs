@@ -176,8 +176,8 @@ fn dates(cursor: &mut Cursor<'_>) -> Option<Vec<i64>> {
 const SUBJECT: u16 = 0x0001;
 const LOCATION: u16 = 0x0010;
 const BUSY: u16 = 0x0020;
-/// Flags of fields with four bytes each, in the order of the fields: type and reminder (2) before the location, and busy
-/// status, attachment, subtype and colour after it.
+/// Flags of the fields with four bytes each, in the order in which the fields follow: the type and two fields for the reminder
+/// before the location, then the busy status, attachment, subtype and colour.
 const BEFORE_LOCATION: [u16; 3] = [0x0002, 0x0004, 0x0008];
 const AFTER_LOCATION: [u16; 4] = [BUSY, 0x0040, 0x0080, 0x0100];
 

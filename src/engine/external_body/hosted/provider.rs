@@ -44,7 +44,7 @@ const ROWS: [Row; 9] = [
     ("box", ".box.com", by_token),
 ];
 
-/// Parts of the host names above. A document that contains none of them has no link to a hosted file.
+/// Parts of the host names above. A document that contains none of them has no bare link to a hosted file.
 pub(super) const HOSTS: [&str; 6] = [
     "drive.google.com",
     "1drv.ms",

@@ -45,8 +45,8 @@ fn without<'t>(mut text: &'t [u8], stroke: &[u8]) -> &'t [u8] {
 }
 
 /// Divides a text into the notes that are replaced and the text that stays. `notes` lists all notes in order, each with true
-/// if it is replaced. A piece with the index of a note is that note, and its span contains the empty lines after it. A piece
-/// without an index is text that stays. Separators are removed if the same separator is next to a note.
+/// if it is replaced. A piece with an index represents the note with this index, and its span is the empty lines after the
+/// note. A piece without an index is text that stays. Separators are removed if the same separator is next to a note.
 pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<(Option<usize>, Span)> {
     let known = beside(text, within, notes);
     let mut pieces = Vec::new();
