@@ -1,4 +1,4 @@
-//! CSS Syntax Level 3 §4.3: where URLs stand in style sheets. The oracle is cssparser.
+//! Finds URLs in style sheets (CSS Syntax Level 3 §4.3). The results are compared with those of cssparser.
 
 use super::common::checks::css::{bad_url_ends_early, comparable, oracle};
 use embody::link::css::locate;
@@ -62,7 +62,7 @@ fn what_only_looks_like_a_url_is_left() {
         "url(x y)",
         "url(x'y)",
         "url(a(b)c)",
-        // An escaped bracket does not end a bad URL, also where cssparser ends it.
+        // An escaped bracket does not end a bad URL, although cssparser sometimes ends it there.
         "url(x \\)url(y)",
         "url(x y\\)url(z)",
         "url(x\n\\)src('y')",
@@ -120,7 +120,7 @@ proptest! {
     #[test]
     fn cssparser_sees_the_same_urls(css in style_sheet()) {
         prop_assume!(!bad_url_ends_early(css.as_bytes()));
-        // cssparser's blocks hide what follows a wrong closing bracket from no token: all are visited.
+        // The test reads all blocks of cssparser, so a wrong closing bracket hides no token.
         let ours: Vec<_> = links(&css).into_iter().map(|(_, url)| url).collect();
         let theirs: Vec<_> = oracle(&css)
             .iter()

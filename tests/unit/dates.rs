@@ -1,4 +1,5 @@
-//! Dates of header fields: Python's `email.utils` is the second opinion, and mail-parser for what RFC 5322 allows.
+//! Parses dates of header fields. The results are compared with Python's `email.utils`, and with mail-parser for the
+//! syntax of RFC 5322.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -8,7 +9,7 @@ use proptest::prelude::*;
 
 use crate::mime::date::seconds;
 
-/// Reads dates, one a line; gives seconds since 1970, and `null` for what it does not read, or no clock shows.
+/// Reads one date in each line. Prints seconds since 1970, or `null` for an unreadable or impossible date.
 const PYTHON: &str = r"
 import sys, json
 from email.utils import parsedate_tz, mktime_tz
@@ -56,7 +57,7 @@ const ZONES: [&str; 22] = [
     "PDT", "AST", "ADT", "MET", "MET DST", "CEST", "A", "(CEST)", "GMT+0200",
 ];
 
-/// What programs write, in every combination.
+/// Returns the dates that programs write, in every combination.
 fn variants() -> Vec<String> {
     let mut dates = Vec::new();
     for day in DAYS {
@@ -65,13 +66,13 @@ fn variants() -> Vec<String> {
                 for date in ["7 Apr 2003", "07 April 03", "Apr 7 2003", "APR 07, 99"] {
                     dates.push(format!("{day}{date} {time} {zone}"));
                 }
-                // As asctime has it, with the zone in front of the year or behind it.
+                // In the format of asctime, with the time zone before or after the year.
                 let is_word = !zone.contains(' ') && !time.contains('.');
                 if is_word {
                     dates.push(format!("{day}Apr  7 {time} {zone} 2003"));
                     dates.push(format!("{day}7 Apr {time} 2003 {zone}"));
                 }
-                // As RFC 850 has it.
+                // In the format of RFC 850.
                 if !zone.is_empty() && !zone.contains(' ') {
                     dates.push(format!("{day}07-Apr-03 {time} {zone}"));
                 }
@@ -101,7 +102,7 @@ fn variants() -> Vec<String> {
             dates.push(format!("{day}{wrong}"));
         }
     }
-    // Python takes words behind a date of RFC 850, and a comment behind a zone that is glued on, for something else.
+    // Python misreads words after a date in RFC 850 format, and a comment after a time zone without a blank before it.
     let spread: Vec<String> = dates
         .iter()
         .filter(|date| {
@@ -139,7 +140,7 @@ const THEN: i64 = 1_049_719_402;
 fn what_python_does_not_read_or_reads_otherwise_than_rfc_5322() {
     const HOUR: i64 = 3600;
     for (date, expected) in [
-        // Comments and blanks of the obsolete syntax (§4.3), and a comment right behind the zone (§3.3).
+        // Comments and blanks of the obsolete syntax (§4.3), and a comment without a blank after the time zone (§3.3).
         (
             "(a) Mon (b), 7 (c) Apr (d (e\\)) f) 2003 12 : 43 : 22 (g) +0200 (h)",
             THEN - 2 * HOUR,
@@ -152,7 +153,7 @@ fn what_python_does_not_read_or_reads_otherwise_than_rfc_5322() {
         ),
         // Years of three digits.
         ("Mon, 7 Apr 103 12:43:22 +0000", THEN),
-        // Days in other languages, fractions, a zone of two words in front of the year.
+        // Days in other languages, fractions of seconds, and a time zone of two words before the year.
         ("Mo., 7 Apr 2003 12:43:22 +0000", THEN),
         ("lundi 7 Apr 2003 12:43:22 +0000", THEN),
         ("Mon, 7 Apr 2003 12:43:22.789 +0000", THEN),
@@ -172,12 +173,12 @@ fn what_python_does_not_read_or_reads_otherwise_than_rfc_5322() {
     ] {
         assert_eq!(seconds(date.as_bytes()), None, "{date}");
     }
-    // What stands behind 500 octets does not count.
+    // Text after the first 500 bytes is not read.
     let long = format!("{}{}", " ".repeat(500), "Mon, 7 Apr 2003 12:43:22 +0000");
     assert_eq!(seconds(long.as_bytes()), None);
 }
 
-/// White space and comments between two words; `must` there be some?
+/// Returns white space and comments between two words. If `must` is true, the result is not empty.
 fn blanks(must: bool) -> impl Strategy<Value = String> {
     let pieces = ["", " ", "  ", "\r\n ", " (a (nested\\) one))\t", "\t"];
     let pieces = if must { &pieces[1..] } else { &pieces[..] };
@@ -212,7 +213,7 @@ fn rfc_5322() -> impl Strategy<Value = String> {
         Just(99_u16)
     ];
     let time = (0..24_u8, 0..60_u8, prop::option::of(0..60_u8));
-    // Without seconds mail-parser takes no zone that has a name.
+    // Without seconds, mail-parser does not accept a time zone with a name.
     let date = (day, prop::sample::select(months.to_vec()), year);
     let between = prop::array::uniform4(blanks(true));
     (date, time, zone, between, blanks(false)).prop_map(

@@ -1,5 +1,5 @@
-//! Detach and restore: what comes back is what left, octet for octet, whatever the mail; and what is not ours, or
-//! forged, is left.
+//! Detaches and restores attachments: for any mail, restoring gives back the same bytes, and parts that embody did not
+//! write, or that are forged, are left unchanged.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -87,7 +87,7 @@ pub(super) fn made(message: &[u8], edits: &Edits) -> Vec<u8> {
     edits.splice(message).into_bytes().into_owned()
 }
 
-/// There, there again, and back.
+/// Detaches the attachments, detaches again, and restores them.
 pub(super) fn there_and_back(message: &[u8], form: Stub) -> (Vec<u8>, Report, Vec<u8>) {
     there_and_back_with(message, form, false)
 }
@@ -160,7 +160,7 @@ fn an_attachment_leaves_and_comes_back() {
     }
 }
 
-/// The fields in front of a body.
+/// Generates the header fields before a body.
 fn headers() -> impl Strategy<Value = (&'static str, String)> {
     let odd = prop_oneof![
         3 => Just("Content-Transfer-Encoding: base64\n"),
@@ -227,7 +227,7 @@ fn parts() -> impl Strategy<Value = String> {
     })
 }
 
-/// Whole messages of several shapes, with LF.
+/// Generates complete messages of several shapes, with LF.
 pub(super) fn messages() -> impl Strategy<Value = String> {
     let whole = (parts(), 0_usize..4, any::<bool>()).prop_map(|(part, front, lengths)| {
         let (header, body) = part.split_once("\n\n").unwrap_or((&part, ""));
@@ -239,7 +239,7 @@ pub(super) fn messages() -> impl Strategy<Value = String> {
             "MIME-Version: 1.0\n",
             "X-A: b\n",
         ];
-        // Those of the content stand among the others.
+        // The fields of the content are between the other fields.
         let mut others = names.iter();
         fields.extend(others.by_ref().take(front).map(ToString::to_string));
         for line in header.split_inclusive('\n') {
@@ -320,7 +320,8 @@ proptest! {
     }
 }
 
-/// What a strategy never reaches proves nothing.
+/// Checks that the generated mails really contain attachments that leave. Otherwise the property test would prove
+/// nothing.
 #[test]
 fn the_mails_of_the_property_do_lose_their_attachments() {
     use proptest::strategy::ValueTree as _;
@@ -399,7 +400,7 @@ fn a_note_that_is_not_as_it_was_written_leaves_the_part() {
         assert!(detached.contains(from), "{from}");
         is_left(&store, &detached.replace(from, to), Reason::BadNote);
     }
-    // The content of another object under the right name.
+    // The content of another object, stored under the right name.
     store
         .0
         .lock()
@@ -428,7 +429,7 @@ fn fields_that_came_on_the_way_stay() {
             expected.as_bytes(),
             "with what came",
         );
-        // A way that makes CRLF of LF makes it of the whole mail.
+        // A system that converts LF to CRLF converts the whole mail.
         let twin = crlf(&detached);
         let restored = restorer(&store).expand(&twin, "test").unwrap();
         assert_bytes(
@@ -540,7 +541,7 @@ fn a_count_that_was_wrong_stays_wrong_and_one_that_was_right_is_right() {
     }
 }
 
-/// A message in a message with an attachment; what stands there says how long the bodies are.
+/// Returns a message inside a message with an attachment. `says` determines the values of its length fields.
 fn counted(says: Says) -> Vec<u8> {
     let lengths = "Content-Length:\nLines:\n";
     let body = base64(3000, 76, "\n");
@@ -578,7 +579,7 @@ fn lengths_of_what_is_around_an_attachment_are_true_while_it_is_away_if_they_wer
     }
 }
 
-/// The way back could not tell it from one that was right.
+/// A restored length field could not be distinguished from one that was right in the original.
 #[test]
 fn nothing_leaves_where_a_wrong_length_of_a_message_in_a_message_would_become_right() {
     let mail = counted(Says::Wrong);
@@ -587,7 +588,7 @@ fn nothing_leaves_where_a_wrong_length_of_a_message_in_a_message_would_become_ri
     let (_, before) = lengths::fields(&mail);
     for (index, says) in [(2, Says::Body), (4, Says::Body), (2, Says::More)] {
         let (part, is_lines, ..) = all[index];
-        // As many digits as there were: nothing around is longer.
+        // The number has the same count of digits, so the lengths around it do not change.
         let count = number(&tree, part, is_lines, says);
         let (_, _, value, span) = &before[index];
         let count = format!("{count:>width$}", width = value.len());
@@ -628,7 +629,7 @@ fn the_text_about_attachments_is_kept_true_and_goes_with_the_last_of_them() {
             ),
             "{text}"
         );
-        // A second attachment leaves later, and the text names it too.
+        // A second attachment is detached later. The text must then name both.
         let detachment = detacher(&store, Stub::ExternalBody)
             .detach(&once, "test")
             .unwrap();
@@ -638,7 +639,7 @@ fn the_text_about_attachments_is_kept_true_and_goes_with_the_last_of_them() {
             text.contains("- gr=C3=BCn, 2000 octets") && text.contains("- a b.pdf, 5000"),
             "{text}"
         );
-        // One comes back: the text names the other.
+        // One attachment is restored. The text must then name the other one.
         let key = Key::of(
             store
                 .0
@@ -659,7 +660,7 @@ fn the_text_about_attachments_is_kept_true_and_goes_with_the_last_of_them() {
         store.0.lock().unwrap().insert(key.to_string(), kept);
         let restored = restorer(&store).expand(&half, "test").unwrap();
         assert_bytes(&made(&half, &restored.edits), &mail, "all back");
-        // Who wrote into the text keeps it.
+        // A text that another program changed must stay unchanged.
         let edited = String::from_utf8_lossy(&twice)
             .replace("were moved to", "have moved to")
             .into_bytes();

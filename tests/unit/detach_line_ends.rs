@@ -1,5 +1,5 @@
-//! Line ends of what is detached: a mail that nobody converted comes back octet for octet, and one that a system
-//! converted on its way comes back as that system would have made it.
+//! Line endings of detached parts. A mail that was not converted is restored byte for byte. A mail that a system
+//! converted on its way is restored as that system would have converted the original.
 
 use std::sync::Arc;
 
@@ -9,12 +9,12 @@ use super::common::mail::{assert_bytes, crlf};
 use super::detach::{Memory, detacher, detacher_with, made, messages, restorer, there_and_back};
 use crate::expand::detach::Stub;
 
-/// The mail with LF, as `tr -d '\r'` makes it.
+/// Returns the mail with LF, as `tr -d '\r'` converts it.
 fn lf(mail: &[u8]) -> Vec<u8> {
     mail.iter().copied().filter(|&byte| byte != b'\r').collect()
 }
 
-/// A patch in a mail, with this header and these line ends; `encoding` is a field or nothing.
+/// Returns a mail with a patch as an attachment. `encoding` is a header field or empty.
 fn patch(essence: &str, encoding: &str) -> String {
     let lines = "+line of a patch\n".repeat(80);
     format!(
@@ -37,7 +37,7 @@ const ENCODINGS: [&str; 6] = [
     "Content-Transfer-Encoding:\n\tquoted-printable\n",
 ];
 
-/// Detaches a mail, converts what is left, and restores that.
+/// Detaches a mail, converts the result, and restores it.
 fn converted(mail: &[u8], form: Stub, convert: fn(&[u8]) -> Vec<u8>) -> Vec<u8> {
     let store = Arc::new(Memory::default());
     let detachment = detacher(&store, form).detach(mail, "test").unwrap();
@@ -66,7 +66,7 @@ fn text_comes_back_with_the_line_ends_that_the_mail_has_now() {
     }
 }
 
-/// What is no text is not made of lines: it is what its SHA-256 and its Content-MD5 say.
+/// Content that is not text has no lines to convert. Its SHA-256 and its Content-MD5 define its bytes.
 #[test]
 fn what_is_no_text_comes_back_with_its_octets() {
     let mail = patch("Content-Type: application/octet-stream\n", ENCODINGS[2]);
@@ -74,11 +74,11 @@ fn what_is_no_text_comes_back_with_its_octets() {
     let back = converted(&twin, Stub::ExternalBody, lf);
     let body = crlf("+line of a patch\n".repeat(80).as_bytes());
     assert!(memchr::memmem::find(&back, &body).is_some());
-    // Its header is that of the mail, and so is all around it.
+    // The header of the part, and everything around it, has the line endings of the converted mail.
     assert_bytes(&lf(&back), mail.as_bytes(), "but for its line ends");
 }
 
-/// Neither a body nor a header with both line ends says which of them the mail has.
+/// If a body or a header contains both line endings, neither of them is the line ending of the mail.
 #[test]
 fn mixed_line_ends_come_back_as_they_were() {
     let body = "a line\nanother line\r\n".repeat(60);
@@ -98,12 +98,12 @@ fn mixed_line_ends_come_back_as_they_were() {
             assert_bytes(&back, mail.as_bytes(), "nobody converted it");
         }
     }
-    // The note says that these are not the header's.
+    // The note says that the line endings of the body differ from those of the header.
     let back = converted(crlf_in_lf.as_bytes(), Stub::ExternalBody, crlf);
     assert!(memchr::memmem::find(&back, body.as_bytes()).is_some());
 }
 
-/// The note of 0.1.1 never said what the line ends of plain text were.
+/// Notes of version 0.1.1 do not contain the line endings of plain text.
 #[test]
 fn a_note_without_a_newline_goes_by_the_header_of_now() {
     let mail = crlf(patch("Content-Type: text/x-patch\n", "").as_bytes());
@@ -113,7 +113,7 @@ fn a_note_without_a_newline_goes_by_the_header_of_now() {
         .unwrap();
     let detached = String::from_utf8(made(&mail, &detachment.edits)).unwrap();
     assert!(!detached.contains("newline="), "{detached}");
-    // Where only a part of the header was converted, nobody knows what the mail has.
+    // If only a part of the header was converted, the line ending of the mail is unknown.
     let half = detached.replacen("x-patch\r\n", "x-patch\n", 1);
     let restored = restorer(&store).expand(half.as_bytes(), "test").unwrap();
     let back = made(half.as_bytes(), &restored.edits);
@@ -143,7 +143,7 @@ fn the_text_about_attachments_goes_with_the_last_of_them_in_a_mail_that_was_conv
     );
 }
 
-/// A mail in which each line has one of both ends.
+/// Returns the mail with one of the two line endings in each line.
 fn with_ends(mail: &str, ends: &[bool]) -> Vec<u8> {
     let mut ends = ends.iter().cycle();
     let mut made = Vec::new();
@@ -171,7 +171,8 @@ proptest! {
 
     #[test]
     fn converting_what_is_left_and_restoring_is_converting(message in messages(), to_crlf: bool, thunderbird: bool) {
-        // What is no text keeps its octets, and a mail of both line ends says nothing. Who converts counts anew.
+        // Types are changed to text, because other content keeps its bytes. Both line endings in one mail would make
+        // the expected result ambiguous. The length fields are renamed, because a converting system would count again.
         let message = message
             .replace('\r', "")
             .replace("application/", "text/")

@@ -1,4 +1,5 @@
-//! Stores that refuse objects: the parts stay, the others leave, and the rows say why.
+//! Stores that reject objects: these parts stay in the mail, the other ones are detached, and the rows contain the
+//! reasons.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +13,7 @@ use crate::error::Error;
 use crate::expand::detach::{Detacher, Settings, Stub};
 use crate::fetch::store::{Key, Store, StoreError};
 
-/// A store that refuses one content, or every flush. It notes what was asked.
+/// A store that rejects one content, or every flush. It records the calls.
 #[derive(Debug)]
 struct Choosy {
     memory: Arc<Memory>,
@@ -134,7 +135,7 @@ fn a_content_that_the_store_refuses_stays_and_the_others_leave() {
     );
     let keys: Vec<Option<Key>> = detachment.attachments.iter().map(|it| it.key).collect();
     assert_eq!(keys, [Some(first), None, Some(third)]);
-    // Each content is offered once, and only what leaves is made durable.
+    // Each content is offered once, and only the detached objects are flushed.
     assert_eq!(*store.puts.lock().unwrap(), [first, second, third]);
     assert_eq!(*store.flushes.lock().unwrap(), [vec![first, third]]);
     let small = made(&mail, &detachment.edits);
@@ -192,7 +193,7 @@ fn a_plan_is_a_function_of_the_mail_and_of_what_was_refused() {
     for (object, content) in all.objects.iter().zip(contents()) {
         assert_eq!(object.length, 3000);
         assert_eq!(object.content(&mail).unwrap(), content);
-        // Another message has other bytes there, or none.
+        // In another message, these positions contain other bytes, or do not exist.
         assert!(object.content(mail.get(..50).unwrap()).is_err());
     }
     let again = planner.plan(&mail, "test", &Refused::new());

@@ -1,5 +1,5 @@
-//! What the mail shows stays in it: parts that its documents refer to, and inline pictures beside HTML; unless
-//! somebody says otherwise.
+//! Parts that the mail displays stay in it: parts to which its documents refer, and inline pictures next to HTML. An
+//! option detaches them too.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn choice(takes_shown: bool) -> Choice {
     }
 }
 
-/// The numbers of the parts that leave, and of those that stay because they are shown.
+/// Returns the numbers of the parts that are detached, and of those that stay because the mail displays them.
 fn fates(mail: &str) -> (Vec<String>, Vec<String>) {
     let store = Arc::new(Memory::default());
     let detached = detacher(&store, choice(false));
@@ -43,7 +43,7 @@ fn fates(mail: &str) -> (Vec<String>, Vec<String>) {
             other => panic!("{other:?}: {mail}"),
         }
     }
-    // With the option all of them leave, and come back.
+    // With the option, all of them are detached, and can be restored.
     let store = Arc::new(Memory::default());
     let all = detacher(&store, choice(true))
         .detach(mail.as_bytes(), "test")
@@ -59,7 +59,7 @@ fn fates(mail: &str) -> (Vec<String>, Vec<String>) {
     (leave, stay)
 }
 
-/// A picture with these fields.
+/// Returns a picture with these fields.
 fn picture(fields: &str) -> String {
     format!(
         "Content-Type: image/png\nContent-Transfer-Encoding: base64\n{fields}\n{}\n",
@@ -148,7 +148,7 @@ fn a_style_sheet_refers_as_html_does_and_any_place_of_the_mail_counts() {
         &[page.clone(), sheet, picture("Content-ID: <a@b>\n")],
     );
     assert_fates(&mail, &[], &["3"]);
-    // Beside the related, where readers find it all the same; and in base64 and quoted-printable.
+    // Outside of the multipart/related, where mail programs also find it; and in base64 and quoted-printable.
     for page in [
         html("<img src=\"cid:a@b\">"),
         "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n<img src=3D\"ci=\nd:a@b\">".to_owned(),
@@ -190,7 +190,7 @@ fn an_inline_picture_beside_html_stays_and_one_beside_text_leaves() {
     let text = "Content-Type: text/plain\n\ntext".to_owned();
     let parts = [text, inline.clone(), attached];
     assert_fates(&multipart("mixed", "m", &parts), &["2", "3"], &[]);
-    // HTML that is attached shows nothing, and that of a message inside shows nothing of what is around.
+    // Attached HTML displays nothing, and HTML in an inner message displays nothing of the outer one.
     let file = "Content-Type: text/html\nContent-Disposition: attachment\n\n<p>".to_owned();
     let forwarded = format!("Content-Type: message/rfc822\n\n{}", html("<p>"));
     let parts = [file, forwarded, inline];

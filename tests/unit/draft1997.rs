@@ -1,19 +1,17 @@
-//! draft-fielding-url-syntax-05 (May 1997), appendix C: every row, by the algorithm of its §5.2, and the rows on which
-//! RFC 3986, by which embody resolves, says something else.
+//! Checks all rows of appendix C of draft-fielding-url-syntax-05 (May 1997) with the algorithm of its §5.2, and the
+//! rows for which RFC 3986 gives another result. embody follows RFC 3986.
 //!
-//! Where the draft's table and its algorithm (§5.2) meet, they agree on every row. Three rows need
-//! reading:
-//! * `#s` and the empty reference are "(current document)": the algorithm ends at step 2 with the
-//!   reference as it is, so that is what comes back;
-//! * `../../../g` shows what steps 6f and 6g leave open: the nothing before the first
-//!   slash is not a segment;
-//! * the last row of C.2 (`http://a/../b/c`) is an absolute reference: its dots stay.
+//! The table of the draft and its algorithm agree on every row that both cover. Three rows need an explanation:
+//! * `#s` and the empty reference are "(current document)": the algorithm ends at step 2 with the reference as it is,
+//!   so that is the result here.
+//! * `../../../g` decides what steps 6f and 6g leave open: the empty text before the first slash is not a segment.
+//! * The last row of C.2 (`http://a/../b/c`) is an absolute reference, so its dots stay.
 
 use embody::link::url::{Reference, resolve};
 
 const BASE: &str = "http://a/b/c/d;p?q";
 
-/// C.1, normal examples. `(current document)` is written as nothing.
+/// C.1, normal examples. `(current document)` is an empty text here.
 const NORMAL: &[(&str, &str)] = &[
     ("g:h", "g:h"),
     ("g", "http://a/b/c/g"),
@@ -39,8 +37,8 @@ const NORMAL: &[(&str, &str)] = &[
     ("../../g", "http://a/g"),
 ];
 
-/// C.2, abnormal examples. The last is printed the other way round, as what parsers must not do:
-/// "strip a lead relative symbolic path element": `http://a/../b/c = http://a/b/c`.
+/// C.2, abnormal examples. The draft prints the last row as a counterexample, because parsers must not "strip a lead
+/// relative symbolic path element": `http://a/../b/c = http://a/b/c`.
 const ABNORMAL: &[(&str, &str)] = &[
     ("", ""),
     ("../../../g", "http://a/../g"),
@@ -66,7 +64,7 @@ const ABNORMAL: &[(&str, &str)] = &[
     ("http://a/../b/c", "http://a/../b/c"),
 ];
 
-/// The rows on which the two differ: reference, draft, RFC 3986. docs/url-references.md prints them.
+/// The rows with different results: reference, draft, RFC 3986. docs/url-references.md contains the same table.
 const DIFFERENT: &[(&str, &str, &str)] = &[
     ("?y", "http://a/b/c/?y", "http://a/b/c/d;p?y"),
     ("#s", "#s", "http://a/b/c/d;p?q#s"),
@@ -108,8 +106,8 @@ fn the_draft_and_rfc_3986_differ_on_these_rows_and_on_no_others() {
 
 #[test]
 fn the_rows_with_relative_paths_hold_by_literal_string_replacement_too() {
-    // Another road to the same table: step 6 as the draft words it, replacing until nothing
-    // matches, where `collapsed` keeps a stack. The table and the algorithm agree.
+    // This implements step 6 literally, by replacing text until nothing matches. `collapsed` uses a stack instead. Both
+    // must give the results of the table.
     for (reference, expected) in NORMAL.iter().chain(ABNORMAL) {
         let path_like =
             !reference.contains(':') && !reference.starts_with(['/', '#']) && !reference.is_empty();
@@ -119,7 +117,7 @@ fn the_rows_with_relative_paths_hold_by_literal_string_replacement_too() {
     }
 }
 
-/// Step 6 as written, for references that are relative paths under `BASE`.
+/// Step 6 as the draft describes it, for references that are relative paths below `BASE`.
 fn literal_step_6(reference: &str) -> String {
     let (body, fragment) = reference.split_at(reference.find('#').unwrap_or(reference.len()));
     let mut buffer = format!("/b/c/{body}");
@@ -129,7 +127,7 @@ fn literal_step_6(reference: &str) -> String {
     if buffer.ends_with("/.") {
         buffer.pop();
     }
-    // "<segment>/../" with a segment behind a slash; leftmost first.
+    // "<segment>/../" with a segment after a slash, the leftmost one first.
     let mut from = 0;
     while let Some(at) = buffer[from..].find("/../").map(|at| from + at) {
         let start = buffer[..at].rfind('/').map(|slash| slash + 1);
@@ -156,15 +154,15 @@ fn a_base_without_path_gets_its_slash() {
     assert_eq!(resolved("http://a?q", "g"), "http://a/g");
 }
 
-/// Whether nothing or only a fragment is there.
+/// Returns whether the reference is empty or only a fragment.
 fn is_same_document(reference: &Reference<'_>) -> bool {
     let before = (reference.scheme, reference.authority, reference.query);
     before == (None, None, None) && reference.path.is_empty()
 }
 
-/// The draft's §5.2. A reference to the current document (empty, or a fragment only) comes back as it is, since the
-/// algorithm ends at its step 2. Steps 6f and 6g do not say whether the nothing before a leading `/` is a segment; the
-/// table (`../../../g`) says that it is not.
+/// The algorithm of §5.2 in the draft. A reference to the current document (empty, or only a fragment) is returned
+/// unchanged, because the algorithm ends at step 2. Steps 6f and 6g do not define whether the empty text before a
+/// leading `/` is a segment. In the table (`../../../g`) it is not.
 fn resolved(base: &str, reference: &str) -> String {
     let (base, reference) = (Reference::split(base), Reference::split(reference));
     // Steps 2 and 3.
@@ -185,8 +183,8 @@ fn resolved(base: &str, reference: &str) -> String {
     if reference.path.starts_with('/') {
         return target.recompose();
     }
-    // Step 6. A base such as http://a has an empty path: nothing is copied, and the result would
-    // lack its slash. The draft overlooks this; RFC 3986 §5.2.3 supplies the slash, and so do we.
+    // Step 6. A base such as http://a has an empty path, so nothing is copied, and the result would lack its slash. The
+    // draft does not cover this case. RFC 3986 §5.2.3 adds the slash, and so does this function.
     let mut buffer = match (base.authority, base.path) {
         (Some(_), "") => "/".to_owned(),
         (_, path) => path[..path.rfind('/').map_or(0, |at| at + 1)].to_owned(),
@@ -206,7 +204,7 @@ fn resolved(base: &str, reference: &str) -> String {
     target.recompose()
 }
 
-/// Steps 6d to 6g of the draft. "The leftmost match, until there is none" is what a stack does.
+/// Steps 6d to 6g of the draft. "The leftmost match, until there is none" is the same as using a stack.
 fn collapsed(buffer: &str) -> String {
     let (root, rest) = match buffer.strip_prefix('/') {
         Some(rest) => ("/", rest),
@@ -226,7 +224,7 @@ fn collapsed(buffer: &str) -> String {
         if !removed {
             kept.push(segment);
         } else if segments.peek().is_none() {
-            // The slash in front of a last segment stays when the segment goes.
+            // If the last segment is removed, the slash before it stays.
             kept.push("");
         }
     }

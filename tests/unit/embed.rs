@@ -1,5 +1,5 @@
-//! `--embed`: what HTML shows becomes a part of the mail. Shapes, order, bounds, hostile content; through
-//! the library, with answers given beforehand.
+//! `--embed` adds the pictures that HTML displays to the mail. These tests cover the shapes of mails, order, limits and
+//! hostile content, through the library and with prepared responses.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::common::checks::scan::spans;
 use super::common::mail::{self, Leaf, assert_bytes, expander};
 use super::common::named::assert_each_names_a_part;
 
-/// A GIF of that size; `number` makes it another one.
+/// Returns a GIF of this size. Different numbers give different pictures.
 pub(crate) fn gif(width: u8, height: u8, number: u8) -> Vec<u8> {
     let mut gif = b"GIF89a".to_vec();
     gif.extend([width, 0, height, 0, 0x80, 0, 0, number, 0, 0, 255, 255, 255]);
@@ -74,7 +74,7 @@ fn embedded(mail: &str) -> (String, Report) {
     (String::from_utf8(output).unwrap(), report)
 }
 
-/// The bodies of the parts by Content-ID, as Python's email or our own tree reads them.
+/// Returns the bodies of all parts with a Content-ID, by their Content-ID.
 pub(crate) fn pictures(output: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let tree = mime::scan(output, &ScanLimits::default());
     tree.ids()
@@ -106,7 +106,7 @@ pub(crate) fn cids(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every cid: of the mail names a part with one of these pictures.
+/// Checks that every `cid:` URL of the mail names a part with one of these pictures.
 #[track_caller]
 fn assert_shows(output: &[u8], expected: &[&[u8]]) {
     let text = String::from_utf8_lossy(output).into_owned();
@@ -232,7 +232,7 @@ fn every_shape_keeps_its_other_octets_and_finds_its_pictures() {
             }
             let expected: Vec<&[u8]> = [one.as_slice(), &two].repeat(rows / 2);
             assert_shows(&output, &expected);
-            // Without what was inserted, only the values differ.
+            // Without the inserted parts, only the values of URLs may differ.
             let text = String::from_utf8(output.clone()).unwrap();
             for line in String::from_utf8(message.clone()).unwrap().lines() {
                 let line = line
@@ -244,7 +244,7 @@ fn every_shape_keeps_its_other_octets_and_finds_its_pictures() {
             }
             if let Some(read) = mail::python_leaves(&[output]) {
                 let is_one = |leaf: &Leaf| leaf.octets == one;
-                // Each document has its own, in a related of its own.
+                // Each document has its own part, in its own multipart/related.
                 let parts = read[0].iter().filter(|leaf| is_one(leaf)).count();
                 assert_eq!(parts, rows / 2, "{name}");
             }
@@ -265,7 +265,7 @@ fn equal_octets_are_one_part_and_each_url_is_asked_once() {
     assert_eq!(text.matches("Content-Type: image/gif").count(), 1, "{text}");
     assert_shows(&output, &[same.as_slice(); 4]);
     assert_eq!(report.rows.len(), 2, "{report:?}");
-    // Of equal ones the first tells where it is from: a data: URL is from nowhere.
+    // Of equal pictures, the first one determines the source. A data: URL gives no Content-Location.
     assert!(!text.contains("Content-Location"), "{text}");
 }
 
@@ -302,7 +302,7 @@ fn a_sibling_is_shown_and_nobody_is_asked() {
 
 #[test]
 fn where_nothing_can_be_put_in_nobody_is_asked_and_what_is_there_is_shown() {
-    // No boundary line ends the multipart: where a part could stand nobody knows.
+    // The multipart has no closing boundary line, so there is no place for a new part.
     let mail = format!(
         "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=b\n\n--b\nContent-Type: text/html\n\n\
          <img src=\"https://h.example/1\"><img src=\"{}\"><img src=\"https://h.example/there.gif\">\n\
@@ -372,7 +372,7 @@ fn a_tracker_is_one_whatever_octets_its_url_holds() {
     for (trackers, reason) in [
         (Trackers::Leave, Some(Reason::Tracker)),
         (Trackers::Blank, None),
-        // What would be asked for is not known.
+        // The URL of the request is unknown.
         (Trackers::Fetch, Some(Reason::BadUrl)),
     ] {
         let mut policy = policy();
@@ -443,7 +443,7 @@ fn the_octets_say_what_it_is() {
 fn a_candidate_that_is_not_embedded_calls_home_no_more() {
     let g = "https://h.example/gone";
     for (srcset, expected) in [
-        // One that is there stays, with what is true of it; `src` is chosen from as well.
+        // A candidate that is embedded stays with its descriptor. `src` is also a candidate.
         (format!("https://h.example/2 2x, {g} 3x"), "<2> 2x"),
         (format!("{g} 2x, https://h.example/2 3x"), "<2> 3x"),
         (
@@ -454,12 +454,12 @@ fn a_candidate_that_is_not_embedded_calls_home_no_more() {
             format!("https://h.example/2 20w, {g} 2000w, {g}?x 40w 50h"),
             "<2> 20w",
         ),
-        // Where none is there, it is `src`, which is nine pixels wide.
+        // If no candidate is available, the picture of `src` is used, which is nine pixels wide.
         (format!("{g} 2x"), "<1>"),
         (g.to_owned(), "<1>"),
         (format!("{g} 1x, {g} 2x"), "<1>"),
         (format!("{g} 320w, {g} 640w"), "<1> 9w"),
-        // What is not understood keeps its descriptor.
+        // A candidate that is not understood keeps its descriptor.
         (
             format!("https://h.example/2 2x, {g} (x) 3x"),
             "<2> 2x, <1> (x) 3x",
@@ -498,7 +498,7 @@ fn a_candidate_that_is_not_embedded_calls_home_no_more() {
             assert!(left.count() > 0, "{report:?}");
         }
     }
-    // Without a `src` that is embedded, the others stand there that are.
+    // If `src` is not embedded, only the embedded candidates stay.
     for (srcset, expected) in [
         (format!("{g} 1x, https://h.example/2 2x"), "<2> 2x"),
         (
@@ -524,12 +524,12 @@ fn a_candidate_that_is_not_embedded_calls_home_no_more() {
             );
         }
     }
-    // Nothing was put in place of it.
+    // No picture takes its place.
     let mail = html(&format!("<img srcset='{g} 1x'>"));
     assert_bytes(embedded(&mail).0.as_bytes(), mail.as_bytes(), "no src");
 }
 
-/// Puts the Content-IDs of pictures of nine by nine in place of their numbers.
+/// Replaces the numbers of pictures (nine by nine pixels) by their Content-IDs.
 pub(super) fn with_urls(text: &str, output: &[u8]) -> String {
     let mut text = text.to_owned();
     for (id, octets) in pictures(output) {
@@ -542,8 +542,8 @@ pub(super) fn with_urls(text: &str, output: &[u8]) -> String {
     text
 }
 
-/// Options of an `image-set()` of which some are gone, and what stands there behind embedding; where something
-/// in it is not understood, all point at what is there.
+/// Options of an `image-set()` of which some are missing, and the expected result. If a part of it is not understood,
+/// all options refer to an embedded picture.
 pub(super) const OPTIONS: [(&str, &str); 13] = [
     ("'H/2' 1x, 'H/gone' 2x", "'<2>' 1x"),
     ("'H/gone' 1x, 'H/2' 2x", "'<2>' 2x"),
@@ -569,7 +569,7 @@ pub(super) const OPTIONS: [(&str, &str); 13] = [
         "'H/2' 1x), image-set('H/1' 1x, 'H/gone' 2x",
         "'<2>' 1x), image-set('<1>' 1x",
     ),
-    // Of a set of which nothing is there nothing changes.
+    // If all pictures of a set are missing, the set does not change.
     (
         "'H/2' 1x), image-set('H/gone' 1x, 'H/gone' 2x",
         "'<2>' 1x), image-set('H/gone' 1x, 'H/gone' 2x",
@@ -605,7 +605,7 @@ fn an_option_of_an_image_set_that_is_not_embedded_calls_home_no_more() {
             );
         }
     }
-    // Also what nobody may be asked for, and what a character reference hides.
+    // Also for a URL that must not be requested, and for quotation marks written as character references.
     let body = format!(
         "<b style='background:image-set(\"{}\" 1x,\"https://h.example/9\" 2x)'><i style='background:image-set(&quot;https://h.example/gone&quot; 1x,&quot;https://h.example/2&quot; 2x)'>",
         data(&gif(9, 9, 1))
@@ -732,7 +732,7 @@ fn what_may_not_be_asked_or_does_not_fit_keeps_its_url() {
     assert!(reasons(&|policy| policy.limits.message = Some(20_000)).is_empty());
 }
 
-/// Somebody knows which picture will come, and plants another one under its Content-ID.
+/// An attacker knows which picture will be embedded, and adds another picture with its Content-ID.
 #[test]
 fn a_planted_part_with_our_form_of_content_id_is_not_taken_for_ours() {
     let one = gif(9, 9, 1);

@@ -1,5 +1,5 @@
-//! Where a document finds its pictures: in a multipart/related around it, in its own branch of an alternative. Readers look
-//! nowhere else, so each related has its own part, under its own Content-ID.
+//! A document finds its pictures in a multipart/related around it, in its own branch of a multipart/alternative. Mail
+//! programs look only there, so each multipart/related needs its own part with its own Content-ID.
 
 use std::collections::BTreeSet;
 
@@ -59,8 +59,8 @@ fn id_of<'o>(tree: &Tree<'o>, part: PartId) -> Option<&'o str> {
     )
 }
 
-/// The parts that a document shows, as readers find them: of all parts with a Content-ID those whose multipart/related
-/// is around the document, inside of its branch of an alternative.
+/// Returns the parts that a document displays, as mail programs find them: parts with a Content-ID whose
+/// multipart/related contains the document, inside its branch of an alternative.
 #[track_caller]
 fn shown(tree: &Tree<'_>, document: PartId) -> Vec<PartId> {
     let related_of = |part: PartId| {
@@ -98,7 +98,7 @@ fn shown(tree: &Tree<'_>, document: PartId) -> Vec<PartId> {
     cids(&text).iter().map(|id| named(id)).collect()
 }
 
-/// What each document shows, after embedding into the mail and its twin with CRLF.
+/// Returns what each document displays after embedding, for the mail and for its variant with CRLF.
 #[track_caller]
 fn embedded(policy: &Policy, mail: &str) -> (Vec<Vec<Vec<u8>>>, String, Report) {
     let (output, report) = run(policy.clone(), &world(), mail.as_bytes());
@@ -128,7 +128,7 @@ fn image(url: &str) -> String {
     format!("<img src=\"{url}\">")
 }
 
-/// The Content-IDs that a mail has, in their order.
+/// Returns the Content-IDs of a mail, in order.
 fn ids(output: &str) -> Vec<&str> {
     let fields = output
         .lines()
@@ -189,7 +189,7 @@ fn each_branch_has_its_own_part_and_the_first_has_the_hash_for_its_name() {
                 [format!("{name}@embody"), format!("{name}.1@embody")]
             );
         }
-        // Of one related, they are one part.
+        // Inside one multipart/related, both documents share one part.
         for shape in [
             multi("related", "r", &documents),
             multi("related", "r", &[documents[0].clone(), inside]),
@@ -210,7 +210,7 @@ fn a_message_in_a_branch_holds_its_own() {
     let (shown, output, _) = embedded(&policy(), &mail(&shape));
     assert_eq!(shown, vec![vec![one]; 3], "{output}");
     let all: BTreeSet<&str> = ids(&output).into_iter().collect();
-    // A Content-ID means a part of its own message.
+    // A Content-ID is valid only inside its own message.
     assert_eq!(all.len(), 2, "{output}");
 }
 
@@ -244,7 +244,7 @@ fn a_style_sheet_and_what_it_shows_stand_in_each_branch() {
             assert_eq!((all.len(), ids(&output).len()), (4, 4), "{output}");
         }
     }
-    // One that shows a part of the mail shows that of its own branch.
+    // A style sheet that displays a part of the mail must display the one in its own branch.
     let sibling = |number: u8| {
         format!(
             "Content-Type: image/gif\nContent-Location: https://h.example/1\nContent-ID: <own{number}@x>\n\nGIF89a{number}"
@@ -260,7 +260,7 @@ fn a_style_sheet_and_what_it_shows_stand_in_each_branch() {
     }
 }
 
-/// What is located in the mail, beside a document of another branch.
+/// A part with the Content-Location of a link, next to a document of another branch.
 #[test]
 fn a_part_of_another_branch_is_nobodys_sibling() {
     let located =
@@ -270,7 +270,7 @@ fn a_part_of_another_branch_is_nobodys_sibling() {
         html(&image("https://h.example/2")),
         format!("Content-Base: https://h.example/\n{}", html(&image("2"))),
     ] {
-        // The related is around both branches.
+        // The multipart/related contains both branches.
         let branches = [
             multi("mixed", "m", &first),
             multi("mixed", "n", std::slice::from_ref(&link)),
@@ -278,20 +278,20 @@ fn a_part_of_another_branch_is_nobodys_sibling() {
         let shape = multi("related", "r", &[multi("alternative", "a", &branches)]);
         let (shown, output, _) = embedded(&policy(), &mail(&shape));
         assert_eq!(shown, [vec![], vec![gif(9, 9, 2)]], "{output}");
-        // Without embedding, the link is no reference to the part either.
+        // Without `--embed`, the link is not changed to a `cid:` URL of the part either.
         let (output, _) = run(Policy::default(), &world(), mail(&shape).as_bytes());
         let output = String::from_utf8(output).unwrap();
         assert!(
             output.contains("<p><img src=\"https://h.example/2\">"),
             "{output}"
         );
-        // In the branch of the document it is.
+        // In the branch of the document, it is.
         let own = [link, located.clone()];
         let branches = [multi("mixed", "m", &[html("x")]), multi("mixed", "n", &own)];
         let shape = multi("related", "r", &[multi("alternative", "a", &branches)]);
         let (shown, output, _) = embedded(&policy(), &mail(&shape));
         assert_eq!(shown, [vec![], vec![b"GIF89a".to_vec()]], "{output}");
-        // So is one beside the alternative.
+        // The same is true for a part next to the alternative.
         let parts = [multi("alternative", "a", &branches[..1]), located.clone()];
         let parts = [
             parts[0]

@@ -1,5 +1,5 @@
-//! URLs in documents that are not UTF-8: the path is escaped in UTF-8, the query in the charset of the document (URL
-//! Standard §4.4). The URLs are those that Chromium requests for the same documents.
+//! URLs in documents that are not in UTF-8: the path is escaped in UTF-8, and the query in the charset of the document
+//! (URL Standard §4.4). The expected URLs are those that Chromium requests for the same documents.
 
 use embody::fetch::Canned;
 use embody::report::{Kind, Outcome, Reason};
@@ -15,7 +15,7 @@ fn mail(charset: &str, body: &[u8]) -> Vec<u8> {
     [header.as_bytes(), body].concat()
 }
 
-/// `&` and `h` make the URL absolute.
+/// Returns an image whose URL is absolute.
 fn image(reference: &[u8]) -> Vec<u8> {
     [b"<img src=\"https://h.example/", reference, b"\">"].concat()
 }
@@ -57,7 +57,7 @@ fn url_in_a_declared_charset_has_its_path_in_utf_8_and_its_query_in_the_charset(
             b"gr&ouml;&#223;e.png?n=gr&ouml;&#223;e&hearts;",
             "größe.png?n=gr%F6%DFe%26%239829%3B",
         ),
-        // These are two characters, although they look like one of UTF-8.
+        // These bytes are two characters here, although they would be one character in UTF-8.
         ("iso-8859-1", b"\xc3\xb6.png?\xc3\xb6", "Ã¶.png?%C3%B6"),
         ("latin1", b"\xb1.png?\xb1", "±.png?%B1"),
         ("windows-1252", b"\x80\x9f.png?\x80\x81", "€Ÿ.png?%80%81"),
@@ -82,7 +82,7 @@ fn url_in_a_declared_charset_has_its_path_in_utf_8_and_its_query_in_the_charset(
         ("big5", b"\xa5\x5c.png?\xa5\x5c", "功.png?%A5\\"),
         ("euc-kr", b"\xb0\xa1.png?\xb0\xa1", "가.png?%B0%A1"),
         ("utf-8", b"gr\xc3\xb6.png?gr\xc3\xb6", "grö.png?grö"),
-        // What is escaped already stays.
+        // Escaped bytes stay unchanged.
         (
             "iso-8859-1",
             b"gr%F6%DFe.png?%C3%B6",
@@ -92,7 +92,7 @@ fn url_in_a_declared_charset_has_its_path_in_utf_8_and_its_query_in_the_charset(
     for (charset, reference, url) in rows {
         let url = format!("https://h.example/{url}");
         requests(&format!("; charset={charset}"), &image(reference), &[&url]);
-        // A BOM means UTF-8, whatever is declared.
+        // Without a charset in the header, the charset in `<meta>` is used.
         if charset != "utf-8" {
             let meta = format!("<meta charset={charset}>");
             requests("", &[meta.as_bytes(), &image(reference)].concat(), &[&url]);
@@ -122,7 +122,7 @@ fn charset_of_a_url_is_that_of_the_bom_then_of_the_mail_then_of_the_document() {
         &both,
         &["https://h.example/±.png?%B1"],
     );
-    // Programs write it that know no charset.
+    // Programs declare us-ascii if they do not know the charset.
     requests(
         "; charset=us-ascii",
         &both,
@@ -211,7 +211,7 @@ fn url_whose_charset_is_unknown_or_whose_bytes_are_invalid_is_left_with_the_true
     }
 }
 
-/// The bytes of a link stay; a character that is named in a query is escaped in the document's charset.
+/// The bytes of a link stay. A character reference in a query is escaped in the charset of the document.
 #[test]
 fn relative_link_keeps_the_meaning_that_it_has_in_the_charset() {
     for (charset, before, after) in [

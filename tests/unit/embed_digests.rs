@@ -1,5 +1,5 @@
-//! Content-MD5 of what embedding changes (RFC 1864): it is true of the octets that stand there, or it is gone; and the
-//! picture is in the mail, whoever else has business with the field.
+//! Content-MD5 fields (RFC 1864) of parts that embedding changes: the new value matches the new bytes, or the field is
+//! removed. The picture is embedded in any case.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ pub(super) fn md5(octets: &[u8]) -> String {
     STANDARD.encode(Md5::digest(octets))
 }
 
-/// Whether each Content-MD5 of the mail is true, and stands on what has no parts.
+/// Checks that each Content-MD5 of the mail is right, and belongs to a part without inner parts.
 #[track_caller]
 pub(super) fn assert_digests(mail: &[u8], expected: usize) {
     let tree = mime::scan(mail, &ScanLimits::default());
@@ -38,7 +38,7 @@ pub(super) fn assert_digests(mail: &[u8], expected: usize) {
     assert_eq!(found, expected, "{}", mail.escape_ascii());
 }
 
-/// The mail with its pictures: nothing is left, and each `cid:` names one.
+/// Returns the mail with its pictures. Everything must be embedded, and each `cid:` URL must name a picture.
 #[track_caller]
 fn embedded(mail: &str, expected: &[u8]) -> Vec<Vec<u8>> {
     let world = Canned::new().with("https://a.example/1.png", Some("image/gif"), gif(9, 9, 1));
@@ -68,7 +68,7 @@ fn body() -> String {
     format!("<img src=\"{}\">\n", data(&gif(9, 9, 1)))
 }
 
-/// Fields of a document with a digest that is right of the octets, right of the lines, or wrong.
+/// Returns digests of a document: right for the bytes, right for the lines, and wrong.
 fn digests(body: &str) -> [(String, usize); 3] {
     [
         (md5(body.as_bytes()), 1),
@@ -90,7 +90,7 @@ fn the_digest_of_a_message_that_is_only_html_moves_with_its_document() {
             ] {
                 let mail = format!("From: a@b\n{fields}MIME-Version: 1.0\n\n{body}");
                 for (output, is_crlf) in embedded(&mail, &gif(9, 9, 1)).iter().zip([false, true]) {
-                    // A digest of octets was none of other line ends.
+                    // A digest of the bytes is wrong for other line endings.
                     let was_true = kept == 1 && (!is_crlf || digest == md5(&crlf(body.as_bytes())));
                     assert_digests(output, usize::from(was_true));
                     let tree = mime::scan(output, &ScanLimits::default());
@@ -161,7 +161,7 @@ fn a_part_of_a_multipart_keeps_its_digest_beside_it() {
     }
 }
 
-/// The phantom header brings the field, and the content is right; then the content changes.
+/// The phantom header contains the field, which matches the retrieved content. Embedding then changes the content.
 #[test]
 fn a_document_that_came_in_is_changed_with_its_digest() {
     let html = format!("<img src=\"{}\">", data(&gif(9, 9, 1)));
@@ -186,7 +186,7 @@ fn a_document_that_came_in_is_changed_with_its_digest() {
     }
 }
 
-/// Both stages change the document: the picture, then a link.
+/// Two steps change the document: the picture is embedded, and then a link is resolved.
 #[test]
 fn a_link_beside_the_picture_is_resolved_and_the_digest_is_of_the_last_octets() {
     let body = format!("<a href=\"x\">y</a>{}", body());
@@ -201,7 +201,7 @@ fn a_link_beside_the_picture_is_resolved_and_the_digest_is_of_the_last_octets() 
     }
 }
 
-/// Links alone: what is said of the bodies around goes with the link that makes it untrue.
+/// Only links are changed. The digests of the outer bodies are removed if they become wrong.
 #[test]
 fn links_in_a_message_in_a_message_leave_no_false_digest() {
     let body = "<a href=\"x\">y</a>\n";

@@ -1,5 +1,5 @@
-//! `--embed` in mails of any shape: Python's `email` finds each picture where the HTML names it, html5gum sees no
-//! other difference, and what lies outside of the edits that are meant is the input, octet for octet.
+//! `--embed` in mails of any shape: Python's `email` finds each picture that the HTML names, html5gum sees no other
+//! difference, and all bytes outside of the intended edits are the same as in the input.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -17,7 +17,7 @@ use super::common::named::assert_each_names_a_part;
 use super::embed::{data, gif, policy};
 use super::embed_digests::md5;
 
-/// Pictures on the server; those above are gone.
+/// Number of pictures on the server. Pictures with higher numbers are missing.
 const THERE: u8 = 4;
 
 fn world() -> Canned {
@@ -32,7 +32,7 @@ fn world() -> Canned {
     })
 }
 
-/// What stands in a document, and whether it is embedded.
+/// A piece of a document, which may be embedded.
 #[derive(Clone, Debug)]
 enum Piece {
     Text(&'static str),
@@ -87,7 +87,7 @@ enum Shape {
     },
 }
 
-/// What a Content-MD5 is of, if there is one.
+/// The content for which a Content-MD5 is computed, if there is one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Digest {
     None,
@@ -109,7 +109,7 @@ impl Digest {
 }
 
 impl Shape {
-    /// The part; `mark` makes boundaries different.
+    /// Returns the part. `mark` makes each boundary different.
     fn part(&self, mark: &mut u32) -> String {
         *mark += 1;
         match self {
@@ -255,7 +255,7 @@ while data:
 
 type Shown = Vec<(String, Vec<String>, Vec<String>)>;
 
-/// What each `cid:` of the documents names, as Python reads it.
+/// Returns the parts that the `cid:` URLs of the documents name, as Python reads them.
 fn python_shows(message: &[u8]) -> Option<Shown> {
     let started = Command::new("python3")
         .args(["-c", READER])
@@ -279,7 +279,7 @@ fn python_shows(message: &[u8]) -> Option<Shown> {
     Some(serde_json::from_slice(&output.stdout).unwrap())
 }
 
-/// The decoded documents of a type, in order.
+/// Returns the decoded documents of a type, in order.
 fn documents(tree: &Tree<'_>, message: &[u8], essence: &str) -> Vec<(PartId, Vec<u8>)> {
     let found = tree
         .ids()
@@ -292,7 +292,7 @@ fn documents(tree: &Tree<'_>, message: &[u8], essence: &str) -> Vec<(PartId, Vec
     found.map(decoded).collect()
 }
 
-/// The tokens of a document; the values of URLs that were embedded are the same in both.
+/// Returns the tokens of a document. URLs that were embedded are replaced by the same value.
 fn tokens(document: &[u8]) -> Vec<String> {
     let mut emitter = html5gum::DefaultEmitter::<()>::default();
     emitter.naively_switch_states(true);
@@ -311,8 +311,8 @@ fn tokens(document: &[u8]) -> Vec<String> {
         .collect()
 }
 
-/// Whether an edit is one of those that are meant: something inserted, a value of a document, or a field that
-/// moves into the part that is made of a message which is only HTML.
+/// Returns whether an edit is intended: an insertion, a value in a document, or a field that moves into the part that
+/// is created from a message with only HTML.
 fn is_meant(edit: &Edit, tree: &Tree<'_>, message: &[u8]) -> bool {
     let span = edit.span;
     let within = |part: PartId, body: bool| {
@@ -358,7 +358,7 @@ fn check(mail: &[u8]) -> Result<(), TestCaseError> {
             edit.replacement.escape_ascii()
         );
     }
-    // Every document is there, in its order, and only URLs of it changed.
+    // All documents are in the output in the same order, and only URLs in them changed.
     let (had, has) = (
         documents(&before, mail, "text/html"),
         documents(&after, &output, "text/html"),
@@ -384,7 +384,7 @@ fn check(mail: &[u8]) -> Result<(), TestCaseError> {
             prop_assert_eq!(&rest[from..], &behind[end..]);
         }
     }
-    // What is embedded is in the HTML, and what its octets are, Python reads.
+    // An embedded picture is named in the HTML, and Python reads its content.
     let text: Vec<u8> = has.iter().flat_map(|(_, octets)| octets.clone()).collect();
     let text = String::from_utf8_lossy(&text).into_owned();
     let pictures: Vec<u8> = had.iter().flat_map(|(_, octets)| octets.clone()).collect();
@@ -432,7 +432,7 @@ fn check(mail: &[u8]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// A digest is true, or stands beside what did not change.
+/// Checks that each digest is right, or belongs to a part that did not change.
 fn check_digests(
     (mail, before): (&[u8], &Tree<'_>),
     (output, after): (&[u8], &Tree<'_>),
@@ -471,7 +471,7 @@ fn hex(octets: &[u8]) -> String {
     octets.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// What is inserted for the message inside, and what is for the one around it, is inserted at one place.
+/// The insertions for the inner message and for the outer one are at the same position.
 #[test]
 fn a_message_at_the_end_of_a_related_holds_its_own() {
     let digest = Digest::Lines;
@@ -518,7 +518,7 @@ proptest! {
         check(&if with_crlf { crlf(&mail) } else { mail })?;
     }
 
-    /// Cut off anywhere: nothing is lost of it.
+    /// A mail that is cut at any position loses nothing.
     #[test]
     fn a_mail_that_is_cut_off_loses_nothing(shape in shape(), at in any::<prop::sample::Index>()) {
         let mut mail = shape.message(&mut 0).into_bytes();

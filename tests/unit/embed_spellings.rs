@@ -1,5 +1,6 @@
-//! Pictures whose URL, octets or Content-ID are written as browsers read them and other programs do not: references
-//! in the style of an SVG, blanks and backslashes in URLs, charsets of SVG, characters that are none of a URI.
+//! Pictures whose URL, content or Content-ID is written in a form that browsers read and other programs do not:
+//! references in the style of an SVG, blanks and backslashes in URLs, charsets of SVG, and characters that are not
+//! allowed in a URI.
 
 use embody::Policy;
 use embody::fetch::Canned;
@@ -9,12 +10,12 @@ use embody::report::{Kind, Outcome, Reason, Report};
 use super::common::mail::assert_bytes;
 use super::embed::{cids, gif, html, pictures, policy, run};
 
-/// Everything under this name is this picture, asked for by exactly this URL.
+/// Answers only this exact URL, with a picture.
 fn world(url: &str) -> Canned {
     Canned::new().with(url, Some("image/gif"), gif(9, 9, 1))
 }
 
-/// Embeds the one picture of a mail, which must be asked for by this URL.
+/// Embeds the only picture of a mail. The request must be for this URL.
 #[track_caller]
 fn asked(mail: &[u8], url: &str) -> String {
     let world = world(url);
@@ -81,7 +82,7 @@ fn in_the_style_of_an_svg_references_count_and_in_other_style_they_do_not() {
             ),
             "x?a&amp;b",
         ),
-        // A tag of HTML ends the SVG.
+        // An HTML tag ends the SVG.
         (
             format!("<svg><p><style>{}</style>", style("x?a&amp;b")),
             "x?a&amp;b",
@@ -128,7 +129,7 @@ fn links_in_the_style_of_xhtml_are_resolved_with_their_references() {
     let keep = Policy::default();
     let (output, _) = run(keep, &Canned::new(), mail("x?a&amp;b").as_bytes());
     let text = String::from_utf8(output).unwrap();
-    // As CSS writes an ampersand, which is none to XML.
+    // CSS escapes the ampersand, so that it has no meaning in XML.
     assert!(
         text.contains("<style>a{b:url(\"https://b.example/x?a\\26 b\")}"),
         "{text}"
@@ -217,7 +218,7 @@ fn a_content_location_that_is_written_holds_characters_of_uris_only() {
         location,
         "https://h.example/a%7Cb%5Ec%60d%7Be%7D%22f%3Cg%3E%C3%A9%20h%20i%zz"
     );
-    // The same of a part that is put in.
+    // The same for a part that is filled in.
     let reference = "Content-Type: message/external-body; access-type=URL; URL=\"https://h.example/a|b\"\n\nContent-Type: image/gif\n\n";
     let (output, _) = run(
         policy(),
@@ -258,7 +259,7 @@ fn the_charset_of_an_svg_is_kept() {
             None => "Content-Type: image/svg+xml\n".to_owned(),
         };
         assert!(text.contains(&field), "{parameters}: {text}");
-        // From a server it is the same.
+        // The same for a response of a server.
         let world = Canned::new().with(
             "https://h.example/x",
             Some(&format!("image/svg+xml{parameters}")),
@@ -302,7 +303,7 @@ fn equal_octets_in_two_charsets_are_two_pictures() {
     assert_eq!(pictures(&output).len(), 2);
 }
 
-/// The reference's own type says nothing of a charset; the source does.
+/// The type of the reference contains no charset, but the type of the source does.
 #[test]
 fn the_charset_of_an_svg_that_is_put_in_is_kept() {
     for url in [
@@ -345,7 +346,7 @@ fn rows(report: &Report) -> Vec<(Kind, Outcome, Option<Reason>)> {
         .collect()
 }
 
-/// `\` may be the second half of a character there: whether the link is relative to a folder is not known.
+/// In this charset, `\` may be the second half of a character, so it is unknown whether the link is relative.
 #[test]
 fn a_link_of_which_a_byte_may_be_half_a_character_is_left_with_a_row() {
     let left = |kind, reason| (kind, Outcome::Left, Some(reason));
@@ -358,7 +359,7 @@ fn a_link_of_which_a_byte_may_be_half_a_character_is_left_with_a_row() {
             left(Kind::Link, Reason::CharsetNotSupported),
         );
         assert_eq!(rows(&report), [embed, link], "{charset}");
-        // One that names a scheme means the same wherever it stands.
+        // A link with a scheme has the same meaning in any charset.
         let mail = octets(
             charset,
             b"<a href=\"https://h.example/\x95\\.png\"><img src=\"https://h.example/\x95\\.png\">",
@@ -367,7 +368,7 @@ fn a_link_of_which_a_byte_may_be_half_a_character_is_left_with_a_row() {
         assert_bytes(&output, &mail, charset);
         assert_eq!(rows(&report), [embed], "{charset}");
     }
-    // Bytes that are no characters, beside links that are resolved.
+    // Bytes that are not characters, next to links that are resolved.
     let mail = octets(
         "; charset=shift_jis",
         b"<a href=\"x\"><a href=\"\xff\\\"><a href=\"\x95\xffy\">",
@@ -409,7 +410,7 @@ fn a_picture_whose_url_is_not_all_text_is_left_with_a_row_that_shows_its_octets(
         assert_eq!((row.kind, row.reason), (Kind::Embed, Some(Reason::BadUrl)));
         assert_eq!(row.url.as_deref(), Some(url));
     }
-    // What a data: URL holds would become something else.
+    // The content of the data: URL would change.
     let svg = [
         b"<img src=\"data:image/svg+xml,".as_slice(),
         SVG.replace("%E9", "x").as_bytes(),

@@ -1,4 +1,5 @@
-//! `--embed-kinds style`: style sheets of `<link>` and `@import` become parts, and what they show.
+//! `--embed-kinds style`: style sheets of `<link>` and `@import`, and the pictures that they display, become parts of
+//! the mail.
 
 use embody::fetch::Canned;
 use embody::policy::Scheme;
@@ -38,7 +39,7 @@ fn asked(world: &Canned) -> Vec<String> {
     asked
 }
 
-/// The style sheets of a mail by Content-ID, as text.
+/// Returns the style sheets of a mail by Content-ID, as text.
 fn sheets(output: &[u8]) -> Vec<(String, String)> {
     let text = |octets: Vec<u8>| String::from_utf8_lossy(&octets).into_owned();
     pictures(output)
@@ -183,7 +184,7 @@ fn a_chain_of_imports_is_bounded() {
     let mail = html("<link rel=stylesheet href=https://h.example/0>");
     let mut policy = styles();
     policy.limits.depth = 5;
-    // Another run may go on: it begins at the style sheets that are parts.
+    // Another run can continue: it starts at the style sheets that are already parts.
     let expansion = expander(policy, world.clone())
         .expand(mail.as_bytes(), "test")
         .unwrap();
@@ -239,7 +240,7 @@ fn what_is_no_style_sheet_is_left() {
     );
     let text = String::from_utf8(output).unwrap();
     assert_eq!(text.matches("href='cid:").count(), 1, "{text}");
-    // Another style sheet would not have this digest; the mail's own words are no style sheet.
+    // A changed style sheet would not have this digest. A link that is not to a style sheet is not changed either.
     let body = "<link rel=stylesheet integrity=sha256-x href='https://h.example/good'><link rel=icon href='https://h.example/good'>";
     let mail = html(body);
     let (output, _) = run(styles(), &world, mail.as_bytes());
@@ -376,11 +377,11 @@ fn http_is_tried_where_https_failed_and_only_for_a_reference_without_a_scheme() 
     policy.fetch = [Scheme::Https].into();
     let world = world.clone();
     let (_, report) = run(policy, &world, html(body).as_bytes());
-    // With https alone it is one, however it is written.
+    // If only https is allowed, each of these is refused, in every spelling.
     assert_eq!(left(&report).len(), 3);
 }
 
-/// How often each Content-ID stands in a mail.
+/// Returns the largest number of times that the same Content-ID is in a mail.
 fn most_alike(output: &[u8]) -> usize {
     let text = String::from_utf8_lossy(output).into_owned();
     let ids = text.lines().filter(|line| line.starts_with("Content-ID:"));
@@ -420,7 +421,7 @@ fn equal_octets_of_two_charsets_or_two_kinds_have_two_ids() {
             String::from_utf8_lossy(&output)
         );
         assert_eq!(pictures(&output).len(), parts, "{body}");
-        // Each link means the part of its own charset and kind.
+        // Each link refers to the part for its own charset and kind.
         let text = String::from_utf8(output.clone()).unwrap();
         for id in cids(&text) {
             assert!(text.contains(&format!("<{id}>")), "{text}");

@@ -1,5 +1,5 @@
-//! Twice is once (docs/design.md, P4): a second run over what embedding made changes nothing, with trackers left, blanked
-//! and retrieved, with the mark, and in mail that is damaged.
+//! A second run over the output of `--embed` changes nothing (docs/design.md, P4): with trackers that are left, blanked
+//! or retrieved, with the mark, and in damaged mail.
 
 use embody::fetch::Canned;
 use embody::policy::Trackers;
@@ -11,7 +11,7 @@ use super::common::mail::{assert_bytes, crlf, with_url};
 use super::common::named::assert_each_names_a_part;
 use super::embed::{cids, data, gif, html, policy};
 
-/// Pictures on the server, two of them tiny by their octets; `gone` is not there.
+/// Pictures on the server, of which two are tiny. `gone` does not exist.
 const SERVED: [(&str, u8, u8); 6] = [
     ("x.png", 9, 1),
     ("1.png", 9, 2),
@@ -41,7 +41,7 @@ fn expander(policy: &Policy, mark: Mark) -> Expander {
     builder.build().unwrap()
 }
 
-/// The mail after one run, of which a second one makes nothing else, marked or not.
+/// Returns the mail after one run, and checks that a second run changes nothing, with and without the mark.
 #[track_caller]
 fn once(policy: &Policy, mail: &[u8]) -> (Vec<u8>, Report) {
     for mark in [Mark::Field, Mark::Off] {
@@ -92,7 +92,7 @@ fn one_url_shown_and_hidden_is_one_picture_in_either_order() {
                 let text = String::from_utf8(output).unwrap();
                 let ids = cids(&text);
                 assert_eq!(ids.len(), 2, "{text}");
-                // The mail holds it: nobody is asked for it any more.
+                // The mail contains the picture, so it is not requested again.
                 assert!(!text.contains("=\"https://a.example"), "{text}");
                 assert_eq!(ids[0] == ids[1], trackers != Trackers::Blank);
                 let left = |row: &&embody::report::Row| row.outcome == Outcome::Left;
@@ -128,7 +128,7 @@ fn a_tracker_that_another_document_shows_stays_one() {
             assert_eq!(trackers.count(), 1);
         }
     }
-    // What the sender put beside it is shown, and nobody is asked.
+    // If the sender enclosed the picture, it is displayed and not requested.
     let located = format!(
         "MIME-Version: 1.0\nContent-Type: multipart/related; boundary=r\n\n{}--r\nContent-Type: image/gif\n\
          Content-Location: https://a.example/x.png\nContent-ID: <a@b>\n\nGIF89a\n--r--\n",
@@ -138,7 +138,8 @@ fn a_tracker_that_another_document_shows_stays_one() {
     assert_eq!(cids(&String::from_utf8(output).unwrap()), ["a@b"]);
 }
 
-/// Where nothing can be put in, what the run put in elsewhere is not shown: so the next run does the same.
+/// If a document has no place for a new part, it does not refer to pictures that the run adds elsewhere. The next run
+/// then gives the same result.
 #[test]
 fn a_document_in_a_related_without_an_end_is_left_as_a_whole() {
     let document = "Content-Type: text/html\n\n<img src='https://a.example/1.png'>";
@@ -161,7 +162,7 @@ fn a_document_in_a_related_without_an_end_is_left_as_a_whole() {
             assert_eq!(report.rows[0].reason, Some(Reason::IncompleteBody));
         }
     }
-    // In a multipart of another kind, the document has the outer related for its own.
+    // In a multipart of another kind, the document belongs to the outer multipart/related.
     let (output, _) = once(
         &with(Trackers::Leave),
         unclosed("related", "mixed").as_bytes(),
@@ -202,7 +203,7 @@ fn a_second_run_keeps_the_mark_and_a_mark_of_another_form_goes() {
                 "{mark}: {text}"
             );
             assert_bytes(&run(&output), &output, "the second run");
-            // Marks that no run of ours made go, and what is one by its form is only kept once.
+            // Marks of other programs are removed. A field in the form of embody's mark is kept, but only once.
             for more in [
                 "x-embody: trust me\n",
                 "X-EMBODY: expanded=9\n",
@@ -216,7 +217,7 @@ fn a_second_run_keeps_the_mark_and_a_mark_of_another_form_goes() {
             let field = text[place..].split_inclusive('\n').next().unwrap();
             let twice = [&twice[..place], field.as_bytes(), &twice[place..]].concat();
             assert_bytes(&run(&twice), &output, "two of them");
-            // Where this run does something, its own stands there.
+            // If this run changes the message, its own mark replaces the old one.
             let stale = [b"X-Embody: expanded=77 left=7 links=7\n".as_slice(), &mail].concat();
             let stale = String::from_utf8(run(&stale)).unwrap();
             let is_changed = !mark.starts_with("expanded=0");
@@ -225,7 +226,7 @@ fn a_second_run_keeps_the_mark_and_a_mark_of_another_form_goes() {
     }
 }
 
-/// A mail that two runs of 0.1.1 were needed for.
+/// A mail for which version 0.1.1 needed two runs.
 #[test]
 fn an_odd_mail_of_the_wild_is_done_at_once() {
     let mail = format!(
@@ -244,7 +245,7 @@ fn an_odd_mail_of_the_wild_is_done_at_once() {
     }
 }
 
-/// One thing that a document shows, and how.
+/// Generates a picture or link that a document displays, in different forms.
 fn shown() -> impl Strategy<Value = String> {
     let names: Vec<&str> = SERVED
         .iter()
@@ -286,7 +287,7 @@ fn shown() -> impl Strategy<Value = String> {
     (prop::sample::select(roles), url).prop_map(|(role, url)| role.replace("{}", &url))
 }
 
-/// A document, its last tag, comment or style sheet perhaps without an end.
+/// Generates a document. Its last tag, comment or style sheet may be unclosed.
 fn document() -> impl Strategy<Value = String> {
     let ends = vec![
         "",
@@ -305,7 +306,7 @@ fn document() -> impl Strategy<Value = String> {
         .prop_map(|(base, shown, end)| format!("{base}{}{end}", shown.join("\n")))
 }
 
-/// A mail of documents in multiparts, of which some have no end, and parts with a location.
+/// Generates a mail of documents in multiparts, some of which have no end, and of parts with a Content-Location.
 fn mail() -> impl Strategy<Value = String> {
     let fields = vec![
         "",

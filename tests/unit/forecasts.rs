@@ -1,5 +1,5 @@
-//! A forecast is what a run then does: where nobody has to be asked, they have the same rows. And the rows of one
-//! report count the parts of the message as it came.
+//! A forecast gives the same rows as the run, if no requests are needed. The rows of a report use the part numbers of
+//! the original message.
 
 use embody::Policy;
 use embody::engine::Content;
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 use super::common::mail::{self, crlf, expander};
 use super::embed::{data, gif};
 
-/// A policy under which nobody is asked.
+/// Returns a policy that allows no requests.
 fn policy(message: Option<u64>, growth: u64) -> Policy {
     let embed = Embed {
         data: true,
@@ -77,7 +77,7 @@ fn leaf() -> impl Strategy<Value = String> {
     ]
 }
 
-/// An entity; its boundaries are not those inside it.
+/// Generates an entity whose boundary differs from those inside it.
 fn entity() -> impl Strategy<Value = String> {
     leaf().prop_recursive(3, 8, 3, |inner| {
         let kinds = vec![
@@ -113,7 +113,7 @@ fn entity() -> impl Strategy<Value = String> {
 
 type Told = (String, Kind, &'static str, Option<&'static str>, String);
 
-/// The rows of a forecast and of a run.
+/// Returns the rows of a forecast and of a run.
 fn told(policy: Policy, mail: &[u8]) -> (Vec<Told>, Vec<Told>) {
     let expander = expander(policy, embody::fetch::NoFetch);
     let forecast = expander.forecast(mail, "test");
@@ -128,7 +128,7 @@ fn told(policy: Policy, mail: &[u8]) -> (Vec<Told>, Vec<Told>) {
     (rows(forecast), rows(run))
 }
 
-/// The numbers of all leaves.
+/// Returns the numbers of all leaf parts.
 fn leaves(mail: &[u8]) -> Vec<String> {
     let tree = mime::scan(mail, &ScanLimits::default());
     let leaves = tree
@@ -159,7 +159,7 @@ proptest! {
     }
 }
 
-/// A policy under which everything is asked for.
+/// Returns a policy that allows all requests.
 fn asking() -> Policy {
     let mut policy = policy(None, 50 << 20);
     policy.embed.remote = true;
@@ -217,7 +217,7 @@ fn remote_mail() -> impl Strategy<Value = String> {
     })
 }
 
-/// Answers with pictures, style sheets and HTML as they are asked for, or not at all.
+/// Answers requests with pictures, style sheets and HTML, or not at all, depending on the bits of the number.
 #[derive(Clone, Copy, Debug)]
 struct Some32(u32);
 
@@ -244,7 +244,7 @@ impl Fetch for Some32 {
     }
 }
 
-/// What is said at most of what a message gains, as `inspect` says it, with pictures of so many octets.
+/// Returns the maximum growth of a message that `inspect` predicts, with pictures of `body` bytes.
 fn most(report: &Report, body: u64) -> i64 {
     let fetches = report
         .rows
@@ -263,7 +263,7 @@ fn most(report: &Report, body: u64) -> i64 {
 
 type Links = (String, bool, Option<u64>, Option<&'static str>);
 
-/// What is said of the links of each document.
+/// Returns the part, whether it was left, the number of links and the reason, for each row about links.
 fn links(rows: &[Row]) -> Vec<Links> {
     let links = rows.iter().filter(|row| row.kind == Kind::Link);
     let said = |row: &Row| {
@@ -292,14 +292,14 @@ fn check_forecast(mail: &[u8], answers: u32) {
         "{gained} of {most}: {:?}\n{shown}",
         forecast.rows
     );
-    // What brings documents brings links.
+    // Content that can be a document brings further links.
     let is_picture = |row: &&Row| row.kind == Kind::Embed && row.media_type.is_none();
     let mut fetches = forecast
         .rows
         .iter()
         .filter(|row| row.outcome == Outcome::WouldFetch);
-    // A picture that one document brings, and that makes a line of the next one too long, is a sibling by then, and its link
-    // there is one to the sibling: a forecast knows of none before it came.
+    // The pictures of one document can make a line of the next document too long. Such a picture is then a part of the
+    // mail, and the link in the next document refers to it. A forecast cannot predict this.
     let rows = &expansion.report.rows;
     let is_too_long =
         |row: &Row| row.kind == Kind::Embed && row.reason == Some(Reason::LineTooLong);
@@ -343,7 +343,7 @@ fn forecasts_of_all_samples_are_right() {
     assert!(count > 50, "{count}");
 }
 
-/// What nobody was asked for is no link; what is asked for in vain is one.
+/// A link for which no request is made does not become a link to rewrite. A link whose request fails does.
 #[test]
 fn a_picture_that_would_be_embedded_is_no_link_that_would_be_rewritten() {
     let mail = "MIME-Version: 1.0\nContent-Base: https://a.example/\nContent-Type: text/html\n\n<img src=1><img src=2 width=1 height=1>\n";

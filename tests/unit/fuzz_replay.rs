@@ -1,6 +1,7 @@
-//! The fuzz targets on stable Rust: their seeds, and all that was ever found (`tests/fuzz`).
+//! Runs the fuzz targets on stable Rust with their seeds, and with all inputs that ever caused a failure
+//! (`tests/fuzz`).
 //!
-//! A local corpus, if fuzzing has left one in `tests/fuzz/corpus`, is replayed as well.
+//! If fuzzing left a local corpus in `tests/fuzz/corpus`, this corpus is also used.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +25,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Runs a check so that its failure names the input.
+/// Runs a check, and names the input if the check fails.
 fn replay(target: &str, check: Check, name: &str, input: &[u8]) {
     let outcome = std::panic::catch_unwind(|| check(input));
     assert!(outcome.is_ok(), "{target} fails on {name}");
@@ -57,7 +58,7 @@ fn what_was_found_once_stays_mended() {
 fn every_check_is_a_target_and_every_target_a_check() {
     let folder = fuzz_folder();
     if !folder.is_dir() {
-        // The published package has the checks without the fuzzers.
+        // The published package contains the checks without the fuzz targets.
         return;
     }
     let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
@@ -86,7 +87,7 @@ fn every_check_is_a_target_and_every_target_a_check() {
     }
 }
 
-/// cargo-fuzz writes its lock file anew when it does not fit, and the working copy is changed.
+/// If the lock file does not match the manifest, cargo-fuzz writes it again, which changes the working copy.
 #[test]
 fn the_lock_file_of_the_fuzzers_fits_the_manifest() {
     let Ok(lock) = fs::read_to_string(fuzz_folder().join("Cargo.lock")) else {
@@ -102,7 +103,7 @@ fn the_lock_file_of_the_fuzzers_fits_the_manifest() {
         .as_array()
         .unwrap()
         .iter()
-        // A version stands behind the name if there are several.
+        // If there are several versions of a crate, its version is after its name.
         .filter_map(|dependency| dependency.as_str()?.split(' ').next())
         .collect();
     let manifest: toml::Table = toml::from_str(include_str!("../../Cargo.toml")).unwrap();
@@ -110,14 +111,14 @@ fn the_lock_file_of_the_fuzzers_fits_the_manifest() {
     let wanted: BTreeSet<&str> = [&manifest["dependencies"], of_unix]
         .into_iter()
         .flat_map(|table| table.as_table().unwrap().keys().map(String::as_str))
-        // What no default feature brings in is not locked.
+        // Dependencies of features that are not enabled by default are not in the lock file.
         .filter(|&name| name != "rusty-s3")
         .collect();
     assert!(wanted.len() > 20);
     assert_eq!(locked, wanted);
 }
 
-/// Not a test: `tests/fuzz/run` calls it to have a corpus to start from.
+/// Not a test. `tests/fuzz/run` calls this to create an initial corpus.
 #[test]
 #[ignore = "writes tests/fuzz/corpus"]
 fn write_the_seeds() {
@@ -130,7 +131,7 @@ fn write_the_seeds() {
     }
 }
 
-/// Not a test: `tests/hostile` calls it to have mails to measure.
+/// Not a test. `tests/hostile` calls this to create mails whose cost it measures.
 #[test]
 #[ignore = "writes the folder that EMBODY_HOSTILE names"]
 fn write_the_hostile_mails() {

@@ -1,13 +1,12 @@
-//! HTML standard §13.2.5 (tokenization) and the attributes with URLs of docs/design.md: where links stand
-//! in HTML, how they read, and that what is written in their place is what it should be. The
-//! properties, with html5gum as oracle, are in html_links_properties.rs.
+//! Finds links in HTML (HTML standard §13.2.5, and the attributes with URLs in docs/design.md), decodes them, and
+//! replaces them. The properties that are compared with html5gum are in html_links_properties.rs.
 
 use std::time::{Duration, Instant};
 
 use embody::link::html::{HtmlLinks, Syntax, locate, locate_in};
 use embody::link::value::Role;
 
-/// Place and raw text of every link.
+/// Returns the place and the raw text of every link.
 fn links(document: &str) -> Vec<(&'static str, &str)> {
     locate(document.as_bytes())
         .links
@@ -24,7 +23,7 @@ fn decoded(document: &str) -> Vec<String> {
         .collect()
 }
 
-/// The document with every link written anew as `url`.
+/// Returns the document with every link replaced by `url`.
 fn written(document: &str, url: &str) -> String {
     let bytes = document.as_bytes();
     let mut out = Vec::new();
@@ -148,7 +147,7 @@ fn conditional_comments_hold_markup_one_level_deep() {
         ),
         [("src", "a"), ("url()", "b"), ("href", "c"), ("href", "d")]
     );
-    // What is left open inside does not reach out.
+    // An element that is left open inside the comment has no effect outside of it.
     assert_eq!(
         links("<!--[IF x]><style><a title='-->'<a href=c>"),
         [("href", "c")]
@@ -229,7 +228,7 @@ fn a_refresh_gives_the_url_that_browsers_go_to() {
         ("url=x", None),
         ("", None),
     ] {
-        // Double quotes inside would end the attribute, so those are left to the last row.
+        // Double quotes inside would end the attribute, so they are written as character references.
         let document = format!(
             "<meta content=\"{}\" HTTP-EQUIV=Refresh>",
             content.replace('"', "&quot;")
@@ -338,7 +337,7 @@ fn new_values_change_as_little_as_possible() {
 
 #[test]
 fn a_reference_without_semicolon_keeps_its_neighbour() {
-    // Written before `http:`, `&quot` would no longer be read as a quote.
+    // Before `http:`, `&quot` would no longer be read as a quotation mark.
     assert_eq!(links("<p style='a:url(&quot/x&quot)'>"), []);
     assert_eq!(links("<p style='a:url(&quot;/x&quot)'>"), [("url()", "/x")]);
 }
@@ -364,7 +363,7 @@ fn bytes_of_any_charset_are_carried_through() {
     assert_eq!(found[0].encoded(b"/caf\xE9"), b"/caf\xE9");
 }
 
-/// How long locating takes, at its best of three.
+/// Returns the shortest time of three runs.
 fn time(document: &[u8]) -> Duration {
     (0..3)
         .map(|_| {
@@ -412,14 +411,14 @@ fn hostile_documents_take_linear_time() {
             let middle = piece.repeat(bytes / piece.len() + 1);
             [before, &middle, after].concat().into_bytes()
         };
-        // Milliseconds; what is quadratic takes many minutes.
+        // Linear work takes milliseconds, and quadratic work would take many minutes.
         let took = time(&document(1_200_000));
         assert!(took < Duration::from_secs(30), "{piece:.20}: {took:?}");
     }
 }
 
-/// HTML standard §13.2.6.5: in SVG and MathML `<base>` is an element of another language, and a template
-/// is no part of the page.
+/// In SVG and MathML, `<base>` is not the HTML element, and a template does not belong to the page (HTML standard
+/// §13.2.6.5).
 #[test]
 fn a_base_in_svg_math_or_template_is_none() {
     let base = |document: &str| {
@@ -458,7 +457,7 @@ fn a_base_in_svg_math_or_template_is_none() {
             let document = format!("{hidden}{after}<a href=x>");
             let expected = (!after.is_empty()).then(|| "yes".to_owned());
             assert_eq!(base(&document), expected, "{note}: {document}");
-            // A base that is none is no link either.
+            // A base that is ignored is not a link either.
             assert_eq!(
                 locate(document.as_bytes()).links.to_vec().len(),
                 1,
@@ -480,7 +479,7 @@ fn a_base_in_svg_math_or_template_is_none() {
     ] {
         assert_eq!(base(shown).as_deref(), Some("yes"), "{shown}");
     }
-    // In XML a template may be empty, and no tag of HTML ends another language.
+    // In XML, a template can be empty, and no HTML tag ends an SVG element.
     for (document, expected) in [
         ("<template/><base href='yes'/>", Some("yes")),
         ("<svg><p><base href='no'/></p></svg>", None),
@@ -491,7 +490,7 @@ fn a_base_in_svg_math_or_template_is_none() {
     }
 }
 
-/// A quoted URL that begins with a line end, which is two octets: neither of them stays in front of a new URL.
+/// A quoted URL begins with a line ending of two bytes. Neither of them may stay before the new URL.
 #[test]
 fn a_line_end_is_replaced_whole() {
     let document = b"<meta http-equiv=refresh content='1;&quot;\r\nx&quot;'>";

@@ -1,5 +1,5 @@
-//! Properties of the HTML link locator over nasty input: html5gum sees the same attributes, spans
-//! lie in order whatever the bytes, and what is written is read back.
+//! Properties of the links that are found in malformed HTML: html5gum finds the same attributes, the spans are in order
+//! for any bytes, and new links are read back as they were written.
 
 use super::common::checks::html::{oracle, plain};
 use embody::link::html::{Syntax, locate, locate_in};
@@ -101,7 +101,7 @@ fn document(with_conditionals: bool) -> impl Strategy<Value = String> {
     prop::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
 }
 
-/// One of each context, so that there is always something to write.
+/// One start for each context, so that there is always a link to replace.
 const FRONTS: [&str; 22] = [
     "<a href='x'>",
     "<a href=\"x&amp;y\">",

@@ -1,6 +1,6 @@
-//! Content-Length and Lines of messages, parts and messages in messages whose bodies change: they become true in the way
-//! in which they were, or go. And the mark, when the header is large: only the front of a large output is put together
-//! to read its header.
+//! Content-Length and Lines of messages, of parts and of inner messages whose bodies change: a right value is updated
+//! in the way in which it was counted, and a wrong one is corrected or removed. Also the mark in a message with a large
+//! header, because only the start of a large output is assembled to read its header.
 
 use std::fmt::Write as _;
 
@@ -49,16 +49,16 @@ fn lengths_are_true_and_the_mark_is_one_wherever_a_large_header_ends() {
     }
 }
 
-/// What a field says of a body.
+/// The value of a length field.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Says {
     Body,
-    /// With the line end in front of the boundary behind it.
+    /// The length including the line ending before the next boundary line.
     More,
     Wrong,
 }
 
-/// The number that a field is to have. Of a body behind which no line ends, there are no two ways.
+/// Returns the number for a field. If no line ending follows the body, both ways of counting give the same number.
 pub(crate) fn number(tree: &Tree<'_>, part: PartId, is_lines: bool, says: Says) -> usize {
     let body = tree.part(part).body;
     let behind = match tree.original.get(body.end..).unwrap_or_default() {
@@ -78,7 +78,7 @@ pub(crate) fn number(tree: &Tree<'_>, part: PartId, is_lines: bool, says: Says) 
     count + if says == Says::Wrong { 7 } else { 0 }
 }
 
-/// Each field with the part that it tells of, whether it is Lines, and its value.
+/// Returns each length field, with its part, whether it is Lines, and its value.
 pub(crate) fn fields(mail: &[u8]) -> (Tree<'_>, Vec<(PartId, bool, String, embody::Span)>) {
     let tree = mime::scan(mail, &ScanLimits::default());
     let mut all = Vec::new();
@@ -94,10 +94,10 @@ pub(crate) fn fields(mail: &[u8]) -> (Tree<'_>, Vec<(PartId, bool, String, embod
     (tree, all)
 }
 
-/// The mail with a number in each of the two fields, wherever they stand.
+/// Returns the mail with a number in all length fields.
 pub(crate) fn filled(mail: &[u8], says: Says) -> Vec<u8> {
     let mut mail = mail.to_vec();
-    // Those inside are part of what those around count.
+    // Outer bodies contain the inner fields, so their length changes with the inner numbers.
     for _ in 0..20 {
         let before = mail.clone();
         let (tree, all) = fields(&before);
@@ -121,7 +121,7 @@ fn shown() -> String {
     format!("<p><img src=\"{}\">\n", data(&gif(9, 9, 1)))
 }
 
-/// Mails in which something changes, by what they show.
+/// Returns mails in which something changes, by their name.
 fn mails() -> Vec<(String, String)> {
     let remote = "<p><img src=\"https://a.example/1.png\">\n";
     let reference = |url: &str, more: &str| {
@@ -234,12 +234,13 @@ fn lengths_of_what_changes_are_true_in_the_way_they_were_or_go() {
                 let (tree, before) = fields(&mail);
                 let (tree_after, after) = fields(&output);
                 if says == Says::Wrong {
-                    // What did not change, or was brought, is what it was.
+                    // Fields of parts that did not change, or that are in retrieved content, stay as they were.
                     let stay = ["one of two parts", "a message that comes", "a style sheet"];
                     let few = if stay.contains(&name.as_str()) { 5 } else { 2 };
                     assert!(after.len() <= few, "{name}: {text}");
                 } else {
-                    // Those of the reference's own body go; and some come along.
+                    // The fields of the reference's own body are removed, and retrieved content can contain further
+                    // fields.
                     let gone = match name.as_str() {
                         "a part that is a reference" | "a reference in a message in a message" => 2,
                         _ => 0,
@@ -265,7 +266,7 @@ fn lengths_of_what_changes_are_true_in_the_way_they_were_or_go() {
     }
 }
 
-/// What was said of a body that stays is somebody else's, true or not.
+/// The length field of a body that does not change is kept, even if it is wrong.
 #[test]
 fn a_wrong_length_of_what_does_not_change_stays() {
     let mail = format!(
@@ -281,8 +282,8 @@ fn a_wrong_length_of_what_does_not_change_stays() {
     );
 }
 
-/// What a message that was brought says of itself is as true as it was where it came from, and true behind each
-/// change of what is in it.
+/// The length fields inside a retrieved message are as right as in its source, and are updated after each change inside
+/// the message.
 #[test]
 fn lengths_in_what_was_brought_are_true_behind_its_links_and_its_references() {
     let inner = filled(

@@ -1,4 +1,4 @@
-//! SVG pictures that do nothing else: what is let through, and what a hostile one tries.
+//! SVG pictures that only draw: harmless pictures that are accepted, and hostile ones that are refused.
 
 use embody::link::svg::is_harmless_svg;
 use proptest::prelude::*;
@@ -225,7 +225,7 @@ fn svg_whose_entities_run_something_or_refer_elsewhere_is_not_harmless() {
     }
 }
 
-/// A billion laughs: each entity is ten of the one before.
+/// The "billion laughs" attack: each entity consists of ten times the previous one.
 #[test]
 fn svg_with_entities_in_entities_is_bounded() {
     for (unit, last) in [("", "ha"), ("", "<g/>"), ("<g/>", "<g/>")] {
@@ -240,7 +240,7 @@ fn svg_with_entities_in_entities_is_bounded() {
         }
         assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
     }
-    // Quadratic growth: a long one, many times.
+    // Quadratic growth: a long entity is used many times.
     let subset = format!("<!ENTITY x '{}'>", "y".repeat(100_000));
     let document = with_entities(&subset, &"&x;".repeat(100_000));
     assert!(!is_harmless_svg(document.as_bytes()));
@@ -320,7 +320,7 @@ fn svg_with_marks_of_programs_and_fonts_of_its_own_is_harmless() {
     }
 }
 
-/// Quadratic work would take minutes.
+/// With quadratic work, this test would take minutes.
 #[test]
 fn hostile_documents_take_seconds() {
     let start = Instant::now();
@@ -346,7 +346,7 @@ fn hostile_documents_take_seconds() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// What calls home in a browser's eyes is refused, however it is put together.
+    /// A picture with a reference that makes a browser send a request is refused, in whatever combination of pieces.
     #[test]
     fn no_mixture_with_a_reference_to_the_outside_is_harmless(
         pieces in prop::collection::vec(prop::sample::select(vec![
@@ -360,13 +360,14 @@ proptest! {
         ]),
         at in any::<prop::sample::Index>(),
     ) {
-        // Without it the mixture may be anything; with it where markup is read it is harmful.
+        // Without this reference, the combination can be harmless or not. With it, the picture is harmful, if it is in
+        // a place where markup is read.
         let at = at.index(pieces.len() + 1);
         let (front, rest) = pieces.split_at(at);
         let (front, rest) = (front.concat(), rest.concat());
         let _ = is_harmless_svg(svg(&front).as_bytes());
         let document = svg(&format!("{front}{home}{rest}"));
-        // In a comment, an attribute or a style element it is text.
+        // In a comment, an attribute or a style element, the reference is only text.
         let is_text = front.contains("<!--") || front.contains('\'') || front.contains('"')
             || front.contains("<style") || front.contains("<![CDATA[");
         prop_assert!(is_text || !is_harmless_svg(document.as_bytes()), "{document}");

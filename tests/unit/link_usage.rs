@@ -1,5 +1,5 @@
-//! What a link is for, as embedding asks it: pictures, media, fonts and style sheets in all the places that
-//! mail has them, pictures that are hidden or tiny, and which links stand in one tag.
+//! The role of a link for `--embed`: pictures, media, fonts and style sheets in all places where mail has them,
+//! pictures that are hidden or tiny, and links in the same tag.
 
 use embody::link::html::{Syntax, locate, locate_in};
 use embody::link::value::Role;
@@ -10,7 +10,7 @@ fn found(document: &str) -> Vec<LinkValue> {
     locate(document.as_bytes()).links.to_vec()
 }
 
-/// Raw text and role of every link.
+/// Returns the raw text and the role of every link.
 fn roles(document: &str) -> Vec<(&str, Role)> {
     found(document)
         .iter()
@@ -18,7 +18,7 @@ fn roles(document: &str) -> Vec<(&str, Role)> {
         .collect()
 }
 
-/// The texts of hidden links.
+/// Returns the texts of hidden links.
 fn hidden(document: &str) -> Vec<&str> {
     found(document)
         .iter()
@@ -267,7 +267,7 @@ proptest! {
         ]), 0..20),
     ) {
         let style = pieces.concat();
-        // A line end closes strings, and no more parentheses are open than pieces.
+        // A line ending closes strings, and 20 pieces open at most 20 parentheses.
         let closed = format!("{style}\n{};display:none!important", ")".repeat(20));
         let after = format!("<img src=x style='{closed}'>");
         let may_hide_it = closed.contains('\\') || closed.contains("/*");

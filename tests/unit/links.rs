@@ -1,4 +1,4 @@
-//! Relative links, as the filter leaves a message (docs/design.md, "Links").
+//! Resolves relative links with the whole filter (docs/design.md, "Links").
 
 use super::common::mail::expander;
 use super::common::named::assert_each_names_a_part;
@@ -66,7 +66,7 @@ fn relative_links_become_absolute_and_nothing_else_changes() {
 #[test]
 fn a_document_with_nothing_relative_or_without_a_base_is_untouched() {
     for mail in [
-        // No scheme, but resolving gives it back as it came.
+        // `d_x` is not a scheme, but resolving the link gives the same text.
         html("Content-Base: odd://e.example/a/\n", "<a href='d_x:y'>"),
         html(
             BASE,
@@ -193,7 +193,7 @@ fn retrieved_html_has_its_retrieval_url_as_base() {
     assert_eq!((report.expanded(), report.links()), (1, 1));
 }
 
-/// Quoted-printable as another program might write it: everything that may be escaped is.
+/// Encodes a text in quoted-printable as some programs do, with every character escaped that may be escaped.
 pub(crate) fn quoted_printable(text: &[u8], newline: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut column = 0;

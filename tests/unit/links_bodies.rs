@@ -1,5 +1,5 @@
-//! What a document's body, its encoding and its header say of a change: lines, digests, attachments, and
-//! bodies that are not encoded as they are labelled.
+//! The body, encoding and header of a changed document: lines, digests, attachments, and bodies whose encoding is not
+//! the declared one.
 
 use super::common::mail::{assert_bytes, crlf};
 use super::links::{BASE, quoted_printable, run, run_in};
@@ -29,7 +29,7 @@ fn encoded(encoding: &str, text: &str) -> String {
     }
 }
 
-/// The first document of a mail, decoded.
+/// Returns the first document of a mail, decoded.
 fn document(mail: &[u8]) -> String {
     let tree = mime::scan(mail, &ScanLimits::default());
     let part = tree
@@ -65,7 +65,7 @@ fn an_attached_file_is_somebodys_and_left() {
                 assert_bytes(&output, mail.as_bytes(), disposition);
                 assert!(report.rows.is_empty(), "{:?}", report.rows);
             }
-            // Some programs call all parts of an aggregate attachments.
+            // Some programs declare all parts of a multipart/related as attachments.
             let mail = format!(
                 "{BASE}Content-Type: multipart/related; boundary=r\n\n--r\n{file}\n--r--\n"
             );
@@ -83,7 +83,7 @@ fn an_attached_file_is_somebodys_and_left() {
     }
 }
 
-/// RFC 1864 §2: over the octets in canonical form, before any encoding.
+/// Returns the digest of a text in canonical form, before any encoding (RFC 1864 §2).
 fn digest(text: &str) -> String {
     STANDARD.encode(Md5::digest(crlf(text.as_bytes())))
 }
@@ -100,7 +100,7 @@ fn a_digest_that_was_right_is_right_afterwards() {
             };
             let mail = html(&fields(BODY), &encoded(encoding, BODY));
             let (output, report) = run(&twin(&mail));
-            // What was there is only changed where it has to be.
+            // Only the necessary bytes are different.
             let before = twin(&html(&fields(RESOLVED), ""));
             assert_bytes(&output[..before.len()], &before, encoding);
             assert_eq!(document(&output).replace('\r', ""), RESOLVED);
@@ -108,7 +108,7 @@ fn a_digest_that_was_right_is_right_afterwards() {
             assert!(detail.contains("Content-MD5 was recomputed"), "{detail}");
         }
     }
-    // Of the octets as they stand, which many programs hash.
+    // The digest of the bytes without conversion, which many programs compute.
     let octets = STANDARD.encode(Md5::digest(BODY));
     let (output, _) = run(&html(&format!("Content-MD5: {octets}\n"), BODY));
     let fields = format!("Content-MD5: {}\n", digest(RESOLVED));
@@ -127,10 +127,10 @@ fn a_digest_that_was_wrong_goes_and_that_is_said() {
             "{detail}"
         );
     }
-    // Nothing changes: nothing is said of it.
+    // If nothing changes, there is no row.
     let mail = html("Content-MD5: nonsense\n", "<a href=http://h/>");
     assert_bytes(&run(&mail).0, &mail, "no change");
-    // RFC 1864 forbids it on what holds the document.
+    // RFC 1864 forbids Content-MD5 on an entity that contains other entities.
     let outer = |field: &str, link: &str| {
         format!(
             "{BASE}{field}Content-Type: multipart/mixed; boundary=m\n\n--m\nContent-Type: text/html\n\n<a href={link}>\n--m\nContent-Type: text/html\n\n<a href={link}>\n--m--\n"
@@ -188,7 +188,7 @@ fn a_line_that_would_be_too_long_is_broken_between_attributes() {
             let (output, report) = run(&mail);
             assert_eq!(report.links(), 20);
             assert!(longest_line(&output) <= 998);
-            // A line end stands where a blank stood, and nowhere else.
+            // A line ending may only replace a blank.
             let text = document(&output).replace('\r', "");
             assert_eq!(text.matches('\n').count(), 4);
             let expected = body.replace("href=\"", "href=\"http://www.example.org/a/b/");
@@ -209,12 +209,12 @@ fn a_line_that_would_be_too_long_is_broken_between_attributes() {
 #[test]
 fn a_line_that_cannot_be_broken_leaves_the_document() {
     for body in [
-        // The only blank is a line end already.
+        // The only blank is already a line ending.
         format!("{}<a\nhref=\"x\">{}\n", "x".repeat(900), "y".repeat(985)),
         format!("<style>a{{background:url(x)}}{}</style>", "x".repeat(950)),
-        // Broken in front of the attribute, what is behind it is too long nevertheless.
+        // Even after a line break before the attribute, the rest of the line is too long.
         format!("<a href=x>{}\n", "y".repeat(980)),
-        // Another tag's blanks are not ours to change.
+        // Blanks in other tags must not be changed.
         format!(
             "<a title=t>{}<a\nhref=x>{}\n",
             "y".repeat(10),
@@ -245,7 +245,7 @@ fn no_line_begins_like_a_separator_because_of_us() {
 
 #[test]
 fn lines_that_no_limit_holds_for_are_not_broken() {
-    // It was too long before; binary has no lines; encoded bodies have their own.
+    // The line was already too long; binary bodies have no lines; encoded bodies have other lines.
     let already = "z".repeat(1_000);
     let short = "z".repeat(960);
     for (encoding, text) in [
@@ -269,8 +269,8 @@ fn lines_that_no_limit_holds_for_are_not_broken() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Whatever the document: no line is made too long, and but for blanks that became line ends it is the
-    /// one that an encoding without lines holds.
+    /// For any document, no line becomes too long, and the result equals the one in an encoding without lines, apart
+    /// from blanks that became line endings.
     #[test]
     fn no_line_is_ever_made_too_long(
         pieces in proptest::collection::vec(
@@ -318,7 +318,7 @@ fn blank_lines_behind_a_base64_body_stay() {
     }
 }
 
-/// `src=3D"..."` in a body that nobody decodes is a broken link already; it must not become ours.
+/// In a body that is not decoded, `src=3D"..."` is already a broken link. embody must not change it.
 #[test]
 fn a_body_that_is_encoded_otherwise_than_labelled_is_left() {
     let plain = "<base target=_top><img alt=\"a\" src=\"http://h.example/a.gif\"><a class=c href=\"x.html\">x</a><p style=\"background:url(y.gif)\">";
@@ -336,7 +336,7 @@ fn a_body_that_is_encoded_otherwise_than_labelled_is_left() {
             "",
             "<!--[if mso]><img src=3D\"a.gif\"><![endif]-->".to_owned(),
         ),
-        // Encoded twice.
+        // The body is encoded twice.
         (
             "Content-Transfer-Encoding: base64\n",
             encoded("base64", &body),
@@ -355,12 +355,12 @@ fn a_body_that_is_encoded_otherwise_than_labelled_is_left() {
             assert_eq!(report.rows[0].reason, Some(Reason::LooksEncoded));
         }
     }
-    // A name that begins so is written with quotes, or stands in the middle.
+    // A file name that begins with `3D` is in quotation marks, or `3D` is in the middle of a URL.
     for value in ["\"3D.html\"", "page?view=3D", "'a=3D\"'"] {
         let (_, report) = run(&html("", &format!("<a href={value}>")));
         assert_eq!(report.links(), 1, "{value}");
     }
-    // Nothing would change: nothing is said.
+    // Nothing would change, so there is no row.
     let mail = html("", "<img width=3D\"4\" alt=3D\"x\">");
     assert!(run(&mail).1.rows.is_empty());
 }

@@ -1,7 +1,7 @@
-//! Links in documents of every charset: what is no character of its own is never touched.
+//! Links in documents in every charset. Bytes that are not characters of the charset are never changed.
 //!
-//! In Shift_JIS, Big5, GBK and windows-949 the second byte of a character may be `\`, which would become
-//! `/` in a link. Labels are those of the Encoding Standard and of mail.
+//! In Shift_JIS, Big5, GBK and windows-949, the second byte of a character can be `\`, which would become `/` in a
+//! link. The labels are those of the Encoding Standard and of mail.
 
 use super::common::mail::assert_bytes;
 use super::links::{BASE, run};
@@ -20,8 +20,8 @@ fn mail(charset: &str, body: &[u8]) -> Vec<u8> {
     [header.as_bytes(), body].concat()
 }
 
-/// `images`, `display` and a folder in Shift_JIS, each with `\` or a letter as the second byte of a character, and what becomes
-/// of them. In the last but one a katakana of one byte precedes a `\`.
+/// Links with `images`, `display` and a directory in Shift_JIS, whose characters have `\` or a letter as their second
+/// byte, and the expected results. In the last but one, a katakana of one byte is before a `\`.
 const TRAILING: &[(&[u8], &str)] = &[
     (
         b"<img src=\"\x95\\.gif\">",
@@ -77,7 +77,7 @@ const TRAIL_BYTE_LABELS: &[&str] = &[
     "uhc",
 ];
 
-/// Bytes that are no characters of the charset name nothing that could be escaped.
+/// Bytes that are not characters of the charset cannot be escaped, so the link is not changed.
 #[test]
 fn link_with_a_broken_character_is_not_touched() {
     for label in TRAIL_BYTE_LABELS {
@@ -87,7 +87,7 @@ fn link_with_a_broken_character_is_not_touched() {
             b"<img srcset=\"\xff\\.gif 2x\">",
             b"<p style=\"background:url('\xff\\.gif')\">",
         ] {
-            // Beside it, a link that is all ASCII.
+            // Next to it is a link that is all ASCII.
             let before = [body, b"<a href=\"q\\r\">"].concat();
             let after = [body, b"<a href=\"http://www.example.org/a/b/q/r\">"].concat();
             let (output, _) = run(&mail(label, &before));
@@ -96,7 +96,7 @@ fn link_with_a_broken_character_is_not_touched() {
     }
 }
 
-/// Parts can have locations in the bytes of the document.
+/// The Content-Location of a part can contain the same bytes as the document.
 #[test]
 fn link_with_trail_bytes_next_to_located_parts_is_not_touched_unless_it_means_one() {
     let aggregate = |link: &[u8]| {
@@ -117,7 +117,8 @@ fn link_with_trail_bytes_next_to_located_parts_is_not_touched_unless_it_means_on
     assert_bytes(&run(&other).0, &other, "another picture");
 }
 
-/// Each character with a second byte that looks like ASCII, in a path and in a query. The oracle is the `url` crate.
+/// Tests each character whose second byte looks like ASCII, in a path and in a query. The results are compared with the
+/// `url` crate.
 #[test]
 fn link_with_trail_bytes_becomes_the_url_that_browsers_request() {
     let base = url::Url::parse("http://www.example.org/a/b/c").unwrap();
@@ -132,7 +133,7 @@ fn link_with_trail_bytes_becomes_the_url_that_browsers_request() {
         {
             let octets = [lead, trail];
             let decoded = encoding.decode_without_bom_handling_and_without_replacement(&octets);
-            // Others are two characters; in Big5 some have several octets in the way back.
+            // Other pairs are two characters, and in Big5 some characters have several encodings.
             let Some(text) = decoded.filter(|text| !text.ends_with(char::from(trail))) else {
                 continue;
             };
@@ -188,7 +189,7 @@ fn a_charset_that_only_the_document_names_counts() {
             }
         }
     }
-    // What the mail names goes before what the document names.
+    // The charset in the header of the part has precedence over the charset in the document.
     let body = b"<meta charset=Shift_JIS><img src=\"\xe9\\x\">";
     let (output, _) = run(&mail("iso-8859-1", body));
     let after = b"<meta charset=Shift_JIS><img src=\"http://www.example.org/a/b/\xe9/x\">";
@@ -222,7 +223,7 @@ fn other_documents_name_their_charset_in_their_own_way() {
     assert_bytes(&output, &after, "CSS");
 }
 
-/// A `\` that is half a character hides no quote, so the link behind it is where it seems to be.
+/// A `\` that is half of a character escapes no quotation mark, so the link after it is found.
 #[test]
 fn a_trail_byte_in_a_style_sheet_escapes_nothing() {
     let style = |link: &[u8]| {
@@ -239,8 +240,8 @@ fn a_trail_byte_in_a_style_sheet_escapes_nothing() {
     assert_eq!(report.links(), 1);
 }
 
-/// Without any label UTF-8 is told by its form; in what is neither, `\` behind a byte above ASCII may be
-/// half a character.
+/// Without a declared charset, UTF-8 is recognised by its byte sequences. In other text, a `\` after a byte above 127
+/// can be half of a character.
 #[test]
 fn without_a_label_nothing_is_touched_that_may_be_half_a_character() {
     let (output, _) = run(&mail("", "<a href=\"\u{e9}\\x\">".as_bytes()));
@@ -255,7 +256,7 @@ fn without_a_label_nothing_is_touched_that_may_be_half_a_character() {
     }
 }
 
-/// What the document's own `<base href>` holds may stand in its links as it is.
+/// The bytes of the document's own `<base href>` can be copied into its links.
 #[test]
 fn a_base_in_the_documents_charset_is_carried_into_its_links() {
     let body = |link: &[u8]| {
@@ -307,7 +308,7 @@ fn a_document_that_is_no_superset_of_ascii_is_left_with_a_reason() {
         assert_eq!(report.rows[0].outcome, Outcome::Left);
         assert_eq!(report.rows[0].reason, Some(Reason::CharsetNotSupported));
     }
-    // Its tag could be read, so it is not in UTF-16 (the HTML standard, §13.2.3.2).
+    // The tag could be read, so the document is not in UTF-16 (HTML standard §13.2.3.2).
     let body = |link: &str| format!("<meta charset=utf-16><a href={link}>").into_bytes();
     let (output, _) = run(&mail("", &body("x")));
     assert_bytes(

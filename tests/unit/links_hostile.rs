@@ -1,5 +1,4 @@
-//! Links in hostile and broken documents, as the filter leaves a message: nothing is lost, and time is
-//! linear.
+//! Links in hostile and malformed documents, resolved with the whole filter. No bytes are lost, and the time is linear.
 
 use super::common::mail::expander;
 use std::time::{Duration, Instant};
@@ -28,7 +27,7 @@ fn html(header: &str, body: &str) -> Vec<u8> {
         .into_bytes()
 }
 
-/// Bytes without a page of them in the message when they differ.
+/// Compares bytes. A failure shows only a short part of them.
 #[track_caller]
 fn assert_same(actual: &[u8], expected: &[u8], what: &str) {
     let shown = |bytes: &[u8], from: usize| {
@@ -50,10 +49,10 @@ fn assert_same(actual: &[u8], expected: &[u8], what: &str) {
     );
 }
 
-/// A document from a size in bytes, and what its one kind of relative link becomes.
+/// A name, a document of a given size, and the expected result.
 type Hostile = (&'static str, fn(usize) -> String, fn(&str) -> String);
 
-/// What the default does to `href=x` and `url(x`.
+/// Returns the document with `href=x` resolved against the default base.
 fn resolved(document: &str) -> String {
     document.replace("href=x", "href=http://www.example.org/a/b/x")
 }
@@ -168,7 +167,7 @@ const HOSTILE: &[Hostile] = &[
     ),
 ];
 
-/// The bytes outside of the known links are those that came, in time linear in their number.
+/// All bytes outside of links are unchanged, and the time is linear in the size.
 #[test]
 fn hostile_documents_lose_nothing_and_take_linear_time() {
     std::thread::scope(|scope| {
@@ -181,7 +180,7 @@ fn hostile_documents_lose_nothing_and_take_linear_time() {
                     let (output, _) = run(&mail);
                     let took = begun.elapsed();
                     assert_same(&output, &html(BASE, &expected(&document)), what);
-                    // Part of a second; what is quadratic takes minutes.
+                    // Linear work takes a part of a second, and quadratic work would take minutes.
                     assert!(took < Duration::from_secs(30), "{what}: {took:?}");
                 }
             });
@@ -189,7 +188,7 @@ fn hostile_documents_lose_nothing_and_take_linear_time() {
     });
 }
 
-/// Every line has to be broken, at one of many blanks.
+/// Every line must be broken, at one of many blanks.
 #[test]
 fn many_lines_that_get_too_long_take_time_like_their_number() {
     let line = format!(
@@ -222,7 +221,7 @@ fn a_hundred_thousand_attributes_and_a_megabyte_in_one_lose_nothing() {
     }
 }
 
-/// Bases that are none are skipped for the next one out; without one, nothing changes.
+/// Invalid bases are skipped, and the next outer base is used. Without any base, nothing changes.
 #[test]
 fn bases_that_are_none_are_skipped() {
     for (header, body) in [
@@ -237,7 +236,7 @@ fn bases_that_are_none_are_skipped() {
         let (output, report) = run(&mail);
         assert_same(&output, &mail, body);
         assert!(report.rows.is_empty(), "{:?}", report.rows);
-        // Around it, one that works; a relative `<base href>` is relative to that.
+        // An outer entity has a valid base. A relative `<base href>` is resolved against it.
         let inner = String::from_utf8(mail).expect("text");
         let around = |part: &str| {
             format!("{BASE}Content-Type: multipart/mixed; boundary=m\n\n--m\n{part}\n--m--\n")
@@ -253,7 +252,7 @@ fn bases_that_are_none_are_skipped() {
     }
 }
 
-/// `Content-Location:x`, with every part of it where a lax reader might lose it.
+/// `Content-Location:x` without a blank, in all places where a program could miss it.
 #[test]
 fn a_field_needs_no_blank_after_its_colon() {
     for field in [
@@ -273,7 +272,7 @@ fn a_field_needs_no_blank_after_its_colon() {
     assert_same(&output, &related("cid:i@x", ""), "Content-Location:x");
 }
 
-/// What is asked of a part is asked once, not for every link that means it.
+/// Information about a part is computed once, and not for each link to it.
 #[test]
 fn many_links_to_one_large_part_take_time_like_the_part() {
     let links = "<img src=i>".repeat(10_000);
@@ -312,14 +311,14 @@ fn a_long_base_times_many_links_is_bounded() {
     assert!(detail.contains(words), "{detail}");
 }
 
-/// Links that do not grow by their base must not cost a look at all of it each.
+/// For links that do not become longer, the long base must not be read each time.
 #[test]
 fn a_long_base_times_many_links_that_stay_short_is_bounded() {
     let long = "p/".repeat(1 << 17);
     let links = "<a href=/y>".repeat(10_000);
     let climbing = format!("<a href={}y>", "../".repeat(200)).repeat(1_000);
     let absolute = "<a href=http://z/y>".repeat(10_000);
-    // What may be read is in proportion to what may be gained.
+    // The work limit is proportional to the allowed growth.
     let policy = || {
         let mut policy = Policy::default();
         policy.limits.growth = 50_000;

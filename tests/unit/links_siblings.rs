@@ -1,5 +1,5 @@
-//! Which part of a multipart/related a link may be pointed at: only one that holds its content, in the
-//! same message, and with a Content-ID that is its own (RFC 2557 §5, RFC 2392).
+//! The parts of a multipart/related to which a link may refer: the part must contain its content, be in the same
+//! message, and have a Content-ID that no other part has (RFC 2557 §5, RFC 2392).
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use embody::Policy;
 use embody::fetch::NoFetch;
 use embody::policy::Followed;
 
-/// A related of an HTML document and further parts.
+/// Returns a multipart/related with an HTML document and further parts.
 fn related(header: &str, body: &str, parts: &[&str]) -> String {
     let parts: String = parts.iter().map(|part| format!("\n--r\n{part}")).collect();
     format!(
@@ -38,7 +38,7 @@ fn a_part_that_refers_elsewhere_and_was_left_is_no_sibling() {
         "Content-Type: image/gif\nContent-Location: a.gif\nX-Mozilla-Cloud-Part: cloudFile; url=http://h.example/a.gif\n\n",
         "Content-Type: message/external-body; name=\"a.url\"\nContent-Transfer-Encoding: base64\nContent-Location: a.gif\n\nW0ludGVybmV0U2hvcnRjdXRdDQpVUkw9aHR0cDovL2guZXhhbXBsZS9hLmdpZg0K\n",
     ] {
-        // With a base the link becomes absolute, and shows the picture that is there.
+        // With a base, the link becomes absolute, and mail programs display the picture on the web.
         assert_becomes(
             &related(BASE, "<img src=\"a.gif\">", &[reference]),
             &related(
@@ -109,7 +109,7 @@ fn a_forwarded_messages_links_do_not_mean_parts_of_the_mail_around_it() {
     );
 }
 
-/// A reader that is asked for such a `cid:` shows one of the two, and nobody knows which.
+/// A mail program displays one of the two parts with this Content-ID, and it is unknown which one.
 #[test]
 fn a_content_id_that_two_parts_bear_is_no_target() {
     let picture = |location: &str, id: &str| {
@@ -121,7 +121,7 @@ fn a_content_id_that_two_parts_bear_is_no_target() {
     let after = "<img src=\"a.gif\"><img src=\"b.gif\"><img src=\"cid:own@x\">";
     let parts = [first.as_str(), &second, &own];
     assert_becomes(&related("", links, &parts), &related("", after, &parts));
-    // The other bearer stands elsewhere in the message, and has no location.
+    // The other part with this Content-ID is elsewhere in the message and has no Content-Location.
     let mail = |link: &str| {
         let inner = related(
             "",
@@ -133,7 +133,7 @@ fn a_content_id_that_two_parts_bear_is_no_target() {
         )
     };
     assert_becomes(&mail("a.gif"), &mail("http://www.example.org/a/b/a.gif"));
-    // In another message an id may be used again: each message's links mean its own.
+    // Another message may use the same Content-ID again, because links refer to parts of their own message.
     let twice = |link: &str| {
         let one = related(
             "",
@@ -145,7 +145,7 @@ fn a_content_id_that_two_parts_bear_is_no_target() {
     assert_becomes(&twice("a.gif"), &twice("cid:same@x"));
 }
 
-/// Whoever writes the mail knows which id we would make.
+/// The author of a mail can compute the Content-ID that embody would create.
 #[test]
 fn an_id_that_is_made_is_borne_by_no_other_part() {
     let mail = |other: &str| {
@@ -170,7 +170,7 @@ fn an_id_that_is_made_is_borne_by_no_other_part() {
     assert_ne!(made(&mail(&second)), second);
 }
 
-/// Ten thousand parts without an id, each meant by one link.
+/// Ten thousand parts without a Content-ID, with one link to each.
 #[test]
 fn many_siblings_take_time_like_their_number() {
     let took = |count: usize| {
@@ -186,8 +186,8 @@ fn many_siblings_take_time_like_their_number() {
         assert_eq!(expansion.report.links(), count as u64);
         begun.elapsed()
     };
-    // Eight times the parts: 64 times the time if it were quadratic. A machine that does other things takes its time now and
-    // then, but not each time.
+    // With eight times the parts, quadratic work would take 64 times as long. On a busy machine a single measurement
+    // can be slow, but not all of them.
     let mut times = Vec::new();
     let is_linear = (0..5).any(|_| {
         let (few, many) = (took(1_200), took(9_600));

@@ -1,4 +1,5 @@
-//! The milter, beside the pipe filter: what a mail system makes of what it is told is what the filter writes.
+//! Compares the milter with the pipe filter: after the replies of the milter, the mail system has the message that the
+//! filter writes.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,7 +85,7 @@ impl House {
         mail_system
     }
 
-    /// The journal, once it is so: it is written when the mail system has its answer.
+    /// Waits until the journal fulfils a condition, because it is written after the reply to the mail system.
     #[track_caller]
     fn notes(&self, is_so: impl Fn(&[String]) -> bool) -> Vec<String> {
         let begun = Instant::now();
@@ -108,7 +109,7 @@ fn expander(mark: Mark) -> Expander {
         .unwrap()
 }
 
-/// What the pipe filter writes.
+/// Returns the output of the pipe filter.
 fn piped(expander: &Expander, message: &[u8]) -> Vec<u8> {
     let expansion = expander.expand(message, "-").unwrap();
     expansion.output().into_bytes().into_owned()
@@ -119,7 +120,7 @@ fn samples() -> Vec<(String, Vec<u8>)> {
     all.into_iter()
         .flatten()
         .map(|sample| (sample.name, sample.before))
-        // What the protocol has no words for: a header that is none, or ends with the message.
+        // The protocol cannot express an invalid header, or a message that ends with its header.
         .filter(|(_, message)| {
             divided(message).is_some() && memchr::memmem::find(message, b"\n\n").is_some()
         })
@@ -152,7 +153,7 @@ fn each_sample_comes_out_as_the_pipe_filter_writes_it() {
     }
 }
 
-/// A message that is only HTML gets other fields in its header, and its own move inward.
+/// A message that is only HTML gets other fields in its header, and its own fields move to an inner part.
 #[test]
 fn what_html_shows_is_put_in_as_the_pipe_filter_does_it() {
     let expander = Expander::builder(embed::policy())
@@ -202,13 +203,13 @@ fn what_html_shows_is_put_in_as_the_pipe_filter_does_it() {
 fn a_mail_system_that_offers_less_gets_the_same() {
     let expander = expander(Mark::Off);
     let house = House::new(expander.clone(), 8);
-    // All that version 2 of the protocol knew; nothing but the actions that are needed.
+    // The options of version 2 of the protocol, and only the necessary actions.
     for (actions, options) in [(ACTIONS, 0x7f), (0x13, 0), (0x13, OPTIONS & !0x10_0000)] {
         let mut mail_system = MailSystem::unix(&house.socket());
         mail_system.offer(actions, options);
         for (name, message) in samples() {
             let came = mail_system.filter(&name, &message).message();
-            // Without that word of the protocol the blank behind the colon is the mail system's.
+            // Without this option, the mail system inserts the blank after the colon itself.
             let blanks = |message: &[u8]| {
                 let (fields, body) = divided(message).unwrap();
                 let unblanked = |(name, value): (Vec<u8>, Vec<u8>)| {
@@ -269,7 +270,7 @@ fn chunks_of_a_body_are_answered_where_the_mail_system_waits_for_that() {
     }
 }
 
-/// What a header is said not to matter for must be nothing whatever the body is.
+/// If a header shows that the body does not matter, no body may cause a change.
 #[test]
 fn what_is_skipped_is_what_the_filter_leaves() {
     let bodies: Vec<Vec<u8>> = samples()
@@ -315,7 +316,7 @@ fn aborts_and_further_connections_leave_nothing_behind() {
     assert!(mail_system.is_closed());
 }
 
-/// Fails for a while, or takes a while.
+/// A source that fails temporarily, or takes some time.
 struct Slow {
     takes: Duration,
     is_asked: Arc<AtomicBool>,
@@ -344,7 +345,7 @@ fn slow(takes: Duration, on_failure: OnFailure) -> Expander {
     slow_and_seen(takes, on_failure).0
 }
 
-/// The same, and whether it was asked.
+/// Returns the same expander, and whether its source was called.
 fn slow_and_seen(takes: Duration, on_failure: OnFailure) -> (Expander, Arc<AtomicBool>) {
     let is_asked = Arc::new(AtomicBool::new(false));
     let fetch = Slow {
@@ -405,7 +406,7 @@ fn what_would_be_too_large_goes_on_unchanged() {
         let mut mail_system = house.connect();
         let came = mail_system.filter("1", &letter).message();
         let expected = piped(&limited(1 << 20), &letter);
-        // That letter becomes smaller.
+        // This letter becomes smaller.
         assert!(expected.len() < letter.len());
         let expected = if what == "TooLarge" {
             &letter
@@ -502,7 +503,7 @@ fn what_is_no_packet_ends_its_connection_and_no_other() {
     assert_ne!(other.filter("1", &letter).message(), letter);
 }
 
-/// In threads with less of a stack than a program's first one.
+/// The threads of the milter have a smaller stack than the main thread of a program.
 #[test]
 fn hostile_mails_come_out_as_the_pipe_filter_writes_them() {
     let expander = expander(Mark::Field);
@@ -536,7 +537,7 @@ fn a_word_that_two_chunks_of_a_large_mail_share_is_found() {
         "Content-Type: message/external-body; access-type=URL;\n URL=\"data:,hello\"\n\nContent-Type: text/plain\n\n",
         "Content-Type: text/html\n\n<base href=http://example.org/><a href=x>x</a>\n",
     ];
-    // The first search is of three chunks, and this is where they end; in the body lines end with CRLF.
+    // The first search covers three chunks, and this is their end. In the body, lines end with CRLF.
     let end = 3 * 65_535;
     for (part, before) in parts
         .iter()
@@ -555,7 +556,7 @@ fn a_word_that_two_chunks_of_a_large_mail_share_is_found() {
     }
 }
 
-/// A message that is one external body, so that fields of its body become fields of its header.
+/// Returns a message that is one external body. Fields of its body then become fields of its header.
 fn whole(outer: &str, phantom: &str) -> Vec<u8> {
     let own = "Content-Type: message/external-body; access-type=URL;\n URL=\"data:,hello\"\n";
     format!("{outer}{own}\nContent-Type: text/plain\n{phantom}\n").into_bytes()
@@ -602,7 +603,7 @@ fn what_a_mail_system_could_not_take_is_left() {
     house.notes(|notes| notes.iter().filter(is_left).count() == count);
 }
 
-/// A line of a message's header or body, or what divides parts.
+/// Generates a line of a header or body, or a boundary line.
 fn line() -> impl Strategy<Value = String> {
     prop_oneof![
         Just("--b\n".to_owned()),

@@ -1,5 +1,5 @@
-//! The tests of what is not public, as a part of the crate: `cargo test --lib unit::rfc3986::` runs one file of
-//! them. What is tested through the public interface or as a program is in `tests/`.
+//! Tests of private functions, which are compiled as a part of the crate. `cargo test --lib unit::rfc3986::` runs one
+//! file. Tests of the public interface and of the program are in `tests/`.
 #![allow(clippy::unwrap_used, dead_code)]
 
 mod common;

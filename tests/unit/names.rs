@@ -1,5 +1,5 @@
-//! Names in every charset: each label of the Encoding Standard, in each way to write a name, in each place where embody
-//! reads one. A name that cannot be decoded is never written, and its field or note stays.
+//! File names in every charset: with each label of the Encoding Standard, in each form of a name, and in each place
+//! where embody reads a name. A name that cannot be decoded is never written, and its field or note stays unchanged.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -20,7 +20,8 @@ use crate::engine::external_body::{ExternalBody, Referent, shown_name};
 use crate::mime::encoded_words::{decoded_text, decoded_words};
 use crate::mime::{self, PartId, ScanLimits};
 
-/// What charsets without a decoder have: UTF-7 is not in the Encoding Standard, and the others are there to be refused.
+/// Names in charsets without a decoder. UTF-7 is not in the Encoding Standard, and the standard contains the other ones
+/// only to refuse them.
 const UNREADABLE: [(&str, &[u8]); 4] = [
     ("utf-7", b"r+AOk-sum+AOk-.docx"),
     ("iso-2022-kr", b"\x1b$)C\x0eGQ\x0f.docx"),
@@ -30,12 +31,12 @@ const UNREADABLE: [(&str, &[u8]); 4] = [
 
 struct Case {
     label: &'static str,
-    /// `None`: it cannot be decoded.
+    /// `None` if the name cannot be decoded.
     name: Option<String>,
     octets: Vec<u8>,
 }
 
-/// A word of each script; an encoding has at least one of them.
+/// A word in each script. Every encoding supports at least one of them.
 const WORDS: [&str; 16] = [
     "日本語",
     "中文",
@@ -123,7 +124,7 @@ impl Case {
         }
     }
 
-    /// Each way to write the name as a parameter, without a charset last; and whether it can be decoded.
+    /// Returns each form of the name as a parameter, and whether it can be decoded. The form without a charset is last.
     fn parameters(&self, parameter: &str) -> Vec<(Vec<u8>, bool)> {
         let label = self.label;
         let (front, behind) = self.octets.split_at(3.min(self.octets.len()));
@@ -131,7 +132,7 @@ impl Case {
         let declared = [
             format!("{parameter}=\"{}\"", self.word(&self.octets, true)),
             format!("{parameter}={}", self.word(&self.octets, false)),
-            // Within a character, and within a shift.
+            // Divided inside a character, and inside a shift sequence.
             format!(
                 "{parameter}=\"{}\n {}\"",
                 self.word(front, true),
@@ -150,7 +151,7 @@ impl Case {
             .collect();
         if !self.octets.contains(&0) && !self.octets.is_ascii() || self.octets.contains(&0x1b) {
             let raw = [parameter.as_bytes(), b"=\"", &self.octets, b"\""].concat();
-            // Escapes of ISO-2022-JP tell what they are.
+            // The escape sequences of ISO-2022-JP identify the charset.
             let tells = ["utf-8", "iso-2022-jp"];
             let named = self.encoding().map(|it| it.name().to_lowercase());
             let is_known = self.name.is_some() && named.is_some_and(|it| tells.contains(&&*it));
@@ -160,7 +161,7 @@ impl Case {
     }
 }
 
-/// An entity of one header section.
+/// Returns the name in an entity that consists of one header.
 fn name_in(entity: &[u8]) -> Option<String> {
     let tree = mime::scan(entity, &ScanLimits::default());
     shown_name(entity, tree.fields(PartId::ROOT))
@@ -233,7 +234,7 @@ fn subject_in_every_charset_is_read_or_shown_as_written() {
             let expected = case.name.clone().unwrap_or_else(|| word.clone());
             assert_eq!(decoded_words(word.as_bytes()), expected, "{word}");
         }
-        // Without encoded words it is in the charset of the text.
+        // Without encoded words, the text is in the charset of the message text.
         if let Some(name) = &case.name
             && !case.is_wide()
         {
@@ -273,7 +274,7 @@ fn path_of_a_local_file_in_every_charset_is_read_or_refused() {
                         .unwrap();
                     assert_eq!(path, format!("file:///d/{name}"), "{}", case.label);
                 }
-                // The name of a file is bytes: these are those that the mail has.
+                // The file name consists of the bytes in the mail.
                 (Ok(Referent::Url(url)), _) if is_raw => {
                     let path: Vec<u8> = percent_encoding::percent_decode_str(&url).collect();
                     assert_eq!(path, [b"file://", whole.octets.as_slice()].concat());
@@ -288,7 +289,7 @@ fn path_of_a_local_file_in_every_charset_is_read_or_refused() {
     }
 }
 
-/// The name of an Exchange shortcut is written without its suffix.
+/// The name of an Exchange shortcut is written without its extension.
 #[test]
 fn shortcut_in_every_charset_gets_its_name_or_keeps_its_field() {
     for case in cases() {
@@ -364,7 +365,7 @@ impl Fetch for Files {
     }
 }
 
-/// What a mail becomes whose one reference gives three octets.
+/// Returns the result for a mail with one reference, whose content has three bytes.
 fn filled(mail: &[u8], url: &str) -> (Vec<u8>, Vec<Outcome>) {
     let policy = Policy::default()
         .with_fetch([Scheme::Https])
@@ -381,7 +382,7 @@ fn filled(mail: &[u8], url: &str) -> (Vec<u8>, Vec<Outcome>) {
     (expansion.output().into_bytes().into_owned(), outcomes)
 }
 
-/// Names of all parts but the first.
+/// Returns the names of all parts except the first.
 fn names(output: &[u8]) -> Vec<Option<String>> {
     let tree = mime::scan(output, &ScanLimits::default());
     let parts = tree.ids().filter(|id| tree.part(*id).depth == 1).skip(1);

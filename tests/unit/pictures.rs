@@ -1,5 +1,5 @@
-//! What octets are: whole small files of each kind, written out here, their beginnings, and what only
-//! pretends.
+//! Recognises the type of content from its bytes: complete small files of each type, their first bytes, and content
+//! that only looks like such a file.
 
 use embody::mime::picture::{FileType, sniff, sniff_font, sniff_media};
 use proptest::prelude::*;
@@ -9,7 +9,7 @@ fn box_of(name: &[u8], content: &[u8]) -> Vec<u8> {
     [&length.to_be_bytes()[..], name, content].concat()
 }
 
-/// A still picture of ISO 14496-12: 300 by 200, without its samples.
+/// Returns an ISO 14496-12 still picture of 300 by 200 pixels, without its samples.
 fn still(brands: &[u8]) -> Vec<u8> {
     let extent = [0, 0, 0, 0, 0, 0, 1, 44, 0, 0, 0, 200];
     let properties = box_of(b"iprp", &box_of(b"ipco", &box_of(b"ispe", &extent)));
@@ -27,26 +27,26 @@ fn png() -> Vec<u8> {
     out
 }
 
-/// One transparent pixel.
+/// A GIF of one transparent pixel.
 const GIF: &[u8] = b"GIF89a\x01\0\x01\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\0\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01\0;";
 
-/// JFIF, a comment, a frame of 300 by 200.
+/// A JFIF file with a comment and a frame of 300 by 200 pixels.
 const JPEG: &[u8] = b"\xff\xd8\xff\xe0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0\xff\xfe\0\x04hi\
     \xff\xc0\0\x0b\x08\0\xc8\x01\x2c\x01\x01\x11\0\xff\xd9";
 
-/// 300 by 200, lossless, lossy and extended.
+/// WebP pictures of 300 by 200 pixels: lossless, lossy and extended.
 const WEBP: [&[u8]; 3] = [
     b"RIFF\x1a\0\0\0WEBPVP8L\x0e\0\0\0\x2f\x2b\xc1\x31\0\0\0\0\0\0",
     b"RIFF\x1a\0\0\0WEBPVP8 \x0e\0\0\0\x30\x01\0\x9d\x01\x2a\x2c\x01\xc8\0\0\0\0\0",
     b"RIFF\x16\0\0\0WEBPVP8X\x0a\0\0\0\x10\0\0\0\x2b\x01\0\xc7\0\0",
 ];
 
-/// Two by one, top row first, in 24 bits.
+/// A BMP of 2 by 1 pixels in 24 bits, with the top row first.
 const BMP: &[u8] =
     b"BM\x3e\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0\x02\0\0\0\xff\xff\xff\xff\x01\0\x18\0\
     \0\0\0\0\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\xff\xff\xff\0\0";
 
-/// The header of OS/2 1.x: 2 by 1.
+/// A BMP of 2 by 1 pixels with the header of OS/2 1.x.
 const OLD_BMP: &[u8] =
     b"BM\x22\0\0\0\0\0\0\0\x1a\0\0\0\x0c\0\0\0\x02\0\x01\0\x01\0\x18\0\0\0\xff\xff\xff\xff\0\0";
 
@@ -68,7 +68,7 @@ fn kind(
     Some(kind)
 }
 
-/// Whole files with their kinds.
+/// Returns complete files with their types.
 fn pictures() -> Vec<(Vec<u8>, Option<FileType>)> {
     let large = Some((300, 200));
     let mut all = vec![
@@ -286,7 +286,7 @@ fn media_and_fonts_are_known_by_their_magic() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(5000))]
 
-    /// The crate reads lengths and offsets that came from outside: none may stop us.
+    /// The crate reads untrusted lengths and offsets. No value may cause a panic or an endless loop.
     #[test]
     fn any_octets_behind_any_magic_get_an_answer(
         which in any::<prop::sample::Index>(),

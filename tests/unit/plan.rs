@@ -1,5 +1,5 @@
-//! What `inspect` says is the plan: every row of a forecast is that of an item, but where content that is at hand shows
-//! that it cannot be put in.
+//! `inspect` prints the plan: each row of a forecast is the row of an item in the plan, unless available content shows
+//! that it cannot be inserted.
 
 use super::common::mail::{self, crlf, expander};
 use crate::engine::ledger::Ledger;
@@ -27,7 +27,7 @@ fn by_part(mut rows: Vec<Row>) -> Vec<Row> {
     rows
 }
 
-/// The rows of the plan of a message.
+/// Returns the rows of the plan of a message.
 fn planned(message: &[u8]) -> Vec<Row> {
     let policy = policy();
     let tree = mime::scan(message, &ScanLimits::default());
@@ -37,7 +37,7 @@ fn planned(message: &[u8]) -> Vec<Row> {
     by_part(rows.collect())
 }
 
-/// The rows of the links of a message, as they are when they are changed.
+/// Returns the rows of the links of a message after a run.
 fn changed(expander: &Expander, message: &[u8]) -> Vec<Row> {
     let rows = expander.expand(message, "1").expect("nothing is put off");
     let rows = rows.report.rows.into_iter();
@@ -69,7 +69,7 @@ fn a_forecast_has_the_rows_of_the_plan() {
             let is_certain = |row: &&Row| row.outcome != Outcome::WouldExpand;
             for row in references.iter().filter(is_certain) {
                 let of_part: Vec<_> = said.iter().filter(|other| other.part == row.part).collect();
-                // Of rivals, one that comes in takes the others away.
+                // If a rival succeeds, the other rivals are removed.
                 assert!(
                     of_part.contains(&row)
                         || of_part

@@ -1,4 +1,5 @@
-//! What planning costs: linear in the mail whatever its documents have in common (P5), and over at the deadline.
+//! The cost of planning: linear in the size of the mail, whatever its documents share (P5), and stopped at the
+//! deadline.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use embody::{Error, Expander, Mark};
 use super::common::hostile::{SHAPES, Shape};
 use super::common::mail::expander;
 
-/// Everything is embedded, and everybody answers.
+/// Returns a policy that embeds everything.
 fn policy() -> Policy {
     let mut policy = Policy {
         embed: Embed {
@@ -29,7 +30,8 @@ fn policy() -> Policy {
     policy
 }
 
-/// Answers each URL with a picture or a style sheet of its own, and a number that only shows a sheet with this one.
+/// Answers each request with a picture or a style sheet. The response contains its URL, so each response is different.
+/// Each style sheet displays the picture `p`.
 struct Everybody;
 
 impl Fetch for Everybody {
@@ -47,7 +49,7 @@ impl Fetch for Everybody {
     }
 }
 
-/// Those that have much in common, or that somebody could be made to look at again and again.
+/// Returns the shapes whose documents share much, or could make embody read the same bytes many times.
 fn shapes() -> impl Iterator<Item = &'static Shape> {
     let words = [
         "embed-data-documents",
@@ -64,7 +66,7 @@ fn shapes() -> impl Iterator<Item = &'static Shape> {
     SHAPES.iter().filter(move |shape| is_one(shape.name))
 }
 
-/// A mail of that shape whose pictures are where everybody answers.
+/// Creates a mail of this shape with URLs that the source answers.
 fn made(shape: &Shape, octets: usize) -> Vec<u8> {
     let mail = String::from_utf8((shape.make)(octets)).unwrap();
     mail.replace("//localhost/", "//h.example/").into_bytes()
@@ -76,7 +78,7 @@ fn eight_times_the_mail_takes_eight_times_as_long() {
         .fetch(Everybody)
         .build()
         .unwrap();
-    // The best of several: the machine does other things as well.
+    // The best of several runs counts, because the machine also does other work.
     let least = |mail: &[u8]| {
         let runs = (0..3).map(|_| {
             let begun = Instant::now();
@@ -89,7 +91,7 @@ fn eight_times_the_mail_takes_eight_times_as_long() {
     let mut seen = 0;
     for shape in shapes() {
         let (few, many) = (made(shape, 100 << 10), made(shape, 800 << 10));
-        // A machine that does other things takes its time now and then, but not each time.
+        // On a busy machine a single measurement can be slow, but not all of them.
         let is_linear = || {
             let (eighth, whole) = (least(&few), least(&many));
             whole < eighth.max(Duration::from_millis(2)) * 24
@@ -111,7 +113,7 @@ fn mixed(parts: &[String]) -> Vec<u8> {
     format!("Content-Type: multipart/mixed; boundary=b\n\n{parts}--b--\n").into_bytes()
 }
 
-/// Whatever a mail is made of, it comes out as it is, and a row for each thing says why.
+/// Any mail is written unchanged, with a row with the reason for each reference.
 #[test]
 fn behind_its_deadline_a_message_goes_on_unchanged_and_rows_say_why() {
     let data = "data:image/gif;base64,R0lGODlhCQAJAIAAAAAAAP///ywAAAAAAQABAAACAkQBADs=";
@@ -162,7 +164,7 @@ fn behind_its_deadline_a_message_goes_on_unchanged_and_rows_say_why() {
     }
 }
 
-/// The first of a thousand documents are done, and no more of them.
+/// Only the first of a thousand documents are processed.
 #[test]
 fn a_deadline_ends_the_planning_of_a_mail_that_takes_longer() {
     let shape = SHAPES

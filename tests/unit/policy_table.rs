@@ -1,13 +1,13 @@
-//! The table of refusals: what a hostile mail may ask for, and why it does not get it.
+//! The table of refusals: requests that a hostile mail may cause, and the reasons for refusing them.
 //!
-//! Everything here is pure: no socket, no file, no name is looked up.
+//! These tests use no sockets, read no files and resolve no names.
 
 use std::path::PathBuf;
 
 use embody::policy::{Host, HostPattern, HostPatterns, Mapping, Policy, Proxy, Scheme};
 use embody::report::{Reason, Setting};
 
-/// Everything is allowed that an option can allow, except what the rows are about.
+/// Allows everything that an option can allow, except what the rows of the table test.
 fn open_policy() -> Policy {
     Policy {
         fetch: Scheme::ALL.into_iter().collect(),
@@ -17,7 +17,7 @@ fn open_policy() -> Policy {
 }
 
 const REFUSED: &[(&str, Reason)] = &[
-    // Numeric spellings of one loopback address.
+    // Numeric forms of one loopback address.
     ("http://127.0.0.1/", Reason::PrivateAddress),
     ("http://127.0.0.1./", Reason::PrivateAddress),
     ("http://127.1/", Reason::PrivateAddress),
@@ -38,7 +38,7 @@ const REFUSED: &[(&str, Reason)] = &[
     ("https://127.0.0.1/", Reason::PrivateAddress),
     ("ftp://127.0.0.1/f", Reason::PrivateAddress),
     ("ftp://0x7f.1/f", Reason::PrivateAddress),
-    // IPv4's special networks.
+    // The special networks of IPv4.
     ("http://0.0.0.0/", Reason::PrivateAddress),
     ("http://0/", Reason::PrivateAddress),
     ("http://0.1.2.3/", Reason::PrivateAddress),
@@ -65,7 +65,7 @@ const REFUSED: &[(&str, Reason)] = &[
     ("http://239.255.255.250/", Reason::PrivateAddress),
     ("http://240.0.0.1/", Reason::PrivateAddress),
     ("http://255.255.255.255/", Reason::PrivateAddress),
-    // IPv6's, and IPv4 inside IPv6.
+    // The special networks of IPv6, and IPv4 addresses inside IPv6.
     ("http://[::]/", Reason::PrivateAddress),
     ("http://[::1]/", Reason::PrivateAddress),
     ("http://[0:0:0:0:0:0:0:1]/", Reason::PrivateAddress),
@@ -104,13 +104,13 @@ const REFUSED: &[(&str, Reason)] = &[
     ("http://[fe80::1%25eth0]/", Reason::PrivateAddress),
     ("http://[fec0::1]/", Reason::PrivateAddress),
     ("http://[ff02::1]/", Reason::PrivateAddress),
-    // This machine by name.
+    // Names of this machine.
     ("http://localhost/", Reason::PrivateAddress),
     ("http://localhost./", Reason::PrivateAddress),
     ("http://LocalHost/", Reason::PrivateAddress),
     ("http://loc%61lhost/", Reason::PrivateAddress),
     ("http://printer.localhost/", Reason::PrivateAddress),
-    // Credentials, and hosts that only look like the one in front.
+    // User names and passwords, and user names that look like a host.
     (
         "http://user:pass@www.example.org/",
         Reason::UserinfoNotAllowed,
@@ -123,14 +123,14 @@ const REFUSED: &[(&str, Reason)] = &[
         "ftp://user:pass@ftp.example.org/f",
         Reason::UserinfoNotAllowed,
     ),
-    // Ports.
+    // Ports that are not allowed.
     ("http://www.example.org:8080/", Reason::PortNotAllowed),
     ("http://www.example.org:0/", Reason::PortNotAllowed),
     ("http://www.example.org:443/", Reason::PortNotAllowed),
     ("http://www.example.org:25/", Reason::PortNotAllowed),
     ("https://www.example.org:80/", Reason::PortNotAllowed),
     ("ftp://ftp.example.org:22/f", Reason::PortNotAllowed),
-    // What may not stand in a URL.
+    // Characters that are not allowed in a URL.
     ("ftp://ftp.example.org/a%0d%0aDELE%20b", Reason::BadUrl),
     ("ftp://ftp.example.org/a%0A", Reason::BadUrl),
     ("ftp://ftp.example.org/a%00b", Reason::BadUrl),
@@ -139,7 +139,7 @@ const REFUSED: &[(&str, Reason)] = &[
     ("http://www.example.org/a b", Reason::BadUrl),
     ("http://www.example.org/a\u{7f}", Reason::BadUrl),
     ("http://www.exa\tmple.org/", Reason::BadUrl),
-    // No URLs.
+    // Texts that are not URLs.
     ("-V", Reason::BadUrl),
     ("--upload-file=/etc/passwd", Reason::BadUrl),
     ("", Reason::BadUrl),
@@ -161,14 +161,14 @@ const REFUSED: &[(&str, Reason)] = &[
     ("http://[::1/", Reason::BadUrl),
     ("http://www.example.org:99999/", Reason::BadUrl),
     ("http://www.example.org:8o/", Reason::BadUrl),
-    // Schemes.
+    // Schemes that are not allowed.
     ("gopher://www.example.org/", Reason::SchemeNotAllowed),
     ("javascript:alert(1)", Reason::SchemeNotAllowed),
     ("data:,x", Reason::SchemeNotAllowed),
     ("mailto:a@example.org", Reason::SchemeNotAllowed),
     ("dict://127.0.0.1:11211/", Reason::SchemeNotAllowed),
     ("ldap://127.0.0.1/", Reason::SchemeNotAllowed),
-    // Files.
+    // Files outside of the allowed directories.
     ("file:///etc/passwd", Reason::OutsideFileRoot),
     ("file:/etc/passwd", Reason::OutsideFileRoot),
     ("file://localhost/etc/passwd", Reason::OutsideFileRoot),
@@ -455,7 +455,7 @@ fn a_redirect_is_judged_like_a_first_url() {
             .map(|target| target.request_url());
         let scheme = url.split(':').next().unwrap_or("").to_ascii_lowercase();
         match refusal {
-            // Neither file, ftp nor anything else, whatever else is wrong with it.
+            // A redirect to files, ftp or other schemes is refused for this reason, whatever else is wrong.
             Err(refusal) if !matches!(&*scheme, "http" | "https") => {
                 assert_eq!(refusal.reason, Reason::RedirectRefused, "{url}");
             }
@@ -468,12 +468,12 @@ fn a_redirect_is_judged_like_a_first_url() {
                     "{url}: {refusal:?}"
                 );
             }
-            // A zone id makes the Location no URL at all.
+            // With a zone id, the Location is not a valid URL.
             Err(refusal) if url.contains('%') && url.contains('[') => {
                 assert_eq!(refusal.reason, Reason::RedirectRefused, "{url}");
             }
             Err(refusal) => assert_eq!(refusal.reason, *reason, "{url}"),
-            // Browsers drop or escape what a Location should not hold.
+            // Browsers remove or escape invalid characters in a Location.
             Ok(sent) => assert!(
                 *reason == Reason::BadUrl && sent.contains(".example.org/"),
                 "{url} became {sent}"
@@ -540,7 +540,7 @@ fn the_longest_map_wins_and_hosts_end_where_they_end() {
         assert_eq!(policy.map(url), mapped);
     }
     for text in [
-        // What follows the slash would be the end of the host's name.
+        // The text after the slash would become the end of the host name.
         "http://a/=https://new.example",
         "http://a/=https://user@new.example:80",
         "http://a/b=https://new.example",
@@ -610,7 +610,7 @@ fn a_denied_host_is_denied_under_every_spelling_that_reaches_it() {
         let reason = denying(pattern)
             .judge_url(url)
             .map_err(|refusal| refusal.reason);
-        // A name with an empty label may be refused for that already.
+        // A name with an empty label may already be refused for that reason.
         assert!(
             matches!(reason, Err(Reason::HostNotAllowed | Reason::BadUrl)),
             "{pattern} {url}: {reason:?}"
@@ -622,7 +622,7 @@ fn a_denied_host_is_denied_under_every_spelling_that_reaches_it() {
         "as with *.evil.example"
     );
     assert!(policy.judge_url("http://notevil.example/").is_ok());
-    // What a name resolves to is judged, too.
+    // The addresses of a name are also checked.
     let refusal = denying("93.184.216.34").judge_address("93.184.216.34".parse().unwrap());
     assert_eq!(refusal.unwrap_err().reason, Reason::HostNotAllowed);
 }

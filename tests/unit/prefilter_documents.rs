@@ -1,5 +1,5 @@
-//! The prefilter against what is really done: messages with documents in every encoding, in all kinds of places, of
-//! which some have a base, among lines that look like boundaries and fields and are none.
+//! Compares the prefilter with the real processing: documents in every encoding and in all kinds of places, some with a
+//! base, between lines that look like boundaries and fields but are not.
 
 use base64_simd::STANDARD;
 use embody::Policy;
@@ -11,7 +11,7 @@ use proptest::test_runner::TestRunner;
 
 use super::common::mail::expander;
 
-/// What a document holds.
+/// Generates the text of a document.
 fn text() -> impl Strategy<Value = String> {
     let document = prop_oneof![
         3 => Just("<base href=http://h/><a href=x>"),
@@ -40,7 +40,7 @@ fn escaped(text: &str, every: usize) -> String {
         .collect()
 }
 
-/// The lines of a base64 body, with what is skipped in it.
+/// Returns the lines of a base64 body, with characters that are ignored in it.
 fn letters(text: &str, columns: usize, noise: &str) -> String {
     let letters = STANDARD.encode_to_string(text);
     let lines = letters.as_bytes().chunks(columns);
@@ -54,7 +54,7 @@ fn letters(text: &str, columns: usize, noise: &str) -> String {
         .collect()
 }
 
-/// The fields of a document and its body.
+/// Generates the header fields and the body of a document.
 fn document() -> impl Strategy<Value = String> {
     let kind = prop::sample::select(vec![
         "text/html",
@@ -102,7 +102,7 @@ fn document() -> impl Strategy<Value = String> {
     )
 }
 
-/// What stands around parts, and is no part.
+/// Generates text around parts that does not belong to any part.
 fn stray() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec![
         "",
@@ -157,7 +157,7 @@ fn policy(data: bool) -> Policy {
     }
 }
 
-/// Whether something is said of the message, and whether the prefilter lets it through.
+/// Returns whether the message gets rows, and whether the prefilter passes it on.
 fn judged(message: &str, data: bool) -> (bool, bool) {
     let expander = expander(policy(data), NoFetch);
     let rows = expander.forecast(message.as_bytes(), "1").rows;

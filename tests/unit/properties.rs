@@ -1,5 +1,5 @@
-//! What holds for every message, on mail that is made up at random: well-formed and broken
-//! multiparts, with references that work and that do not.
+//! Properties of every message, tested with random mail: valid and malformed multiparts, with references that work and
+//! others that do not.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ use embody::report::Outcome;
 use embody::{Expander, Mark, Policy};
 use proptest::prelude::*;
 
-/// One node of a made-up message.
+/// A node of a random message.
 #[derive(Clone, Debug)]
 enum Node {
     Text(String),
@@ -65,7 +65,7 @@ impl Node {
     }
 }
 
-/// A whole message inside a data: URL, itself with a reference.
+/// Returns a complete message inside a data: URL. The message itself contains a reference.
 fn inside_url(url: &str, padding: usize) -> String {
     let inner = format!(
         "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=in\n\n--in\n\n{}\n--in\n\
@@ -188,7 +188,7 @@ fn message() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Tight limits and odd choices; each must leave the promises standing.
+/// Generates policies with tight limits and unusual options. The promises must be true with each of them.
 fn policy() -> impl Strategy<Value = Policy> {
     let growth = prop_oneof![3 => Just(50u64 << 20), 1 => 0u64..30, 2 => 30u64..700];
     let body = prop_oneof![3 => Just(25u64 << 20), 1 => 0u64..400];
@@ -222,13 +222,13 @@ fn expand(policy: &Policy, mark: Mark, message: &[u8]) -> (Vec<u8>, embody::Repo
     )
 }
 
-/// Where a bound was reached, a later run may go on.
+/// Returns whether a limit stopped the run. A later run may then continue.
 fn reached_a_bound(report: &embody::Report) -> bool {
     let mut reasons = report.rows.iter().filter_map(|row| row.reason);
     reasons.any(embody::report::Reason::is_bound)
 }
 
-/// Debug builds are slow and the suite is to be quick; `PROPTEST_CASES` asks for more.
+/// Returns a small number of cases, because debug builds are slow. `PROPTEST_CASES` sets a larger number.
 fn config() -> ProptestConfig {
     static CASES: OnceLock<u32> = OnceLock::new();
     let cases = *CASES.get_or_init(|| {
@@ -286,7 +286,7 @@ proptest! {
 
     #[test]
     fn the_twin_with_crlf_comes_out_as_the_twin(message in message()) {
-        // Without any line end there is no telling which kind the message uses.
+        // Without any line ending, it is unknown which kind the message uses.
         prop_assume!(message.contains(&b'\n'));
         let (output, report) = expand(&Policy::default(), Mark::Off, &message);
         let (twin, twin_report) = expand(&Policy::default(), Mark::Off, &crlf(&message));
@@ -354,8 +354,8 @@ fn mail_of(parameters: &[String]) -> Vec<u8> {
     mail.into_bytes()
 }
 
-/// A bound is met in the order of the document, inside content as well; run again and again, the program
-/// comes to an end.
+/// Limits apply in the order of the document, also inside retrieved content. Repeated runs of the program finish the
+/// work.
 #[test]
 fn growth_is_granted_in_the_order_of_the_document() {
     let copied = "Content-ID: <big@x>\n\n".to_owned() + &"x".repeat(500);
@@ -389,8 +389,8 @@ fn growth_is_granted_in_the_order_of_the_document() {
     assert!(counts[0] < 3 && counts.last() == Some(&3), "{counts:?}");
 }
 
-/// The URLs of references that a long base makes absolute are held: those behind the bound are left, each
-/// with a row, and what is short again is not.
+/// The total length of URLs that a long base makes absolute is limited. References above the limit are left, each with
+/// a row. A later reference that is short again is filled in.
 #[test]
 fn absolute_urls_much_longer_than_the_mail_are_left_in_the_order_of_the_document() {
     let mut parameters = vec!["access-type=URL; URL=x".to_owned(); 2_000];
@@ -416,7 +416,7 @@ fn absolute_urls_much_longer_than_the_mail_are_left_in_the_order_of_the_document
     );
 }
 
-/// A world in which every URL has content, some of it with further references.
+/// A source with content for every URL, some of which contains further references.
 struct Library;
 
 impl embody::fetch::Fetch for Library {

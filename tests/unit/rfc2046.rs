@@ -1,5 +1,5 @@
-//! RFC 2046: external bodies (§5.2.3), rivals in a multipart/alternative (§5.1.4), and what may
-//! stand where (§5.1, §5.2); RFC 2045 §6 for how the content is encoded.
+//! RFC 2046: external bodies (§5.2.3), rivals in a multipart/alternative (§5.1.4), and the allowed places of parts
+//! (§5.1, §5.2). RFC 2045 §6: the encoding of the content.
 
 use super::common::mail::{
     self, assert_bytes, assert_left, expand, second_part, with_external_body, with_url,
@@ -61,7 +61,8 @@ fn rivals_with_one_content_id_leave_one_part() {
     }
 }
 
-/// The first boundary line has no line break of its own, and takes that of the next one with it.
+/// The first boundary line has no line break of its own, so removing a part there also removes the line break of the
+/// next boundary.
 #[test]
 fn several_rivals_in_front_of_the_one_that_succeeds_go_together() {
     let id = "Content-Type: text/plain\nContent-ID: <r@x>\n";
@@ -91,8 +92,8 @@ fn several_rivals_in_front_of_the_one_that_succeeds_go_together() {
     }
 }
 
-/// Where a header has no empty line behind it but the one that the next boundary line would own, what
-/// stands in front of the rival still ends its line.
+/// If the only empty line after a header belongs to the next boundary line, the text before the rival must still end
+/// its line.
 #[test]
 fn a_rival_without_a_body_takes_no_line_break_of_others() {
     let field = "Content-Type: message/external-body; access-type=URL; URL";
@@ -104,7 +105,7 @@ fn a_rival_without_a_body_takes_no_line_break_of_others() {
         );
         for mail in [mail.as_bytes(), &mail::crlf(mail.as_bytes())] {
             let (output, report) = expand(mail);
-            // With a real part the others are no rivals.
+            // If there is a part with content, the others are not rivals.
             let rivals = !behind.contains('x');
             assert_eq!(report.expanded(), if rivals { 1 } else { 2 }, "{behind:?}");
             let leaves = mail::our_leaves(&output);
@@ -123,7 +124,7 @@ fn a_rival_without_a_body_takes_no_line_break_of_others() {
 
 #[test]
 fn a_content_md5_makes_rivals_as_an_id_does() {
-    // That of "x".
+    // The digest of "x".
     let md5 = "Content-MD5: ndTkYSaMgDT1yFZOFVxnpg==\n";
     let id = "Content-ID: <r@x>\n";
     let (output, report) = expand(&alternative(&[
@@ -145,7 +146,7 @@ fn a_content_md5_makes_rivals_as_an_id_does() {
     assert_eq!(parts(&output), 2);
 }
 
-/// Of one type are an English and a French text; of none at all, a text and its HTML.
+/// An English and a French text can have the same type, and a text and its HTML can have no common field.
 #[test]
 fn nothing_but_an_id_or_a_digest_makes_rivals() {
     for phantoms in [
@@ -208,7 +209,7 @@ fn a_rival_that_is_too_large_gives_way_to_the_next() {
     assert_bytes(&again, &output, "twice is once");
 }
 
-/// Tells in which order it was asked; nothing is ever there.
+/// A source without content that records the order of the requests.
 struct Asked(std::sync::Mutex<Vec<String>>);
 
 impl Fetch for Asked {
@@ -359,7 +360,7 @@ fn multiparts_and_messages_go_unencoded_and_are_processed() {
 
 #[test]
 fn content_that_would_end_the_part_it_is_put_into_is_left() {
-    // Many readers, as the document asks, compare only the beginning of a line: --b01 is too near.
+    // RFC 2046 asks mail programs to compare only the start of a line, and many do, so --b01 could end the part.
     for line in [
         "--b0",
         "--b0--",
@@ -377,8 +378,8 @@ fn content_that_would_end_the_part_it_is_put_into_is_left() {
     assert_eq!(parts(&output), 3);
 }
 
-/// A multipart without any boundary line, or cut off, would take the lines behind it for its own: the
-/// parts that follow would be inside of it.
+/// A multipart without a boundary line, or a truncated one, would include the lines after it. The following parts would
+/// then be inside it.
 #[test]
 fn content_that_would_take_in_the_parts_behind_it_is_left() {
     let inner = "MIME-Version:%201.0%0AContent-Type:%20multipart/mixed;%20boundary=";
@@ -461,7 +462,7 @@ fn a_part_cut_off_inside_its_reference_is_no_part_of_a_url() {
     }
 }
 
-/// RFC 822 §3.1.4: comments may stand between any two tokens.
+/// Comments are allowed between any two tokens (RFC 822 §3.1.4).
 #[test]
 fn comments_between_all_tokens_of_the_field_change_nothing() {
     let mail =

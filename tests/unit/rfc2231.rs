@@ -1,9 +1,9 @@
-//! RFC 2231, parameter value continuations and extensions, on the parameters of external bodies.
+//! RFC 2231, parameter value continuations and extensions, in the parameters of external bodies.
 
 use super::common::mail::{assert_left, expand, second_part, with_external_body, with_url};
 use embody::Policy;
 
-/// The text that comes out of a reference with these parameters.
+/// Returns the text that a reference with these parameters gives.
 fn text(parameters: &str) -> String {
     let mail = with_external_body(parameters, "Content-Type: text/plain\n");
     let (output, report) = expand(&mail);

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const NO_LIMIT: u64 = u64::MAX;
 
-/// The GIF of RFC 2397 §4, in the lines of the document.
+/// The GIF of RFC 2397 §4, in the lines of the RFC.
 const LARRY: &str = "data:image/gif;base64,R0lGODdhMAAwAPAAAAAAAP///ywAAAAAMAAw
  AAAC8IyPqcvt3wCcDkiLc7C0qwyGHhSWpjQu5yqmCYsapyuvUUlvONmOZtfzgFz
  ByTB10QgxOR0TqBQejhRNzOfkVJ+5YiUqrXF5Y5lKh/DeuNcP5yLWGsEbtLiOSp
@@ -47,14 +47,14 @@ fn larry_is_a_gif_of_273_octets_though_folded() {
     let gif = url.decode(NO_LIMIT).expect("valid base64");
     assert!(gif.starts_with(b"GIF87a\x30\x00\x30\x00"));
     assert!(gif.ends_with(b";"));
-    // Python's base64.b64decode of the same symbols has as many.
+    // Python's base64.b64decode gives the same number of bytes.
     assert_eq!(gif.len(), 273);
 }
 
 #[test]
 fn greek_text_keeps_its_octets() {
     let url = "data:text/plain;charset=iso-8859-7,%be%fg%be";
-    // %fg is the document's own slip: a bad escape, which stays.
+    // %fg is an error in the RFC. An invalid escape stays unchanged.
     assert_eq!(decoded(url), b"\xbe%fg\xbe");
     assert_eq!(
         decoded("data:text/plain;charset=iso-8859-7,%be%d3%be"),
@@ -105,7 +105,7 @@ fn escapes_of_the_media_type_are_decoded_unless_they_could_do_harm() {
         ),
         ("data:text/plain;name=%C3%A4,x", "text/plain;name=\"ä\""),
         ("data:text/plain;n%61me=a;NAME=b,x", "text/plain;name=a"),
-        // Neither a header field of its own, nor anything but UTF-8, nor a second type.
+        // A parameter cannot add a header field, bytes that are not UTF-8, or a second type.
         (
             "data:text/plain;name=a%0d%0aBcc:b,x",
             "text/plain;name=\"a%0d%0aBcc:b\"",
@@ -238,12 +238,12 @@ fn fold(text: &str, fold: &str) -> String {
     words.join(fold)
 }
 
-/// White space as mail folds with it, or as it gets in anyhow; none most of the time.
+/// Generates white space as it is used for folding in mail, or as it occurs by mistake. It is usually empty.
 fn folding() -> impl Strategy<Value = &'static str> {
     prop_oneof![20 => Just(""), 3 => Just("\r\n "), 2 => Just("\n\t"), 1 => Just(" "), 1 => Just("\r"), 1 => Just("\n")]
 }
 
-/// `url` with one of `folds` behind each of its characters, or behind each 40th.
+/// Returns `url` with one of `folds` after each `word` characters.
 fn folded(url: &str, folds: &[&str], word: usize) -> String {
     let mut result = String::new();
     for (number, character) in url.chars().enumerate() {

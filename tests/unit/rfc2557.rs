@@ -1,13 +1,13 @@
-//! RFC 2557: aggregates of HTML and what it shows, in the shapes of its §9, with the Content-Base of
-//! RFC 2110 and of the draft. The messages are those of `samples/mhtml`.
+//! RFC 2557: HTML with its pictures in one message, in the shapes of §9, with the Content-Base of RFC 2110 and of the
+//! draft. The messages are in `samples/mhtml`.
 
 use super::common::mail::{self, assert_bytes, crlf, expand, mhtml_samples, our_leaves};
 use embody::Policy;
 use embody::fetch::NoFetch;
 use embody::mime::{self, ScanLimits};
 
-/// What the links of every sample are afterwards, in the order in which they stand: `part 2` is the
-/// `cid:` of that part. Written down from the documents, not from the output.
+/// The expected links of every sample, in order. `part 2` means the `cid:` URL of this part. They were derived from the
+/// documents, and not from the output.
 const LINKS: &[(&str, &[&str])] = &[
     (
         // §9.1, with a base.
@@ -21,7 +21,7 @@ const LINKS: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        // §9.2: readers match the absolute link with the location; there is nothing to do.
+        // §9.2: mail programs compare the absolute link with the Content-Location, so nothing has to be changed.
         "absolute-location",
         &[
             "http://www.example.org/images/flag.png",
@@ -38,12 +38,13 @@ const LINKS: &[(&str, &[&str])] = &[
             "http://www.example.org/harbour.html",
         ],
     ),
-    // §9.4: without a base, what is not enclosed stays relative.
+    // §9.4: without a base, links to content outside of the message stay relative.
     ("relative-without-base", &["part 2", "harbour.html"]),
     // §9.5
     ("content-id", &["part 2"]),
     (
-        // §9.6: outwards is permitted, inwards is forbidden but for the inner aggregate as a whole.
+        // §9.6: a link may refer to an outer part. A link into an inner aggregate may refer only to the aggregate as a
+        // whole.
         "nested",
         &[
             "part 2",
@@ -94,7 +95,7 @@ const LINKS: &[(&str, &[&str])] = &[
             "http://www.example.org/tides.html",
         ],
     ),
-    // §4.4: white space, encoded-words and wrappers in the field.
+    // §4.4: white space, encoded words and wrapped lines in the field.
     ("folded-location", &["part 2", "part 3", "part 4"]),
     (
         "equal-locations",
@@ -125,7 +126,7 @@ const LINKS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Samples that come out as they went in.
+/// Samples that stay unchanged.
 const UNTOUCHED: &[&str] = &["absolute-location", "content-id"];
 
 fn name(sample: &mail::Sample) -> &str {
@@ -194,7 +195,7 @@ fn other_programs_read_the_same_leaves() {
         .iter()
         .flat_map(|sample| [sample.after.clone(), crlf(&sample.after)])
         .collect();
-    // mail-parser gives text as UTF-8, whatever its charset.
+    // mail-parser converts text to UTF-8 from every charset.
     let latin = ["base64", "quoted-printable"];
     for (message, sample) in messages.iter().step_by(2).zip(&samples) {
         if latin.contains(&name(sample)) {
@@ -215,7 +216,7 @@ fn other_programs_read_the_same_leaves() {
     }
 }
 
-/// The links of all documents; a `cid:` as the number of the one part that it names.
+/// Returns the links of all documents. A `cid:` URL is replaced by the number of its part.
 fn links(message: &[u8]) -> Vec<String> {
     let tree = mime::scan(message, &ScanLimits::default());
     let mut found = Vec::new();
@@ -247,7 +248,7 @@ fn links(message: &[u8]) -> Vec<String> {
     found.into_iter().map(named).collect()
 }
 
-/// What stands in `src="..."`, `href="..."`, `url(...)` and `@import "..."`.
+/// Returns the values in `src="..."`, `href="..."`, `url(...)` and `@import "..."`.
 fn values(document: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (start, end) in [

@@ -1,5 +1,5 @@
-//! The messages of `samples/`: each comes out as its `.out.eml` says, with LF and with CRLF, and
-//! other programs read in the output what we say is in it.
+//! The messages in `samples/`: the output of each is its `.out.eml`, with LF and with CRLF, and other programs read the
+//! same parts in the output as embody.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ fn what_is_untouched_is_borrowed_with_lf_and_with_crlf() {
     }
 }
 
-/// `samples/README.md` promises the reasons; the rows must give them.
+/// `samples/README.md` lists the reasons, and the rows must contain them.
 #[test]
 fn the_reasons_are_those_of_the_readme() {
     let readme = std::fs::read_to_string(mail::samples_folder().join("README.md")).unwrap();
@@ -85,7 +85,8 @@ fn the_reasons_are_those_of_the_readme() {
     }
 }
 
-/// Samples in which Python's `email` sees other leaves than we do, and why we stay with ours.
+/// Returns the samples in which Python's `email` finds other leaf parts than embody, with the reason why embody is
+/// right.
 fn python_disagrees() -> BTreeMap<&'static str, &'static str> {
     BTreeMap::from([(
         "eight-bit-header",
@@ -118,7 +119,7 @@ fn python_reads_the_same_leaves() {
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// Samples in which mail-parser sees other leaves than we do, and why we stay with ours.
+/// Returns the samples in which mail-parser finds other leaf parts than embody, with the reason why embody is right.
 fn mail_parser_disagrees() -> BTreeMap<&'static str, &'static str> {
     BTreeMap::from([
         (

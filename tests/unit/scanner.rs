@@ -1,5 +1,5 @@
-//! The scanner (RFC 2046 §5.1): total, line-anchored, bounded, and in agreement with two other
-//! readers where those read what the document says.
+//! The scanner (RFC 2046 §5.1): it accepts any bytes, finds boundaries only at the start of a line, respects its
+//! limits, and agrees with two other programs if these follow the RFC.
 
 use super::common::checks::scan::spans;
 use super::common::mail;
@@ -10,7 +10,7 @@ fn scan(message: &[u8]) -> Tree<'_> {
     mime::scan(message, &ScanLimits::default())
 }
 
-/// Number and type of every part.
+/// Returns the number and the type of every part.
 fn outline(message: &[u8]) -> Vec<String> {
     let tree = scan(message);
     tree.ids()
@@ -144,7 +144,7 @@ fn one_boundary_may_be_the_start_of_another() {
     assert_eq!(outline(mail).len(), 4);
     let same = b"Content-Type: multipart/mixed; boundary=a\n\n--a\n\
         Content-Type: multipart/mixed; boundary=a\n\n--a\n\nx\n--a--\n\ny\n--a--\n";
-    // The inner one takes the lines for as long as it is open.
+    // Boundary lines belong to the inner multipart as long as it is open.
     assert_eq!(
         outline(same),
         [" multipart/mixed", "1 multipart/mixed", "1.1 text/plain"]
@@ -288,8 +288,8 @@ fn headers_only_no_headers_and_nothing_are_messages() {
     }
 }
 
-/// The parts that Python's `email` and mail-parser count are in `samples.rs`; this is their number
-/// on mails with many shapes, where nothing is broken.
+/// Compares the number of parts with Python's `email` and mail-parser, for valid mails of many shapes. The parts of the
+/// samples are compared in `samples.rs`.
 #[test]
 fn well_formed_trees_are_what_other_readers_see() {
     let mut messages = Vec::new();

@@ -1,12 +1,12 @@
-//! `embody schemes` says what the program does (RFC 2718 §2): an example of each row is tried, by default and with the option
-//! that the row names.
+//! `embody schemes` describes what the program does (RFC 2718 §2). An example for each row is tested, by default and
+//! with the option in the row.
 
 use super::common::mail::expand;
 use embody::Expander;
 use embody::cli::{SCHEMES, policy_of};
 use embody::policy::Scheme;
 
-/// Body parts with such a reference; none where the URL's scheme decides what happens.
+/// Parts with such a reference. Rows for which only the scheme of the URL matters have no example here.
 const EXAMPLES: [(&str, &str); 20] = [
     (
         "FTP",
@@ -90,7 +90,7 @@ const EXAMPLES: [(&str, &str); 20] = [
     ),
 ];
 
-/// What stands between the bars of each row of a table.
+/// Returns the cells of each row of a table.
 fn rows(table: &'static str) -> Vec<Vec<&'static str>> {
     let rows = table.lines().skip(2);
     let cells = |row: &'static str| row.trim_matches('|').split('|').map(str::trim).collect();
@@ -114,7 +114,7 @@ fn mail_of(name: &str) -> Option<Vec<u8>> {
     )
 }
 
-/// The outcome and reason of the first row of what would be done under these options.
+/// Returns the outcome and the reason of the first row of a forecast with these options.
 fn inspected(options: &str, message: &[u8]) -> (String, String) {
     let expander = Expander::new(policy_of(options)).expect("the folders are there");
     let report = expander.forecast(message, "x");
@@ -187,7 +187,7 @@ fn every_scheme_that_can_be_retrieved_has_a_row_and_names_its_option() {
         let option = format!("`--fetch {}", scheme.as_str());
         assert!(row[4].starts_with(&option), "{name}");
     }
-    // Each of RFC 2718's questions is answered for each of them.
+    // Each question of RFC 2718 is answered for each scheme.
     let names = |rows: &[Vec<&'static str>]| -> Vec<&'static str> {
         rows.iter().map(|row| row[0]).collect()
     };

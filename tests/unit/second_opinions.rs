@@ -1,7 +1,7 @@
-//! Made-up mail of many shapes, read by three readers: ours must always see what was meant; where
-//! mail-parser or Python's `email` sees something else, it is for a reason that is named here.
+//! Random mail of many shapes, read by three programs. embody must always find the intended parts. If mail-parser or
+//! Python's `email` finds other parts, the reason must be in this file.
 //!
-//! The samples have their own second opinions (samples.rs).
+//! The samples are compared in samples.rs.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::common::trees::{Made, Truth};
 
 const MESSAGES: u64 = 1_500;
 
-/// What one message is for a reader: its bytes, its leaves, and what is unusual about it.
+/// One message for a mail program: its bytes, its intended leaf parts, and its unusual features.
 struct Case {
     bytes: Vec<u8>,
     truth: Vec<Truth>,
@@ -19,7 +19,7 @@ struct Case {
     made: usize,
 }
 
-/// Each message before and after, with LF and with CRLF.
+/// Returns each message before and after processing, with LF and with CRLF.
 fn cases(made: &[Made]) -> Vec<Case> {
     let mut cases = Vec::new();
     for (index, one) in made.iter().enumerate() {
@@ -79,8 +79,9 @@ fn we_read_what_was_meant_before_and_after() {
     assert!(expanded > MESSAGES as usize * 2, "only {expanded}");
 }
 
-/// Holds a reader's differences against what is accepted of it: a feature of the message, and why.
-/// Each difference needs a feature, and each feature a difference.
+/// Compares the parts that a program finds with the intended ones. `accepted` lists the features of messages for which
+/// a difference is allowed, with the reasons. Each difference needs such a feature, and each feature must cause a
+/// difference.
 fn compare(
     reader: &str,
     made: &[Made],
@@ -129,7 +130,7 @@ fn compare(
     }
 }
 
-/// Where mail-parser 0.11 sees something else, and why we stay with ours.
+/// Differences of mail-parser 0.11, and the reasons why embody is right.
 const MAIL_PARSER: [(&str, &str); 4] = [
     (
         "look-alikes",
@@ -150,7 +151,7 @@ const MAIL_PARSER: [(&str, &str); 4] = [
     ),
 ];
 
-/// Where Python's `email` sees something else, and why we stay with ours.
+/// Differences of Python's `email`, and the reasons why embody is right.
 const PYTHON: [(&str, &str); 3] = [
     (
         "comment",
@@ -176,7 +177,7 @@ fn mail_parser_sees_the_same_but_for_what_is_named() {
             .iter()
             .map(|truth| truth.leaf_in_utf8(case.with_crlf))
             .collect();
-        // It panics on some trees (0.11: "Invalid part ID"): what was seen then is nothing.
+        // mail-parser (0.11) panics on some trees ("Invalid part ID"). The result is then empty.
         let read = std::panic::catch_unwind(|| mail::mail_parser_leaves(&case.bytes));
         (read.unwrap_or_default(), meant)
     });
@@ -195,7 +196,7 @@ fn python_sees_the_same_but_for_what_is_named() {
     compare("Python's email", &made, &cases, read, &PYTHON);
 }
 
-/// Other programs see in what became of `samples/wild` what we say is in it.
+/// Other programs read the same parts as embody in the output for `samples/wild`.
 #[test]
 fn in_the_wild_samples_the_same_leaves_are_read() {
     let samples = mail::samples_in(&mail::samples_folder().join("wild"));

@@ -1,4 +1,4 @@
-//! The store in a folder (docs/store.md): what is put is whole, durable, and never in the place of anything.
+//! A store in a directory (docs/store.md): stored objects are complete and durable, and never replace other files.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::common::bounded::ended;
 
-/// What is beneath a folder, files with their content.
+/// Returns all paths in a directory, with the content of the files.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -108,7 +108,7 @@ fn a_planted_file_is_neither_taken_nor_replaced() {
     let key = Key::of(b"abc");
     let path = folder.path().join(key.path());
     fs::create_dir_all(path.parent().unwrap()).unwrap();
-    // One that is there before, and one that comes between.
+    // A file that exists before the object is stored. Its content is different.
     for content in [&b"other"[..], b"ab", b"abc\n", b""] {
         fs::write(&path, content).unwrap();
         let why = stored(&store, b"abc").unwrap_err();
@@ -129,12 +129,12 @@ fn a_planted_file_is_neither_taken_nor_replaced() {
                 .contains("does not match the SHA-256 in its name"),
             "{why}"
         );
-        // Others are not held up.
+        // Other objects can still be stored.
         store.flush(&[Key::of(b"def")]).unwrap();
         assert_eq!(files(folder.path()), [(path.clone(), content.to_vec())]);
         fs::remove_file(&path).unwrap();
     }
-    // Once it is gone all is well.
+    // After the file was removed, the object can be stored.
     assert_eq!(stored(&store, b"abc").unwrap(), key);
     assert_eq!(store.get(&key, 3).unwrap().unwrap(), b"abc");
 }
@@ -203,7 +203,7 @@ fn what_is_no_regular_file_is_no_object() {
         .status()
         .is_ok_and(|made| made.success())
     {
-        // Nobody is waited for.
+        // The store does not wait for a writer of the pipe.
         assert!(stored(&store, b"abc").is_err());
     }
 }
@@ -293,7 +293,7 @@ fn a_collection_is_alone_and_writers_are_not() {
     assert!(waiting.join().unwrap().unwrap() >= released);
 }
 
-/// The octets of the object of a number.
+/// Returns the content of the object with this number.
 fn numbered(number: usize) -> Vec<u8> {
     format!("{number}\n")
         .repeat(100 + number % 7 * 1000)
@@ -309,7 +309,7 @@ fn many_threads_put_and_flush() {
             let store = &store;
             scope.spawn(move || {
                 for number in 0..60 {
-                    // Most are put by several of them.
+                    // Several threads store most of the objects.
                     let octets = numbered(number * (1 + thread % 3));
                     let key = store.put(&octets).unwrap();
                     store.flush(&[key]).unwrap();
@@ -323,7 +323,7 @@ fn many_threads_put_and_flush() {
     }
 }
 
-/// This test program again, to run one test of this file.
+/// Returns a command that runs this test program again, with one test of this file.
 fn again(test: &str, folder: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command
@@ -334,7 +334,7 @@ fn again(test: &str, folder: &Path) -> Command {
     command
 }
 
-/// The store of another process, in one that `again` started.
+/// Returns the store of the parent process, in a process that `again` started.
 fn given() -> Option<PathBuf> {
     std::env::var_os("EMBODY_TEST_STORE").map(|folder: OsString| folder.into())
 }
@@ -364,7 +364,7 @@ fn two_processes_put_the_same_content() {
     }
 }
 
-/// Wherever it is killed: every name is that of its content, and what was flushed is there.
+/// After a process was killed at any moment, every object has the name of its content, and flushed objects exist.
 #[test]
 fn a_killed_process_leaves_whole_objects() {
     if let Some(folder) = given() {
@@ -379,7 +379,7 @@ fn a_killed_process_leaves_whole_objects() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
     let mut whole = 0;
-    // Where a process takes long to start, only later rounds, which are longer, see objects.
+    // If starting a process takes long, only the later and longer rounds find objects.
     for round in 0..200 {
         if round >= 20 && whole > 20 {
             break;
@@ -408,7 +408,7 @@ fn a_killed_process_leaves_whole_objects() {
                 "{file:?}"
             );
         }
-        // Whoever comes next is not held up by what was left.
+        // Files that the killed process left do not delay the next one.
         stored(&store, &numbered(100_000)).unwrap();
     }
     assert!(whole > 20, "{whole} objects");

@@ -1,5 +1,5 @@
-//! Stores on servers: a server that refuses, lies or breaks off costs no mail, and nothing is taken for stored that
-//! is not.
+//! Stores on servers: if a server rejects, lies or closes the connection, no mail is lost, and nothing counts as stored
+//! that is not.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use embody::policy::{Limits, Policy};
 use embody::store::{Key, Purpose, Store, StoreError, open};
 
-/// What was asked.
+/// A request that the server received.
 #[derive(Clone, Debug)]
 struct Asked {
     method: String,
@@ -19,7 +19,7 @@ struct Asked {
     body: Vec<u8>,
 }
 
-/// What a server keeps.
+/// The contents of a server, and its log.
 #[derive(Default, Debug)]
 struct Kept {
     objects: BTreeMap<String, Vec<u8>>,
@@ -27,7 +27,7 @@ struct Kept {
     log: Vec<Asked>,
 }
 
-/// What a server answers: a status and a body; none breaks off.
+/// A response of a server: a status and a body. `None` closes the connection.
 type Answer = Option<(u16, Vec<u8>)>;
 
 struct Server {
@@ -36,7 +36,7 @@ struct Server {
 }
 
 impl Server {
-    /// One that does what `odd` says, and where that says nothing, what a server does.
+    /// Starts a server that calls `odd` for each request. If `odd` returns `None`, the server responds normally.
     fn new(odd: impl Fn(&Asked, &mut Kept) -> Option<Answer> + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -214,7 +214,7 @@ fn folders_that_are_missing_are_made() {
 
 #[test]
 fn another_content_is_neither_taken_nor_replaced() {
-    // There before, and there since.
+    // The other content exists before the request, or appears during it.
     for before in [true, false] {
         let why = trouble(move |asked, kept| {
             if before || asked.method == "PUT" {
@@ -241,7 +241,7 @@ fn what_another_was_faster_with_is_verified() {
     });
     server.store().put(b"abc").unwrap();
     assert_eq!(server.methods(), ["GET", "PUT", "GET"]);
-    // 412, and nothing there.
+    // The server responds with 412, although the object does not exist.
     let why = trouble(|asked, _| (asked.method == "PUT").then(|| Some((412, Vec::new()))));
     assert!(why.is_temporary(), "{why}");
 }
@@ -284,7 +284,7 @@ fn a_server_in_trouble_is_temporary_and_one_that_refuses_is_not() {
         assert_eq!(why.is_temporary(), is_temporary, "{method} {status}: {why}");
         assert!(why.to_string().contains(&status.to_string()), "{why}");
     }
-    // MKCOL that fails.
+    // MKCOL fails.
     let why = trouble(|asked, _| {
         Some(Some((
             if asked.method == "GET" { 404 } else { 409 },
@@ -300,13 +300,13 @@ fn a_server_that_breaks_off_or_is_away_is_temporary() {
         let why = trouble(move |asked, _| (asked.method == method).then_some(None));
         assert!(why.is_temporary(), "{method}: {why}");
     }
-    // Nobody listens on port 1.
+    // No server listens on port 1.
     let store = open("http://127.0.0.1:1/", Purpose::Put, &Policy::default())
         .unwrap()
         .unwrap();
     assert!(store.put(b"abc").unwrap_err().is_temporary());
     assert!(store.get(&Key::of(b"abc"), 3).unwrap_err().is_temporary());
-    // One that takes the connection and says nothing.
+    // A server that accepts the connection and sends nothing.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = Server {
         port: silent.local_addr().unwrap().port(),
@@ -359,7 +359,7 @@ mod s3 {
         opened("s3://bucket/a/b", &[("AWS_ENDPOINT_URL", endpoint)]).unwrap()
     }
 
-    /// The query, which is not the same twice, goes.
+    /// Returns the request without its query, which differs each time.
     fn plain(asked: &Asked) -> Asked {
         Asked {
             path: asked.path.split('?').next().unwrap().to_owned(),

@@ -1,5 +1,5 @@
-//! Content-Transfer-Encoding fields that cannot be true, on every kind of part; and base64 in pieces. Python's `email`
-//! says what other readers see.
+//! Content-Transfer-Encoding fields that cannot be right, on every kind of part, and base64 in several pieces. The
+//! results are compared with Python's `email`.
 
 use std::process::{Command, Stdio};
 
@@ -14,7 +14,7 @@ use crate::engine::report::{Kind, Outcome, Row};
 use crate::expand::detach::Stub;
 use crate::mime::{self, ScanLimits, TransferEncoding};
 
-/// Values that mean text as it is, or nothing.
+/// Values that mean that the text is not encoded, or that mean nothing.
 const IDENTITY: [&str; 29] = [
     "",
     ";",
@@ -47,7 +47,7 @@ const IDENTITY: [&str; 29] = [
     "binary;",
 ];
 
-/// Values that mean base64, and quoted-printable.
+/// Values that mean base64 and quoted-printable.
 const BASE64: [&str; 7] = [
     "\"base64\"",
     "'base64'",
@@ -65,7 +65,7 @@ const QUOTED_PRINTABLE: [&str; 6] = [
     "x-quoted-printable",
     "'Quoted-Printable'",
 ];
-/// Right spellings, which are false on a multipart or a message.
+/// Correct values, which are wrong for a multipart or a message.
 const RIGHT: [&str; 4] = [
     "base64",
     "quoted-printable",
@@ -79,7 +79,7 @@ fn document() -> String {
     format!("<html><body><p>caf\u{e9}</p><img src=\"data:image/gif;base64,{GIF}\"></body></html>\n")
 }
 
-/// Types of all parts, and the text of the first HTML, as Python sees them.
+/// Returns the types of all parts, and the text of the first HTML part, as Python reads them.
 fn python(mails: &[Vec<u8>]) -> Option<Vec<(Vec<String>, String)>> {
     let script = "import email, json, sys\nfor line in json.load(sys.stdin):\n    mail = email.message_from_bytes(bytes(line))\n    types = [part.get_content_type() for part in mail.walk()]\n    html = [part.get_payload(decode=True) for part in mail.walk() if part.get_content_type() == 'text/html']\n    print(json.dumps([types, (html or [b''])[0].decode('utf-8', 'replace')]))";
     let started = Command::new("python3")
@@ -112,7 +112,7 @@ fn types(mail: &[u8]) -> Vec<String> {
     tree.ids().map(|id| tree.part(id).essence.clone()).collect()
 }
 
-/// Of each composite type a mail with the field on it, and the HTML inside.
+/// Returns a mail for each composite type, with the field, and with HTML inside.
 fn composites(value: &str) -> Vec<Vec<u8>> {
     let html = format!(
         "Content-Type: text/html; charset=utf-8\nContent-Transfer-Encoding: 8bit\n\n{}",
@@ -195,7 +195,7 @@ fn text_with_a_false_encoding_is_read_and_its_field_corrected() {
     }
     for value in BASE64 {
         mails.push(text(value, &lines(&raw)));
-        // The body is not what the word says.
+        // The body is not in the declared encoding.
         mails.push(text(value, &raw));
     }
     for value in QUOTED_PRINTABLE {
@@ -245,7 +245,7 @@ fn attachment_in_a_part_with_a_false_encoding_comes_back_byte_for_byte() {
         let around = format!(
             "From: a@example.org\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\nContent-Transfer-Encoding: {value}\n\n--b\nContent-Type: application/pdf; name=a.pdf\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n{lines}--b--\n"
         );
-        // On the part itself, whose body is base64, or text.
+        // The field is on the part itself, whose body is base64 or text.
         let own = |essence: &str, body: &str| {
             format!(
                 "From: a@example.org\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: {essence}; name=a\nContent-Disposition: attachment\nContent-Transfer-Encoding: {value}\n\n{body}--b--\n"
@@ -321,7 +321,7 @@ fn base64_with_padding_in_the_middle_is_decoded_piece_by_piece() {
     }
 }
 
-/// Python stops at the first padding.
+/// Python stops decoding at the first padding.
 #[test]
 fn change_after_the_first_piece_of_base64_is_seen_by_readers_that_stop_at_padding() {
     let front = STANDARD.encode("<html><body><p>x</p");

@@ -1,6 +1,5 @@
-//! Resolving as browsers do, against the `url` crate: for http, https, ftp and file bases, parsing
-//! our
-//! result gives what `Url::join` gives. 100 000 cases a run.
+//! Resolves references with the rules of browsers, and compares the results with the crate `url`: for http, https, ftp
+//! and file bases, parsing the result gives the same URL as `Url::join`. One run tests 100,000 cases.
 
 use super::common::checks::resolve::{Agreement, agrees, is_drive_only, is_file};
 use embody::link::url::{
@@ -12,7 +11,7 @@ use url::Url;
 
 const CASES: usize = 100_000;
 
-/// Pieces that mean something to a URL parser, and a few that mean nothing.
+/// Pieces with a meaning for a URL parser, and a few without.
 const PIECES: &[&str] = &[
     "a",
     "b.html",
@@ -149,7 +148,7 @@ const BASE_STARTS: &[&str] = &[
     "https://1.2.3.4/x",
 ];
 
-/// A small generator with a fixed seed: a run is the same every time. (xorshift64*)
+/// A small random generator (xorshift64*) with a fixed seed, so that every run is the same.
 struct Random(u64);
 
 impl Random {
@@ -186,8 +185,8 @@ fn parsing_our_result_is_joining() {
         let reference = random.text(7);
         cases += 1;
         file += usize::from(base.scheme() == "file");
-        // The crate (2.5.8) trips over its own debug assertion on a file base that ends in a drive
-        // letter, such as `file:///C:`, and a reference that begins with dots.
+        // The crate (2.5.8) fails its own debug assertion for a file base that ends with a drive letter, such as
+        // `file:///C:`, and a reference that begins with dots.
         let Ok(agreement) = std::panic::catch_unwind(|| agrees(&base_text, &base, &reference))
         else {
             assert!(is_drive_only(&base), "{base} {reference:?}");
@@ -242,8 +241,8 @@ fn what_is_absolute_does_not_depend_on_the_base() {
     assert!(absolute > 2_000);
 }
 
-/// With a base and without: what documents show is asked for by the URL that browsers parse, and what they cannot
-/// parse is refused.
+/// With and without a base: requests use the URL that browsers parse, and references that browsers cannot parse are
+/// refused.
 #[test]
 fn what_is_asked_for_is_what_browsers_parse() {
     let policy = Policy {
@@ -293,7 +292,7 @@ fn what_is_asked_for_is_what_browsers_parse() {
                 assert!(is_understood, "{base} {reference:?}: {judged:?}");
                 equal += 1;
             }
-            // The crate refuses `///x`, which the standard has as the host x.
+            // The crate rejects `///x`, although the standard reads x as the host.
             (Err(_), Ok(_)) => assert!(
                 reference.contains("//") || reference.contains('\\'),
                 "{base} {reference:?}"

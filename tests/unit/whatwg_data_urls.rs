@@ -1,14 +1,15 @@
-//! WHATWG's published tables (tests/whatwg), all rows, and the `data-url` crate as second opinion.
+//! All rows of WHATWG's published tables (tests/whatwg), also compared with the crate `data-url`.
 
 use super::common::checks::data_url::{peer, read, written};
 use embody::link::data::MediaTypeText;
 use proptest::prelude::*;
 use serde_json::Value;
 
-/// A media type and data, or a failure.
+/// A media type and data, or `None` for a failure.
 type Read = Option<(&'static str, &'static [u8])>;
 
-/// Rows where the mail documents want something else: the URL, our media type and data, and why.
+/// Rows for which RFCs about mail require another result: the URL, the media type and data that embody reads, and the
+/// reason.
 const DEVIATIONS: &[(&str, Read, &str)] = &[
     (
         "data://test:test/,X",
@@ -147,7 +148,7 @@ fn every_row_of_the_media_type_tables_holds() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    // Media types with escapes or non-ASCII octets are left out: decoding those is a deviation.
+    // Media types with escapes or non-ASCII bytes are excluded, because embody decodes them and the crate does not.
     #[test]
     fn the_data_url_crate_reads_every_url_without_white_space_alike(
         media_type in prop_oneof![

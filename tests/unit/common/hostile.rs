@@ -1,18 +1,18 @@
-//! Mails whose shape makes a careless program look at the same octets again and again. Each is made for
-//! a size: work on all of them must be linear in it.
+//! Mails whose structure could make a program read the same bytes many times. Each is created with a given size, and
+//! the work on it must be linear in this size.
 
 use embody::mime::entity::sha256;
 
 /// A kind of hostile mail.
 pub struct Shape {
     pub name: &'static str,
-    /// A mail of about so many octets.
+    /// Creates a mail of about this many bytes.
     pub make: fn(usize) -> Vec<u8>,
 }
 
 const MIXED: &str = "Content-Type: multipart/mixed; boundary=b\n\n";
 const QUOTED: &str = "Content-Type: text/html\nContent-Transfer-Encoding: quoted-printable\n\n";
-/// A text, and what is stored of it.
+/// A text with an attachment that Mailman removed, and the URL of the attachment.
 const NOTES: &str = "Message-ID: <m@example.org>\n\n";
 const NOTED: &str = "http://localhost/attachments/20240514/542cdbd7/";
 const NEXT_PART: &str = "-------------- next part --------------\n";
@@ -65,7 +65,7 @@ pub const SHAPES: &[Shape] = &[
         let end = format!("{}\n\n", reference("data:,x"));
         between("", "a:\n", octets, &end)
     }),
-    // The shape of one message of an mbox: its first line is a separator.
+    // A message in an mbox, whose first line is a separator.
     shape("lines-fields", |octets| {
         let end = format!("{}\n\n", reference("data:,x"));
         let front = "From a@b Thu Jan  1 10:00:00 2024\n";
@@ -177,7 +177,7 @@ pub const SHAPES: &[Shape] = &[
             reference("data:,x")
         )])
     }),
-    // At most 10,000 parts: these are smaller than the others.
+    // The limit is 10,000 parts, so this mail is smaller than the others.
     shape("fetch-below-a-long-base", |octets| {
         let base = format!("Content-Base: http://localhost/{}/\n", times("p", 8_000));
         let parts = (octets / 90).min(9_000);
@@ -220,7 +220,7 @@ pub const SHAPES: &[Shape] = &[
             times("x,", octets)
         ))
     }),
-    // `data:` URLs in `data:` URLs: each level holds all that is in it.
+    // `data:` URLs inside `data:` URLs. Each level contains the whole text of the levels inside it.
     shape("embed-style-nested", |octets| {
         let mut sheet = format!("/*{}*/", times("x", octets));
         for _ in 0..20 {
@@ -252,8 +252,8 @@ pub const SHAPES: &[Shape] = &[
             format!("<img src=http://localhost/{at:x}>")
         }))
     }),
-    // What documents have in common may be gathered once, not for each of them. Of 10,000 parts at most, each has
-    // a kilobyte of text.
+    // embody must collect what the documents share only once, and not again for each document. Each part contains a
+    // kilobyte of text, because the limit is 10,000 parts.
     shape("embed-data-documents", |octets| {
         related(octets, 1, |at| vec![located(at, &shown(at + 1))])
     }),
@@ -332,7 +332,7 @@ pub const SHAPES: &[Shape] = &[
         let pairs = (octets / 2 / pair.len()).min(3_000);
         mixed(&[vec![front], vec![pair; pairs]].concat())
     }),
-    // A boundary is made from a hash, which whoever writes the mail can make, too.
+    // Boundaries are created from a hash, which the author of a mail can compute too.
     shape("embed-data-boundaries-that-are-taken", |octets| {
         let picture = b"GIF89a0000000000";
         let id = sha256(picture)
@@ -373,7 +373,7 @@ pub const SHAPES: &[Shape] = &[
     shape("one-long-line", |octets| {
         document(&times("<a href=x>", octets))
     }),
-    // Notes of this mail: its hash is known to who wrote it.
+    // Notes that seem to belong to this mail, because its author can compute its hash.
     shape("mailman-notes", |octets| {
         let note = format!("An HTML attachment was scrubbed...\nURL: <{NOTED}a.html>\n{NEXT_PART}");
         between(NOTES, &note, octets, "")
@@ -426,7 +426,7 @@ pub const SHAPES: &[Shape] = &[
     }),
 ];
 
-/// A file in a cloud.
+/// Returns the HTML of a link to a file in cloud storage.
 fn item(token: &str) -> String {
     format!(
         "<li class=cloudAttachmentItem data-content-location=https://localhost/s/{token}><a class=cloudfile-name>x</a></li>"
@@ -441,12 +441,12 @@ fn reference(url: &str) -> String {
     format!("Content-Type: message/external-body; access-type=URL; URL=\"{url}\"\n")
 }
 
-/// A text again and again, so many octets of it.
+/// Repeats a text up to this many bytes.
 fn times(unit: &str, octets: usize) -> String {
     unit.repeat((octets / unit.len()).max(1))
 }
 
-/// Texts that differ in a number, so many octets of them.
+/// Repeats a text with an increasing number, up to this many bytes.
 fn numbered(octets: usize, text: impl Fn(usize) -> String) -> String {
     let mut all = String::with_capacity(octets);
     let mut at = 0;
@@ -468,10 +468,10 @@ fn mixed(parts: &[String]) -> Vec<u8> {
 
 const HTML: &str = "Content-Type: text/html\n\n";
 
-/// Where the parts of an aggregate are.
+/// Start of the Content-Location of the parts.
 const PLACE: &str = "http://localhost/";
 
-/// An aggregate of parts of a kilobyte; `parts` makes so many at once.
+/// Returns a multipart/related with parts of a kilobyte. `parts` creates `at_once` parts at a time.
 fn related(octets: usize, at_once: usize, parts: impl Fn(usize) -> Vec<String>) -> Vec<u8> {
     let count = octets / 1_100 / at_once;
     let parts = (0..count)
@@ -489,27 +489,27 @@ fn location(at: usize) -> String {
     format!("Content-Location: {PLACE}{at}\n")
 }
 
-/// A document with a place.
+/// Returns a document with a Content-Location.
 fn located(at: usize, html: &str) -> String {
     format!("{}{HTML}{html}", location(at))
 }
 
-/// A picture that has a place.
+/// Returns the HTML of a picture in another part.
 fn shown(at: usize) -> String {
     format!("<img src={PLACE}{at}>")
 }
 
-/// A picture that stands in the document.
+/// Returns the HTML of a picture in a `data:` URL.
 fn picture(at: usize) -> String {
     format!("<img src=data:;base64,R0lGODlh{at:08x}>")
 }
 
-/// A document with a base.
+/// Returns a document with a base URL.
 fn document(html: &str) -> Vec<u8> {
     format!("{BASE}\nContent-Type: text/html\n\n{html}").into_bytes()
 }
 
-/// Multiparts in one another, each an aggregate with a place of its own.
+/// Returns nested multipart/related parts, each with its own Content-Location.
 fn aggregates(levels: usize) -> (String, String) {
     let front = (0..levels).map(|at| {
         format!(
@@ -536,7 +536,7 @@ fn escaped(text: &str) -> String {
     written
 }
 
-/// A reference whose `data:` URL holds a reference whose `data:` URL holds one, before a long text.
+/// Returns a long text after a reference whose `data:` URL contains another such reference, and so on.
 fn nested(octets: usize) -> Vec<u8> {
     const KIND: &str =
         "Content-Type:message/external-body;access-type=URL;URL=data:message/external-body,";

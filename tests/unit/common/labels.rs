@@ -1,6 +1,6 @@
 //! Labels of charsets.
 
-/// Every label of the Encoding Standard, as encoding_rs knows them.
+/// All labels of the Encoding Standard, as in encoding_rs.
 pub const LABELS: [&str; 228] = [
     "l1",
     "l2",

@@ -1,4 +1,4 @@
-//! What several of these files need; some of it is shared with the tests outside.
+//! Functions for several files of unit tests. Some of them are shared with the tests of the program.
 #![allow(unreachable_pub)]
 
 #[path = "../../common/bounded.rs"]
@@ -20,7 +20,7 @@ pub mod seeds;
 pub mod tnef;
 pub mod trees;
 
-/// What every test of mail uses, and what our own scanner sees.
+/// Functions for tests of mail, and the leaf parts as embody reads them.
 pub mod mail {
     pub use super::mail_everywhere::*;
     pub use super::ours::our_leaves;

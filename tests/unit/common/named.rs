@@ -1,4 +1,4 @@
-//! Each `cid:` URL that was written names one part, where readers look for it.
+//! Checks that each new `cid:` URL names exactly one part, in a place where mail programs find it.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -8,8 +8,8 @@ use percent_encoding::percent_decode_str;
 use crate::engine::external_body::identifier;
 use crate::mime::{PartId, PartKind, ScanLimits, Tree};
 
-/// Looks for the `cid:` URLs in the documents of a message that was made of `original`. What stood in a document of that,
-/// nobody wrote.
+/// Finds the `cid:` URLs in the documents of a message that was created from `original`. URLs that `original` already
+/// contains are not checked.
 ///
 /// # Panics
 /// If one names no part, or two, or one that is not in a multipart/related around its document.
@@ -47,7 +47,7 @@ pub fn assert_each_names_a_part(original: &[u8], message: &[u8]) {
     }
 }
 
-/// The HTML and CSS of a message, decoded.
+/// Returns the decoded HTML and CSS documents of a message.
 fn documents<'m>(tree: &'m Tree<'m>) -> impl Iterator<Item = (PartId, Cow<'m, [u8]>)> {
     let is_document = |part: &PartId| {
         let entity = tree.part(*part);
@@ -61,7 +61,8 @@ fn documents<'m>(tree: &'m Tree<'m>) -> impl Iterator<Item = (PartId, Cow<'m, [u
     })
 }
 
-/// Whether a part stands in a multipart/related around a document, and in no other branch of an alternative.
+/// Returns whether a part is in a multipart/related around a document, and not in another branch of a
+/// multipart/alternative.
 fn is_found(tree: &Tree<'_>, document: PartId, part: PartId) -> bool {
     let related = |part: &PartId| tree.part(*part).essence == "multipart/related";
     let nearest = tree.ancestors(part).find(related);
@@ -69,7 +70,7 @@ fn is_found(tree: &Tree<'_>, document: PartId, part: PartId) -> bool {
         && !tree.are_alternatives(document, part)
 }
 
-/// The `cid:` URLs that look like ours.
+/// Returns the `cid:` URLs that look like those of embody.
 fn urls(document: &[u8]) -> impl Iterator<Item = String> {
     let is_end = |&byte: &u8| byte.is_ascii_whitespace() || b"\"'()<>,#".contains(&byte);
     memchr::memmem::find_iter(document, "cid:").map(move |at| {

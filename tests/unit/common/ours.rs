@@ -1,10 +1,10 @@
-//! What our own scanner sees.
+//! Reads messages with the scanner of embody.
 
 use embody::mime::{self, PartKind, ScanLimits};
 
 use super::mail::Leaf;
 
-/// The leaves as our own scanner sees them.
+/// Returns the leaf parts that the scanner of embody finds.
 pub fn our_leaves(message: &[u8]) -> Vec<Leaf> {
     let tree = mime::scan(message, &ScanLimits::default());
     tree.ids()

@@ -1,4 +1,4 @@
-//! Seeds for the fuzz targets, made of the samples and the published tables.
+//! Creates seeds for the fuzz targets from the samples and from published tables.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use super::hostile;
 use super::mail::{changed_samples, samples_folder, samples_in, untouched_samples};
 use super::mail_system::{ACTIONS, OPTIONS, crlf, divided, offer, packet};
 
-/// Inputs of a target (`tests/common/checks`), well-formed ones among them.
+/// Returns inputs for a target (`tests/common/checks`), including valid ones.
 pub fn of(target: &str) -> Vec<Vec<u8>> {
     match target {
         "scan" => prefixed(&[&[0x00], &[0xff]], &messages()),
@@ -43,7 +43,8 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
     }
 }
 
-/// A whole file, with and without its signature, and its fronts; meetings that recur, and a report.
+/// Returns a complete stream with and without its signature, its first parts, recurring meetings, and a delivery
+/// report.
 fn tnefs() -> Vec<Vec<u8>> {
     use super::tnef::{MARCH, PACIFIC, SERIES, delivery_report, hex, series, usual};
 
@@ -62,7 +63,7 @@ fn tnefs() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Changes of whole files: none, some at places that matter, and files that are cut.
+/// Returns changes of valid files: no change, changes at important positions, and truncated files.
 fn outlook_files() -> Vec<Vec<u8>> {
     let changes: [&[u8]; 3] = [
         b"",
@@ -102,7 +103,7 @@ fn rtfs() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Records of all kinds, compressed and not, and torn.
+/// Returns records of all kinds, compressed and uncompressed, and incomplete ones.
 fn warcs() -> Vec<Vec<u8>> {
     use std::io::Write as _;
     let record = |kind: &str, more: &str, block: &[u8]| {
@@ -170,7 +171,8 @@ fn warcs() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// What a server says to each command, right and wrong: each line replaces one answer of a plain session.
+/// Returns responses of a server to each command, valid and invalid. Each line replaces one response of a valid
+/// session.
 fn sessions() -> Vec<Vec<u8>> {
     const PLAIN: [&str; 12] = [
         "* OK hi\r\n",
@@ -213,7 +215,7 @@ fn sessions() -> Vec<Vec<u8>> {
     all
 }
 
-/// The messages as packets: as a stream, as the checks write them, and with what goes wrong in between.
+/// Returns the messages as packets: as a byte stream, as the checks write them, and with errors between them.
 fn conversations() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for message in messages().iter().chain(&wild()) {
@@ -269,7 +271,7 @@ fn prefixed(prefixes: &[&[u8]], inputs: &[Vec<u8>]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// Every message of the samples, before and after.
+/// Returns all messages of the samples, before and after processing.
 fn messages() -> Vec<Vec<u8>> {
     changed_samples()
         .into_iter()
@@ -279,7 +281,7 @@ fn messages() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// What is described nowhere; its references lead to the fuzzers' own world.
+/// Returns messages with undocumented formats. Their references lead to the URLs that the fuzz targets can answer.
 fn wild() -> Vec<Vec<u8>> {
     const OUR_WORLD: &str = "https://e.example/text/plain/";
     let folder = samples_folder().join("wild");
@@ -299,7 +301,8 @@ fn wild() -> Vec<Vec<u8>> {
     samples
 }
 
-/// Messages whose documents show pictures of the mail and of the fuzzers' own world, with digests of what will change.
+/// Returns messages whose documents display pictures in the mail and from URLs that the fuzz targets can answer, with
+/// digests of parts that will change.
 fn illustrated() -> Vec<Vec<u8>> {
     let gif =
         "GIF89a%09%00%09%00%80%00%00%00%00%00%ff%ff%ff,%00%00%00%00%01%00%01%00%00%02%02D%01%00;";
@@ -330,7 +333,7 @@ fn illustrated() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// Messages with references to the fuzzers' own world, and with links.
+/// Returns messages with links, and with references to URLs that the fuzz targets can answer.
 fn embraced() -> Vec<Vec<u8>> {
     [
         "https://e.example/text/plain/A%20brief%20note",
@@ -384,7 +387,7 @@ fn references() -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The HTML parts of the samples.
+/// Returns the HTML parts of the samples.
 fn documents() -> Vec<Vec<u8>> {
     let mut documents = Vec::new();
     for message in messages() {

@@ -1,4 +1,4 @@
-//! Made-up mail with its truth: MIME trees of many shapes, each with the leaves a reader must see.
+//! Creates mail with MIME trees of many shapes, and the leaf parts that a mail program must find in each.
 
 use std::collections::BTreeSet;
 
@@ -7,32 +7,32 @@ use base64::Engine as _;
 use super::mail::{Leaf, crlf};
 use super::mailboxes::Numbers;
 
-/// A message and what is in it.
+/// A message and its expected leaf parts.
 pub struct Made {
-    /// With LF line ends.
+    /// The message, with LF line endings.
     pub message: Vec<u8>,
-    /// The leaves of it, in order.
+    /// Its leaf parts, in order.
     pub before: Vec<Truth>,
-    /// The leaves once its external bodies are filled.
+    /// Its leaf parts after its external bodies were filled in.
     pub after: Vec<Truth>,
-    /// What is unusual about it.
+    /// The unusual features of the message.
     pub features: BTreeSet<&'static str>,
 }
 
-/// A leaf as it was meant.
+/// The expected content of a leaf part.
 #[derive(Clone, Debug)]
 pub struct Truth {
     pub essence: &'static str,
-    /// The octets, text with LF.
+    /// The content. Text has LF line endings.
     pub octets: Vec<u8>,
-    /// Whether line ends are content: nothing is encoded.
+    /// Whether line endings are part of the content, because it is not encoded.
     pub bare: bool,
-    /// Latin-1, which mail-parser gives as UTF-8.
+    /// Whether the text is in Latin-1, which mail-parser converts to UTF-8.
     pub latin: bool,
 }
 
 impl Truth {
-    /// The leaf in a message with LF or CRLF.
+    /// Returns the leaf part in a message with LF or CRLF.
     pub fn leaf(&self, with_crlf: bool) -> Leaf {
         if self.bare && with_crlf {
             return Leaf::new(self.essence, &crlf(&self.octets));
@@ -40,7 +40,7 @@ impl Truth {
         Leaf::new(self.essence, &self.octets)
     }
 
-    /// The same as a reader has it that gives text as UTF-8.
+    /// Returns the leaf part as a program reads it that converts text to UTF-8.
     pub fn leaf_in_utf8(&self, with_crlf: bool) -> Leaf {
         if self.latin {
             let text: String = self.octets.iter().map(|&byte| char::from(byte)).collect();
@@ -50,7 +50,7 @@ impl Truth {
     }
 }
 
-/// What may be unusual about a message.
+/// The possible unusual features of a message.
 pub const FEATURES: [&str; 9] = [
     "begins like another",
     "comment",
@@ -63,8 +63,8 @@ pub const FEATURES: [&str; 9] = [
     "padding",
 ];
 
-/// The message of this number; the same each time. Most have one unusual feature at most, so that
-/// what readers make of it can be told apart; some have all there are.
+/// Returns the message with this number, which is the same each time. Most messages have at most one unusual feature,
+/// so that differences between programs can be assigned to a feature. Some messages have all features.
 pub fn message(number: u64) -> Made {
     let only = match number as usize % 14 {
         one @ 0..9 => Some(FEATURES[one]),
@@ -80,7 +80,7 @@ pub fn message(number: u64) -> Made {
         only,
         features: BTreeSet::new(),
     };
-    // The first numbers drawn from neighbouring seeds are alike.
+    // Seeds that follow each other give similar first numbers, so these are skipped.
     for _ in 0..8 {
         maker.draw.below(2);
     }
@@ -97,17 +97,17 @@ pub fn message(number: u64) -> Made {
 struct Maker {
     draw: Numbers,
     text: Vec<u8>,
-    /// Boundaries around, outermost first.
+    /// Boundaries of the open multiparts, the outermost first.
     open: Vec<String>,
     before: Vec<Truth>,
     after: Vec<Truth>,
-    /// The one feature that is allowed; all, if none is named.
+    /// The only allowed feature. `None` allows all features.
     only: Option<&'static str>,
     features: BTreeSet<&'static str>,
 }
 
 impl Maker {
-    /// Whether to do something unusual, if that is allowed here: one time in `bound`.
+    /// Returns whether to use an unusual feature, if it is allowed here. The chance is one in `bound`.
     fn may(&mut self, feature: &'static str, bound: u64) -> bool {
         let does = self.one_in(bound) && self.only.is_none_or(|only| only == feature);
         if does {
@@ -141,7 +141,7 @@ impl Maker {
         self.put("MIME-Version: 1.0\n");
     }
 
-    /// A field, spelled and folded in one of many ways.
+    /// Writes a field, spelled and folded in one of many ways.
     fn field(&mut self, name: &str, value: &str, parameters: &[(&str, String)]) {
         let name = match self.draw.below(4) {
             0 => name.to_ascii_lowercase(),
@@ -160,7 +160,7 @@ impl Maker {
         self.put("\n");
     }
 
-    /// Header and body of an entity; the fields of a message in front are written already.
+    /// Writes the header and body of an entity. The first fields of a message are already written.
     fn entity(&mut self, depth: u64, in_digest: bool) {
         let deepest = depth >= 5;
         let kind = self.draw.below(10);
@@ -215,7 +215,8 @@ impl Maker {
             if self.one_in(4) {
                 self.put("Content-Description: a part\n");
             }
-            // An alternative with a real part offers formats: nothing is removed.
+            // An alternative that contains a part with content offers formats, so embody removes none of its
+            // references.
             if subtype == "alternative" && part == 0 {
                 self.leaf(false);
             } else {
@@ -239,7 +240,7 @@ impl Maker {
         if self.may("padding", 4) { " \t " } else { "" }
     }
 
-    /// Unlike all around: as a line it must end no other multipart.
+    /// Returns a boundary that differs from all outer ones, so that its lines cannot end an outer multipart.
     fn boundary(&mut self) -> String {
         loop {
             let number = self.draw.below(1000);
@@ -259,7 +260,7 @@ impl Maker {
                     boundary = if outer == upper { lower } else { upper };
                 }
             }
-            // Seventy is the most that RFC 2046 allows; "a--" would be the end of "a".
+            // RFC 2046 allows at most 70 characters. "a--" would look like the end of the boundary "a".
             let alike = |other: &String| {
                 *other == boundary
                     || format!("{other}--") == boundary
@@ -335,7 +336,7 @@ impl Maker {
         };
         let is_text = essence.starts_with("text/");
         if kind == 6 && !in_digest && self.one_in(2) {
-            // The default type; readers must not need the field.
+            // text/plain is the default type, so mail programs must not need the field.
         } else {
             let charset: Vec<_> = charset
                 .map(|name| ("charset", name.to_owned()))
@@ -354,7 +355,7 @@ impl Maker {
         self.after.push(truth);
     }
 
-    /// Encoding field, empty line and body; whether nothing was encoded.
+    /// Writes the field for the encoding, an empty line and the body. Returns whether the body is not encoded.
     fn body(&mut self, octets: &[u8], is_text: bool) -> bool {
         let odd = octets.contains(&b'\r') || octets.contains(&0);
         let (encoding, body) = match self.draw.below(4) {
@@ -387,7 +388,7 @@ impl Maker {
         (0..length).map(|_| self.draw.below(256) as u8).collect()
     }
 
-    /// Lines that look like boundaries of what is around, and are none.
+    /// Returns lines that look like boundary lines of the outer multiparts, but are not.
     fn tricky(&mut self) -> Vec<u8> {
         let mut text = "tricky\n-- \n--\n --x\n".to_owned();
         if let Some(boundary) = self.open.last().cloned()
@@ -400,7 +401,7 @@ impl Maker {
         text.into_bytes()
     }
 
-    /// A reference whose content is in the URL itself.
+    /// Writes a reference whose content is in its URL.
     fn external(&mut self) {
         let text = b"Ein Text f\xc3\xbcr dich\nund mich = 2\n".to_vec();
         let (essence, octets) = match self.draw.below(3) {
@@ -463,7 +464,7 @@ fn quoted_printable(octets: &[u8]) -> Vec<u8> {
         match byte {
             b'\n' => out.push(byte),
             b' ' if !ends_line => out.push(byte),
-            // At the start of a line it might begin a boundary.
+            // At the start of a line, a hyphen could begin a boundary line.
             b'-' if out.last().is_none_or(|&last| last == b'\n') => out.extend_from_slice(b"=2D"),
             b'!'..=b'~' if byte != b'=' => out.push(byte),
             _ => out.extend_from_slice(format!("={byte:02X}").as_bytes()),
