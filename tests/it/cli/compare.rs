@@ -778,8 +778,8 @@ fn flags_are_those_of_the_fields_where_a_name_has_no_letters() {
     assert_named(&old, &folder.at("Inbox"), "lost-flags", &[1]);
 }
 
-/// Runs a command in a shell, and then the comparison that the last line of its output suggests, which must succeed. Returns the
-/// suggested command.
+/// Runs a command in a shell, and then the comparison that the last line of its output suggests, which must succeed. Returns
+/// the suggested command.
 fn proved(folder: &Folder, line: &str) -> String {
     let program = embody().get_program().to_owned();
     let shell = |line: &str| {

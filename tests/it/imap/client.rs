@@ -1,4 +1,4 @@
-//! A plain client, which says what it is told and knows nothing of embody: it fills accounts and looks at what is in them.
+//! A simple IMAP client, independent of embody: fills accounts and inspects their content.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,12 +12,12 @@ pub(super) struct Client {
     tag: u32,
 }
 
-/// A message as a server holds it.
+/// A message on a server.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Held {
-    /// SHA-256 of BODY[], in hexadecimal digits.
+    /// SHA-256 of BODY[], in hexadecimal.
     pub(super) sha256: String,
-    /// In lower case, without `\recent`.
+    /// Flags in lower case, without `\recent`.
     pub(super) flags: BTreeSet<String>,
     pub(super) date: String,
     pub(super) size: usize,
@@ -25,13 +25,13 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// All but its UID.
+    /// Returns all facts except the UID.
     pub(super) fn lasting(&self) -> (String, BTreeSet<String>, String) {
         (self.sha256.clone(), self.flags.clone(), self.date.clone())
     }
 }
 
-/// What all messages of a folder are, without their UIDs and in no order.
+/// Returns the facts of all messages of a folder, without their UIDs, sorted.
 pub(super) fn lasting(held: &[Held]) -> Vec<(String, BTreeSet<String>, String)> {
     let mut all: Vec<_> = held.iter().map(Held::lasting).collect();
     all.sort();
@@ -67,7 +67,7 @@ impl Client {
         line
     }
 
-    /// A response with its literals in it.
+    /// Reads a response with its literals.
     fn response(&mut self) -> Vec<u8> {
         let mut all = self.line();
         while let Some(size) = literal(&all) {
@@ -84,7 +84,7 @@ impl Client {
         self.reader.get_mut().write_all(octets).unwrap();
     }
 
-    /// Sends a command; the untagged responses, and the last line without its tag.
+    /// Sends a command. Returns the untagged responses, and the last line without its tag.
     pub(super) fn told(&mut self, command: &str) -> (Vec<Vec<u8>>, String) {
         self.tag += 1;
         self.write(format!("t{} {command}\r\n", self.tag).as_bytes());
@@ -103,7 +103,7 @@ impl Client {
         }
     }
 
-    /// The same; the command must succeed.
+    /// Sends a command that must succeed. Returns the untagged responses.
     #[track_caller]
     pub(super) fn say(&mut self, command: &str) -> Vec<Vec<u8>> {
         let (untagged, last) = self.told(command);
@@ -145,12 +145,12 @@ impl Client {
         self.answer().1
     }
 
-    /// All messages of a folder, in the order of their UIDs.
+    /// Returns all messages of a folder, in the order of their UIDs.
     pub(super) fn all(&mut self, folder: &str) -> Vec<Held> {
         self.say(&format!("EXAMINE \"{folder}\""));
         let mut all = Vec::new();
         let (responses, last) = self.told("UID FETCH 1:* (UID FLAGS INTERNALDATE BODY.PEEK[])");
-        // Some servers say so of an empty folder.
+        // Some servers return an error for an empty folder.
         assert!(last.starts_with("OK") || responses.is_empty(), "{last}");
         for response in responses {
             let at = memchr::memmem::find(&response, b"BODY[]");
@@ -162,7 +162,7 @@ impl Client {
         all
     }
 
-    /// How many messages each folder of the account has, \Noselect ones left out.
+    /// Returns the number of messages in each folder of the account, without \Noselect ones.
     pub(super) fn folders(&mut self) -> Vec<String> {
         let responses = self.say("LIST \"\" \"*\"");
         let lines = responses.iter().map(|line| String::from_utf8_lossy(line));
@@ -188,7 +188,7 @@ fn literal(response: &[u8]) -> Option<usize> {
 }
 
 fn held(response: &[u8], body: usize) -> Held {
-    // What stands behind the body is short, and so is what stands before it.
+    // The text before and after the body is short.
     let open = body + memchr::memchr(b'\n', &response[body..]).unwrap() + 1;
     let size = literal(&response[..open]).unwrap();
     let content = &response[open..open + size];

@@ -1,7 +1,8 @@
-//! Each single response of a session refused, left out or garbled, once: what a backup and an inspection miss then is named, and
-//! everything else is there.
+//! Each response of a session is refused, omitted or garbled once: the backup or inspection must report what it misses, and
+//! must contain everything else.
 //!
-//! The session is generated: a first run counts the commands and the responses, and each of the others changes one of them.
+//! The sessions are generated: a first run counts the commands and the responses, and each of the other runs changes one of
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -27,11 +28,11 @@ fn mail(folder: &str, uid: u32) -> String {
     )
 }
 
-/// What is done to a session.
+/// A change of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     Nothing,
-    /// A command, counted from 0 (the greeting), is answered with this condition alone.
+    /// A command, counted from 0 (the greeting), gets only this status response.
     Refuse(usize, &'static str),
     /// A response, counted from 0, is changed.
     Garble(usize, Garbling),
@@ -39,15 +40,15 @@ enum Change {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Garbling {
-    /// It does not come.
+    /// The response is omitted.
     Dropped,
-    /// A parenthesis too many.
+    /// The response has an additional parenthesis.
     Opened,
-    /// A quotation mark too many.
+    /// The response has an additional quotation mark.
     Quoted,
-    /// Only its beginning comes, up to the end of the line.
+    /// The response is truncated, except for the line ending.
     Cut,
-    /// Other words come in its place.
+    /// The response is replaced by other words.
     Nonsense,
 }
 
@@ -60,7 +61,7 @@ const GARBLINGS: [Garbling; 5] = [
 ];
 
 impl Garbling {
-    /// Line ends stay, and so do literals with their length: the server loses no octet.
+    /// Line endings and literals with their lengths are kept, so that the stream stays in step.
     fn of(self, response: &str) -> String {
         let (line, end) = match response.split_once('{') {
             Some((before, literal)) => (before.to_owned(), format!("{{{literal}")),
@@ -78,7 +79,7 @@ impl Garbling {
     }
 }
 
-/// The responses to a command, the last of which is tagged.
+/// Returns the responses to a command. The last one is tagged.
 fn responses(command: &str, selected: &Mutex<String>) -> Vec<String> {
     let words: Vec<&str> = command.split(' ').collect();
     let folder = selected.lock().unwrap().clone();
@@ -155,12 +156,12 @@ fn fetched(command: &str, folder: &str, number: u32, uid: u32) -> String {
     )
 }
 
-/// A server, with the number of commands and responses that it gave so far.
+/// A server, with the number of commands that it got and of responses that it sent.
 struct Changed {
     server: Scripted,
     commands: Arc<AtomicUsize>,
     responses: Arc<AtomicUsize>,
-    /// What was changed.
+    /// The response that was changed.
     was: Arc<Mutex<String>>,
 }
 
@@ -184,7 +185,7 @@ fn changed(change: Change) -> Changed {
         for response in all {
             let number = said.fetch_add(1, Ordering::SeqCst);
             match change {
-                // A command that never ends is another test's.
+                // A response without an end is covered by another test.
                 Change::Garble(wanted, garbling)
                     if wanted == number && response.starts_with("* ") =>
                 {
@@ -207,7 +208,7 @@ fn changed(change: Change) -> Changed {
 struct Run {
     status: Option<i32>,
     said: String,
-    /// For a backup: by folder, the messages. For an inspection: by folder, their number.
+    /// Backup: the messages of each folder. Inspection: the number of messages.
     found: BTreeMap<String, Vec<String>>,
 }
 
@@ -276,7 +277,7 @@ fn inspection(server: &Scripted) -> Run {
     }
 }
 
-/// Whether nothing shows that something is missing: a folder that LIST does not name, or names as something else.
+/// Returns whether no response shows that something is missing: LIST omits a folder, or reports it with another name.
 fn is_hidden(change: Change, was: &str) -> bool {
     let hides = matches!(
         change,
@@ -285,22 +286,22 @@ fn is_hidden(change: Change, was: &str) -> bool {
     hides && was.starts_with("LIST")
 }
 
-/// Whether a run says that a folder cannot be read, or is not there by the name that LIST gave.
+/// Returns whether a run reports that a folder cannot be read, or does not exist under the name in LIST.
 fn is_list_named(said: &str) -> bool {
     said.contains("cannot read") || said.contains("the server refused EXAMINE")
 }
 
-/// Whether a change concerns the whole account: without it no folder is found.
+/// Returns whether a change affects the whole account, so that no folder is found.
 fn is_of_account(was: &str) -> bool {
     ["greeting", "AUTHENTICATE", "CAPABILITY"]
         .iter()
         .any(|it| was.starts_with(it))
 }
 
-/// Compares a run with what the server has. Everything that is missing has to be named, with status 1.
+/// Compares the result of a run with the content of the server. Everything that is missing must be reported, with status 1.
 ///
 /// # Errors
-/// What is wrong with the run.
+/// The error of the run.
 fn check(
     run: &Run,
     was: &str,
@@ -337,7 +338,7 @@ fn check(
             ));
         }
     }
-    // One bad response costs one thing: a message, or a folder if it is of a folder.
+    // One bad response may affect only a message, or a folder if it belongs to a folder.
     let folders: BTreeSet<_> = missing.iter().map(|(folder, _)| folder).collect();
     let most = match was.contains("FETCH") && was.contains("* ") {
         true => 1,
@@ -349,7 +350,7 @@ fn check(
     }
 }
 
-/// Runs each change of a session, and shows all runs that were wrong.
+/// Runs a session for each change, and reports all runs with errors.
 fn each_change(
     run: impl Fn(&Scripted) -> Run + Sync,
     judge: impl Fn(&Run, &str) -> Result<(), String> + Sync,
@@ -365,7 +366,7 @@ fn each_change(
     let next = AtomicUsize::new(0);
     let wrong = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
-        // The runs wait for each other's pauses more than they compute.
+        // Several runs at the same time, because they mostly wait.
         for _ in 0..4 {
             scope.spawn(|| {
                 while let Some(change) = changes.get(next.fetch_add(1, Ordering::SeqCst)) {

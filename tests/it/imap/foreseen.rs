@@ -1,4 +1,4 @@
-//! What is downloaded of an account suffices: a dry run says of it what it says of the same mail in files.
+//! The part of an account that a dry run downloads is sufficient: its prediction is the same as for the same mail in files.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::proxy::Proxy;
 use super::rig::{Kind, Server, url};
 use crate::common::programs::embody;
 
-/// Mails of all samples with CRLF, of four kinds, and of both forms that detach leaves.
+/// Returns the mails of all samples with CRLF, mails of four kinds, and both forms of notes of `detach`.
 fn mails(folder: &Path) -> Vec<Vec<u8>> {
     let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("samples");
     let mut all = Vec::new();
@@ -15,7 +15,7 @@ fn mails(folder: &Path) -> Vec<Vec<u8>> {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|end| end == "eml") {
             let text = std::fs::read(path).unwrap();
-            // Some servers refuse a NUL, and some take a bare LF for the end of a line.
+            // Some servers reject a NUL, and some treat a bare LF as a line ending.
             if text.contains(&0) {
                 continue;
             }
@@ -55,7 +55,7 @@ fn mails(folder: &Path) -> Vec<Vec<u8>> {
     all
 }
 
-/// What rows say, whatever they call the message.
+/// Returns the content of rows, without the names of messages.
 fn said(folder: &Path) -> Vec<String> {
     let mut all: Vec<String> = rows(folder)
         .iter()
@@ -96,7 +96,7 @@ fn a_dry_run_over_an_account_says_what_it_says_of_the_same_mail_in_files() {
         for (number, octets) in mails(folder).iter().enumerate() {
             let date = "03-Jan-2020 10:00:00 +0000";
             let answer = client.try_append("INBOX", "", date, octets);
-            // Cyrus and pymap do not take all that is mail.
+            // Cyrus and pymap reject some mails.
             if answer.starts_with("OK") {
                 std::fs::write(maildir.join("cur").join(format!("{number}:2,")), octets).unwrap();
             }
@@ -153,13 +153,13 @@ fn a_dry_run_downloads_no_small_mail_of_plain_text() {
         let text = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.success(), "{verb}: {text}");
         let (there, back) = proxy.traffic();
-        // Whether a search for header fields finds what it should is seen by the structure of some messages.
+        // Some structures are fetched to check whether the server's search for header fields is reliable.
         let most = if verb == "detach" { 10_000 } else { 60_000 };
         assert!(there + back < most, "{verb}: {there} and {back} octets");
     }
 }
 
-/// A quota that has no room for a copy, for real.
+/// A real quota without room for a copy.
 #[test]
 fn a_full_quota_leaves_each_message_as_it_is_and_room_for_one_suffices() {
     let test = "a_full_quota_leaves_each_message_as_it_is_and_room_for_one_suffices";
@@ -197,7 +197,7 @@ fn a_full_quota_leaves_each_message_as_it_is_and_room_for_one_suffices() {
         said.contains("7 kept: 7 above the quota") && said.contains("0 changed"),
         "{said}"
     );
-    // A few small mails less, and each gives room to the next one.
+    // After a few small mails were deleted, there is room for a copy, and each replacement makes room for the next one.
     client.say("SELECT INBOX");
     let small = before.iter().filter(|held| held.size < 1000).take(12);
     for held in small {

@@ -1,5 +1,5 @@
-//! Servers that lie, break off and say too much (docs/imap.md): each run ends in time, with little memory, and never with a mail
-//! that is not what the server has.
+//! Servers that lie, break off, and send too much (docs/imap.md): each run ends in time, with little memory, and never writes a
+//! mail that differs from that of the server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::scripted::{CLOSE, MESSAGES, Scripted, body, metadata, plain};
 use crate::common::bounded::finished;
 use crate::common::programs::{embody, stderr};
 
-/// What a run over a server that answers at once may take, on a busy machine.
+/// Time limit of a run with a server that responds immediately, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Run {
@@ -78,7 +78,8 @@ fn a_plain_server_gives_all_its_mail() {
     assert_eq!(run.mails, MESSAGES);
 }
 
-/// The command, what the server says to it, and what the run says. No mail is written that is not one of the server's.
+/// Tests rows of a command, the response of the server, and the error message of the run. Only mails of the server may be
+/// written.
 #[test]
 fn what_no_server_may_say_ends_the_run_and_is_named() {
     let endless = "x".repeat(17 << 20);
@@ -118,7 +119,7 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
             format!("* 1 FETCH ({many})\r\n{ok}"),
             "does not send it",
         ),
-        // What is no response.
+        // Text that is not a response.
         (
             "greeting",
             "HTTP/1.1 400 Bad Request\r\n\r\n".to_owned(),
@@ -155,7 +156,7 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
             "+ more, please\r\n".to_owned(),
             "a request for more data",
         ),
-        // Logging in.
+        // Responses to the login.
         (
             "AUTHENTICATE",
             "TAG NO [AUTHENTICATIONFAILED] wrong\r\n".to_owned(),
@@ -187,7 +188,7 @@ fn what_nobody_asked_for_changes_nothing() {
         * 1 FETCH (FLAGS (\\Seen))\r\n* SEARCH 99\r\n* 12 FETCH (UID 99 BODY[]<0> {3}\r\nxyz)\r\n* BAD what\r\n* LIST () NIL x\r\n";
     let server = Scripted::answering(move |command| {
         let is_login = command == "greeting" || command.starts_with("AUTH");
-        // Only what would be an answer is left out there.
+        // Responses that could belong to the command are removed from the noise.
         let noise = match command.split(' ').next().unwrap_or_default() {
             "LIST" => noise.replace("* LIST () NIL x\r\n", ""),
             "EXAMINE" => noise.replace("* 5 EXISTS\r\n", ""),
@@ -211,7 +212,7 @@ fn a_message_that_is_expunged_meanwhile_is_left_out_and_no_trouble() {
         if command.starts_with("UID SEARCH") && searches.fetch_add(1, Ordering::SeqCst) > 0 {
             return Some("* SEARCH 1\r\nTAG OK done\r\n".into());
         }
-        // It is opened for the list, for metadata and for bodies before.
+        // The folder is opened earlier, too: for the list, the metadata and the bodies.
         if command.starts_with("EXAMINE") && opened.fetch_add(1, Ordering::SeqCst) > 1 {
             return Some(plain(command).replace("* 2 EXISTS", "* 1 EXISTS"));
         }
@@ -257,7 +258,7 @@ fn a_message_that_is_listed_and_never_given_is_named() {
 #[test]
 fn a_size_that_is_a_lie_cuts_nothing_short() {
     let long = format!("Subject: long\r\n\r\n{}", "0123456789\r\n".repeat(200_000));
-    // In pieces of a server that gives less than it is asked for.
+    // With a server that sends shorter pieces than requested.
     for (told, most) in [
         (10, 1 << 20),
         (5_000_000, 1 << 20),
@@ -295,7 +296,7 @@ fn a_size_that_is_a_lie_cuts_nothing_short() {
             ))
         });
         let run = converted(&server);
-        // A message that is shorter than the server says is named.
+        // A message that is shorter than its size is reported.
         let status = i32::from(told > long.len());
         assert_eq!(
             run.output.status.code(),
@@ -313,7 +314,7 @@ fn a_size_that_is_a_lie_cuts_nothing_short() {
     }
 }
 
-/// As Dovecot does: what later commands ask for comes before the first one ends.
+/// As with Dovecot: responses to later commands arrive before the first command ends.
 #[test]
 fn answers_in_another_order_are_put_together() {
     let text = format!("Subject: long\r\n\r\n{}", "0123456789\r\n".repeat(250_000));
@@ -347,7 +348,7 @@ fn answers_in_another_order_are_put_together() {
             "* 1 FETCH (UID 1 BODY[]<{from}> {{{}}}\r\n{piece})\r\n",
             piece.len()
         ));
-        // The last of three comes first, and so does its end.
+        // The responses to the last of three commands, including its end, arrive first.
         Some(match waiting.len() {
             3 => {
                 waiting.iter().rev().cloned().collect::<String>()
@@ -364,7 +365,7 @@ fn answers_in_another_order_are_put_together() {
 
 #[test]
 fn connections_that_break_anywhere_are_made_again_and_nothing_is_doubled() {
-    // Each of the first connections ends at another place.
+    // Each of the first connections breaks at a different place.
     for (at, says) in [
         ("greeting", CLOSE.to_owned()),
         ("greeting", format!("* BYE later\r\n{CLOSE}")),
@@ -397,7 +398,7 @@ fn connections_that_break_anywhere_are_made_again_and_nothing_is_doubled() {
 fn a_server_that_says_nothing_is_given_up() {
     let server = Scripted::instead("UID SEARCH", "");
     let begun = Instant::now();
-    // Six more tries with their pauses would take two minutes: it is stopped before.
+    // Six more attempts with their pauses would take two minutes, so the run is stopped.
     let folder = TempDir::new().unwrap();
     let mut child = embody()
         .args([
@@ -439,7 +440,7 @@ fn a_folder_that_is_made_anew_meanwhile_is_not_mixed_with_the_old_one() {
     assert_eq!(run.output.status.code(), Some(1), "{}", run.said);
     assert!(run.said.contains("UIDVALIDITY 7, now 8"), "{}", run.said);
     assert!(run.mails.is_empty());
-    // What a URL says of it has to be so.
+    // The UIDVALIDITY in the URL must be that of the folder.
     let server = Scripted::answering(|_| None);
     let run = converted_with(&server.url("INBOX;UIDVALIDITY=9"), &[]);
     assert_eq!(run.output.status.code(), Some(1));
@@ -459,7 +460,7 @@ fn tls_that_is_stripped_is_never_gone_without() {
             "TAG OK go on\r\n",
             "before the connection was encrypted",
         ),
-        // What is behind the answer would be taken for what came by TLS.
+        // Text after the response must not be treated as if it had arrived over TLS.
         (
             "* OK [CAPABILITY IMAP4rev1 STARTTLS] hi\r\n",
             "TAG OK go on\r\n* CAPABILITY IMAP4rev1 AUTH=PLAIN\r\n",
@@ -494,7 +495,7 @@ fn tls_that_is_stripped_is_never_gone_without() {
             .spawn()
             .unwrap();
         if named == "connection" {
-            // It would try for a minute.
+            // The run would retry for a minute.
             std::thread::sleep(Duration::from_secs(2));
             crate::common::programs::signalled(child.id(), "TERM");
             crate::common::bounded::ended(&mut child);
@@ -523,7 +524,7 @@ fn names_of_folders_lead_nowhere_else() {
         })
     });
     let run = converted(&server);
-    // A name with a line end is not asked for, and neither is an empty one.
+    // A name with a line ending and an empty name are never used in a command.
     assert_eq!(run.output.status.code(), Some(1), "{}", run.said);
     assert!(run.said.contains("{4}\\r\\na\\r\\nb"), "{}", run.said);
     assert!(run.said.contains(r#"LIST () \"/\" \"\""#), "{}", run.said);

@@ -1,4 +1,4 @@
-//! Which messages and folders a server has, where its searches and its lists leave some out: all of them are read, or named.
+//! Searches and lists of a server that omit some messages and folders: all of them are read or reported.
 
 use std::fs;
 use std::path::Path;
@@ -41,7 +41,7 @@ fn search_with_fewer_messages_than_exists_is_completed_by_number() {
         assert_eq!(row["messages"], 2, "{says}: {}", stderr(&inspected));
         assert_eq!(inspected.status.code(), Some(0), "{says}");
     }
-    // One command is enough for a server that finds what it has.
+    // For a server with complete results, one command is sufficient.
     let server = Scripted::answering(|_| None);
     assert_all(&converted(&server), "plain");
     let heard = server.heard();
@@ -217,7 +217,7 @@ fn body_shorter_than_its_size_is_named_and_read_again_in_the_next_run() {
         if !command.contains("BODY.PEEK[]") {
             return command.starts_with("UID FETCH").then(|| size(command));
         }
-        // The second run gets all.
+        // The second run gets the complete body.
         let long = format!("{}{}", MESSAGES[0], "x".repeat(200 - MESSAGES[0].len()));
         let is_later = bodies.fetch_add(1, Ordering::SeqCst) >= 3;
         let is_first = command.contains("FETCH 1") && command.contains("<0.");
@@ -327,7 +327,7 @@ fn sizes_that_are_wrong_for_most_messages_are_reported_once_and_the_status_is_0(
             "Subject: {uid}\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nhello\r\n{part}"
         )
     };
-    // The server adds this to sizes, apart from those of messages below a UID.
+    // The server adds this number to the sizes, except for messages below a UID.
     for (more, exact_below, status) in [(1000, 0, 0), (1000, 4, 1), (0, 0, 0)] {
         let server = Scripted::answering(move |command| {
             let set = command.split(' ').nth(2).unwrap_or_default().to_owned();
@@ -387,7 +387,7 @@ fn sizes_that_are_wrong_for_most_messages_are_reported_once_and_the_status_is_0(
     }
 }
 
-/// RFC 9738: whatever is asked for, one message is told of at a time, the last one first.
+/// RFC 9738: the server returns one message per command, the last one first.
 #[test]
 fn server_that_tells_of_one_message_at_a_time_is_asked_again() {
     let server = Scripted::answering(|command| {

@@ -1,4 +1,4 @@
-//! Mail of four kinds, and embody over an account that holds it.
+//! Mails of four kinds, and runs of embody on an account with them.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -9,14 +9,14 @@ use base64::prelude::BASE64_STANDARD;
 use super::client::Client;
 use crate::common::programs::embody;
 
-/// A mail, with what a server keeps beside it.
+/// A mail, with the facts that a server stores with it.
 pub(super) struct Mail {
     pub(super) flags: String,
     pub(super) date: String,
     pub(super) octets: Vec<u8>,
 }
 
-/// The same octets for the same number, of which no two lines are alike.
+/// Returns the same bytes for the same number. No two lines are equal.
 fn noise(number: usize, size: usize) -> Vec<u8> {
     let mut state = number as u64 ^ 0x9e37_79b9_7f4a_7c15;
     let mut next = || {
@@ -35,8 +35,8 @@ fn base64(number: usize, size: usize) -> String {
     lines.map(|line| format!("{line}\r\n")).collect()
 }
 
-/// Plain text, an attachment, HTML with a picture and an attachment, a forwarded message with an attachment: attachments of
-/// about `size` octets.
+/// Returns plain text, an attachment, HTML with a picture and an attachment, or a forwarded message with an attachment.
+/// Attachments have about `size` bytes.
 pub(super) fn mail(number: usize, size: usize) -> Mail {
     let header = format!(
         "Return-Path: <a@example.org>\r\nFrom: =?utf-8?q?M=C3=BCller?= <a@example.org>\r\n\
@@ -96,7 +96,7 @@ pub(super) fn mail(number: usize, size: usize) -> Mail {
     }
 }
 
-/// Fills a folder; every third message has keywords where `keywords` says so.
+/// Fills a folder. If `keywords` is set, every third message has keywords.
 pub(super) fn fill(client: &mut Client, folder: &str, count: usize, size: usize, keywords: bool) {
     for number in 0..count {
         let mail = mail(number, size);
@@ -114,7 +114,7 @@ pub(super) fn fill(client: &mut Client, folder: &str, count: usize, size: usize,
     }
 }
 
-/// Folders of a run: `store` and `state`.
+/// Returns a command with the directories `store` and `state` of a run.
 pub(super) fn command(folder: &Path, verb: &str, url: &str) -> Command {
     let mut command = embody();
     command
@@ -156,7 +156,7 @@ pub(super) fn started(folder: &Path, verb: &str, url: &str) -> Child {
         .unwrap()
 }
 
-/// The rows of all runs so far.
+/// Returns the rows of all runs so far.
 pub(super) fn rows(folder: &Path) -> Vec<serde_json::Value> {
     let text = std::fs::read_to_string(folder.join("report")).unwrap_or_default();
     text.lines()

@@ -1,5 +1,5 @@
-//! What happens while messages are replaced: kills, connections that are cut, and another client that flags, moves, deletes and
-//! adds. Nothing is lost, no flag goes, and nothing is there twice but for what IMAP cannot exclude.
+//! Events while messages are replaced: kills, broken connections, and another client that flags, moves, deletes and adds mail.
+//! No mail and no flag is lost, and nothing is duplicated, except where IMAP cannot prevent it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use super::rig::{Kind, Server, url};
 
 const FOLDER: &str = "Archive";
 
-/// Numbers that look random and are the same each time.
+/// A generator of pseudo-random numbers that are the same in each run.
 struct Dice(u64);
 
 impl Dice {
@@ -24,7 +24,7 @@ impl Dice {
     }
 }
 
-/// Every Message-ID of these mails, as often as it is there.
+/// Returns the UIDs for every Message-ID of these mails.
 fn numbers(client: &mut Client, folder: &str) -> BTreeMap<usize, Vec<u32>> {
     client.say(&format!("EXAMINE \"{folder}\""));
     let fields = client
@@ -52,7 +52,7 @@ fn verb(turn: usize) -> &'static str {
     }
 }
 
-/// Kills runs at random instants: nothing is lost then, and nothing is there twice after the next run.
+/// Kills runs at random moments. No mail may be lost, and after the next run no mail may be duplicated.
 fn killed(test: &str, kills: usize, count: usize) {
     let Some(server) = Server::start(test, Kind::Dovecot) else {
         return;
@@ -99,14 +99,14 @@ fn a_kill_at_any_instant_loses_nothing_and_the_next_run_clears_the_copy() {
     );
 }
 
-/// In `.ci/peers`.
+/// Run by `.ci/peers`.
 #[test]
 #[ignore = "500 kills"]
 fn five_hundred_kills_lose_nothing() {
     killed("five_hundred_kills_lose_nothing", 500, 40);
 }
 
-/// Cuts connections in the middle of what goes through them: the same run goes on.
+/// Breaks connections while data passes through them. The same run must continue.
 fn cut(test: &str, cuts: usize, count: usize) {
     let Some(server) = Server::start(test, Kind::Dovecot) else {
         return;
@@ -147,14 +147,14 @@ fn a_connection_that_is_cut_anywhere_loses_nothing() {
     cut("a_connection_that_is_cut_anywhere_loses_nothing", 20, 24);
 }
 
-/// In `.ci/peers`.
+/// Run by `.ci/peers`.
 #[test]
 #[ignore = "500 cut connections"]
 fn five_hundred_cut_connections_lose_nothing() {
     cut("five_hundred_cut_connections_lose_nothing", 500, 40);
 }
 
-/// What another client did to a mail.
+/// The changes of a mail by another client.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 struct Expected {
     is_moved: bool,
@@ -162,7 +162,7 @@ struct Expected {
     flags: BTreeSet<String>,
 }
 
-/// Another client at work until it is told to stop: what it did, as far as the server said that it was done.
+/// Changes mails as another client until it is told to stop. Returns the changes that the server confirmed.
 fn other_client(
     server: &Server,
     other: &str,
@@ -189,13 +189,13 @@ fn other_client(
         let found = client.say(&format!(
             "UID SEARCH UNDELETED HEADER Message-ID \"<{number}@\""
         ));
-        // Servers also tell what others did to messages, by numbers that are no UIDs.
+        // Servers also report changes of other clients, with sequence numbers instead of UIDs.
         let found: String = found
             .iter()
             .map(|line| String::from_utf8_lossy(line))
             .filter(|line| line.starts_with("* SEARCH"))
             .collect();
-        // Where both are there, the old one.
+        // If both the old and the new message exist, the old one is used.
         let Some(uid) = found
             .split_whitespace()
             .filter_map(|word| word.parse::<u32>().ok())
@@ -203,7 +203,7 @@ fn other_client(
         else {
             continue;
         };
-        // Of this message alone: servers also tell what others do to the other ones.
+        // Responses about this message only, because servers also report changes of other messages.
         let says = |lines: &[Vec<u8>], what: &str| {
             lines.iter().any(|line| {
                 let line = String::from_utf8_lossy(line);
@@ -213,7 +213,7 @@ fn other_client(
                 is_of_it && line.contains(what)
             })
         };
-        // What is marked as deleted was gone already.
+        // A message that is marked as deleted is treated as removed.
         let (now, _) = client.told(&format!("UID FETCH {uid} (UID FLAGS)"));
         if !says(&now, "FLAGS") || says(&now, "\\Deleted") {
             continue;
@@ -231,7 +231,7 @@ fn other_client(
                 let told = |line: &Vec<u8>| String::from_utf8_lossy(line).contains("COPYUID");
                 state.is_moved = lines.iter().any(told) || last.contains("COPYUID");
             }
-            // pymap has no keywords.
+            // pymap does not support keywords.
             turn => {
                 let flag = match turn {
                     2..5 if server.kind != Kind::Pymap => "$Label3",
@@ -239,7 +239,7 @@ fn other_client(
                     _ => "\\Answered",
                 };
                 client.told(&format!("UID STORE {uid} +FLAGS ({flag})"));
-                // Some servers say OK of a message that was expunged a moment before.
+                // Some servers confirm a change of a message that was just expunged.
                 client.say("NOOP");
                 let (lines, _) = client.told(&format!("UID FETCH {uid} (UID FLAGS)"));
                 if says(&lines, flag) && !says(&lines, "\\Deleted") {
@@ -304,8 +304,8 @@ fn with_another_client(test: &str, kind: Kind, count: usize) {
             _ => (1, 0),
         };
         let found = (copies(&here), copies(&there));
-        // IMAP has no conditional expunge: what the other client did to a message between embody's mark and its expunging is
-        // done to the old one, and the new one stays. Nothing is lost by it.
+        // IMAP has no conditional expunge: a change by the other client between embody's mark and its expunge affects the old
+        // message, and the new one is kept. No mail is lost.
         let is_between = matches!(
             (wanted, found),
             ((0, 0), (1, 0)) | ((0, 1), (1, 1)) | ((1, 0), (0, 1))
@@ -349,7 +349,7 @@ fn what_another_client_does_meanwhile_stays_done() {
     }
 }
 
-/// In `.ci/peers`.
+/// Run by `.ci/peers`.
 #[test]
 #[ignore = "2,000 mails on four servers"]
 fn another_client_among_two_thousand_mails_loses_nothing() {

@@ -1,4 +1,4 @@
-//! Mail on servers that speak IMAP (docs/imap.md).
+//! Mail on IMAP servers (docs/imap.md).
 
 mod client;
 mod each_response;

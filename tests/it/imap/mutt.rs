@@ -1,4 +1,4 @@
-//! What mutt shows of an account: the same mail with the same flags and references, after detach and after restore.
+//! An account in mutt: the same mail with the same flags and references after `detach` and after `restore`.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use super::mails::{fill, run};
 use super::rig::{Kind, Server};
 use crate::common::programs::{program, skipped};
 
-/// Has mutt copy all of a folder, on a terminal of its own, into an mbox file, where it writes flags as Status fields.
+/// Makes mutt copy all messages of a folder to an mbox file, on a terminal of its own. It writes flags as Status fields.
 const COPIED: &str = r#"
 import os, pty, sys
 port, folder, out, home = sys.argv[1:]
@@ -29,7 +29,7 @@ except OSError:
 os.waitpid(process, 0)
 "#;
 
-/// Message-ID, references and flags of all mails, as mutt has them, and their bytes.
+/// Returns Message-ID, references and flags of all mails as mutt shows them, and their total size in bytes.
 fn shown(server: &Server, home: &Path, name: &str) -> (Vec<[String; 4]>, u64) {
     let out = home.join(name);
     let status = Command::new("timeout")
@@ -41,7 +41,7 @@ fn shown(server: &Server, home: &Path, name: &str) -> (Vec<[String; 4]>, u64) {
     assert!(status.success());
     let text = String::from_utf8_lossy(&std::fs::read(&out).unwrap()).into_owned();
     let mails = format!("\n{text}");
-    // A line that begins with "From " is also in some of the mails.
+    // Some of the mails also contain a line that begins with "From ".
     let mails = mails.split("\nFrom a@").skip(1).map(|mail| {
         let header = mail.split("\n\n").next().unwrap().replace("\n ", " ");
         let field = |name: &str| {

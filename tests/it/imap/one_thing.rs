@@ -1,4 +1,5 @@
-//! One bad thing costs one thing: an odd response, a refused command or a damaged message is named, and all else is done.
+//! A single error has a single effect: an unusual response, a refused command or a damaged message is reported, and everything
+//! else is done.
 
 use std::fs;
 use std::path::Path;
@@ -61,7 +62,7 @@ fn run(verb: &str, url: &str, more: &[&str]) -> Run {
     }
 }
 
-/// The messages in all Maildirs, in their order.
+/// Returns the messages in all Maildirs, in order.
 fn mails(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -80,7 +81,7 @@ fn convert(server: &Scripted) -> Run {
     run("convert", &server.url(""), &[])
 }
 
-/// A plain server whose answers to commands that begin so are changed.
+/// Returns a simple server whose responses to certain commands are changed.
 fn changed(
     first: &'static str,
     change: impl Fn(String) -> String + Send + Sync + 'static,
@@ -203,7 +204,7 @@ fn backup_with_keywords_that_are_no_words_keeps_the_messages_and_names_them() {
     }
 }
 
-/// An account with the folders Bad and INBOX.
+/// Returns a server with the folders Bad and INBOX.
 fn two_folders(answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Scripted {
     Scripted::answering(move |command| match command.starts_with("LIST") {
         true => Some("* LIST () \"/\" Bad\r\n* LIST () \"/\" INBOX\r\nTAG OK x\r\n".into()),
@@ -246,7 +247,7 @@ fn folder_that_cannot_be_opened_costs_that_folder() {
         );
         assert!(seen.said.contains("/Bad"), "{}", seen.said);
     }
-    // STATUS says what EXAMINE did not.
+    // STATUS contains the numbers that EXAMINE omitted.
     let server = two_folders(|command| match command {
         _ if command.starts_with("EXAMINE") => Some("* 2 EXISTS\r\nTAG OK done\r\n".into()),
         _ if command.starts_with("STATUS") => {
@@ -273,14 +274,14 @@ fn message_that_is_always_unavailable_costs_one_retry() {
             (is_meant && set.starts_with('1')).then(|| format!("TAG NO {code} it is damaged\r\n"))
         });
         let run = convert(&server);
-        // This server tells the flags with the date, for which it is asked alone: nothing is missing.
+        // The flags also arrive with the date, which is fetched in a separate command, so nothing is missing.
         if matches!((code, what), ("[SERVERBUG]", _) | (_, "FLAGS")) {
             assert_eq!(run.code(), Some(0), "{code} {what}: {}", run.said);
             assert_eq!(run.mails, MESSAGES, "{code} {what}");
             continue;
         }
         assert_eq!(run.code(), Some(1), "{code} {what}: {}", run.said);
-        // Without metadata the message is asked for all the same.
+        // Without metadata, the body of the message is requested anyway.
         match what {
             "BODY.PEEK" => assert_eq!(run.mails, MESSAGES[1..], "{code} {what}"),
             _ => assert_eq!(run.mails, MESSAGES, "{code} {what}"),
@@ -327,7 +328,7 @@ fn inspect_with_an_unreadable_structure_reads_all_others() {
 
 #[test]
 fn inspect_with_one_garbled_response_says_the_truth_or_fails() {
-    /// Changes the response with this number, once, and counts them all.
+    /// Changes the response with this number once, and counts all of them.
     fn garbled(says: &str, at: usize, how: usize, count: &AtomicUsize) -> String {
         let mut lines: Vec<String> = says.split_inclusive("\r\n").map(str::to_owned).collect();
         for line in &mut lines {
@@ -449,7 +450,7 @@ fn server_that_never_ends_is_given_up_in_time() {
             seen.took
         );
     }
-    // Any number of lines is passed over before an answer.
+    // Any number of untagged lines before a response is skipped.
     let server = changed("UID SEARCH", move |says| format!("{endless}{says}"));
     let seen = run("inspect", &server.url(""), &["--timeout", "30s"]);
     assert_eq!(seen.code(), Some(0), "{}", seen.said);
@@ -484,7 +485,7 @@ fn lines_that_drip_for_ever_end_after_four_times_the_silence() {
 
 #[test]
 fn unsolicited_responses_are_not_kept() {
-    // 60 MB, which were 1.7 GB once they were kept.
+    // 60 MB of responses. They needed 1.7 GB when they were stored.
     let flags = "a ".repeat(60_000);
     let flood: String = (1..500)
         .map(|uid| format!("* {uid} FETCH (FLAGS ({flags}) UID {uid})\r\n"))
@@ -501,7 +502,7 @@ fn unsolicited_responses_are_not_kept() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
-/// Dovecot sends keywords as they stand in its file, which an older version or another program wrote.
+/// Dovecot sends keywords as they are in its file, which an older version or another program may have written.
 #[test]
 fn dovecot_with_an_old_file_of_keywords_has_all_its_messages_saved_and_odd_ones_left() {
     let test = "dovecot_with_an_old_file_of_keywords_has_all_its_messages_saved_and_odd_ones_left";

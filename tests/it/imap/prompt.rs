@@ -1,11 +1,11 @@
-//! The question for a password on a terminal.
+//! The password prompt on a terminal.
 
 use std::process::Command;
 
 use super::scripted::Scripted;
 use crate::common::programs::{program, skipped};
 
-/// Runs a program on a terminal of its own, answers its question, and prints what stood on the terminal, and its exit status.
+/// Runs a program on a terminal of its own, answers its prompt, and prints the text on the terminal and the exit status.
 const TERMINAL: &str = r#"
 import os, pty, sys, time
 answer = sys.argv[1].encode()
@@ -30,7 +30,7 @@ _, status = os.waitpid(process, 0)
 sys.stdout.buffer.write(seen + b"\nstatus %d\n" % os.waitstatus_to_exitcode(status))
 "#;
 
-/// What stands on the terminal when `answer` is typed, and what the server heard of logins.
+/// Returns the text on the terminal after `answer` was typed, and the logins that the server received.
 fn typed(answer: &str) -> (String, Vec<String>) {
     let server = Scripted::answering(|_| None);
     let url = server.url("");
@@ -59,7 +59,7 @@ fn a_password_is_asked_for_on_the_terminal_and_not_shown() {
     assert!(text.contains("Password for me at 127.0.0.1: "), "{text}");
     assert!(!text.contains("hid") && text.contains("status 0"), "{text}");
     assert_eq!(heard.len(), 1, "asked once, and taken: {heard:?}");
-    // Nothing was typed, or no more is to be typed.
+    // An empty line, or the end of input.
     for nothing in ["\n", "\u{4}"] {
         let (text, heard) = typed(nothing);
         assert!(

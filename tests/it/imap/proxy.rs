@@ -1,4 +1,4 @@
-//! A connection in the middle, which counts what goes through it and may cut it.
+//! A proxy that counts the bytes of connections and may cut a connection.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -16,7 +16,7 @@ pub(super) struct Proxy {
 struct Shared {
     to_server: AtomicU64,
     from_server: AtomicU64,
-    /// Octets that still go through before the connection is cut; below zero: none is.
+    /// Number of bytes after which the connection is cut. No connection is cut if it is negative.
     left: AtomicI64,
 }
 
@@ -50,14 +50,13 @@ impl Proxy {
         proxy
     }
 
-    /// Octets to the server and from it.
+    /// Returns the numbers of bytes to the server and from it.
     pub(super) fn traffic(&self) -> (u64, u64) {
         let of = |count: &AtomicU64| count.load(Ordering::SeqCst);
         (of(&self.shared.to_server), of(&self.shared.from_server))
     }
 
-    /// Cuts the connection, in the middle of whatever goes through it, when so many octets more went through. Those that
-    /// come after it are not cut.
+    /// Cuts the connection after this number of further bytes, at any position. Later connections are not cut.
     pub(super) fn cut_after(&self, octets: u64) {
         let octets = i64::try_from(octets).unwrap();
         self.shared.left.store(octets, Ordering::SeqCst);

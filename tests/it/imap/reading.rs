@@ -1,4 +1,4 @@
-//! An account becomes Maildirs, and is looked at: with Dovecot, which also reads what came of it.
+//! Backup and inspection of an account, with Dovecot, which also reads the result.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use super::rig::{Kind, Server, url};
 use crate::common::programs::{embody, signalled, stderr};
 
 const DATE: &str = "03-Jan-2020 10:00:00 +0100";
-/// The same in seconds.
+/// The same date in seconds.
 const SECONDS: i64 = 1_578_042_000;
 
 fn mail(number: usize) -> Vec<u8> {
@@ -21,7 +21,7 @@ fn mail(number: usize) -> Vec<u8> {
         .into_bytes()
 }
 
-/// A mail with an attachment of so many bytes as they are encoded.
+/// Returns a mail with an attachment of this encoded size in bytes.
 fn with_attachment(number: usize, size: usize) -> Vec<u8> {
     let body = "QUJD".repeat(18) + "\r\n";
     let body = body.repeat(size / body.len());
@@ -45,7 +45,7 @@ fn run(port: u16, folder: &str, arguments: &[&str], out: Option<&Path>) -> Outpu
     command.output().unwrap()
 }
 
-/// Content and time of each message of a Maildir, by name.
+/// Returns the content and time of each message of a Maildir, by name.
 fn messages(folder: &Path) -> BTreeMap<String, (Vec<u8>, i64)> {
     let entries = fs::read_dir(folder.join("cur")).unwrap();
     entries
@@ -103,11 +103,11 @@ fn an_account_becomes_maildirs_with_flags_keywords_and_dates() {
     );
     assert!(archive.keys().all(|name| name.ends_with(":2,DR")));
     assert!(out.join("Entwürfe/cur").is_dir());
-    // Nothing changed on the server: no flag \Seen either.
+    // The run changed nothing on the server, not even the flag \Seen.
     let flags = server.client().all("INBOX");
     assert!(!flags[1].flags.contains("\\seen"));
 
-    // A later run takes what is new, and the flags of now.
+    // A later run downloads new mail, and the current flags.
     client.say("SELECT INBOX");
     client.say("UID STORE 2 +FLAGS (\\Seen Other)");
     client.append("INBOX", "", DATE, &mail(5));
@@ -120,7 +120,7 @@ fn an_account_becomes_maildirs_with_flags_keywords_and_dates() {
         .collect();
     assert_eq!(letters, ["FPSab", "Sc", "Tac", ""]);
     assert!(stderr(&again).contains("1 message"), "{}", stderr(&again));
-    // embody reads what it wrote, as does every other program.
+    // embody reads its own result, like any other program.
     let seen = embody().arg("inspect").arg(&out).output().unwrap();
     assert!(
         String::from_utf8_lossy(&seen.stdout).contains("6 messages"),

@@ -1,6 +1,6 @@
-//! A server that refuses one command of a replacement once, each in its turn, with each response code and none: nothing is lost,
-//! nothing is there twice after the next run, and no run with status 0 leaves something unsaid. And what is half-made already:
-//! copies that another client marked, journals of an earlier time.
+//! A server refuses each command of a replacement once, with each response code and without one. No mail may be lost, no mail
+//! may be duplicated after the next run, and a run with status 0 must not leave an unreported problem. Also tests incomplete
+//! states: copies that another client marked, and journals of earlier versions.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use super::mails::{command, rows};
 use super::refusing::{DATE, Model, Nature, Stored};
 use super::scripted::{CLOSE, Scripted};
 
-/// RFC 5530, and those of other documents that are about these commands; none, and BAD.
+/// Response codes of RFC 5530, and of other documents about these commands; no code, and BAD.
 const CODES: [&str; 24] = [
     "",
     "BAD",
@@ -40,19 +40,20 @@ const CODES: [&str; 24] = [
     "THROTTLED",
 ];
 
-/// What happens to one command.
+/// The fault of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
-    /// It is refused, and not done.
+    /// The command is refused and not executed.
     Refused(&'static str),
-    /// It is refused, and done all the same.
+    /// The command is refused, but executed.
     Done(&'static str),
-    /// The connection breaks before it is done, and after it.
+    /// The connection breaks before the command is executed, or after it.
     BreakBefore,
     BreakAfter,
 }
 
-/// A run over a server that does so to the command with this number, counted from the first APPEND on; and the next run.
+/// A run with a server that has this fault in the command with this number, counted from the first APPEND, and the run after
+/// it.
 struct Faulty {
     model: Arc<Mutex<Model>>,
     counted: Arc<AtomicUsize>,
@@ -77,7 +78,7 @@ fn faulty(nature: Nature, number: usize, fault: Fault) -> Faulty {
     let server = Scripted::answering(move |command| {
         let mut model = answering.lock().unwrap();
         let is_begun = counting.load(Ordering::SeqCst) > 0 || command.starts_with("APPEND");
-        // The logins of connections that are made again are not steps of a replacement.
+        // The logins of new connections are not steps of a replacement.
         let is_step = ["APPEND", "UID", "NOOP"]
             .iter()
             .any(|verb| command.starts_with(verb));
@@ -108,7 +109,7 @@ fn faulty(nature: Nature, number: usize, fault: Fault) -> Faulty {
     let reported = !rows(folder.path()).is_empty();
     let between = counted.load(Ordering::SeqCst);
     let second = match between < number {
-        // There is no such command.
+        // The command does not exist.
         true => first.clone(),
         false => detached(folder.path(), &server),
     };
@@ -122,7 +123,7 @@ fn faulty(nature: Nature, number: usize, fault: Fault) -> Faulty {
     }
 }
 
-/// What does not hold after both runs.
+/// Returns the error after both runs, if there is one.
 fn trouble(nature: Nature, run: &Faulty) -> Option<String> {
     let model = run.model.lock().unwrap();
     let is_marked = |it: &&Stored| it.flags.iter().any(|flag| flag == "\\Deleted");
@@ -157,7 +158,7 @@ fn trouble(nature: Nature, run: &Faulty) -> Option<String> {
 
 fn all_faults() -> Vec<Fault> {
     let refused = CODES.into_iter().map(Fault::Refused);
-    // MODIFIED says that nothing was done: a mark of this moment is another client's.
+    // MODIFIED means that the command was not executed, so a mark is that of another client.
     let done = ["", "UNAVAILABLE", "BAD"].map(Fault::Done);
     let breaks = [Fault::BreakBefore, Fault::BreakAfter];
     refused.chain(done).chain(breaks).collect()
@@ -203,7 +204,7 @@ fn a_command_that_is_refused_once_at_gmail_loses_and_doubles_nothing() {
     refuses_each(Nature::Gmail { gives_back: false });
 }
 
-/// A server that answers as `answer` says, which sees the model, and otherwise as the model does.
+/// Returns a server that responds with `answer`, which can access the model, and otherwise as the model does.
 fn server(
     model: &Arc<Mutex<Model>>,
     answer: impl Fn(&mut Model, &str) -> Option<String> + Send + Sync + 'static,
@@ -215,7 +216,7 @@ fn server(
     })
 }
 
-/// Writes a journal as version 0.3.0 wrote it.
+/// Writes a journal in the format of version 0.3.0.
 fn journal(folder: &Path, server: &Scripted, step: &str, sha256: &str, size: usize) {
     let name = Sha256::digest(format!("me 127.0.0.1 {}", server.port));
     let name: String = name.iter().map(|octet| format!("{octet:02x}")).collect();
@@ -235,7 +236,7 @@ fn digest(text: &str) -> String {
     digits.iter().map(|octet| format!("{octet:02x}")).collect()
 }
 
-/// The journal says that the copy has UID 6, and new mail has it: the server was restored from a snapshot.
+/// According to the journal, the copy has UID 6, but new mail has this UID: the server was restored from a snapshot.
 #[test]
 fn a_message_at_the_uid_of_the_copy_that_is_another_stays() {
     for step in ["{\"appended\":6}", "{\"deleting\":6}", "{\"appended\":5}"] {
@@ -266,7 +267,7 @@ fn a_message_at_the_uid_of_the_copy_that_is_another_stays() {
     }
 }
 
-/// A run of version 0.3.0 was killed, and then a person marked one of the two.
+/// A run of version 0.3.0 was killed, and then the user marked one of the two messages.
 #[test]
 fn a_marked_message_of_two_is_not_the_one_that_stays() {
     for (marked, stays, status) in [(6, "old", 0), (5, "copy", 0)] {
@@ -299,12 +300,12 @@ fn a_marked_message_of_two_is_not_the_one_that_stays() {
         let unmarked = |it: &&Stored| !it.flags.contains(&"\\Deleted".to_owned());
         let there: Vec<&Stored> = model.inbox.iter().filter(unmarked).collect();
         assert_eq!(there.len(), 1, "{marked}: {:?}", model.inbox);
-        // The original may have been replaced afresh.
+        // The original may have been replaced again.
         assert_eq!(there[0].text == copy, stays == "copy", "{marked}: {said}");
     }
 }
 
-/// The server refuses to mark the original; the copy is marked, and then the connection breaks, or the server refuses on.
+/// The server refuses to mark the original, so the copy is marked. Then the connection breaks, or the server refuses again.
 #[test]
 fn a_copy_whose_removal_is_cut_short_does_not_take_the_original_with_it() {
     for says in [CLOSE, "TAG NO [INUSE] locked\r\n", "TAG NO locked\r\n"] {
@@ -328,7 +329,7 @@ fn a_copy_whose_removal_is_cut_short_does_not_take_the_original_with_it() {
     }
 }
 
-/// A server whose dates are none gives the copy the time of now.
+/// If the date of a message is invalid, the server gives the copy the current time.
 #[test]
 fn a_date_that_cannot_be_read_is_compared_as_it_stands() {
     for (date, now) in [
@@ -356,8 +357,8 @@ fn a_date_that_cannot_be_read_is_compared_as_it_stands() {
     }
 }
 
-/// The new message is altered, and the answer to REPLACE does not come: the original is appended again, from the file in which
-/// it is until then. Where the server alters that, too, the file stays.
+/// The server alters the new message, and the response to REPLACE does not arrive: the original is appended again, from a file.
+/// If the server alters that, too, the file is kept.
 #[test]
 fn an_original_that_replace_took_away_is_put_back_or_kept_in_a_file() {
     for (alters_all, breaks) in [(false, false), (false, true), (true, false), (true, true)] {
@@ -370,7 +371,7 @@ fn an_original_that_replace_took_away_is_put_back_or_kept_in_a_file() {
             }
             let before = model.next;
             let said = model.answer(command);
-            // The first APPEND finds no room.
+            // The first APPEND exceeds the quota.
             let new = model.inbox.last_mut().filter(|it| it.uid >= before);
             if let Some(new) = new.filter(|_| is_replace || alters_all) {
                 new.text.truncate(100);
@@ -409,7 +410,7 @@ fn an_original_that_replace_took_away_is_put_back_or_kept_in_a_file() {
     }
 }
 
-/// The server refuses to give the copy for longer than a run waits: it is not there twice after the next one.
+/// The server refuses to return the copy for longer than a run waits. After the next run, the message must not be duplicated.
 #[test]
 #[ignore = "a minute of pauses"]
 fn a_copy_that_cannot_be_read_is_finished_by_the_next_run() {

@@ -1,4 +1,4 @@
-//! Servers that lie, lack what is needed, or refuse it: the old message stays, and a copy that is not what it should be goes.
+//! Servers that lie, lack a required capability, or refuse a command: the old message is kept, and a wrong copy is removed.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::mails::{command, mail, rows};
 use super::scripted::Scripted;
 
-/// How the server is.
+/// The behavior of the server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Nature {
     Honest,
@@ -18,16 +18,16 @@ pub(super) enum Nature {
     NoUidplus,
     NoAppendUid,
     QuotaFull,
-    /// The same, with REPLACE.
+    /// The quota is full, and the server supports REPLACE.
     QuotaFullWithReplace,
     DropsKeywords,
     RefusesToDelete,
-    /// It says that it expunged what it keeps.
+    /// The server confirms an expunge, but keeps the message.
     ExpungesNothing,
     LacksRights,
-    /// Its sizes are wrong.
+    /// The sizes are wrong.
     Lies,
-    /// Gmail, which gives back the message that is there.
+    /// Gmail. With `gives_back`, it responds to APPEND with the UID of the existing message.
     Gmail {
         gives_back: bool,
     },
@@ -248,7 +248,7 @@ impl Model {
     }
 }
 
-/// A run over a server that answers so: its exit status, what it said, and its row, which is null if there is none.
+/// Returns the exit status of a run with this server, its output, and its row, which is null if there is none.
 fn answered(
     options: &[&str],
     answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
@@ -264,7 +264,7 @@ fn answered(
     (output.status.code().unwrap(), said, row)
 }
 
-/// What the server holds after a run, its exit status, what it said, and the reason of the row.
+/// Returns the state of the server after a run, its exit status, its output, and the reason in the row.
 fn detached(nature: Nature, options: &[&str]) -> (Arc<Mutex<Model>>, i32, String, String) {
     let model = Arc::new(Mutex::new(Model::new(nature)));
     let answering = Arc::clone(&model);
@@ -361,7 +361,7 @@ fn as_many_connections_are_made_as_there_is_work_for_and_no_more_than_were_asked
         (Some("1"), 40, usize::MAX, 1),
         (Some("4"), 40, usize::MAX, 4),
         (None, 8, usize::MAX, 1),
-        // A server that takes one alone.
+        // A server that permits a single connection.
         (Some("4"), 40, 1, 1),
     ] {
         let mut model = Model::new(Nature::Honest);
@@ -397,7 +397,7 @@ fn as_many_connections_are_made_as_there_is_work_for_and_no_more_than_were_asked
     }
 }
 
-/// Flags that another program sets between the last look at a message and its mark.
+/// Flags that another program sets between the last check of a message and its mark.
 #[test]
 fn flags_of_the_last_moment_are_carried_over() {
     let model = Arc::new(Mutex::new((Model::new(Nature::Honest), false)));
@@ -420,7 +420,7 @@ fn flags_of_the_last_moment_are_carried_over() {
     assert!(detail.contains("copied to the new message"), "{detail}");
 }
 
-/// Dovecot does so, to one of a hundred messages that are marked and expunged at once, while another connection changes the
+/// Dovecot does this to one of a hundred messages that are marked and expunged at once while another connection changes the
 /// same folder.
 #[test]
 fn a_message_that_is_not_expunged_for_a_moment_is_replaced() {
@@ -443,7 +443,7 @@ fn a_message_that_is_not_expunged_for_a_moment_is_replaced() {
     assert_eq!(model.inbox[0].flags, ["\\Seen", "Keyword"]);
 }
 
-/// It is marked by another program, and not ours to expunge.
+/// Another program marked the message, so it must not be expunged.
 #[test]
 fn a_message_that_changed_before_its_mark_is_not_expunged() {
     let model = Arc::new(Mutex::new((Model::new(Nature::Honest), 0)));

@@ -1,4 +1,4 @@
-//! `detach` and `restore` in place: every message has the octets, flags, keywords and date that it had.
+//! `detach` and `restore` in place: every message has the same bytes, flags, keywords and date afterwards.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::client::{Held, lasting};
 use super::mails::{fill, rows, run};
 use super::rig::{Kind, Server};
 
-/// Detaches from an account and restores it. How many messages changed.
+/// Detaches from an account and restores it.
 fn there_and_back(test: &str, kind: Kind, count: usize, size: usize) {
     let Some(server) = Server::start(test, kind) else {
         return;
@@ -16,7 +16,7 @@ fn there_and_back(test: &str, kind: Kind, count: usize, size: usize) {
     let mut client = server.client();
     let name = server.folder("Archive");
     client.say(&format!("CREATE \"{name}\""));
-    // pymap takes no keywords of its users.
+    // pymap does not accept keywords of users.
     fill(&mut client, &name, count, size, kind != Kind::Pymap);
     let before = client.all(&name);
     assert_eq!(before.len(), count);
@@ -46,7 +46,7 @@ fn there_and_back(test: &str, kind: Kind, count: usize, size: usize) {
         all
     };
     assert_eq!(kept(&between), kept(&before), "{kind:?}");
-    // Twice is once: nothing is left to do.
+    // A second run changes nothing.
     run(folder, "detach", &url);
     assert_eq!(client.all(&name), between, "{kind:?}");
     let written = rows(folder);
@@ -61,7 +61,7 @@ fn there_and_back(test: &str, kind: Kind, count: usize, size: usize) {
         })
         .collect();
     assert_eq!(by_uid.len(), count - count.div_ceil(4), "{kind:?}");
-    // In the order in which they were.
+    // The order of the messages is unchanged.
     assert!(by_uid.values().is_sorted(), "{kind:?}: {by_uid:?}");
     for (old, new) in by_uid {
         assert!(before.iter().any(|held| u64::from(held.uid) == old));
@@ -94,7 +94,7 @@ fn what_was_detached_comes_back_with_flags_keywords_and_dates() {
     }
 }
 
-/// In `.ci/peers`.
+/// Run by `.ci/peers`.
 #[test]
 #[ignore = "2,000 mails on four servers"]
 fn two_thousand_mails_come_back_from_each_server() {

@@ -1,5 +1,5 @@
-//! Servers that speak IMAP: Dovecot, Cyrus, Courier and pymap, each on a free port of 127.0.0.1, with its mail in a temporary
-//! folder. The user is "me", the password "secret". They end with the test.
+//! IMAP servers: Dovecot, Cyrus, Courier and pymap, each on a free port of 127.0.0.1, with its mail in a temporary directory.
+//! The user is "me", the password "secret". They end with the test.
 
 use std::fs;
 use std::net::TcpStream;
@@ -16,13 +16,13 @@ use crate::common::bounded::ended_within;
 use crate::common::mta::{NOBODY, eventually, is_root};
 use crate::common::programs::{free_port, program, skipped};
 
-/// Where `.ci/peers` unpacks Cyrus and Courier, whose packages exclude that of Dovecot.
+/// Directory to which `.ci/peers` unpacks Cyrus and Courier, whose packages exclude that of Dovecot.
 const UNPACKED: &str = "/opt/embody-tests";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Kind {
     Dovecot,
-    /// A Dovecot that knows quotas, and gives "me" so many kB.
+    /// Dovecot with a quota of this size in kB for "me".
     DovecotWithQuota(u64),
     Cyrus,
     Courier,
@@ -42,7 +42,7 @@ pub(super) struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // They end their processes when they are asked, not when they are killed.
+        // The servers end their child processes on SIGTERM, but not on SIGKILL.
         let _ = Command::new("kill")
             .arg(self.child.id().to_string())
             .status();
@@ -65,10 +65,10 @@ impl Drop for Server {
 }
 
 impl Server {
-    /// None after saying that the test is skipped, because the program is not there.
+    /// Starts a server. Returns `None` and prints that the test is skipped if the program is missing.
     pub(super) fn start(test: &str, kind: Kind) -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
-        // The servers come here under other users.
+        // The servers access this directory as other users.
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let port = free_port();
         let mut command = match kind {
@@ -84,7 +84,7 @@ impl Server {
                 .append(true)
                 .open(folder.path().join("log"))
         };
-        // Cyrus ends its process group with itself.
+        // When Cyrus ends, it signals its whole process group.
         let child = command
             .process_group(0)
             .stdin(Stdio::null())
@@ -105,7 +105,7 @@ impl Server {
             Client::login(port, "admin").say("CREATE user/me");
         }
         if kind == Kind::Pymap {
-            // Its demonstration has mail.
+            // The demonstration mode of pymap contains mail, which is removed.
             let mut client = server.client();
             client.say("SELECT INBOX");
             client.say("STORE 1:* +FLAGS.SILENT (\\Deleted)");
@@ -114,7 +114,7 @@ impl Server {
         Some(server)
     }
 
-    /// The URL of a folder, or with an empty name of the account.
+    /// Returns the URL of a folder, or of the account if the name is empty.
     pub(super) fn url(&self, folder: &str) -> String {
         url(self.port, folder)
     }
@@ -123,12 +123,12 @@ impl Server {
         Client::login(self.port, "me")
     }
 
-    /// Dovecot's Maildir of INBOX.
+    /// Returns the Maildir of INBOX in Dovecot.
     pub(super) fn maildir(&self) -> PathBuf {
         self.folder.path().join("home/Maildir")
     }
 
-    /// What the server calls a folder of the account beneath no other.
+    /// Returns the name of a top-level folder on the server.
     pub(super) fn folder(&self, name: &str) -> String {
         match self.kind {
             Kind::Courier => format!("INBOX.{name}"),
@@ -137,7 +137,7 @@ impl Server {
     }
 }
 
-/// The URL of a folder of the server, or the proxy, on this port.
+/// Returns the URL of a folder on the server or proxy at this port.
 pub(super) fn url(port: u16, folder: &str) -> String {
     format!("imap://me@127.0.0.1:{port}/{folder}")
 }
@@ -153,7 +153,7 @@ fn made(folder: &Path, names: &[&str]) {
 fn unpacked(test: &str, server: &str, file: &str) -> Option<PathBuf> {
     let path = Path::new(UNPACKED).join(server).join(file);
     if !path.is_file() {
-        // They are installed by .ci/peers alone.
+        // The programs are installed only by .ci/peers.
         if std::env::var("EMBODY_REQUIRE_IMAP").as_deref() == Ok("1") {
             panic!(
                 "{test}: {} not found, and EMBODY_REQUIRE_IMAP=1",

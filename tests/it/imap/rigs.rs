@@ -1,4 +1,4 @@
-//! The servers of the tests are what the tests take them for: each keeps octets, flags and dates, in its own way.
+//! Checks the assumptions of the tests about their servers: each keeps bytes, flags and dates, in its own way.
 
 use super::client::Client;
 use super::proxy::Proxy;

@@ -1,4 +1,5 @@
-//! A server that says what a test wants said, true or not, and is plain otherwise: one folder, INBOX, with two messages.
+//! A server with responses chosen by a test, correct or not, and simple responses otherwise. It has one folder, INBOX, with two
+//! messages.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +11,7 @@ pub(super) const MESSAGES: [&str; 2] = [
     "From: b@example.org\r\nSubject: two\r\n\r\nHello again\r\n",
 ];
 
-/// Ends a connection in the middle of whatever it says.
+/// Ends a connection in the middle of a response.
 pub(super) const CLOSE: &str = "\0";
 
 type Answer = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -18,13 +19,14 @@ type Answer = dyn Fn(&str) -> Option<String> + Send + Sync;
 /// Listens on a free port of 127.0.0.1 until the program ends.
 pub(super) struct Scripted {
     pub(super) port: u16,
-    /// What was said to it, without tags.
+    /// Commands that were received, without tags.
     heard: Arc<Mutex<Vec<String>>>,
 }
 
 impl Scripted {
-    /// `answer` says what comes of a command, which stands there without its tag; None: what a plain server says. `TAG` in it is
-    /// the tag, `TAG-1` the one before it, and behind [`CLOSE`] the connection ends. The command before all others is "greeting".
+    /// Starts a server. `answer` returns the response to a command, which is passed without its tag, or `None` for the simple
+    /// response. In the response, `TAG` is the tag, `TAG-1` the one before it, and after [`CLOSE`] the connection ends. The
+    /// first command is "greeting".
     pub(super) fn answering(
         answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
@@ -42,7 +44,7 @@ impl Scripted {
         Self { port, heard }
     }
 
-    /// Says one thing instead of another: `first` is how the command begins.
+    /// Starts a server that sends this response to commands that begin with `first`.
     pub(super) fn instead(first: &'static str, says: impl Into<String>) -> Self {
         let says = says.into();
         Self::answering(move |command| command.starts_with(first).then(|| says.clone()))
@@ -60,7 +62,7 @@ impl Scripted {
 fn serve(stream: TcpStream, answer: &Answer, heard: &Mutex<Vec<String>>) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut stream = stream;
-    // False: the connection is to end. Nobody has to read what it says.
+    // Returns false if the connection must end. A client need not read the response.
     let mut say = |text: &str| {
         let (text, is_end) = match text.split_once(CLOSE) {
             Some((text, _)) => (text, true),
@@ -79,7 +81,7 @@ fn serve(stream: TcpStream, answer: &Answer, heard: &Mutex<Vec<String>>) {
         if reader.read_line(&mut line).unwrap_or(0) == 0 {
             return;
         }
-        // Literals are taken, and stand in the command.
+        // Literals are read and become part of the command.
         while let Some(length) = literal(&line) {
             if !line.trim_end().ends_with("+}") && !say("+ go on\r\n") {
                 return;
@@ -116,7 +118,7 @@ fn literal(line: &str) -> Option<usize> {
     digits.trim_end_matches('+').parse().ok()
 }
 
-/// What a plain server says to a command.
+/// Returns the simple response to a command.
 pub(super) fn plain(command: &str) -> String {
     let untagged = match command.split(' ').next().unwrap_or_default() {
         "CAPABILITY" => "* CAPABILITY IMAP4rev1 AUTH=PLAIN SASL-IR\r\n".to_owned(),
@@ -141,7 +143,7 @@ pub(super) fn plain(command: &str) -> String {
             )
         }
         "UID" if command.contains("FETCH") => metadata(&asked(command)),
-        // By number.
+        // By sequence number.
         "FETCH" => {
             let numbers = asked(&format!("UID {command}")).into_iter();
             numbers
@@ -177,7 +179,7 @@ pub(super) fn body(uid: usize) -> String {
     )
 }
 
-/// The UIDs of a command, of the two that there are.
+/// Returns the UIDs in a command, of the two that exist.
 fn asked(command: &str) -> Vec<usize> {
     let set = command.split(' ').nth(2).unwrap_or_default();
     let is_asked = |uid: &usize| {

@@ -1,4 +1,4 @@
-//! How embody logs in, and that nobody else learns the password: by TLS from the start and by STARTTLS, with passwords and tokens.
+//! Logins, and the protection of the password: TLS from the start and STARTTLS, passwords and tokens.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -120,7 +120,7 @@ fn a_token_that_expired_is_asked_for_again_once() {
     let output = inspect(&url, &["--allow-plaintext", "--password-command", &command]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(fs::read_to_string(&count).unwrap(), "x\nx\n");
-    // A command that gives the same again is not asked for ever.
+    // If the command prints the same token again, it is not run in a loop.
     let output = inspect(
         &url,
         &["--allow-plaintext", "--password-command", "echo token-1"],
@@ -222,7 +222,8 @@ fn a_password_comes_from_a_file_or_a_command_and_is_said_nowhere() {
     }
 }
 
-/// A server with TLS, from the start or by STARTTLS, before a scripted one; and its certificate.
+/// Starts a TLS proxy for a scripted server, from the start or with STARTTLS. Returns its port, and a file with its
+/// certificate.
 fn with_tls(folder: &Path, starts: bool) -> (u16, std::path::PathBuf) {
     let certified = generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     with_certificate(folder, starts, certified)
@@ -265,7 +266,7 @@ fn with_certificate(
                 if starts && tls.write_all(b"* OK hi\r\n").is_err() {
                     return;
                 }
-                // Every command of the few that come is answered by itself.
+                // Each command arrives in a separate packet, because there are only few.
                 while let Ok(read @ 1..) = tls.read(&mut line) {
                     let said = String::from_utf8_lossy(&line[..read]).into_owned();
                     let (tag, command) = said.split_once(' ').unwrap();
@@ -300,7 +301,7 @@ fn tls_is_with_a_certificate_that_is_trusted_and_of_that_host() {
             stderr(&output)
         );
         assert!(String::from_utf8_lossy(&output.stdout).contains("INBOX: 2 messages"));
-        // A name that is not the certificate's, and a certificate that nobody trusts.
+        // A host name that is not in the certificate, and an untrusted certificate.
         for output in [
             inspect(
                 &url("127.0.0.1"),
@@ -318,7 +319,7 @@ fn tls_is_with_a_certificate_that_is_trusted_and_of_that_host() {
     }
 }
 
-/// As `openssl req -x509` and Proton Mail Bridge make them: a certificate that says that it is an authority's.
+/// Certificates as `openssl req -x509` and Proton Mail Bridge create them: the certificate declares itself to be an authority.
 #[test]
 fn server_with_its_own_certificate_in_the_ca_file_is_trusted_under_its_name_until_it_expires() {
     let certified = |name: &str, last_year: i32| {
@@ -360,7 +361,7 @@ fn server_with_its_own_certificate_in_the_ca_file_is_trusted_under_its_name_unti
             is_trusted || said.contains("cannot establish a secure connection"),
             "{said}"
         );
-        // Another certificate of the same name is not this one.
+        // Another certificate with the same name is not accepted.
         let other = folder.path().join("other.pem");
         fs::write(&other, certified(name, last_year).cert.pem()).unwrap();
         let output = inspect(
@@ -478,7 +479,7 @@ fn plain_that_the_server_does_not_understand_is_followed_by_one_login() {
             })
             .collect();
         if heard == "AUTHENTICATE LOGIN" {
-            // This server cannot tell the tag of lines that have none: what was sent is what counts.
+            // This server cannot distinguish the lines without a tag, so only the sent commands are compared.
             assert_eq!(
                 tried.first().map(String::as_str),
                 Some(heard),

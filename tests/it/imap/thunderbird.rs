@@ -1,5 +1,5 @@
-//! What Thunderbird shows of an account: the same mail with the same flags, keywords and threads, after detach and after
-//! restore, in a profile that knows the mail from before.
+//! An account in Thunderbird: the same mail with the same flags, keywords and threads after `detach` and after `restore`, in a
+//! profile that contains the mail from before.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ user_pref("mail.server.server1.autosync_offline_stores", false);
 user_pref("mail.server.server1.offline_download", false);
 "#;
 
-/// Each message, by its Message-ID, and the sum of the sizes.
+/// Returns the facts of each message by its Message-ID, and the sum of the sizes.
 fn shown(program: &Path, folder: &Path) -> (Vec<Value>, u64) {
     let (mut rows, errors) = thunderbird::said(program, folder);
     let sizes = rows.iter().map(|row| {
@@ -61,14 +61,14 @@ fn thunderbird_shows_the_same_mails_flags_and_threads_after_detach_and_after_res
     let program = thunderbird::installed(folder, &preferences, include_str!("thunderbird.js"));
     let (before, size) = shown(&program, folder);
     assert_eq!(before.len(), 40);
-    // Some are replies, and some have flags and keywords.
+    // Some mails are replies, and some have flags and keywords.
     let differs = |name: &str| before.iter().any(|row| row[name] != before[0][name]);
     assert!(
         ["parent", "flags", "keywords", "references"]
             .into_iter()
             .all(differs)
     );
-    // But for what detaching changes.
+    // Removes the facts that detaching changes.
     let lasting = |rows: &[Value]| -> Vec<Value> {
         let mut rows = rows.to_vec();
         for row in &mut rows {

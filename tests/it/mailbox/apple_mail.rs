@@ -1,5 +1,5 @@
-//! Attachments that Apple's Mail keeps in files of their own (docs/references.md, "Apple Mail"). The shapes are those of the
-//! samples of github.com/qqilihq/partial-emlx-converter.
+//! Attachments that Apple Mail stores in separate files (docs/references.md, "Apple Mail"). Their structure is that of the
+//! samples in github.com/qqilihq/partial-emlx-converter.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -18,7 +18,7 @@ use crate::common::programs::{done, embody, embody_in, fed, has_python, program,
 const DATA: &str = "INBOX.mbox/0A0A/Data";
 const PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n and so on\0\xff";
 
-/// Read, answered, flagged and forwarded, with an attachment and a priority besides.
+/// Read, answered, flagged and forwarded, with an attachment and a priority.
 const FLAGS: u64 = 1 | 1 << 2 | 1 << 4 | 1 << 8 | 1 << 10 | 3 << 16;
 
 fn list(flags: u64) -> String {
@@ -44,7 +44,7 @@ fn in_lines(octets: &[u8], width: usize) -> String {
     lines.join("\n")
 }
 
-/// A mail of these parts, each header and body.
+/// Returns a mail of these parts, each a header and a body.
 fn mail(parts: &[(String, String)]) -> String {
     let mut mail = "From: ann@example.org\nTo: bob@example.org\nSubject: the files\nDate: Tue, 14 May 2024 12:00:00 +0200\n\
                     Message-ID: <1@example.org>\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"b=_1\"\n\n"
@@ -59,7 +59,7 @@ fn text() -> (String, String) {
     ("Content-Type: text/plain\n".into(), "The files.\n".into())
 }
 
-/// The header of a part, and what was in it.
+/// Returns the header of a part, and its original body.
 fn part(essence: &str, name: &str, encoding: &str, body: &str) -> (String, String) {
     let header = format!(
         "Content-Transfer-Encoding: {encoding}\nContent-Disposition: attachment;\n\tfilename=\"{name}\"\nContent-Type: {essence}\n"
@@ -67,13 +67,13 @@ fn part(essence: &str, name: &str, encoding: &str, body: &str) -> (String, Strin
     (header, body.to_owned())
 }
 
-/// What Mail makes of a part.
+/// Returns the part as Apple Mail stores it, without its content.
 fn stub((header, body): &(String, String)) -> (String, String) {
     let field = format!("{header}X-Apple-Content-Length: {}\n", body.len());
     (field, String::new())
 }
 
-/// Mail's folders.
+/// The directories of Apple Mail.
 struct Library(TempDir);
 
 impl Library {
@@ -100,7 +100,7 @@ impl Library {
         embody_in(self.0.path(), arguments)
     }
 
-    /// Converts to the folder `out`; gives the rows, and what was said.
+    /// Converts the mail to the directory `out`. Returns the rows, and the text on standard error.
     fn convert(&self, more: &[&str]) -> (Vec<Value>, String) {
         let _ = fs::remove_dir_all(self.at("out"));
         let arguments = [
@@ -138,7 +138,7 @@ impl Library {
     }
 }
 
-/// The reason of a mail whose only stub is part 2, a picture, or none if it was filled.
+/// Returns the reason why a mail with a picture as its only missing part was left, or `None` if it was filled.
 fn reason_of(library: &Library, filename: &str) -> Option<String> {
     let body = in_lines(PICTURE, 76);
     let picture = part("image/png", filename, "base64", &body);
@@ -166,7 +166,7 @@ fn reason_of(library: &Library, filename: &str) -> Option<String> {
     }
 }
 
-/// As Apple's Mail wrote it: the first paragraph of `text.txt` in the samples.
+/// Text as Apple Mail wrote it: the first paragraph of `text.txt` in the samples.
 const QUOTED: &str = "\
 Damit Ihr indess erkennt, woher dieser ganze Irrthum gekommen ist, und =
 weshalb man die Lust anklagt und den Schmerz lobet, so will ich Euch =
@@ -272,7 +272,7 @@ fn parts_come_back_octet_for_octet_in_the_lines_that_their_length_proves() {
         said.contains(&format!("{} attachments put into the mail.\n", parts.len())),
         "{said}"
     );
-    // Twice is once.
+    // A second run changes nothing.
     let again = library.run(&["convert", "out", "--output", "again", "--report", "rows"]);
     done(&again, 0);
     assert!(library.rows().is_empty());
@@ -293,7 +293,7 @@ fn another_length_is_no_proof_and_the_content_is_there_all_the_same() {
         ("base64", "many"),
         ("base64", ""),
         ("x-uuencode", "999999"),
-        // Bytes that cannot stand there without an encoding.
+        // The bytes require an encoding.
         ("7bit", "999999"),
         ("8bit", "999999"),
         ("binary", "999999"),
@@ -311,7 +311,7 @@ fn another_length_is_no_proof_and_the_content_is_there_all_the_same() {
             "{encoding} {length}"
         );
     }
-    // Without the field binary content gets one; its length still says that it was base64.
+    // Without a Content-Transfer-Encoding field, binary content gets one. The recorded length shows that it was base64.
     let no_field = "Content-Type: image/png\n".to_owned();
     let body = in_lines(&content, 72);
     let field = format!("{no_field}X-Apple-Content-Length: {}\n", body.len());
@@ -382,7 +382,7 @@ fn a_missing_file_leaves_its_part_and_the_name_and_is_listed_with_subject_and_da
         said.contains("missing         2  \"the files\" (2024-05-14)"),
         "{said}"
     );
-    // One is there: it is filled, and the other still counts.
+    // One of the files exists: it is filled in, and the other one still counts as missing.
     library.put("Attachments/1/3/a.png", PICTURE);
     let (_, said) = library.convert(&[]);
     assert_eq!(
@@ -423,7 +423,7 @@ fn a_file_is_known_by_its_name_or_is_the_only_one() {
     let decomposed = "Tu\u{308}bingen.png";
     for (filename, files, expected) in [
         ("a.png", vec![("a.png", PICTURE)], None),
-        // A default name in the user's language.
+        // A default name in the language of the user.
         ("a.png", vec![("Mail-Anhang.png", PICTURE)], None),
         (
             "a",
@@ -442,7 +442,7 @@ fn a_file_is_known_by_its_name_or_is_the_only_one() {
             vec![(decomposed, PICTURE), ("x", b"x")],
             None,
         ),
-        // Twins: the octets decide.
+        // Two names that differ only in Unicode normalization: the exact bytes decide.
         (
             "T\u{fc}bingen.png",
             vec![(decomposed, b"x"), ("T\u{fc}bingen.png", PICTURE)],
@@ -504,7 +504,7 @@ fn names_of_strangers_and_links_lead_nowhere() {
             Some("file-not-readable"),
             "{filename}"
         );
-        // What is there is compared with the name, and nothing is opened by it.
+        // The name in the mail is only compared with the names in the directory, and no file is opened by it.
         library
             .put("Attachments/7/2/a", SECRET)
             .put("Attachments/7/2/b", SECRET);
@@ -583,7 +583,7 @@ fn nothing_is_read_for_mail_that_lies_elsewhere() {
     library.message("1.partial", &partial);
     let file = format!("{DATA}/Messages/1.partial.emlx");
     let framed = emlx(&partial);
-    // On standard input, in a filter, in an mbox, in a message of its own, under another name or in another folder.
+    // The message on standard input, in a filter, in an mbox, as a separate file, with another name, or in another directory.
     let at = library.0.path();
     let mut command = embody();
     command.current_dir(at.join(DATA).join("Messages"));
@@ -610,7 +610,7 @@ fn nothing_is_read_for_mail_that_lies_elsewhere() {
         ("Messages/1.x.emlx", &framed),
         ("Message/1.partial.emlx", &framed),
         ("Messages/1/1.partial.emlx", &framed),
-        // The frame makes it Mail's.
+        // The `.emlx` format shows that the file belongs to Apple Mail.
         ("Messages/2.partial.emlx", &partial),
     ] {
         library.put(name, content);
@@ -630,7 +630,7 @@ fn nothing_is_read_for_mail_that_lies_elsewhere() {
         );
         fs::remove_file(library.at(copy)).unwrap();
     }
-    // The file itself, by whatever way it is named.
+    // The file itself, with different paths.
     for (folder, named) in [
         ("", file.as_str()),
         (DATA, "Messages/1.partial.emlx"),
@@ -702,7 +702,7 @@ fn a_count_that_is_wrong_gives_way_to_the_list_and_becomes_true() {
             "{count}"
         );
     }
-    // What may be something else stays as it is, and is named.
+    // A file whose end may have another meaning is left unchanged, and reported.
     for behind in [
         "<?xml version=\"1.0\"?>\n<html/>\n".to_owned(),
         "<?xml version=\"1.0\"?>\n<plist><dict/></plist>\n".to_owned(),
@@ -719,7 +719,7 @@ fn a_count_that_is_wrong_gives_way_to_the_list_and_becomes_true() {
         assert_eq!(fs::read_to_string(left).unwrap(), file);
         fs::remove_dir_all(library.at("left")).unwrap();
     }
-    // The last `-` of the message is lost, and the list follows at once.
+    // The last `-` of the message is missing, and the property list follows immediately.
     let close = "--b=_1--\n";
     let torn = partial.strip_suffix(close).unwrap().to_owned() + "--b=_1-";
     library.message("1.partial", &torn);
@@ -779,7 +779,8 @@ fn in_place_is_refused_because_of_mails_own_index() {
     assert_eq!(read("2.emlx"), emlx(&mail(&[text()])));
 }
 
-/// Two mails in the folders that Mail makes for many, and one without a list that can be read.
+/// Returns a library with two mails in nested directories, as Apple Mail creates them for many mails, and one mail without a
+/// readable property list.
 fn divided() -> Library {
     let library = Library::new();
     let picture = part("image/png", "a.png", "base64", &in_lines(PICTURE, 76));
@@ -892,7 +893,7 @@ fn a_mailbox_becomes_one_maildir_or_mbox_with_flags_and_dates_of_the_list() {
         assert_eq!(lines[0].rsplit(' ').next(), lines[1].rsplit(' ').next());
         assert_eq!(lines[2], "<3@example.org> ");
     }
-    // From a folder around it, the mailbox is named.
+    // If the parent directory is named, the mailbox keeps its name.
     fs::create_dir(library.at("V10")).unwrap();
     fs::rename(library.at("INBOX.mbox"), library.at("V10/INBOX.mbox")).unwrap();
     done(

@@ -1,4 +1,4 @@
-//! Archives as sources: zip, and tar in every compression (docs/mailbox-internals.md, "Archives").
+//! Archives as sources: zip, and tar with every compression (docs/mailbox-internals.md, "Archives").
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use crate::common::programs::{embody, embody_in, fed, program, skipped, stderr};
 
-/// The date as Takeout writes it: the zone before the year.
+/// A separator as Takeout writes it, with the time zone before the year.
 const FROM: &str = "From 1786543210987654321@xxx Mon Jan 02 15:04:05 +0000 2023\r\n";
 
 fn message(subject: &str) -> String {
@@ -22,7 +22,7 @@ fn mbox(subjects: &[&str]) -> String {
     messages.join("\r\n")
 }
 
-/// Members of an archive: names and texts. No name is to become a path.
+/// Returns the members of an archive: names and texts. The names must not be used as paths.
 fn members() -> Vec<(&'static str, String)> {
     vec![
         (
@@ -39,7 +39,7 @@ fn members() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// All mboxes of those, each behind an empty line.
+/// Returns all mboxes of the archive in one text, each after an empty line.
 fn joined() -> String {
     mbox(&["1", "2"]) + "\r\n" + &mbox(&["3"]) + "\n" + &mbox(&["4", "5"])
 }
@@ -68,7 +68,7 @@ else:
             archive.addfile(member, io.BytesIO(text))
 ";
 
-/// An archive of a form, made by Python, and its folder; `None` without Python.
+/// Creates an archive of a format with Python. Returns its directory, or `None` without Python.
 fn archive(form: &str, members: &[(&str, String)]) -> Option<TempDir> {
     program("python3")?;
     let folder = TempDir::new().unwrap();
@@ -106,7 +106,7 @@ const FORMS: [&str; 9] = [
     "tar:bz2:gnu",
 ];
 
-/// `tar:gz:pax` as Python's `tar:gz` and its form.
+/// Returns the modes for Python, such as `tar:gz` for `tar:gz:pax`.
 fn form(name: &str) -> String {
     match name.strip_prefix("tar:") {
         Some(rest) => match rest.split_once(':') {
@@ -186,7 +186,7 @@ fn an_archive_is_not_changed_in_place_nor_read_in_a_folder() {
         };
         let path = folder.path();
         let before = fs::read(path.join("archive")).unwrap();
-        // Before anything is made, of any source.
+        // The error is detected before any source is converted.
         fs::write(path.join("first"), message("1")).unwrap();
         let refused = embody_in(
             path,
@@ -311,7 +311,7 @@ fn what_is_encrypted_or_packed_otherwise_is_refused() {
     };
     let path = folder.path().join("archive");
     let plain = fs::read(&path).unwrap();
-    // The flag in the first member's headers, of the member and of the directory.
+    // Sets the flag for encryption in both headers of the first member.
     let mut encrypted = plain.clone();
     encrypted[6] |= 1;
     let entry = plain
@@ -359,7 +359,7 @@ fn an_archive_that_is_cut_off_anywhere_gives_whole_messages_and_says_so() {
             let done = embody_in(folder.path(), &["convert", "archive", "--output", "out"]);
             let read = fs::read_to_string(&out).unwrap_or_default();
             let said = stderr(&done);
-            // Zeros behind the last member are no part of what is in a tar archive.
+            // Zeros after the last member do not belong to the content of a tar archive.
             let is_whole = read == joined() && name.starts_with("tar");
             assert!(
                 done.status.code() == Some(1) || is_whole,
@@ -406,7 +406,7 @@ fn bombs_are_cut_off() {
             stderr(&done)
         );
     }
-    // Two entries of the directory that mean one member.
+    // Two entries of the directory that lead to the same member.
     let Some(folder) = archive(
         "zip:stored",
         &[("a.mbox", mbox(&["1"])), ("b.mbox", mbox(&["2"]))],
@@ -481,7 +481,7 @@ fn detach_moves_what_is_in_an_archive_and_gc_sees_what_refers_to_the_store() {
                 said.contains(&format!("{count} unused ones are younger")),
                 "{name}: {said}"
             );
-            // What is packed once more may hold anything.
+            // A compressed file inside an archive is not searched, so it is reported.
             assert_eq!(
                 said.contains("b.bz2 (compressed within an archive)"),
                 !is_whole,

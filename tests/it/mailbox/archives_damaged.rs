@@ -1,4 +1,4 @@
-//! What is wrong with an archive, or not read of it, is said, and the rest comes out (docs/mailbox-internals.md, "Archives").
+//! Damaged and unread parts of an archive are reported, and the rest is converted (docs/mailbox-internals.md, "Archives").
 
 use std::fs;
 use std::io::Write as _;
@@ -21,14 +21,14 @@ fn mbox(numbers: std::ops::Range<usize>) -> String {
     numbers.map(message).collect()
 }
 
-/// A folder with the archive in it.
+/// Returns a directory with the archive.
 fn place(archive: &[u8]) -> TempDir {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("archive"), archive).unwrap();
     folder
 }
 
-/// What `convert` says about it, and makes of it.
+/// Returns the output of `convert`, and the converted mailbox.
 fn converted(folder: &Path) -> (Output, String) {
     let done = embody()
         .args(["convert", "--verbose", "archive", "--output", "out"])
@@ -62,7 +62,7 @@ fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
         let found = whole.windows(name.len()).position(|there| there == name);
         found.unwrap()
     };
-    // A wrong octet in its last message: the checksum tells.
+    // A wrong byte in its last message is detected by the checksum.
     let mut spoiled = whole.clone();
     spoiled[at(b"c.mbox") - 60] ^= 1;
     let folder = place(&spoiled);
@@ -93,7 +93,7 @@ fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
         .arg(folder.path().join("archive"))
         .output();
     assert_eq!(shown.unwrap().status.code(), Some(1));
-    // No member stands where the directory says.
+    // There is no member at the offset in the directory.
     let mut lost = whole.clone();
     lost[at(b"b.mbox") - 30] = b'x';
     let expected = format!("{first}{last}");
@@ -102,7 +102,7 @@ fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
         &expected,
         "b.mbox (damaged: the file is not at the position that the directory of the archive gives)",
     );
-    // Small ones: all that is wrong is known before anything comes out.
+    // With small members, the damage is detected before anything is written.
     let mut small = zip(&[("a", first.as_bytes()), ("b", last.as_bytes())]);
     small[200] ^= 1;
     ends_with_trouble(
@@ -112,7 +112,7 @@ fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
     );
 }
 
-/// Whatever octet is wrong: what comes out are whole messages, and if not all of them, the status says so.
+/// Changes any byte. The output must consist of complete messages, and the status must show whether some are missing.
 #[test]
 fn a_wrong_octet_anywhere_costs_no_more_than_it_must_and_is_told() {
     let texts: Vec<String> = (0..3).map(|n| mbox(2 * n..2 * n + 2)).collect();
@@ -153,7 +153,7 @@ fn many_damaged_members_are_passed_with_a_file_at_a_time() {
         .map(|name| (name.as_str(), large.as_bytes()))
         .collect();
     let mut archive = zip(&members);
-    // The last octets of every second member.
+    // Changes the last bytes of every second member.
     let step = 30 + 4 + large.len();
     for number in (0..300).step_by(2) {
         archive[number * step + step - 2] ^= 1;
@@ -168,7 +168,7 @@ fn many_damaged_members_are_passed_with_a_file_at_a_time() {
     );
     let count = out.matches("Subject").count();
     assert!((150 * 400..300 * 400).contains(&count), "{count}");
-    // Each that begins is there whole.
+    // Every message in the output is complete.
     let ends = format!(" {}\n\n", "x".repeat(300));
     assert_eq!(out.matches(&ends).count(), count);
 }
@@ -191,7 +191,7 @@ fn octets_around_a_zip_archive_are_named() {
         &two,
         "the file contains other data before the zip archive",
     );
-    // A mark that the archive might have been split is none of it.
+    // The signature for split archives is not part of the archive.
     let mut marked = zip(&[("a.mbox", one.as_bytes())]);
     let directory = u32::try_from(30 + 6 + one.len()).unwrap();
     marked.splice(..0, *b"PK00");
@@ -202,7 +202,7 @@ fn octets_around_a_zip_archive_are_named() {
     let folder = place(&marked);
     let (done, out) = converted(folder.path());
     assert!(done.status.success() && out == one, "{}", stderr(&done));
-    // What is left comes along with it.
+    // A file that is skipped is reported together with the extra byte.
     let mut with = zip(&[("a.mbox", one.as_bytes()), ("b.eml", b"Subject: x\n\nx\n")]);
     with.push(0);
     ends_with_trouble(
@@ -251,7 +251,7 @@ fn members_of_a_tar_archive_are_files_whatever_their_type() {
         ("b.mbox", b'0', two.as_bytes()),
     ]);
     ends_with_trouble(&volume, &two, why);
-    // The first volume of several.
+    // The first volume of an archive in several volumes.
     let cut = tar_member("a.mbox", b'0', (one.clone() + &two).as_bytes());
     ends_with_trouble(
         &cut[..1024],
@@ -260,7 +260,7 @@ fn members_of_a_tar_archive_are_files_whatever_their_type() {
     );
 }
 
-/// GNU's old format: blocks with the rest of the map stand behind the header.
+/// In GNU's old format, blocks with the rest of the map of a sparse file follow the header.
 #[test]
 fn behind_a_sparse_file_with_a_long_map_the_archive_goes_on() {
     let one = mbox(0..2);
@@ -377,13 +377,13 @@ fn of_data_that_are_cut_off_the_message_says_what_to_do() {
     );
 }
 
-/// Of a member that is passed over nothing is read.
+/// The content of a skipped member is not read.
 #[test]
 fn a_hole_is_passed_in_no_time() {
     let one = mbox(0..2);
     let folder = TempDir::new().unwrap();
     let mut header = tar_member("hole", b'0', b"");
-    // A number of 8 octets, in the way of GNU: 1 TiB.
+    // A number of 8 bytes, in GNU's format: 1 TiB.
     header[124..136].fill(0);
     (header[124], header[124 + 6]) = (0x80, 1);
     sum_up(&mut header);

@@ -1,4 +1,4 @@
-//! `--by-label`: a mailbox for each label of Takeout. Labels may be anybody's words (docs/takeout.md).
+//! `--by-label`: a mailbox for each label of a Takeout. Labels are untrusted text (docs/takeout.md).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::common::archives::zip;
 use crate::common::programs::{done, embody, embody_in, fed, stderr};
 
-/// The mailboxes in a folder, and how many messages each holds.
+/// Returns the mailboxes in a directory, and the number of messages in each.
 fn mailboxes(folder: &Path) -> BTreeMap<String, usize> {
     let count = |path: &Path| {
         if path.is_file() {
@@ -114,7 +114,7 @@ fn a_mail_stands_once_in_the_mailbox_of_each_of_its_labels() {
             "{source} {format}"
         );
     }
-    // The name of a file is the same wherever the mail stands.
+    // The file of a mail has the same name in every directory.
     let one = fs::read_to_string(at.join("d/INBOX/00000002.eml")).unwrap();
     assert_eq!(
         one,
@@ -143,7 +143,7 @@ fn a_mail_stands_once_in_the_mailbox_of_each_of_its_labels() {
     let bare = ["convert", "all.mbox", "--by-label", "--output", "bare"];
     done(&embody_in(at, &bare), 0);
     assert_eq!(mailboxes(&at.join("bare")), expected(&first));
-    // From a pipe, and back to one mailbox.
+    // From a pipe, and merged back into one mailbox.
     let mut piped = embody();
     piped.current_dir(at).args([
         "convert",
@@ -155,7 +155,7 @@ fn a_mail_stands_once_in_the_mailbox_of_each_of_its_labels() {
     ]);
     done(&fed(&mut piped, mbox.as_bytes()), 0);
     assert_eq!(mailboxes(&at.join("piped")), expected(&names));
-    // embed, detach and restore have the option as well.
+    // `embed`, `detach` and `restore` have the option, too.
     let detach = [
         "detach",
         "--store",
@@ -169,7 +169,7 @@ fn a_mail_stands_once_in_the_mailbox_of_each_of_its_labels() {
     assert_eq!(mailboxes(&at.join("detached")), expected(&with_suffix));
 }
 
-/// Takeout of some labels has an mbox for each, and a mail stands in those of all its labels.
+/// A Takeout of selected labels has an mbox for each. A mail is in the mbox of each of its labels.
 #[test]
 fn a_mail_that_an_archive_holds_more_than_once_stands_once_and_another_of_its_octets_stays() {
     let (one, two) = (mail(1, Some("a,b")), mail(2, Some("b")));
@@ -197,7 +197,7 @@ fn a_mail_that_an_archive_holds_more_than_once_stands_once_and_another_of_its_oc
         mailboxes(&at.join("out")),
         expected(&[("a.mbox", 2), ("b.mbox", 3)])
     );
-    // What is one mailbox of another form keeps all.
+    // A conversion to another format keeps all copies in a single mailbox.
     done(
         &embody_in(
             at,
@@ -280,7 +280,7 @@ fn no_label_leads_out_of_the_folder_or_into_another_mailbox() {
         );
         let made = mailboxes(&at.join("out"));
         assert_eq!(made.values().sum::<usize>(), count, "{made:?}");
-        // Each label has a mailbox of its own; what has none shares one.
+        // Each label has a separate mailbox. Mails without a label share one.
         let shared = made.values().filter(|count| **count > 1).count();
         assert_eq!((made.len(), shared), (count - 1 - 1, 1), "{made:?}");
         let mut folded: Vec<String> = made.keys().map(|name| name.to_lowercase()).collect();
@@ -312,7 +312,7 @@ fn thousands_of_labels_cost_no_open_files_and_are_bounded_in_each_mail() {
     }
     let labels: Vec<String> = (0..5000).map(|label| format!("l{label}")).collect();
     mbox += &mail(60, Some(&labels.join(",")));
-    // Each of the mboxes is opened again and again.
+    // Each of the mboxes is reopened many times.
     for number in 0..40 {
         mbox += &mail(100 + number, Some("label 0,label 2999,label 7,label 1500"));
     }

@@ -1,5 +1,5 @@
-//! mboxes whose lines end with CR alone, as Entourage and old programs of the Mac wrote them, and mailboxes in which only some messages
-//! are of that kind. docs/mailboxes.md, "Supported formats".
+//! mboxes with CR line endings, as Entourage and old programs of the Mac wrote them, and mailboxes in which only some messages
+//! have them. docs/mailboxes.md, "Supported formats".
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn entourage() -> String {
     [FIRST, ONE, "\r", SECOND, TWO, "\r"].concat()
 }
 
-/// Mailboxes, and what their messages are in other forms.
+/// Returns mailboxes, and their messages in other formats.
 fn mailboxes() -> Vec<(&'static str, String, Vec<String>)> {
     let plain = |text: &str| text.replace('\r', "\n").replace("\n>From", "\nFrom");
     let (one, two) = (plain(ONE), plain(TWO));
@@ -94,7 +94,7 @@ fn cr_mailboxes_in_any_packing_become_the_same_messages() {
             .arg(folder.path())
             .status();
         assert!(packed.unwrap().success());
-        // A member of an archive with a mark is left: it would continue another mailbox.
+        // A member of an archive with this mark is skipped, because it would continue another mailbox.
         let sources: &[&str] = match name {
             "marked" => &["box", "box.gz"],
             _ => &["box", "box.gz", "box.zip"],
@@ -155,7 +155,7 @@ fn cr_mailboxes_in_any_packing_become_the_same_messages() {
     }
 }
 
-/// A message with an attachment, in CR.
+/// Returns a message with an attachment and CR line endings.
 fn with_attachment(number: usize) -> String {
     let data = ("QUJD".repeat(19) + "\r").repeat(200 + number);
     format!(
@@ -232,7 +232,7 @@ fn external_body_in_a_cr_message_is_filled_in_with_cr() {
     assert_eq!(fs::read_to_string(folder.path().join("box")).unwrap(), new);
 }
 
-/// A date and a header field tell a separator after a bare CR; other text of a message with LF stays in it.
+/// After a bare CR, a date and a header field are necessary for a separator. Other text belongs to the message.
 #[test]
 fn bare_cr_in_a_message_with_lf_divides_nothing_without_date_and_field() {
     for line in [
@@ -259,7 +259,7 @@ fn bare_cr_in_a_message_with_lf_divides_nothing_without_date_and_field() {
     }
 }
 
-/// A line that divides is quoted on the way into an mbox, also after a bare CR.
+/// A line that could be a separator is quoted in an mbox, also after a bare CR.
 #[test]
 fn line_that_divides_after_a_cr_survives_the_way_through_an_mbox() {
     let mail =

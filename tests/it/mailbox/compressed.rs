@@ -1,5 +1,5 @@
-//! Compressed mailboxes and messages (docs/mailbox-internals.md, "Compressed mail"): other programs read what was written, and
-//! write what is read; what is damaged is said, never replaced, and loses no message that is there.
+//! Compressed mailboxes and messages (docs/mailbox-internals.md, "Compressed mail"): other programs can read the output, and
+//! their files can be read. Damaged files are reported and never replaced, and no readable message is lost.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -17,7 +17,7 @@ use embody::mailbox::Summary;
 const NEW: Expand = Expand("what was\nfetched");
 const METHODS: [&str; 4] = ["gz", "zst", "bz2", "xz"];
 
-/// What each program does, from standard input to standard output.
+/// Returns the command of a program that compresses or decompresses standard input to standard output.
 fn command(method: &str, direction: &str) -> Option<Command> {
     if method == "zst" {
         let mut command = Command::new(program("zstd")?);
@@ -49,7 +49,7 @@ fn by_another(method: &str, direction: &str, bytes: &[u8]) -> Option<Vec<u8>> {
     Some(output.stdout)
 }
 
-/// As the crates do it, for what has to be done often.
+/// Compresses with the crates, which is faster than running a program for each case.
 fn compressed(method: &str, bytes: &[u8]) -> Vec<u8> {
     match method {
         "gz" => {
@@ -114,7 +114,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A mailbox with one thing to do, and what becomes of it.
+/// Returns a mailbox with one reference, before and after it is filled.
 fn with_data_url() -> (Vec<u8>, Vec<u8>) {
     let mut before = mbox(50);
     before.extend_from_slice(
@@ -142,7 +142,7 @@ fn what_others_compressed_is_read_to_its_end() {
             .concat();
         let padded = [whole.as_slice(), &[0; 1000]].concat();
         for (shape, bytes) in [("one", whole), ("several", members), ("padded", padded)] {
-            // The name says nothing.
+            // The file name has no suffix of a compressed file.
             let folder = folder_with(&[("archive", &bytes)]);
             for (arguments, input) in [
                 (["convert", "archive", "--output", "-"], b"".as_slice()),
@@ -189,7 +189,7 @@ fn others_read_what_was_written_and_a_suffix_says_how() {
                 continue;
             };
             assert!(read == after, "{method} from {source}");
-            // The same octets each time: no clock, no name.
+            // The output is the same each time: it contains no time and no name.
             let output = run(
                 &["convert", "-", "--output", "b.mbox"],
                 folder.path(),
@@ -269,7 +269,7 @@ fn garbage_behind_is_said_and_never_dropped_in_place() {
                 "{}",
                 stderr(&output)
             );
-            // Nothing is said to be done that was not.
+            // The report contains no row for work that was not done.
             assert_eq!(fs::read_to_string(report).unwrap(), "");
             let output = run(&["inspect", "box"], folder.path(), b"");
             assert_eq!(status(&output), 1);
@@ -295,7 +295,8 @@ fn xz_may_be_padded_by_fours_and_the_others_by_zeros_at_the_end() {
         .concat()
     };
     let mut rows = Vec::new();
-    // Octets between and behind two streams, and how much is read: all of it, all but that the end is wrong, one stream.
+    // Bytes between and after two streams, and the amount that is read: everything, everything with an error at the end, or one
+    // stream.
     for (between, behind, whole, status) in [
         (4, 0, true, 0),
         (4, 4, true, 0),
@@ -314,7 +315,7 @@ fn xz_may_be_padded_by_fours_and_the_others_by_zeros_at_the_end() {
         rows.push((method, padded(method, 0, 65_537), true, 0));
         rows.push((method, padded(method, 4, 0), false, 1));
     }
-    // Frames of zstd that hold nothing for us, everywhere.
+    // Skippable frames of zstd at every position.
     let skip = b"\x5f\x2a\x4d\x18\x03\0\0\0abc".as_slice();
     let frames = [
         skip,
@@ -343,7 +344,7 @@ fn xz_may_be_padded_by_fours_and_the_others_by_zeros_at_the_end() {
         let output = run(&["convert", "box", "--in-place"], folder.path(), b"");
         assert_eq!(status(&output), expected, "{method}");
         assert!(fs::read(folder.path().join("box")).unwrap() == bytes);
-        // As the programs see it.
+        // The programs accept and reject the same files.
         if method == "xz"
             && let Some(xz) = program("xz")
         {
@@ -362,7 +363,7 @@ fn xz_may_be_padded_by_fours_and_the_others_by_zeros_at_the_end() {
     }
 }
 
-/// Each costs what its octets do: no buffers are made for what holds nothing.
+/// The time of each stream is proportional to its bytes: no buffers are allocated for empty streams.
 #[test]
 fn many_streams_of_nothing_cost_no_more_than_other_data() {
     let plain = mbox(1);
@@ -418,7 +419,7 @@ fn one_compressed_message_needs_no_temporary_folder() {
     }
 }
 
-/// The messages of a mailbox of [`mbox`].
+/// Returns the messages of a mailbox of [`mbox`].
 fn messages(mailbox: &[u8]) -> Vec<&[u8]> {
     let text = std::str::from_utf8(mailbox).unwrap();
     let mut starts: Vec<usize> = text.match_indices("From a@").map(|(at, _)| at).collect();
@@ -431,7 +432,7 @@ fn messages(mailbox: &[u8]) -> Vec<&[u8]> {
         .collect()
 }
 
-/// Damaged data: what comes out are whole messages, from the first on; in place nothing changes.
+/// Asserts that damaged data gives complete messages from the first one on, and that nothing is changed in place.
 fn is_read_as_damaged(
     name: &str,
     bytes: &[u8],
@@ -443,7 +444,7 @@ fn is_read_as_damaged(
     let out = folder.path().join("out");
     let summary = match to(&source, &out, &NEW) {
         Ok(summary) => summary,
-        // So little that nobody knows what it was.
+        // The file is too short to recognize its format.
         Err(Error::NotAMailbox { .. }) if bytes.len() < 15 => return Ok(()),
         Err(error) => panic!("{what}: {error}"),
     };
@@ -483,7 +484,7 @@ proptest! {
         let bytes = pieces.concat();
         let cut = ((bytes.len() as f64 * part) as usize).max(2);
         let mut ends = pieces.iter().scan(0, |at, piece| { *at += piece.len(); Some(*at) });
-        // Where a member ends nothing says that another one followed; nor where a chunk of lz4 does.
+        // If a file is truncated exactly after a member, or after a chunk of lz4, the damage cannot be detected.
         prop_assume!(ends.all(|end| end != cut));
         prop_assume!(method != "lz4" || !is_between_chunks(&pieces, cut));
         is_read_as_damaged("box", &bytes[..cut], &plain, &format!("{method}, {members} members, cut at {cut}"))?;
@@ -502,7 +503,7 @@ proptest! {
         let folder = folder_with(&[("box", &bytes)]);
         let source = folder.path().join("box");
         match in_place(&source, &NEW) {
-            // Of a header some octets do not matter.
+            // Some bytes of a header have no effect.
             Ok(summary) if summary.damaged == 0 => prop_assert_eq!(summary.messages, 90),
             Ok(_) | Err(Error::NotAMailbox { .. }) => {
                 prop_assert!(fs::read(&source).unwrap() == bytes);
@@ -521,7 +522,7 @@ fn what_is_cut_within_the_next_magic_is_damaged_and_ends() {
         for length in 1..20 {
             let bytes = [first.as_slice(), &second[..length]].concat();
             let what = format!("{method}, {length} octets of the second");
-            // Of lz4 nineteen octets are a header with nothing behind it.
+            // Nineteen bytes of lz4 are a valid header without content.
             if method == "lz4" && length == 19 {
                 continue;
             }
@@ -583,7 +584,7 @@ fn what_expands_too_far_is_said_and_the_messages_before_come_out() {
         );
         assert_eq!(status(&output), 1);
     }
-    // 300 MiB in some kilobytes, behind messages that are mail; and a small one that compresses as well.
+    // 300 MiB in some kilobytes, after messages with mail; and a small mail that can be compressed as much.
     let small = mbox(5);
     let mail = b"From a@b Thu Jan  1 00:00:00 1970\nSubject: blank\n\n".as_slice();
     let blank = b" ".repeat(40 << 20);
@@ -700,7 +701,7 @@ fn a_folder_of_compressed_files_becomes_one_by_the_names() {
         fs::read(out.join("unnamed")).unwrap(),
         changed(&mbox(6)).as_bytes()
     );
-    // One that is damaged does not stop the others.
+    // A damaged file does not affect the others.
     let path = folder.path().join("in/2020/list.mbox.zst");
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();

@@ -1,4 +1,5 @@
-//! Maildirs in which single messages are compressed, as Dovecot's zlib plugin does; and Dovecot itself as writer and reader.
+//! Maildirs with single compressed messages, as the zlib plugin of Dovecot writes them, with Dovecot itself as writer and
+//! reader.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +19,7 @@ const METHODS: [(&str, &[u8]); 4] = [
     ("lz4", b"Dovecot-LZ4\x0d\x2a\x9b\xc5"),
 ];
 
-/// A Dovecot over a Maildir, without its server: doveadm saves and fetches.
+/// Dovecot for a Maildir, without its server: doveadm saves and fetches messages.
 struct Dovecot {
     folder: tempfile::TempDir,
     doveadm: PathBuf,
@@ -36,7 +37,7 @@ impl Dovecot {
         let dovecot = Self {
             folder: tempfile::tempdir().unwrap(),
             doveadm,
-            // Dovecot reads no mail as root: then it is nobody who does.
+            // Dovecot does not read mail as root, so it runs as nobody.
             user: if user == 0 { 65534 } else { user },
         };
         if user == 0 {
@@ -84,7 +85,7 @@ impl Dovecot {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Every message as Dovecot gives it, sorted.
+    /// Returns every message as Dovecot returns it, sorted.
     fn messages(&self, method: &str) -> Vec<String> {
         let text = self.run(method, &["fetch", "text", "mailbox", "INBOX", "all"], b"");
         let mut all: Vec<String> = text
@@ -96,7 +97,7 @@ impl Dovecot {
         all
     }
 
-    /// What is in `cur` and `new`.
+    /// Returns the files in `cur` and `new`.
     fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let folders = ["cur", "new"].map(|name| self.maildir().join(name));
         let entries = folders
@@ -122,7 +123,7 @@ fn message(number: usize) -> String {
     )
 }
 
-/// The numbers behind S= and W= of a name.
+/// Returns the numbers after S= and W= in a file name.
 fn sizes(path: &Path) -> (usize, usize) {
     let name = path.file_name().unwrap().to_str().unwrap();
     let of = |letter: &str| {

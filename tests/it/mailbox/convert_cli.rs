@@ -1,4 +1,4 @@
-//! `embody convert` and `embody inspect` on mailboxes, as a person types them.
+//! `embody convert` and `embody inspect` on mailboxes, with the arguments that a user types.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn mailbox() -> String {
     .concat()
 }
 
-/// What stands in place of a mailbox keeps its time; another file was made when it was made.
+/// A file that replaces a mailbox keeps its modification time. A new file has the time at which it was created.
 #[test]
 fn a_new_file_has_the_time_at_which_it_was_made() {
     let folder = tempfile::tempdir().unwrap();
@@ -79,7 +79,7 @@ fn a_new_file_has_the_time_at_which_it_was_made() {
         ran(&["convert", "--quiet", "old.mbox", "--output", new]);
         assert!(modified(new) > since, "{new}");
     }
-    // The time of a message's own file is when it came.
+    // The modification time of a message in a file of its own is the time at which it arrived.
     for (from, to, new) in [
         ("old.eml", "new.eml", "new.eml"),
         ("messages", "others", "others/old.eml"),
@@ -278,8 +278,7 @@ fn a_maildir_and_a_message_are_converted_in_place() {
     assert_eq!(entry.file_name().to_string_lossy(), expected);
 }
 
-/// What a terminal of 80 columns and this kind is sent, and the status; none where there is no terminal to
-/// be had.
+/// Returns the text and the exit status on a terminal of this type with 80 columns, or `None` if no terminal is available.
 fn on_a_terminal(test: &str, kind: &str, arguments: &str, folder: &Path) -> Option<(String, i32)> {
     let Some(script) = program("script") else {
         skipped(test, "script");
@@ -310,7 +309,7 @@ fn a_bar_goes_away_before_anything_else_is_written() {
     };
     assert_eq!(ended, 0, "{sent:?}");
     const CLEAR: &str = "\r\u{1b}[2K";
-    // What is asked for is said, the bar is drawn and taken away, then comes the sum.
+    // Messages are printed, the progress bar is drawn and removed, and the summary follows.
     let shown: Vec<&str> = sent.split(CLEAR).collect();
     assert_eq!(shown.len(), 3, "{sent:?}");
     assert!(shown[0].starts_with("embody: \"2\", part 1: "), "{sent:?}");
@@ -327,7 +326,7 @@ fn a_bar_goes_away_before_anything_else_is_written() {
         "{sent:?}"
     );
 
-    // A terminal that cannot clear a line gets lines; without --progress a short run gets none.
+    // A terminal that cannot clear a line gets full lines. Without --progress, a short run shows no progress.
     let dumb = on_a_terminal(test, "dumb", &format!("{convert} c.mbox"), folder.path());
     let (dumb, _) = dumb.expect("there was a terminal");
     assert!(!dumb.contains('\u{1b}'), "{dumb:?}");
@@ -344,7 +343,7 @@ fn a_bar_goes_away_before_anything_else_is_written() {
     let (short, _) = short.expect("there was a terminal");
     assert!(!short.contains('\u{1b}'));
 
-    // Also before an error: a second source that is not there.
+    // The bar is also removed before an error: the second source does not exist.
     fs::create_dir(folder.path().join("out")).expect("a folder");
     let failing = "convert --progress always a.mbox missing.mbox --output out";
     let stopped = on_a_terminal(test, "xterm", failing, folder.path());
@@ -401,7 +400,7 @@ fn a_backup_needs_a_name_of_its_own_and_no_file_of_others_is_removed() {
     }
     assert!(at("a.eml").exists());
 
-    // A name that somebody gave the mailbox before keeps the old mail, also if the run fails.
+    // The second name of the mailbox keeps the old mail, even if the run fails.
     fs::hard_link(at("a.mbox"), at("a.mbox.old")).expect("a second name");
     let arguments = ["convert", "--in-place", "--backup", ".old", "a.mbox"];
     fs::hard_link(at("a.mbox"), at("third")).expect("a third name");
@@ -481,7 +480,7 @@ fn a_folder_of_a_maildir_and_a_message_in_one_are_converted_as_the_maildir_is() 
         assert_eq!(status(&output), 2, "{}", stderr(&output));
     }
     let folder = made();
-    // What a run on this host left long ago goes.
+    // An old temporary file of a run on this host is removed.
     let host = rustix::system::uname();
     let host = host.nodename().to_str().expect("a name");
     let left = folder
@@ -537,7 +536,7 @@ fn an_output_has_a_folder_to_be_in_and_is_not_the_source() {
         fs::read_to_string(folder.path().join("a.mbox")).expect("it"),
         mailbox()
     );
-    // The folder for several results is the run's own to make.
+    // The directory for several results must not exist before the run.
     let output = run(
         &["convert", "a.mbox", "b.mbox", "--output", "out"],
         folder.path(),
@@ -579,7 +578,7 @@ fn a_mark_of_others_goes_where_nothing_else_is_to_be_done() {
         fs::create_dir_all(at("maildir").join(name)).expect("a folder");
     }
     let long = "x".repeat(76) + "\n";
-    // Small, and larger than one window.
+    // A message smaller than a window, and a larger one.
     for body in [String::new(), long.repeat(10_000)] {
         let forged = format!("{forged}{body}");
         let clean = format!("{clean}{body}");
@@ -605,7 +604,7 @@ fn a_mark_of_others_goes_where_nothing_else_is_to_be_done() {
         assert_eq!(read("a.mbox"), box_of(&clean));
         assert_eq!(read("a.eml"), clean);
         assert_eq!(read("maildir/cur/1:2,S"), clean);
-        // Without --mark it stays.
+        // Without --mark, the field is kept.
         fs::write(at("a.eml"), &forged).expect("a file");
         let kept = run(
             &["convert", "--quiet", "a.eml", "--output", "-"],

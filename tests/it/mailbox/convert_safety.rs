@@ -1,4 +1,4 @@
-//! Converting in place is safe on the only copy: kills, full disks, deliverers, changes (docs/mailbox-internals.md).
+//! Converting a mailbox in place is safe: kills, full disks, deliveries, changes by other programs (docs/mailbox-internals.md).
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::common::programs::{again, stderr};
 use embody::mailbox::{Message, Options, Stop, Transform, convert_in_place, convert_to};
 use embody::{Edits, Error};
 
-/// Which part of a test a child process plays, and on which file.
+/// Environment variables for a child process: its task in a test, and its file.
 const ROLE: &str = "EMBODY_TEST_ROLE";
 const PATH: &str = "EMBODY_TEST_PATH";
 const DELIVERIES: usize = 1000;
@@ -39,7 +39,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// This program again, to run [`a_part_played_in_a_child_process`] only.
+/// Returns a command that runs this program again, with [`a_part_played_in_a_child_process`] only.
 fn child(role: &str, path: &Path) -> Command {
     let mut command = again("mailbox::convert_safety::a_part_played_in_a_child_process");
     command
@@ -50,7 +50,7 @@ fn child(role: &str, path: &Path) -> Command {
     command
 }
 
-/// Not a test of its own: what the others start and kill.
+/// Not a test, but the task of a child process that other tests start and kill.
 #[test]
 fn a_part_played_in_a_child_process() {
     let (Ok(role), Some(path)) = (std::env::var(ROLE), std::env::var_os(PATH)) else {
@@ -102,7 +102,7 @@ fn deliver(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder in memory if there is one: 200 kills write much and sync often.
+/// Returns a directory in memory, if possible: 200 kills need many writes and syncs.
 fn fast_folder() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
@@ -132,7 +132,7 @@ fn after_200_kills_at_random_instants_the_file_is_the_old_or_the_new_one() {
         let mut run = child(if backup { "backup" } else { "convert" }, &path)
             .spawn()
             .unwrap();
-        // Most of the time passes behind the exchange, while latecomers are waited for.
+        // Most of the time is spent after the exchange, when the run waits for late deliveries.
         let span = [whole * 3 / 2, whole / 4][round % 2];
         std::thread::sleep(Duration::from_micros(numbers.below(span)));
         run.kill().unwrap();
@@ -219,7 +219,7 @@ fn a_full_disk_leaves_the_source_and_no_temporary_file() {
             names(folder.path()),
         )
     });
-    // Lazily: a program that another test starts at this moment has our files open until it is executed.
+    // Unmounts lazily: a program that another test is starting may have inherited open files until it is executed.
     let unmounted = Command::new("umount").arg("-l").arg(folder.path()).status();
     assert!(unmounted.unwrap().success());
     let (in_place, to, left, names) = outcomes.unwrap();
@@ -235,7 +235,7 @@ fn a_file_size_limit_leaves_the_source_and_no_temporary_file() {
     let path = folder.path().join("box");
     let old = mbox(500);
     fs::write(&path, &old).unwrap();
-    // `ulimit -f` counts 512-byte blocks; the signal ignored, the write fails instead.
+    // `ulimit -f` counts blocks of 512 bytes. The signal is ignored, so the write fails instead.
     let limited = child("convert", &path);
     let output = Command::new("sh")
         .args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$0\" \"$@\""])
@@ -264,7 +264,7 @@ fn a_full_device_is_a_failed_write() {
     assert!(matches!(outcome, Err(Error::Write { .. })), "{outcome:?}");
 }
 
-/// Does something to the world when the first message comes.
+/// Calls a function when the first message is processed.
 struct Meanwhile<F: Fn() + Sync>(F);
 
 impl<F: Fn() + Sync> Transform for Meanwhile<F> {
@@ -356,7 +356,7 @@ fn what_is_replaced_keeps_its_mode_owner_time_attributes_and_symbolic_link() {
     let file = File::options().write(true).open(&path).unwrap();
     let time = std::time::UNIX_EPOCH + Duration::new(1_000_000_000, 123_456_000);
     file.set_modified(time).unwrap();
-    // Root may give files away, others cannot: then there is nothing to keep.
+    // Only root can change the owner of a file. For other users there is no owner to keep.
     let given = rustix::fs::fchown(&file, Some(rustix::fs::Uid::from_raw(12345)), None).is_ok();
     let flags = rustix::fs::XattrFlags::empty();
     let attribute = rustix::fs::fsetxattr(&file, "user.embody", b"kept", flags).is_ok();

@@ -1,5 +1,5 @@
-//! Converting an mbox in place beside those who deliver into it: each kind of lock, mail that comes
-//! while the lock is not held, and programs that rewrite the mailbox (docs/mailbox-internals.md).
+//! Converting an mbox in place while other programs deliver to it: each kind of lock, mail that arrives while the lock is not
+//! held, and programs that rewrite the mailbox (docs/mailbox-internals.md).
 #![cfg(unix)]
 
 use std::fs::{self, File, OpenOptions};
@@ -18,7 +18,7 @@ use embody::{Edits, Error};
 
 const ROLE: &str = "EMBODY_TEST_ROLE";
 const PATH: &str = "EMBODY_TEST_PATH";
-/// What EMBODY_RUNS of a night take.
+/// Time limit, sufficient for a large number in EMBODY_RUNS.
 const PATIENCE: Duration = Duration::from_secs(12 * 3600);
 const NEW: Expand = Expand("what was fetched");
 
@@ -31,7 +31,7 @@ fn mail(deliverer: &str, number: usize) -> String {
     format!("From d@e Thu Jan  1 00:00:00 1970\nSubject: x\n\nX {deliverer} {number}.\n{mark}\n")
 }
 
-/// As procmail without, and older programs with nothing but a dotlock do.
+/// Appends with a dotlock only, as procmail without other locks and older programs do.
 fn under_dotlock(path: &Path, append: impl Fn()) {
     let lock = PathBuf::from(format!("{}.lock", path.display()));
     let begun = Instant::now();
@@ -49,7 +49,7 @@ fn append(path: &Path, text: &str) {
     file.write_all(text.as_bytes()).unwrap();
 }
 
-/// Not a test of its own: a deliverer with one kind of lock, until a file says that it is enough.
+/// Not a test, but a child process that delivers mail with one kind of lock, until a file tells it to stop.
 #[test]
 fn a_deliverer_in_a_process_of_its_own() {
     let (Ok(role), Some(path)) = (std::env::var(ROLE), std::env::var_os(PATH)) else {
@@ -59,7 +59,7 @@ fn a_deliverer_in_a_process_of_its_own() {
     let mut count = 0;
     let begun = Instant::now();
     while !path.with_extension("enough").exists() {
-        // Its parent may have failed.
+        // The parent process may have failed.
         assert!(begun.elapsed() < PATIENCE, "nobody says that it is enough");
         let mail = mail(&role, count);
         if role == "dotlock" {
@@ -81,7 +81,7 @@ fn deliverer(role: &str, path: &Path) -> Child {
     command.stdout(Stdio::null()).spawn().unwrap()
 }
 
-/// `EMBODY_RUNS=1000` for as many as a night has.
+/// `EMBODY_RUNS=1000` runs the test for a night.
 #[test]
 fn deliverers_with_one_kind_of_lock_only_lose_no_message() {
     let runs: usize = std::env::var("EMBODY_RUNS").map_or(40, |runs| runs.parse().unwrap());
@@ -120,7 +120,7 @@ fn deliverers_with_one_kind_of_lock_only_lose_no_message() {
     assert!(changed > runs as u64 / 2 && !text.contains("EXPAND-ME"));
 }
 
-/// Does something to the world each time a message is worked on, told how often that was before.
+/// Calls a function each time a message is processed, with the number of earlier calls.
 struct Meanwhile<F: Fn(usize) + Sync>(F, AtomicUsize);
 
 impl<F: Fn(usize) + Sync> Meanwhile<F> {
@@ -140,7 +140,7 @@ impl<F: Fn(usize) + Sync> Transform for Meanwhile<F> {
     }
 }
 
-/// One message at a time, and nobody kept out meanwhile.
+/// Returns options with which one message is processed at a time, and no other program is locked out.
 fn patiently() -> Options {
     Options {
         waits: true,
@@ -217,7 +217,8 @@ fn mail_that_never_ceases_to_come_is_taken_over_for_a_later_run() {
 fn a_mailbox_that_another_program_rewrites_meanwhile_is_read_again_or_left() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("box");
-    // As long as before, which the length does not show; and another file of that name.
+    // The length is unchanged, so it does not show the change. The first variant writes to the same file, the second one
+    // replaces it.
     let rewritten = |number: usize| {
         let old = String::from_utf8(mbox(9)).unwrap();
         old.replacen(

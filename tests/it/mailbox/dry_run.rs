@@ -1,5 +1,5 @@
-//! `convert --dry-run` and `inspect` ask nobody; with `--probe` they ask whether there is an answer, under
-//! the same policy (HEAD, then GET), and say so.
+//! `convert --dry-run` and `inspect` send no requests. With `--probe`, they ask servers whether the content is available (HEAD,
+//! then GET), with the same policy, and report it.
 
 use std::fs;
 use std::io::Write as _;
@@ -16,7 +16,7 @@ struct Mailbox {
 }
 
 impl Mailbox {
-    /// One message with a reference to each of these, a `data:` URL, and a link that one clicks.
+    /// Writes a message with a reference to each of these URLs, a `data:` URL, and a link to click.
     fn with(urls: &[String], options: String) -> Self {
         let parts: String = urls
             .iter()
@@ -57,13 +57,13 @@ impl Mailbox {
         output
     }
 
-    /// Outcome or reason of each external body, as `inspect` says it.
+    /// Returns the outcome or reason of each external body from `inspect`.
     fn inspected(&self, more: &str) -> Vec<(String, String)> {
         let output = self.run(&format!("inspect --json{more}"));
         rows(&String::from_utf8(output.stdout).unwrap())
     }
 
-    /// The same as `convert --dry-run` reports it.
+    /// Returns the same from `convert --dry-run`, and its output.
     fn dry(&self, more: &str) -> (Vec<(String, String)>, String) {
         let before = fs::read(self.path("box")).unwrap();
         let report = self.path("report");
@@ -79,7 +79,7 @@ impl Mailbox {
 }
 
 fn rows(report: &str) -> Vec<(String, String)> {
-    // What inspect says last is about all of them.
+    // The last line of `inspect` summarizes all rows.
     let lines = report.lines().filter(|row| !row.starts_with("{\"survey\""));
     let rows = lines.map(|row| {
         let row: serde_json::Value = serde_json::from_str(row).unwrap();
@@ -121,7 +121,7 @@ fn without_probe_nobody_is_asked() {
     assert_eq!(server.count(), 0);
 }
 
-/// docs/reasons.md has the words.
+/// The words are those in docs/reasons.md.
 #[test]
 fn a_dry_run_says_what_would_be_whatever_the_source_is() {
     let folder = tempfile::tempdir().unwrap();
@@ -198,7 +198,7 @@ fn a_probe_asks_each_source_once_and_never_a_link() {
         .collect();
     let mut sorted = asked.clone();
     sorted.sort();
-    // Before a server is said to have nothing, it is asked in the way that all understand.
+    // Before a server is reported to lack the content, a GET request is sent, because every server supports it.
     assert_eq!(
         sorted,
         ["GET /gone", "HEAD /a", "HEAD /gone", "HEAD /large"]
@@ -216,7 +216,7 @@ fn a_server_without_head_is_asked_by_get_and_its_content_is_left_there() {
         if head.starts_with("HEAD ") {
             let _ = stream.write_all(b"HTTP/1.1 501 What\r\nContent-Length: 0\r\n\r\n");
         } else {
-            // The rest never comes; whoever waits for it waits too long.
+            // The rest of the body never arrives, so a program that reads it waits too long.
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9000\r\n\r\nx");
             std::thread::sleep(std::time::Duration::from_secs(30));
         }

@@ -1,4 +1,4 @@
-//! What Apple's Mail keeps, and what browsers save (docs/mailboxes.md, "Apple Mail").
+//! Files of Apple Mail, and pages saved by browsers (docs/mailboxes.md, "Apple Mail").
 
 use std::fs;
 
@@ -19,7 +19,7 @@ fn emlx(message: &str) -> String {
     format!("{:<10}\n{message}{LIST}", message.len())
 }
 
-/// A mailbox as Mail of macOS 10.12 and later lays it out.
+/// Creates a mailbox with the directories of Mail on macOS 10.12 and later.
 fn mailbox() -> TempDir {
     let place = TempDir::new().unwrap();
     let data = place.path().join("INBOX.mbox/11-22/Data");
@@ -55,7 +55,7 @@ fn a_mailbox_changes_in_its_messages_only_and_the_counts_are_right() {
     let source = place.path().join("INBOX.mbox");
     let summary = to(&source, &place.path().join("same"), &Look).unwrap();
     assert_eq!((summary.messages, summary.changed), (4, 0));
-    // Two files that hold no mail, and a folder of attachments.
+    // Two files without mail, and a directory of attachments.
     assert_eq!(summary.skipped_files, 3);
     let new = place.path().join("new");
     assert_eq!(to(&source, &new, &Expand(NEW)).unwrap().changed, 3);
@@ -134,13 +134,13 @@ fn attachments_are_known_from_within_the_folder() {
 fn a_count_that_cannot_be_right_is_said_and_its_file_stays() {
     let place = TempDir::new().unwrap();
     let text = message("EXPAND-ME");
-    // Not as Mail writes it: what is in it may belong to the mail.
+    // The property list differs from those of Mail, so its bytes may belong to the mail.
     let list = LIST.replace("flags", "x");
     for (name, count) in [
         ("short", text.len() - 3),
         ("long", text.len() + 3),
         ("longest", 99_999),
-        // The property list would be taken for the end of the message.
+        // With this length, the property list would be treated as the end of the message.
         ("list", text.len() + list.len()),
     ] {
         let source = place.path().join(format!("{name}.emlx"));

@@ -1,5 +1,5 @@
-//! Eudora's mailboxes as mailboxes: what divides them, what they become, and what lies beside them
-//! (docs/mailbox-internals.md, "What is mail"). What becomes of their messages is in `mail/eudora.rs`.
+//! Mailboxes of Eudora: how they are divided, what they are converted to, and the files next to them
+//! (docs/mailbox-internals.md, "What is mail"). The conversion of their messages is tested in `mail/eudora.rs`.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::common::programs::{done, embody_in};
 
 const OPENING: &str = "From ???@??? Tue May 14 12:00:00 2024\n";
 
-/// Three messages, with what would divide or be quoted in an mbox. No empty line stands between them.
+/// Returns three messages, with lines that would be separators or quoted in an mbox. There are no empty lines between them.
 fn messages() -> Vec<String> {
     let header = |number: usize| format!("From: ann@example.org\nSubject: {number}\n\n");
     vec![
@@ -29,7 +29,7 @@ fn mailbox() -> String {
         .collect()
 }
 
-/// The text of each message in a folder of messages, in order.
+/// Returns the text of each message in a directory of messages, in order.
 fn files(folder: &Path) -> Vec<String> {
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap()
@@ -49,7 +49,7 @@ fn both_kinds_of_mailbox_hold_the_same_messages_whatever_the_window() {
         let long = long.replace('\n', if newline == "\n" { "\r" } else { newline });
         let opening = OPENING.replace('\n', if newline == "\n" { "\r" } else { newline });
         fs::write(folder.path().join("In.mbx"), &text).unwrap();
-        // More than a window, and lines end where windows do.
+        // The mailbox is larger than a window, and lines end at the ends of windows.
         let more = format!("{opening}Subject: long{long}{text}");
         fs::write(folder.path().join("Out.mbx"), more).unwrap();
         let arguments = [
@@ -106,7 +106,7 @@ fn it_becomes_an_ordinary_mbox_that_a_second_run_leaves_as_it_is() {
         fs::read_to_string(folder.path().join("in.mbox")).unwrap(),
         once
     );
-    // Who says that it is an mbox gets one.
+    // With `--format mbox`, the mailbox is read as an mbox.
     fs::write(folder.path().join("said"), mailbox()).unwrap();
     done(
         &run(&[
@@ -145,7 +145,7 @@ fn in_place_is_refused_before_anything_is_done() {
             assert!(said.contains("--output"), "{said}");
         }
     }
-    // Its mails share their files: it has no ranges.
+    // The messages share their attachment files, so the mailbox cannot be divided into ranges.
     for arguments in [
         &["split", "In.mbx"][..],
         &["convert", "In.mbx", "--range", "0-9", "--output", "x"],
@@ -162,7 +162,7 @@ fn in_place_is_refused_before_anything_is_done() {
     );
 }
 
-/// An index of Eudora for Windows: state and priority of each message.
+/// Returns an index of Eudora for Windows: state and priority of each message.
 fn index(text: &str, noted: &[(u8, u8)]) -> Vec<u8> {
     let mut starts: Vec<usize> = text
         .match_indices(OPENING.trim_end())
@@ -170,7 +170,7 @@ fn index(text: &str, noted: &[(u8, u8)]) -> Vec<u8> {
         .collect();
     starts.push(text.len());
     let mut index = vec![0; 104];
-    // In the order of a person, not of the mailbox.
+    // The entries are in the order of the user, not of the mailbox.
     for (number, (state, priority)) in noted.iter().enumerate().rev() {
         let (start, end) = (starts[number], starts[number + 1]);
         let mut entry = vec![0; 218];
@@ -221,7 +221,7 @@ fn what_its_index_says_becomes_flags_if_it_fits() {
     };
     assert_eq!(fields("Status:"), ["RO", "RO", "RO", "RO", "RO"]);
     assert_eq!(fields("X-Status:"), ["AF", "F", "T"]);
-    // Half an entry, an offset or a length that is none, and an index that is a link.
+    // An incomplete entry, an invalid offset or length, and an index that is a symbolic link.
     let damaged = |at: usize| {
         let mut index = index.clone();
         index[at] ^= 1;
@@ -273,7 +273,7 @@ fn what_lies_beside_the_mailboxes_of_a_folder_is_no_mail() {
         ("mac/Eudora Settings", ""),
         ("mac/Attachments Folder/letter", mail),
         ("mac/Parts Folder/letter", mail),
-        // None of Eudora's.
+        // This directory does not belong to Eudora.
         ("other/attach/letter.eml", mail),
     ] {
         write(name, text);

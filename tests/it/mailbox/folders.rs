@@ -1,4 +1,4 @@
-//! Walks through folders: what they pass over, and what they name (docs/mailbox-internals.md, "What is mail").
+//! Searches in directories: files that are skipped, and files that are reported (docs/mailbox-internals.md, "What is mail").
 
 use std::fs::{self, Permissions};
 use std::io::Write as _;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::common::mailboxes::Look;
 use crate::common::programs::{done, embody_in, unprivileged};
 
-/// A message of an mbox with something to do.
+/// Returns a message of an mbox with a reference.
 fn of_mbox(number: u32) -> String {
     format!(
         "From a@b Mon Jan  1 00:00:00 2024\nSubject: {number}\nMIME-Version: 1.0\n\
@@ -117,7 +117,7 @@ fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, content).unwrap();
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
-    // Only root may, and needs to: who runs the program gives what it writes the owner.
+    // Only root can change the owner, and only root needs to: the program runs as another user here.
     let _ = chown(path, Some(65534), Some(65534));
 }
 
@@ -212,7 +212,7 @@ fn what_cannot_be_read_in_a_folder_is_named_and_the_rest_is_done() {
         };
         let output = command.current_dir(place).args(arguments).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        // A folder of messages has no ranges, which is an error of its own.
+        // A directory of messages cannot be divided into ranges, which is a separate error.
         let status = if arguments[0] == "split" { 2 } else { 1 };
         assert_eq!(output.status.code(), Some(status), "{arguments:?}: {said}");
         for closed in ["f/closed.eml", "f/sub", "f/m/cur"] {
@@ -228,7 +228,7 @@ fn what_cannot_be_read_in_a_folder_is_named_and_the_rest_is_done() {
     assert!(place.join("new/in/1.eml").is_file());
     assert!(place.join("new/m/new/1").is_file());
     assert!(!place.join("new/closed.eml").exists());
-    // Or they would stay.
+    // Otherwise the directories could not be removed.
     for closed in ["f/sub", "f/m/cur"] {
         fs::set_permissions(place.join(closed), Permissions::from_mode(0o700)).unwrap();
     }
@@ -242,7 +242,7 @@ fn a_backup_beside_its_mailbox_is_no_mailbox() {
     let message = message.split_once('\n').unwrap().1;
     write(&place.join("f/a.mbox"), of_mbox(1), 0o666);
     write(&place.join("f/in/b.eml"), message, 0o666);
-    // No backup: what it would be of is not there, or is no mail.
+    // These files are not backups: the mailbox does not exist, or is not mail.
     write(&place.join("f/c.old"), message, 0o666);
     write(&place.join("f/d"), "no mail\n", 0o666);
     write(&place.join("f/d.old"), message, 0o666);
@@ -286,7 +286,7 @@ fn a_backup_beside_its_mailbox_is_no_mailbox() {
         fs::read_to_string(place.join("f/a.mbox.old")).unwrap(),
         of_mbox(1)
     );
-    // What is named is meant.
+    // A file that is named on the command line is used.
     let said = done(
         &embody_in(
             place,

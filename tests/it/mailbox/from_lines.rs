@@ -1,5 +1,5 @@
-//! `From ` and `>From ` lines where a message begins and among its header fields, and other lines that are no fields:
-//! reading goes on, and what is written is where every reader sees it.
+//! `From ` and `>From ` lines at the beginning of a message and among its header fields, and other malformed lines: reading
+//! continues, and new fields are written where every program reads them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -128,7 +128,7 @@ fn reference_below_a_header_with_a_stray_line_is_filled_in() {
         );
         let output = fed(embody().args(["filter", "--mark"]), mail.as_bytes());
         assert!(output.status.success(), "{}", stderr(&output));
-        // All readers see the mark where it is.
+        // All programs read the field at this position.
         let front =
             format!("Subject: s\nX-Embody: expanded=1 left=0 links=0\n{stray}MIME-Version: 1.0\n");
         assert!(text(&output).starts_with(&front), "{}", text(&output));
@@ -234,7 +234,7 @@ fn message_that_begins_with_its_separator_gets_no_second_one_in_an_mbox() {
     for (line, separator) in [
         (whole.to_owned(), whole),
         (format!(">{whole}"), whole),
-        // Dovecot would not read the date after the year, so the line is written anew.
+        // Dovecot does not read a date after the year, so the line is rewritten.
         ("From - Mon Jan 01 2024 10:00:00".to_owned(), whole),
         ("From - Mon Jan  1 10:00:00 AM 2024".to_owned(), whole),
         (
@@ -327,7 +327,7 @@ fn flags_of_a_maildir_are_written_where_python_sees_them() {
     assert_eq!(text(&output).trim(), "10", "{}", stderr(&output));
 }
 
-/// Messages in `.eml` files as programs write them that copy each message out of an mbox with its separator.
+/// Messages in `.eml` files of programs that copy each message out of an mbox with its separator.
 #[test]
 fn folder_of_eml_files_that_begin_with_separators_is_messages_in_every_command() {
     let fields = "From: lea@example.org\nSubject: m\nMIME-Version: 1.0\n";
@@ -366,7 +366,7 @@ fn folder_of_eml_files_that_begin_with_separators_is_messages_in_every_command()
             let run = |args: &[&str]| done(&embody_in(at, args), 0);
             let survey = embody_in(at, &["inspect", "eml"]);
             assert!(text(&survey).contains("4 messages"), "{}", text(&survey));
-            // The messages of one folder are one mailbox, with one separator each.
+            // The messages of a directory form a mailbox, with one separator each.
             run(&[
                 "convert",
                 "eml",
@@ -452,12 +452,12 @@ fn eml_file_with_a_second_message_is_a_mailbox_and_one_without_is_a_message() {
             assert_eq!(found.len(), messages, "{source}");
             let first = found.values().next().unwrap();
             assert!(first.starts_with("From: a@b"), "{source}: {first}");
-            // The time when the message came is that of its separator.
+            // The separator contains the time at which the message arrived.
             assert!(
                 found.keys().next().unwrap().starts_with("1704103200."),
                 "{source}"
             );
-            // Nothing in a message is quoted.
+            // In a single message, nothing is quoted.
             let is_message = messages == 1 && name.to_lowercase().ends_with(".eml");
             assert_eq!(first.contains("\n>From here"), is_message, "{source}");
         }

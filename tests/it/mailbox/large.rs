@@ -1,5 +1,5 @@
-//! Messages larger than a window: it grows until it holds one, and what is read does not depend on it. Memory is what
-//! docs/mailboxes.md says.
+//! Messages larger than a window: the window grows until it contains one, and the result does not depend on it. The memory is
+//! as documented in docs/mailboxes.md.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ use proptest::prelude::*;
 const FROM: &str = "From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\n";
 const NEEDLE: &str = "EXPAND-ME";
 
-/// Puts something in the place of the needles, and remembers in which messages.
+/// A transformation that replaces each mark, and records the numbers of the changed messages.
 struct Fill {
     with: Expand,
     numbers: Mutex<Vec<u64>>,
@@ -34,7 +34,7 @@ impl Fill {
         }
     }
 
-    /// The numbers of the messages that it was given, sorted.
+    /// Returns the numbers of the messages that were passed to the transformation, sorted.
     fn numbers(&self) -> Vec<u64> {
         let mut numbers = std::mem::take(&mut *self.numbers.lock().unwrap());
         numbers.sort_unstable();
@@ -53,7 +53,7 @@ impl Transform for Fill {
     }
 }
 
-/// What a run says has come, message by message.
+/// The progress that a run reports, message by message.
 #[derive(Default)]
 struct Come(Mutex<(u64, u64)>);
 
@@ -64,7 +64,7 @@ impl Observer for Come {
     }
 }
 
-/// What becomes of `mbox`, in every way in which it can be written.
+/// Returns the results of `mbox` for every kind of output.
 fn converted(mbox: &[u8], window: usize, fill: &Fill) -> (Vec<u8>, Summary, Vec<u64>) {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -107,7 +107,7 @@ fn converted(mbox: &[u8], window: usize, fill: &Fill) -> (Vec<u8>, Summary, Vec<
     (out, summary, numbers)
 }
 
-/// Messages by their lengths, and where in them the needles are.
+/// Returns a mailbox of messages with these lengths, and with marks at these positions.
 fn mailbox(messages: &[(usize, Vec<usize>)]) -> Vec<u8> {
     let mut mbox = Vec::new();
     for (length, needles) in messages {
@@ -172,7 +172,7 @@ fn one_that_turns_out_to_be_larger_than_the_bound_is_passed_on() {
     }
 }
 
-/// The most memory that a run takes, and what it writes to standard output.
+/// Returns the peak memory of a run, and its standard output.
 fn peak(arguments: &[&str], folder: &Path, input: &Path) -> Option<(u64, Vec<u8>)> {
     let script = "import resource, subprocess, sys\n\
         code = subprocess.call(sys.argv[2:])\n\
@@ -194,8 +194,8 @@ fn peak(arguments: &[&str], folder: &Path, input: &Path) -> Option<(u64, Vec<u8>
     Some((peak, output.stdout))
 }
 
-/// Two large messages among many small ones, one with something to do: 16 MB and three times the largest message, beside
-/// what the program takes for nothing.
+/// Two large messages among many small ones, one with a reference. The limit is the memory of an idle program, 16 MB, and three
+/// times the largest message.
 #[test]
 fn memory_is_bounded_by_the_largest_message_however_the_mailbox_comes() {
     const LARGE: u64 = 24 << 20;
@@ -212,7 +212,7 @@ fn memory_is_bounded_by_the_largest_message_however_the_mailbox_comes() {
         b"--b--\n\n",
     ]
     .concat();
-    // Nothing but separators tells its messages: a Content-Length that is false is looked for in vain.
+    // The messages are divided only by separators: a false Content-Length leads to a search without a result.
     let lies = b"From a@b Thu Jan  1 00:00:00 1970\nSubject: x\nContent-Length: 90000000\n\nx\n\n";
     let box_of = |parts: &[&[u8]]| parts.concat();
     let plain = box_of(&[&small, &large, &small, &changed, &small.repeat(100), &small]);
@@ -230,7 +230,7 @@ fn memory_is_bounded_by_the_largest_message_however_the_mailbox_comes() {
         ("lying", lying.clone(), 4096),
         ("lying.gz", gzipped(&lying), 4096),
     ];
-    // What the program takes for nothing, unoptimised.
+    // The memory of the program without any work, in a build without optimization.
     fs::write(folder.join("tiny"), lies).unwrap();
     let arguments = ["convert", "tiny", "--output", "-", "--quiet"];
     let Some((own, _)) = peak(&arguments, folder, &folder.join("tiny")) else {
@@ -261,7 +261,7 @@ fn memory_is_bounded_by_the_largest_message_however_the_mailbox_comes() {
     }
 }
 
-/// Its first message waits until no other one is transformed any more. Each other one has a long report.
+/// The first message waits until no other one is being transformed. Each other message has a long report.
 struct Waiting {
     transformed: AtomicUsize,
     before: AtomicUsize,
@@ -326,7 +326,7 @@ fn messages_behind_one_that_waits_are_read_until_their_reports_fill_the_memory()
         let summary = convert_to(&source, &out, &options, &waiting, &(), &stop).unwrap();
         assert_eq!(summary.messages, 400);
         let before = waiting.before.load(Ordering::SeqCst);
-        // Windows for three threads take 1 MB, and each thread may be in the middle of a window of five mails.
+        // The windows of three threads take 1 MB, and each thread may be in the middle of a window with five mails.
         assert!(
             (1..40).contains(&before),
             "{before} reports were held of {}",

@@ -1,5 +1,5 @@
-//! Content-Length and Lines of messages that change, as programs write them: a message is the same out of `filter` and
-//! out of each form of mailbox, and what its file's name says of it is true.
+//! Content-Length and Lines fields of changed messages: a message is the same from `filter` and in each format of mailbox, and
+//! the sizes in its file name are correct.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use crate::common::mail::{assert_bytes, crlf};
 use crate::common::programs::{embody, stderr};
 
-/// Mails whose lengths are true before, with how many of them are true behind.
+/// Mails with correct lengths, and how many lengths are correct after the change.
 const MAILS: [(&str, &str, usize); 6] = [
     (
         "a message that is a reference",
@@ -54,7 +54,7 @@ const MAILS: [(&str, &str, usize); 6] = [
     ),
 ];
 
-/// The same with CRLF, and lengths that are true of that.
+/// Returns the same mail with CRLF, and with the lengths for CRLF.
 fn with_crlf(mail: &str) -> String {
     let mail = mail
         .replace("th: 26\n", "th: 28\n")
@@ -89,7 +89,7 @@ impl Work {
     }
 }
 
-/// The only file of a folder, by its name.
+/// Returns the name and the content of the only file in a directory.
 fn only(folder: &Path) -> (String, Vec<u8>) {
     let mut entries = fs::read_dir(folder).unwrap();
     let path = entries.next().unwrap().unwrap().path();
@@ -98,8 +98,8 @@ fn only(folder: &Path) -> (String, Vec<u8>) {
     (name, fs::read(path).unwrap())
 }
 
-/// How many of the fields say what is true of the body behind the header they stand in, up to the end or the next
-/// boundary line, with or without the line end in front of that.
+/// Returns the number of fields with the correct length of the body after their header. The body extends to the end or the next
+/// boundary line, with or without the line ending before it.
 fn true_lengths(mail: &str, name: &str) -> usize {
     let mail = mail.replace("\r\n", "\u{1}\n");
     let mut count = 0;
@@ -120,7 +120,7 @@ fn true_lengths(mail: &str, name: &str) -> usize {
         let blank = ["\n\n", "\n\u{1}\n"]
             .map(|blank| mail[at..].find(blank).map(|to| at + to + blank.len()));
         let body = &mail[blank.into_iter().flatten().min().unwrap()..];
-        // A message's own body may be a multipart, which ends with the message.
+        // The body of the message itself may be a multipart, which ends with the message.
         let header = &mail[..at];
         let body = match header.contains("--B") {
             true => &body[..body.find("--B").unwrap()],
@@ -186,7 +186,7 @@ fn a_message_is_the_same_out_of_a_filter_and_out_of_every_form_of_mailbox() {
                 assert_eq!(file, named(&wanted), "{name}");
             }
 
-            // Where nothing of it is to be quoted, and a line end is not missing.
+            // The results are equal if no line is quoted and no line ending is missing.
             let newline = if mail.contains(&b'\r') { "\r\n" } else { "\n" };
             let mbox = |mail: &[u8]| {
                 let end = if mail.ends_with(b"\n") { newline } else { "" };
@@ -198,12 +198,12 @@ fn a_message_is_the_same_out_of_a_filter_and_out_of_every_form_of_mailbox() {
                 work.run(&["convert", "mbox", "--in-place"]);
                 assert_bytes(&fs::read(work.path("mbox")).unwrap(), &mbox(&wanted), name);
             }
-            // The milter is held against the filter in its own tests.
+            // The milter is compared with the filter in its own tests.
         }
     }
 }
 
-/// What a mailbox adds is counted, too.
+/// Bytes that a mailbox adds are counted, too.
 #[test]
 fn a_message_of_an_mbox_counts_what_is_quoted_in_it() {
     let mail = "From: a@b\nMIME-Version: 1.0\nContent-Length: 26\nLines: 3\n\
@@ -218,7 +218,7 @@ fn a_message_of_an_mbox_counts_what_is_quoted_in_it() {
     work.run(&["convert", "mbox", "--in-place"]);
     let converted = fs::read_to_string(work.path("mbox")).unwrap();
     let body = "hi\n>From me\n";
-    // Some writers count the empty line behind: what was so is so.
+    // Some programs count the empty line after the message. In that case, it is still counted.
     let wanted = mail
         .split_once("Content-Type: message")
         .unwrap()

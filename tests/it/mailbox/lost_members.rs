@@ -1,6 +1,6 @@
-//! Maildirs that lost the folders in them that were empty (git, zip, rsync -m, cloud drives), and those of Thunderbird, which have
-//! no `new`. Each subset of the folders, with each command; Python says what is in a Maildir. docs/mailboxes.md,
-//! "Maildirs without all of their folders".
+//! Maildirs that lost their empty directories (git, zip, rsync -m, cloud drives), and those of Thunderbird, which lack `new`.
+//! Each subset of directories is tested with each command, and Python reads the result. docs/mailboxes.md, "Maildirs without
+//! all of their folders".
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -35,7 +35,7 @@ fn subsets() -> Vec<Vec<&'static str>> {
     (0..8).map(subset).collect()
 }
 
-/// Two messages in `cur`, one of them trashed, one in `new`, and one in `tmp` that never came.
+/// Creates two messages in `cur`, one of them in the trash, one in `new`, and one in `tmp` whose delivery was not completed.
 fn fill(folder: &Path, parts: &[&str]) {
     for part in parts {
         fs::create_dir_all(folder.join(part)).unwrap();
@@ -74,7 +74,7 @@ for key in sorted(box.keys()):
 shutil.rmtree(full)
 ";
 
-/// The messages that Python finds in a mailbox: where, flags, subjects, and whether sizes in names are right.
+/// Returns the messages that Python finds in a mailbox: directory, flags, subjects, and whether sizes in names are correct.
 fn listed(kind: &str, path: &Path) -> Vec<String> {
     let output = Command::new("python3")
         .args(["-c", LIST, kind])
@@ -124,7 +124,7 @@ fn each_subset_of_folders_is_read_alike_by_each_command() {
                 };
                 fresh();
                 if !is_maildir {
-                    // A message in `tmp` is found as a file if nothing says that this is a Maildir.
+                    // A message in `tmp` is treated as a file if the directory does not look like a Maildir.
                     let is_found = format == "auto" && parts == ["tmp"];
                     run(&["inspect", top], i32::from(!is_found));
                     run(&["convert", top, "--output", "out"], i32::from(!is_found));
@@ -185,7 +185,7 @@ fn each_subset_of_folders_is_read_alike_by_each_command() {
                     0,
                 );
                 let mbox = listed("mbox", &result("Work.mbox"));
-                // Python's mboxes say D, F, A, R and O for Maildir's T, F, R, S and `cur`.
+                // Python writes D, F, A, R and O in an mbox for T, F, R, S and `cur` in a Maildir.
                 let expected: Vec<&str> = [
                     ("cur", "cur:2,FRS AFOR"),
                     ("cur", "cur:2,ST DOR"),
@@ -207,7 +207,7 @@ fn each_subset_of_folders_is_read_alike_by_each_command() {
                     assert_eq!(listed("maildir", &path), before, "{parts:?} {command:?}");
                     let tmp = fs::read_dir(path.join("tmp")).map_or(0, Iterator::count);
                     assert_eq!(tmp, usize::from(parts.contains(&"tmp")));
-                    // It is made when a message changes.
+                    // The directory is created when a message changes.
                     let is_changed = command[0] != "embed";
                     assert!(
                         !is_changed || path.join("tmp").is_dir(),
@@ -231,7 +231,7 @@ fn each_subset_of_folders_is_read_alike_by_each_command() {
     }
 }
 
-/// Thunderbird keeps `cur` and `tmp`, names files by the time, and notes flags in the header.
+/// Thunderbird uses `cur` and `tmp`, names files by the time, and stores flags in the header.
 #[test]
 fn maildir_of_thunderbird_is_one_mailbox_with_the_flags_of_its_headers() {
     if !has_python("maildir_of_thunderbird", "mailbox", "python3") {
@@ -287,7 +287,7 @@ fn maildir_of_thunderbird_is_one_mailbox_with_the_flags_of_its_headers() {
     assert_eq!(listed("plain", &maildir).len(), 2);
 }
 
-/// A folder that happens to be named `cur` or `new` is not one of messages.
+/// A directory with the name `cur` or `new` but without messages is not a Maildir.
 #[test]
 fn folder_with_other_things_named_cur_or_new_is_no_maildir_and_stays() {
     for (name, files) in [
@@ -338,7 +338,7 @@ fn folder_with_other_things_named_cur_or_new_is_no_maildir_and_stays() {
     }
 }
 
-/// Mail beside the one folder of a Maildir is not left out.
+/// Mail next to the only directory of a Maildir is read, too.
 #[test]
 fn mailbox_beside_the_only_folder_of_a_maildir_is_read() {
     let folder = TempDir::new().unwrap();

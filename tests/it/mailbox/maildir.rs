@@ -1,4 +1,4 @@
-//! Maildirs: names, flags, sizes, movements, and Dovecot as the reader (docs/mailboxes.md).
+//! Maildirs: names, flags, sizes, renamed files, and Dovecot as the reader (docs/mailboxes.md).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -33,7 +33,7 @@ fn sized(base: &str, content: &str, flags: &str) -> String {
     format!("{base},S={},W={wire}{flags}", content.len())
 }
 
-/// A Maildir of `count` messages: some with sizes in their names, one folder within.
+/// Creates a Maildir of `count` messages, some with sizes in their names, and with a subfolder.
 fn make(folder: &Path, count: usize) {
     for part in ["cur", "new", "tmp", ".Sent/cur", ".Sent/new", ".Sent/tmp"] {
         fs::create_dir_all(folder.join(part)).unwrap();
@@ -52,7 +52,7 @@ fn make(folder: &Path, count: usize) {
     }
 }
 
-/// Every message by its folder and the unique part of its name.
+/// Returns every message by its directory and the unique part of its name.
 fn messages(folder: &Path) -> BTreeMap<String, Vec<(String, String)>> {
     let mut all: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
     for part in ["cur", "new", ".Sent/cur", ".Sent/new"] {
@@ -123,7 +123,7 @@ fn changed_messages_keep_flags_mode_and_time_and_their_sizes_are_corrected() {
     assert_eq!(messages(folder.path()), expected(&old));
 }
 
-/// Does something to each message while it is transformed.
+/// Calls a function for each message while it is transformed.
 struct Meanwhile<F>(F);
 
 impl<F: Fn(&Path) + Sync> Transform for Meanwhile<F> {
@@ -182,7 +182,7 @@ fn message_that_another_program_moves_to_another_folder_is_left_there_and_counte
     assert_eq!(left.len(), 2);
 }
 
-/// A client that opens a mailbox renames its messages from `new` to `cur`.
+/// A client that opens a mailbox moves its messages from `new` to `cur`.
 #[test]
 fn messages_that_are_renamed_while_a_maildir_is_converted_are_all_in_the_result() {
     const COUNT: usize = 300;
@@ -207,7 +207,7 @@ fn messages_that_are_renamed_while_a_maildir_is_converted_are_all_in_the_result(
             max_in_flight: 1,
             ..Options::default()
         };
-        // The first message that is converted finds all others renamed.
+        // When the first message is converted, all others are renamed.
         let once = std::sync::Once::new();
         let open_mailbox = Meanwhile(|_: &Path| {
             once.call_once(|| {
@@ -297,7 +297,7 @@ fn the_two_names_of_a_killed_run_become_one_in_the_next() {
     assert_eq!(messages(folder.path()), done);
 }
 
-/// Not a test of its own: what the next one starts and kills.
+/// Not a test, but the task of a child process that the next test starts and kills.
 #[test]
 fn a_part_played_in_a_child_process() {
     if let Some(path) = std::env::var_os(PATH) {
@@ -443,12 +443,12 @@ fn a_folder_of_everything_keeps_its_shape() {
     ));
 }
 
-/// What Dovecot sees: UIDs and Message-IDs, in order. `None` if there is no Dovecot.
+/// Returns the UIDs and Message-IDs that Dovecot finds, in order. `None` if Dovecot is not installed.
 fn dovecot(folder: &Path, location: &str) -> Option<Vec<String>> {
     dovecot_says(folder, location, "uid hdr.message-id size.physical")
 }
 
-/// What doveadm fetches of each message, a line a field; none where it is missing.
+/// Returns the fields that doveadm fetches of each message, one per line. `None` if doveadm is not installed.
 pub(crate) fn dovecot_says(folder: &Path, location: &str, fields: &str) -> Option<Vec<String>> {
     let inbox = format!("mail_location = {location}\nnamespace inbox {{\n  inbox = yes\n}}\n");
     doveadm(
@@ -458,9 +458,9 @@ pub(crate) fn dovecot_says(folder: &Path, location: &str, fields: &str) -> Optio
     )
 }
 
-/// The lines that doveadm prints. `mail` is the part of its configuration that says where mail is, in `folder`.
+/// Returns the lines that doveadm prints. `mail` is the part of its configuration with the location of the mail, in `folder`.
 pub(crate) fn doveadm(folder: &Path, mail: &str, arguments: &[&str]) -> Option<Vec<String>> {
-    // Dovecot reads no mail as root: then it is nobody who does.
+    // Dovecot does not read mail as root, so it runs as nobody.
     let (mut user, mut group) = (
         rustix::process::getuid().as_raw(),
         rustix::process::getgid().as_raw(),
@@ -533,8 +533,8 @@ fn dovecot_reads_what_was_converted_without_an_error_and_sees_every_message() {
     );
     let summary = in_place(&maildir, &NEW).unwrap();
     assert!(summary.changed > 10);
-    // A message with another name is a new one to Dovecot, with a new UID; so clients that keep
-    // the old content will ask for the new.
+    // A message with a new name is a new one to Dovecot, with a new UID, so clients that have the old content fetch the new
+    // one.
     let identities = |lines: &[String]| {
         let mut all: Vec<String> = lines
             .iter()

@@ -1,4 +1,4 @@
-//! The mbox format: RFC 4155, and the mboxo, mboxrd, mboxcl and mboxcl2 of qmail's mbox(5).
+//! The mbox format: RFC 4155, and the variants mboxo, mboxrd, mboxcl and mboxcl2 in mbox(5) of qmail.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use embody::mailbox::{Format, Options, Quoting, Stop, Transform, convert_in_plac
 use proptest::prelude::*;
 
 const ONE: &str = "From a@b Thu Jan  1 00:00:00 1970\nSubject: one\n\nbody\n";
-/// The same with a right Content-Length.
+/// The same message with a correct Content-Length.
 const COUNTED: &str =
     "From a@b Thu Jan  1 00:00:00 1970\nSubject: one\nContent-Length: 5\n\nbody\n";
 
@@ -44,7 +44,7 @@ impl Folder {
     }
 }
 
-/// `text` as an mbox after `with`.
+/// Returns `text` as an mbox after the transformation `with`.
 fn converted(text: &[u8], with: &dyn Transform) -> (Vec<u8>, embody::mailbox::Summary) {
     let folder = Folder::new();
     let source = folder.file("in", text);
@@ -152,7 +152,7 @@ fn variants() -> Vec<(&'static str, String, u64)> {
 fn a_mailbox_with_nothing_to_do_comes_out_identical() {
     let mut tested = 0;
     for (name, lf, messages) in variants() {
-        // In mboxcl2 the length has to count the line ends of the twin.
+        // In mboxcl2 the length must include the line endings with CRLF.
         let crlf = lf
             .replace('\n', "\r\n")
             .replace("Content-Length: 43\r", "Content-Length: 47\r")

@@ -1,4 +1,4 @@
-//! [`embody::mailbox::Messages`]: what it reads is what the mailbox holds, and it writes nothing.
+//! [`embody::mailbox::Messages`] reads the messages of a mailbox, and writes nothing.
 
 use std::fs;
 use std::io::Write as _;
@@ -29,7 +29,7 @@ fn gzipped(content: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// The messages that were read, and what was said of the rest.
+/// Returns the messages that were read, and the errors.
 fn read(source: &Path, options: Options) -> (Vec<(u64, String)>, Vec<String>) {
     let (mut messages, mut errors) = (Vec::new(), Vec::new());
     for message in Messages::new(source, options) {
@@ -70,7 +70,7 @@ fn every_form_gives_its_messages_in_order() {
     }
     holds("Maildir", 3);
 
-    // All of them, from one folder; each counts for itself.
+    // All mailboxes in one directory; each has its own numbers.
     let (messages, errors) = read(folder.path(), Options::default());
     assert_eq!((messages.len(), errors.len()), (3000 + 300 + 1 + 3, 0));
     for message in Messages::new(path("in.mbox"), Options::default()) {
@@ -93,7 +93,7 @@ fn damage_is_an_error_behind_what_was_read_and_the_next_mailbox_follows() {
     assert_eq!(errors.len(), 1, "{errors:?}");
     assert!(errors[0].contains("a.mbox.gz"), "{errors:?}");
 
-    // The same for messages that are too large, and a source that is not there.
+    // The same for messages that are too large, and a source that does not exist.
     let large = format!(
         "{FROM}Subject: large\n\n{}\n{}",
         "x\n".repeat(1 << 20),
@@ -124,7 +124,7 @@ fn those_who_have_enough_need_not_read_on() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// The programs of examples/, as they stand.
+/// Runs the programs of examples/ unchanged.
 #[test]
 fn the_examples_do_what_they_say() {
     let examples = Path::new(env!("CARGO_BIN_EXE_embody")).with_file_name("examples");

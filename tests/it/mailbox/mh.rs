@@ -1,4 +1,4 @@
-//! MH folders: a message a file, named by its number (docs/mailbox-internals.md, "What is mail").
+//! MH folders: one file per message, with a number as its name (docs/mailbox-internals.md, "What is mail").
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,7 @@ fn message(number: u32, body: &str) -> String {
     format!("From: a@example.org\nSubject: {number}\n\n{body}\n")
 }
 
-/// Every file of a folder by its name, `from` to `to` excepted.
+/// Returns every file in a directory by its name, except those in the range from `from` to `to`.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -32,7 +32,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// Messages 1, 2 and 10, a removed one, flags, an index, and a folder inside.
+/// Creates the messages 1, 2 and 10, a removed one, flags, an index, and a nested folder.
 fn folder() -> (TempDir, PathBuf) {
     let place = TempDir::new().unwrap();
     let inbox = place.path().join("inbox");
@@ -265,7 +265,7 @@ fn nmh_lists_and_shows_what_was_written() {
     }
 }
 
-/// A program of nmh, which stands where Debian puts it.
+/// Returns the path of a program of nmh, which is in a directory of its own on Debian.
 fn nmh(name: &str) -> Option<PathBuf> {
     let place = Path::new("/usr/bin/mh").join(name);
     place.is_file().then_some(place).or_else(|| program(name))

@@ -1,4 +1,5 @@
-//! MMDF mailboxes: lines of four Control-A around each message (docs/mailbox-internals.md, "What is mail").
+//! MMDF mailboxes: a line of four Control-A characters before and after each message (docs/mailbox-internals.md, "What is
+//! mail").
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +22,7 @@ fn framed(messages: &[String]) -> String {
     framed.collect()
 }
 
-/// The same to a new file and in place.
+/// Returns the result, which must be the same in a new file and in place.
 fn converted(text: &str, with: &Expand) -> String {
     let folder = TempDir::new().unwrap();
     let (source, out) = (folder.path().join("box"), folder.path().join("out"));
@@ -74,9 +75,9 @@ fn nothing_to_do_is_octet_for_octet_and_a_change_stays_between_its_lines() {
             message(3, &format!("a\n{mark}\n\n")),
         ])
     };
-    // Nothing is quoted: `From ` divides nothing.
+    // No lines are quoted, because a `From ` line is not a separator here.
     assert_eq!(converted(&of("EXPAND-ME"), &NEW), of(NEW.0));
-    // What is new does not take the closing line with it.
+    // New text does not remove the closing line.
     let cut = format!("{LINE}{}", message(1, "EXPAND-ME"));
     assert_eq!(converted(&cut, &NEW), cut.replace("EXPAND-ME", NEW.0));
 }
@@ -96,7 +97,7 @@ fn a_line_of_the_format_inside_a_message_keeps_others_in_step_and_its_message_as
         assert_eq!(out.contains(&of(NEW.0)), changes, "{number}: {out:?}");
         assert_eq!(out.contains(&of("EXPAND-ME")), !changes, "{number}");
     }
-    // New text with such a line is not put in.
+    // New text with such a line is rejected.
     let text = framed(&[message(1, "EXPAND-ME\n")]);
     let forged = Expand("a\n\x01\x01\x01\x01\n\x01\x01\x01\x01\nSubject: forged\n\nb");
     assert_eq!(converted(&text, &forged), text);

@@ -1,4 +1,4 @@
-//! mboxes and Maildirs: where a message starts, what a change may do, locks and readers beside us.
+//! Mailboxes: where messages begin, which changes are allowed, locks, and other programs that read at the same time.
 
 mod apple_mail;
 mod archives;

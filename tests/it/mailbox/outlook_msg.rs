@@ -1,4 +1,4 @@
-//! `.msg` and `.oft` files of Outlook as sources, and attached to mails (docs/outlook.md).
+//! `.msg` and `.oft` files of Outlook as sources, and as attachments (docs/outlook.md).
 
 use std::fs;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn in_folder(files: &[(&str, &[u8])]) -> TempDir {
     folder
 }
 
-/// Runs the program in the folder, and returns its status, standard output and standard error.
+/// Runs the program in the directory, and returns its status, standard output and standard error.
 fn run(folder: &Path, command: &str) -> (i32, Vec<u8>, String) {
     let words: Vec<&str> = command.split(' ').collect();
     let done = embody_in(folder, &words);
@@ -44,7 +44,7 @@ fn base64(bytes: &[u8]) -> String {
     lines.join("\n")
 }
 
-/// A mail with a file attached.
+/// Returns a mail with an attached file.
 fn attached(essence: &str, name: &str, file: &[u8]) -> String {
     format!(
         "Subject: x\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nSee the file.\n--b\n\
@@ -78,7 +78,7 @@ fn msg_becomes_a_message_in_each_command_that_reads_one() {
         (status, String::from_utf8(out).unwrap().as_str()),
         (0, TEXT)
     );
-    // The source is left alone.
+    // The source is unchanged.
     assert!(fs::read(at.join("a.msg")).unwrap() == SIMPLE);
 }
 
@@ -114,7 +114,7 @@ fn folder_of_msg_files_becomes_a_mailbox_of_any_format_and_twice_the_same() {
     assert_eq!(text.matches("\nSubject: BitDaddys Software\n").count(), 1);
     let separators = text.lines().filter(|line| line.starts_with("From "));
     assert_eq!(separators.count(), 3, "{text}");
-    // It came, and was read.
+    // The message was received and read.
     let cur: Vec<_> = fs::read_dir(at.join("dir/cur")).unwrap().collect();
     assert_eq!(cur.len(), 3);
     let (status, _, said) = run(at, "convert in --output files");
@@ -178,7 +178,7 @@ fn damaged_msg_is_named_and_gives_no_message() {
         );
     }
     assert!(!at.join("out").exists());
-    // In a folder, the others are converted.
+    // In a directory, the other files are converted.
     fs::create_dir(at.join("in")).unwrap();
     fs::write(at.join("in/a.msg"), cut).unwrap();
     fs::write(at.join("in/b.msg"), SIMPLE).unwrap();

@@ -22,7 +22,7 @@ const ANSI: Form = Form {
     encoding: 2,
 };
 
-/// A mailbox with flags, folders within folders, names that lead out, contacts, and an orphan.
+/// Returns a mailbox with flags, nested folders, names that lead to other directories, contacts, and an orphaned message.
 fn usual(form: Form) -> Vec<u8> {
     let mut pst = Pst::in_memory(form);
     let contact = Message::mail("Carl", "x").with(0x1a, text("IPM.Contact"));
@@ -57,7 +57,7 @@ fn run(folder: &Path, command: &str) -> (i32, String, String) {
     (done.status.code().unwrap(), out, stderr(&done))
 }
 
-/// The files below a folder, and their content.
+/// Returns the files in a directory, and their content.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -207,7 +207,7 @@ fn piped(folder: &Path, command: &str, input: &[u8]) -> (i32, String, String) {
     (done.status.code().unwrap(), out, stderr(&done))
 }
 
-/// Puts the names of files below a directory.
+/// Adds a directory to the names of files.
 fn below(directory: &str, files: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
     let named = |(name, bytes): (&String, &Vec<u8>)| (format!("{directory}/{name}"), bytes.clone());
     files.iter().map(named).collect()
@@ -240,7 +240,7 @@ fn pst_that_is_compressed_or_comes_from_a_pipe_gives_the_same_mail_as_the_file()
             assert_eq!(status, 0, "{command}: {said}");
             assert!(said.contains("7 messages read"), "{command}: {said}");
             assert!(said.contains("Contacts: skipped: 2 items"), "{said}");
-            // Thunderbird's topmost folder has the name of the source.
+            // The topmost folder of Thunderbird has the name of the source.
             let files = files(&at.join(&result)).into_iter();
             let renamed = |name: String| match name.strip_prefix("b.sbd/") {
                 Some(rest) => format!("a.sbd/{rest}"),
@@ -427,12 +427,12 @@ fn psts_in_an_archive_that_cannot_be_written_or_read_are_named() {
     );
     assert!(fs::read(at.join("mail/backup.mbox")).unwrap() == MBOX);
     assert!(at.join("mail/a/Inbox.mbox").exists());
-    // Again: nothing is overwritten, and nothing is passed over as done.
+    // A second run overwrites nothing, and does not treat existing files as its own results.
     let (status, _, said) = run(at, "convert backup.zip --output mail");
     assert_eq!(status, 2, "{said}");
     assert!(said.contains("name a new directory"), "{said}");
 
-    // A cut archive: all messages but the last one before the damage are known to be complete.
+    // A truncated archive: all messages except the last one before the damage are complete.
     let two = [MBOX, MBOX].concat();
     let tarred = gzip(&tar(&[("x.mbox", b'0', &two), ("a.pst", b'0', &bytes)]));
     fs::write(at.join("cut.tgz"), &tarred[..tarred.len() - 2000]).unwrap();
@@ -482,7 +482,7 @@ fn pst_of_an_unknown_version_is_refused_by_name() {
 #[test]
 fn loss_is_named_by_folder_and_subject_and_the_rest_is_written() {
     let mut bytes = usual(UNICODE);
-    // A byte of the large attachment, which is in the file many times: the encoding of 5.
+    // A byte that occurs often in the file: the encoding of the 5 in the large attachment.
     let at = bytes
         .windows(2000)
         .position(|it| it.iter().all(|byte| *byte == it[0] && *byte != 0))
@@ -528,7 +528,7 @@ fn pst_within_a_folder_is_found_with_the_others() {
     assert!(names.contains(&"b.mbox".to_owned()), "{names:?}");
 }
 
-/// readpst reads what the generator wrote, so that the generator is not only our idea of the format.
+/// readpst reads the files of the generator, so their format is confirmed by an independent program.
 #[test]
 fn readpst_finds_the_same_messages_and_attachments() {
     let Some(readpst) = program("readpst") else {
@@ -560,7 +560,7 @@ fn readpst_finds_the_same_messages_and_attachments() {
                 .sum()
         };
         let (other, own) = (files(&at.join("other")), files(&at.join("own")));
-        // It does not find the orphan.
+        // readpst does not find the orphaned message.
         assert!(count(&own) >= count(&other), "{:?}", other.keys());
         assert!(count(&other) >= 5, "{form:?}: {:?}", other.keys());
         let all = |files: &BTreeMap<String, Vec<u8>>| -> String {
@@ -575,7 +575,7 @@ fn readpst_finds_the_same_messages_and_attachments() {
     }
 }
 
-/// Folders of `usual` as convert names them, and the number of their messages.
+/// Folders of `usual` with the names that `convert` gives them, and their number of messages.
 const FOLDERS: [(&str, u64); 5] = [
     ("Inbox", 3),
     ("Inbox/Case", 1),
@@ -594,7 +594,7 @@ fn dovecot_finds_the_folders_and_messages_of_a_pst() {
     let at = folder.path();
     let (status, _, said) = run(at, "convert a.pst --output md --output-format maildir");
     assert_eq!(status, 0, "{said}");
-    // A namespace of its own: the name INBOX is the same in all cases to Dovecot, and is not one of these folders.
+    // A separate namespace: Dovecot treats the name INBOX as case-insensitive, and it is not one of these folders.
     let namespaces = |location: &str| {
         format!(
             "mail_location = maildir:{}\nnamespace inbox {{\n  inbox = yes\n  separator = /\n}}\n\
@@ -655,7 +655,7 @@ fn python_finds_the_folders_and_messages_of_a_pst() {
         let (status, _, said) = run(at, &command);
         assert_eq!(status, 0, "{said}");
     }
-    // Every message is read as a whole, and each part is decoded.
+    // Every message is read completely, and each part is decoded.
     let code = "import mailbox, sys\n\
         for path in sys.argv[1:]:\n\
         \x20   whole = mailbox.Maildir(path, create=False) if path.startswith('maildir') else mailbox.mbox(path, create=False)\n\
@@ -682,7 +682,7 @@ fn python_finds_the_folders_and_messages_of_a_pst() {
         .map(|line| line.split(' ').next().unwrap());
     let counts: Vec<u64> = counts.map(|count| count.parse().unwrap()).collect();
     assert_eq!(counts, FOLDERS.map(|(_, count)| count));
-    // The attachments of the Inbox.
+    // The attachments in the Inbox.
     assert!(outputs[1].starts_with("3 20"), "{outputs:?}");
     assert_eq!(outputs[1].lines().count(), FOLDERS.len());
     for (of_mbox, of_other) in outputs[0]
@@ -699,7 +699,7 @@ fn mail_above_four_gigabytes_is_read() {
     let at = folder.path();
     let mut pst = Pst::new(fs::File::create(at.join("a.pst")).unwrap(), UNICODE);
     pst.folder(None, "Below", &[Message::mail("below", "x\n")]);
-    // A hole takes no room on the disk.
+    // A hole in the file takes no space on the disk.
     pst.skip_to(5 << 30);
     let whole = Message::mail("above", "x\n").with_file("a.bin", &[5; 20_000]);
     pst.folder(None, "Above", &[whole]);
@@ -728,7 +728,7 @@ fn write_small_psts() {
     }
 }
 
-/// Not a test: writes a mailbox to measure the speed of programs, with 40,000 messages of 25 kB.
+/// Not a test: writes a mailbox of 40,000 messages of 25 kB, to measure the speed of programs.
 #[test]
 #[ignore = "writes a file of 1 GB to the path in EMBODY_PST"]
 fn write_a_large_pst() {

@@ -1,5 +1,4 @@
-//! `--output-format`: mbox, Maildir and files of messages, each into each other (docs/mailboxes.md, "Convert
-//! between formats").
+//! `--output-format`: conversions between mbox, Maildir and files of messages (docs/mailboxes.md, "Convert between formats").
 
 use std::collections::BTreeMap;
 use std::fs::{self, FileTimes};
@@ -32,7 +31,7 @@ fn to(
     convert_to(source, destination, &options, with, &(), &Stop::default())
 }
 
-/// Every file in a folder, by its path in there.
+/// Returns every file in a directory by its relative path.
 fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -62,7 +61,7 @@ fn folder_with(text: &str) -> TempDir {
     folder
 }
 
-/// A mail with these fields, in an mbox, and what is made of it in a Maildir: its folder and letters.
+/// Fields of a mail in an mbox, and the resulting directory and letters in a Maildir.
 const NOTED: &[(&str, &str)] = &[
     ("", "new/"),
     ("Status: O\n", "cur/:2,"),
@@ -84,7 +83,7 @@ const NOTED: &[(&str, &str)] = &[
         "X-Mozilla-Status: 0001\nX-Mozilla-Status2: 00200000\n",
         "cur/:2,ST",
     ),
-    // What Thunderbird noted counts; what stands behind the mail's own fields it did not write.
+    // Fields of Thunderbird count if they are before the fields of the mail. Thunderbird did not write those after them.
     ("X-Mozilla-Status: 0000\nStatus: RO\n", "cur/:2,"),
     ("To: x\nX-Mozilla-Status: 0009\n", "new/"),
 ];
@@ -149,7 +148,7 @@ fn flags_are_letters_in_a_maildir_and_the_mails_keep_their_octets_on_both_ways()
         ),
         0,
     );
-    // Who sent it was in no field.
+    // No field contained the sender in the separator.
     let back = text.replace("From a@b.example", "From MAILER-DAEMON");
     assert_eq!(fs::read_to_string(at.join("out.mbox")).unwrap(), back);
 }
@@ -157,7 +156,7 @@ fn flags_are_letters_in_a_maildir_and_the_mails_keep_their_octets_on_both_ways()
 #[test]
 fn letters_are_put_into_the_fields_that_say_otherwise() {
     let rows: &[(&str, &str, &str)] = &[
-        // As a program named it, what it held, and what the mbox says.
+        // Name of the file, its content, and the resulting text in the mbox.
         ("new/1", "Subject: x\n\nb\n", "Subject: x\n\nb\n"),
         (
             "cur/1:2,",
@@ -204,7 +203,7 @@ fn letters_are_put_into_the_fields_that_say_otherwise() {
             "Status:\nX: y\n\nb\n",
             "Status: RO\nX: y\n\nb\n",
         ),
-        // Some readers see no header before it, and all see one after it.
+        // Some programs find no header before the field, and all find one after it.
         ("cur/1:2,S", "no header", "Status: RO\nno header\n"),
     ];
     for (name, content, expected) in rows {
@@ -220,13 +219,13 @@ fn letters_are_put_into_the_fields_that_say_otherwise() {
         assert!(separator.starts_with("From MAILER-DAEMON "), "{out}");
         let newline = if content.contains('\r') { "\r\n" } else { "\n" };
         assert_eq!(mail, format!("{expected}{newline}"), "{name} {content:?}");
-        // Octets of files of their own never change.
+        // The content of single files never changes.
         to(&at.join("md"), &at.join("eml"), Format::Eml, &Look).unwrap();
         assert_eq!(
             fs::read_to_string(at.join("eml/00000001.eml")).unwrap(),
             *content
         );
-        // What the mbox says is what the Maildir said.
+        // The mbox contains the facts of the Maildir.
         to(
             &at.join("out.mbox"),
             &at.join("md2"),
@@ -251,7 +250,7 @@ fn letters_are_put_into_the_fields_that_say_otherwise() {
 fn sender_and_date_are_those_of_the_separator_or_of_the_fields_and_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    // What the separator says, and the time that a file of the Maildir gets.
+    // The text of a separator, and the resulting modification time of the file in a Maildir.
     let separators = [
         ("a@b.example Thu Jan  1 00:00:07 1970", 7),
         ("a@b.example Thu Jan  1 01:00:00 +0100 1970", 0),
@@ -263,7 +262,7 @@ fn sender_and_date_are_those_of_the_separator_or_of_the_fields_and_the_file() {
         ("a at b.example  Mon Jan  2 15:04 2023", 1_672_671_840),
         ("a@b Thu Nov 29 22:33:52 EST 2001", 1_007_091_232),
         ("jan@b.example Fri Feb 29 10:00:00 2008", 1_204_279_200),
-        // No clock showed that: the Date field counts.
+        // This is not a valid date, so the Date field is used.
         ("a@b Mon Jan 99 15:04:05 2023", 1_000_000_000),
     ];
     let text: String = separators
@@ -295,7 +294,7 @@ fn sender_and_date_are_those_of_the_separator_or_of_the_fields_and_the_file() {
         expected.sort_unstable();
         assert_eq!(times, expected, "{format}");
     }
-    // The way back: who sent it is what its fields say.
+    // In the other direction, the sender is taken from the fields.
     let senders = [
         (
             "Return-Path: <a@b.example>\nFrom: c@d.example\n",
@@ -338,7 +337,7 @@ fn sender_and_date_are_those_of_the_separator_or_of_the_fields_and_the_file() {
     }
 }
 
-/// Random mails, hard for an mbox: no `From ` lines in their headers, which no mbox could give back.
+/// Returns random mails that are difficult for an mbox. Their headers contain no `From ` lines, which an mbox cannot preserve.
 fn mails(numbers: &mut Numbers, count: usize) -> Vec<Vec<u8>> {
     const LINES: [&str; 12] = [
         "From here on",
@@ -377,7 +376,7 @@ fn mails(numbers: &mut Numbers, count: usize) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// The contents of the messages that embody made of a mailbox, in their order.
+/// Returns the contents of the converted messages, in order.
 fn contents(made: BTreeMap<String, Vec<u8>>) -> Vec<Vec<u8>> {
     made.into_values().collect()
 }
@@ -422,7 +421,7 @@ fn every_way_through_the_forms_and_back_gives_each_octet_of_each_mail() {
         }
         let mbox = fs::read(path("1.mbox")).unwrap();
         quoted += memchr::memmem::find_iter(&mbox, b"\n>>From ").count();
-        // Files are named in the order of the mails.
+        // The names of the files are in the order of the mails.
         assert!(contents(files(&path("4"))) == before, "round {round}");
         let again = to(&path("1.mbox"), &path("again.mbox"), Format::Mbox, &Look).unwrap();
         assert_eq!(again.changed, 0);
@@ -440,7 +439,7 @@ fn quoting_is_undone_on_the_way_out_and_what_nobody_can_tell_is_counted() {
     let mail = |body: &str| format!("From a@b Thu Jan  1 00:00:00 1970\nSubject: x\n\n{body}\n");
     let plain = "x\n".repeat(600_000);
     for (name, text, expected, unsure) in [
-        // mboxo: it shows no other.
+        // mboxo: no line shows another variant.
         ("mboxo", mail(">From a\n"), "From a\n".to_owned(), 1),
         (
             "mboxrd",
@@ -448,7 +447,7 @@ fn quoting_is_undone_on_the_way_out_and_what_nobody_can_tell_is_counted() {
             "From a\n>From b\nFrom c\n".to_owned(),
             0,
         ),
-        // What shows it stands behind what else is looked at.
+        // The line that shows the variant is after the part that is searched.
         (
             "late",
             mail(&format!("{plain}>>From b\n")),
@@ -522,7 +521,7 @@ fn what_is_put_in_is_text_whatever_it_looks_like_and_no_message_goes_with_it() {
         "{out}"
     );
 
-    // A line that some program takes for a separator is not taken away.
+    // A line that some programs treat as a separator is not removed.
     struct All;
     impl Transform for All {
         fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
@@ -685,7 +684,7 @@ fn a_name_that_says_something_else_is_refused_with_both_ways_out_before_anything
         assert!(said.contains(way_out), "{arguments:?}: {said}");
         assert_eq!(files(at).len(), before, "{arguments:?}");
     }
-    // A value stands behind `=`: else it is a source.
+    // A value must follow `=`. Otherwise the word is a source.
     let first = [
         "convert",
         "in.mbox",
@@ -696,7 +695,7 @@ fn a_name_that_says_something_else_is_refused_with_both_ways_out_before_anything
     ];
     let said = done(&embody_in(at, &first), 1);
     assert!(said.contains("cannot read first"), "{said}");
-    // The other commands that walk have the options, and refuse likewise; no store is made.
+    // The other commands for mailboxes have these options, and refuse the same arguments. No store is created.
     let refused = ["detach", "--store", "store", "md", "--output", "new.mbox"];
     done(&embody_in(at, &refused), 2);
     assert!(!at.join("store").exists());
@@ -732,7 +731,7 @@ fn nothing_that_is_there_is_overwritten_and_what_is_made_appears_whole() {
     }
     done(&embody_in(at, &[&maildir[..], &["empty"]].concat()), 0);
     assert!(at.join("empty/cur").is_dir() && !at.join("there/cur").exists());
-    // A write that fails leaves nothing, whole or hidden.
+    // After a failed write, no file remains, complete or hidden.
     let before: Vec<String> = files(at).into_keys().collect();
     for format in ["maildir", "eml", "mbox"] {
         let mut limited = Command::new("sh");
@@ -829,7 +828,7 @@ fn several_mailboxes_become_several_and_what_has_the_form_already_stays_as_it_is
     assert_eq!(eml["2.eml"], b"Subject: y\n\nb\n");
     assert_eq!(eml["a/00000001.eml"], b"Subject: x\n\nFrom x\n");
     assert!(eml.contains_key("md/Sent.old/00000001.eml"));
-    // Several sources, and one through a pipe.
+    // Several sources, and one from a pipe.
     fs::create_dir(at.join("several")).unwrap();
     let arguments = [
         "convert",
@@ -856,7 +855,7 @@ fn several_mailboxes_become_several_and_what_has_the_form_already_stays_as_it_is
         files(&at.join("piped"))["00000001.eml"],
         b"Subject: x\n\nFrom x\n"
     );
-    // A folder of messages as one mbox, to standard output, compressed, and in a run that writes nothing.
+    // A directory of messages as one mbox, to standard output, compressed, and in a dry run.
     let out = embody_in(
         at,
         &[
@@ -996,7 +995,7 @@ fn a_run_that_is_stopped_leaves_nothing_and_what_another_is_filling_is_no_mail()
         .spawn()
         .unwrap();
     let mut input = child.stdin.take().unwrap();
-    // More than is held before anything is written.
+    // The input is larger than the buffers of the program.
     input.write_all(noted().repeat(800).as_bytes()).unwrap();
     let filling = || {
         let entry = fs::read_dir(at).unwrap().next()?.unwrap();
@@ -1014,7 +1013,7 @@ fn a_run_that_is_stopped_leaves_nothing_and_what_another_is_filling_is_no_mail()
         std::thread::sleep(Duration::from_millis(10));
     };
     assert!(hidden.starts_with(".embody-"), "{hidden}");
-    // It holds mail, and is passed over.
+    // The directory contains mail, but is skipped.
     fs::write(at.join("1.eml"), "Subject: x\nFrom: a@b\n\nb\n").unwrap();
     let copied = embody_in(at, &["convert", ".", "--output", "../copied", "--dry-run"]);
     assert!(
@@ -1057,7 +1056,7 @@ fn seen_by_python(kind: &str, path: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Mails whose flags stand in Status fields alone, which Python knows.
+/// Returns mails whose flags are only in Status fields, which Python supports.
 fn of_others() -> (TempDir, String) {
     let text: String = NOTED[..4]
         .iter()
@@ -1156,7 +1155,7 @@ fn dovecot_sees_the_same_mails_flags_and_dates_in_both() {
             "hdr.message-id flags date.received.unixtime",
         )
         .unwrap();
-        // Whether it was seen by a program before is no flag of IMAP's mail.
+        // The flag \Recent is not a property of the mail.
         let said: Vec<String> = said
             .iter()
             .map(|line| line.replace("\\Recent", "").trim().to_owned())

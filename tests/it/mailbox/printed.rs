@@ -1,5 +1,5 @@
-//! `inspect --messages`: what other programs read in place of mailboxes. Each message comes octet for octet, and nothing in
-//! one can look like the next.
+//! `inspect --messages` prints mailboxes for other programs. Each message is printed byte for byte, and no content can be
+//! mistaken for the next message.
 
 use std::fs;
 use std::path::Path;
@@ -9,14 +9,14 @@ use crate::common::archives::{tar, zip};
 use crate::common::mailboxes::Numbers;
 use crate::common::programs::{done, embody, embody_in, fed};
 
-/// What a line says and the octets behind it.
+/// The facts in a line, and the bytes after it.
 struct Printed {
     source: String,
     index: u64,
     content: Vec<u8>,
 }
 
-/// Reads what was printed to its end.
+/// Parses the output to its end.
 fn printed(mut output: &[u8]) -> Vec<Printed> {
     let mut all = Vec::new();
     while !output.is_empty() {
@@ -40,7 +40,7 @@ fn messages(folder: &Path, sources: &[&str]) -> (Vec<Printed>, Output) {
     (printed(&output.stdout), output)
 }
 
-/// Mails with all that has a meaning somewhere: separators, lines of our own, line ends, NULs.
+/// Returns mails with text that is special in some format: separators, lines of this output format, line endings, NULs.
 fn mails() -> Vec<Vec<u8>> {
     let bodies: [&[u8]; 9] = [
         b"hello\n",
@@ -62,7 +62,7 @@ fn mails() -> Vec<Vec<u8>> {
             [header.as_bytes(), body].concat()
         })
         .collect();
-    // Larger than a window and a pipe.
+    // The message is larger than a window and a pipe.
     let mut large = b"From: a@example.org\nSubject: large\n\n".to_vec();
     for _ in 0..20_000 {
         large.extend(format!("{} From here\n", numbers.below(1 << 60)).bytes());
@@ -82,7 +82,7 @@ fn every_form_gives_the_octets_of_its_messages() {
     for (number, mail) in mails.iter().enumerate() {
         fs::write(path.join(format!("messages/{number:04}.eml")), mail).unwrap();
     }
-    // Written by hand: a separator, mboxrd, and an empty line.
+    // A mailbox without embody: a separator, mboxrd quoting, and an empty line.
     let mut mbox = Vec::new();
     let mut mmdf = Vec::new();
     fs::create_dir_all(path.join("Maildir/cur")).unwrap();
@@ -117,7 +117,7 @@ fn every_form_gives_the_octets_of_its_messages() {
     ] {
         let made = embody_in(path, &["convert", "m.mbox", "--output", name]);
         done(&made, 0);
-        // What converts puts something in.
+        // The conversion changes the messages.
         assert_ne!(fs::read(path.join(name)).unwrap().len(), 0, "{method}");
     }
 
@@ -138,7 +138,7 @@ fn every_form_gives_the_octets_of_its_messages() {
             assert_eq!(found.index, index, "{name}");
         }
     }
-    // The same through what compresses: the data: URL was put in, and nothing else changed.
+    // The same with compression: the data: URL was filled in, and nothing else changed.
     for name in ["m.mbox.gz", "m.mbox.zst", "m.mbox.xz"] {
         let (found, output) = messages(path, &[name]);
         done(&output, 0);
@@ -152,7 +152,7 @@ fn every_form_gives_the_octets_of_its_messages() {
             "{name}"
         );
     }
-    // Several, in their order; a name of an option behind -- is a source.
+    // Several sources, in order. After --, the name of an option is a source.
     fs::write(path.join("--json"), &mails[0]).unwrap();
     let (found, output) = messages(
         path,
@@ -163,7 +163,7 @@ fn every_form_gives_the_octets_of_its_messages() {
     assert_eq!(found[mails.len()].source, "--json");
 }
 
-/// Behind the window in which embody looks for it, as `--output-format` does.
+/// The quoted line is after the part that embody searches for it, as with `--output-format`.
 #[test]
 fn what_an_mbox_quotes_twice_is_known_wherever_it_stands() {
     let folder = tempfile::tempdir().unwrap();
@@ -267,7 +267,7 @@ fn wrong_command_lines_and_outputs_that_fail_are_no_success() {
         .args(["inspect", "--messages", "m.eml"]);
     let said = done(&command.stdout(full).output().unwrap(), 1);
     assert!(said.contains("standard output"), "{said}");
-    // A reader that has enough.
+    // The reader exits early.
     let script = "\"$0\" inspect --messages m.eml m.eml | head -c 5; echo";
     let output = fed(
         std::process::Command::new("sh")

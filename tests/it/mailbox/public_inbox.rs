@@ -1,5 +1,5 @@
-//! `t.mbox.gz` and `all.mbox.gz` as public-inbox serves them (lore.kernel.org): one gzip stream of an mboxrd in which every
-//! separator is the same line (docs/mailbox-internals.md).
+//! `t.mbox.gz` and `all.mbox.gz` as public-inbox (lore.kernel.org) sends them: a gzip stream of an mboxrd in which all
+//! separators are the same line (docs/mailbox-internals.md).
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use crate::common::programs::{embody, fed, stderr};
 
-/// A mail before it is put into the mailbox: header, line end, body.
+/// A mail before it is written to the mailbox: header, line ending, body.
 struct Mail {
     header: String,
     newline: &'static str,
@@ -33,8 +33,8 @@ impl Mail {
         self
     }
 
-    /// As public-inbox writes it: the separator ends as the mail's lines do, `s/^(>*From )/>$1/gm` over the body, and a
-    /// line feed behind it.
+    /// Returns the mail as public-inbox writes it: the separator has the line ending of the mail, the body is quoted with
+    /// `s/^(>*From )/>$1/gm`, and a line feed follows.
     fn written(&self) -> String {
         let Self {
             header,
@@ -59,7 +59,7 @@ const SEPARATOR: &str = "From mboxrd@z Thu Jan  1 00:00:00 1970";
 const FROM_LINES: &str =
     "From here on\n>From an answer\n>>From an answer to it\nFrom: no such line\n From me\n";
 
-/// Mails with nothing to do.
+/// Returns mails without references.
 fn plain() -> Vec<Mail> {
     let patch = "From 0123456789abcdef0123456789abcdef01234567 Mon Sep 17 00:00:00 2001\n\
                  From: A <a@example.org>\nDate: Thu, 1 Jan 1970 00:00:00 +0000\n\n---\n x | 2 +-\n\n-- \n2.39.2\n";
@@ -69,13 +69,13 @@ fn plain() -> Vec<Mail> {
         Mail::new(3, "", FROM_LINES).with_crlf(),
         Mail::new(4, "", ""),
         Mail::new(5, "", "\n\n"),
-        // A separator that somebody answered to.
+        // A separator in the text of a reply.
         Mail::new(6, "", &format!("text\n\n{SEPARATOR}\nSubject: x\n\ntext\n")),
         Mail::new(7, "", "the last line has no end"),
     ]
 }
 
-/// One whose part is a `data:` URL of that text; or, when it came in, the text.
+/// Returns a mail whose part is a `data:` URL, or the text of it.
 fn fetched(number: usize, came_in: bool) -> Mail {
     match came_in {
         false => {

@@ -1,4 +1,4 @@
-//! Ranges of mboxes: put together, what one run writes.
+//! Ranges of mboxes: their results together are the result of a single run.
 
 use std::fs;
 use std::io::Write as _;
@@ -18,7 +18,7 @@ use proptest::test_runner::TestRunner;
 
 const DATE: &str = "Thu Jan  1 00:00:00 1970";
 
-/// Lines of mailboxes, of all that may look like the start of a message or like its length.
+/// Returns lines of mailboxes, including everything that may look like the start of a message or like its length.
 fn lines() -> impl Strategy<Value = Vec<u8>> {
     let line = prop_oneof![
         4 => Just(format!("From a@b {DATE}\nSubject: EXPAND-ME\n")),
@@ -39,7 +39,7 @@ fn lines() -> impl Strategy<Value = Vec<u8>> {
         1 => (1_usize..3000).prop_map(|n| "y".repeat(n)),
     ];
     let lines = proptest::collection::vec(line, 0..40);
-    // Messages whose lengths are right, first or alone: what follows may be told by lengths, up to where it is not.
+    // Messages with correct lengths, first or alone. The next messages may be found by lengths, until one is wrong.
     let counted = |number: usize| {
         let body = format!("EXPAND-ME\n\nFrom a@b {DATE}\nSubject: {number}\n");
         let length = body.len();
@@ -104,7 +104,7 @@ fn ranges_put_together_are_one_run_whatever_the_cuts_and_their_counts_add_up() {
             }
         }
         if no > 0 {
-            // A mailbox is cut everywhere or nowhere.
+            // A mailbox is divided everywhere or not at all.
             let is_all = |cut: &&[u64]| cut[0] == 0 && cut[1] >= mailbox.len() as u64;
             let whole = cuts.windows(2).filter(is_all).count();
             assert_eq!(no + whole, parts);
@@ -149,7 +149,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What split says of files in a folder.
+/// Returns the output of `split` for files in a directory.
 fn split(arguments: &[&str], folder: &Path) -> Vec<serde_json::Value> {
     let output = run(&[&["split"], arguments].concat(), folder);
     assert!(output.status.success(), "{output:?}");
@@ -176,7 +176,7 @@ fn what_split_says_convert_does_and_the_parts_and_rows_are_those_of_one_run() {
         let octets = |name: &str| range[name].as_u64().unwrap();
         assert_eq!(octets("from"), end);
         end = octets("to");
-        // The message that the range says it begins with.
+        // The Message-ID in the range is that of its first message.
         let start = &mailbox(300)[octets("from") as usize..];
         let id = range["message_id"].as_str().unwrap();
         assert!(start.lines().nth(1).unwrap().contains(id), "{id}");
@@ -214,7 +214,7 @@ fn what_split_says_convert_does_and_the_parts_and_rows_are_those_of_one_run() {
         assert_eq!(part["length"], ranges[0]["length"]);
         assert_eq!(part["mtime"], ranges[0]["mtime"]);
     }
-    // Messages count from 1 in each range.
+    // Messages are counted from 1 in each range.
     let first: Vec<_> = parts.iter().filter(|row| row["index"] == 1).collect();
     assert_eq!(first.len(), ranges.len());
     assert_eq!(
@@ -420,7 +420,7 @@ fn a_source_that_changed_since_it_was_split_is_refused() {
     assert!(!with(length.to_string()) && !with(format!("{length}:{mtime}")));
     assert!(with(format!("{}", length + 1)));
     assert!(with(format!("{length}:17.000000000")));
-    // The same length, another time.
+    // The file has the same length, but another modification time.
     let other = mailbox(9).replace("Subject: s", "Subject: t");
     fs::write(path.join("box"), other).unwrap();
     let touched = Command::new("touch")

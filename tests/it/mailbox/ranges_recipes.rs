@@ -1,4 +1,4 @@
-//! The recipes of docs/recipes.md that run ranges side by side.
+//! The recipes in docs/recipes.md that process ranges in parallel.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use crate::common::programs::{embody, program, skipped};
 
-/// Messages that change, and a file name that a shell must not take apart.
+/// Messages that change, and a file name that a shell must not split.
 const NAME: &str = "it's a $box";
 
 fn mailbox(folder: &Path) {
@@ -23,7 +23,7 @@ fn mailbox(folder: &Path) {
     fs::write(folder.join(NAME), all).unwrap();
 }
 
-/// Runs a recipe on it, in a folder of its own.
+/// Runs a recipe on the mailbox, in a directory of its own.
 fn run(recipe: &str, folder: &Path) -> Output {
     let built = Path::new(env!("CARGO_BIN_EXE_embody")).parent().unwrap();
     let path = std::env::var("PATH").unwrap();
@@ -76,7 +76,7 @@ fn with_xargs_the_parts_are_what_one_run_writes() {
     let here = folder.path().join("here");
     assert!(fs::read_dir(here.join("parts")).unwrap().count() > 8);
     assert!(fs::read(here.join("new.mbox")).unwrap() == whole(folder.path()));
-    // Of the ranges only some are named: there is no result, either.
+    // If only some ranges are processed, no result is written.
     let (bin, jq) = (folder.path().join("bin"), program("jq").unwrap());
     fs::create_dir(&bin).unwrap();
     let script = format!("#!/bin/sh\n{} \"$@\" | head -n 2\n", jq.display());
@@ -85,7 +85,7 @@ fn with_xargs_the_parts_are_what_one_run_writes() {
     fs::remove_dir_all(&here).unwrap();
     assert!(!run("xargs", folder.path()).status.success());
     assert!(!here.join("new.mbox").exists());
-    // A file that is not there.
+    // The file does not exist.
     let failed = run("xargs", &folder.path().join("nowhere"));
     assert!(!failed.status.success());
     assert!(!folder.path().join("nowhere/here/new.mbox").exists());
@@ -106,7 +106,7 @@ fn with_gnu_parallel_a_second_run_does_what_failed() {
     let ranges = fs::read_to_string(here.join("ranges.jsonl")).unwrap();
     let first: serde_json::Value = serde_json::from_str(ranges.lines().next().unwrap()).unwrap();
     let part = here.join(format!("parts/{}-{}", first["from"], first["to"]));
-    // Once more, and one part cannot be written: a folder is in its place.
+    // In another run, a part cannot be written, because a directory has its name.
     for name in ["jobs", "new.mbox"] {
         fs::remove_file(here.join(name)).unwrap();
     }
@@ -128,7 +128,7 @@ fn with_gnu_parallel_a_second_run_does_what_failed() {
     assert!(again.status.success(), "{again:?}");
     assert_eq!(written(&other), before);
     assert!(fs::read(here.join("new.mbox")).unwrap() == whole(folder.path()));
-    // One mail came meanwhile: it is not lost in an old result that looks new.
+    // A mail arrived during the run: it must not be missing from an old result that looks new.
     let source = folder.path().join(NAME);
     let grown = [
         &fs::read(&source).unwrap()[..],

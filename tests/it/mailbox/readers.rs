@@ -1,5 +1,5 @@
-//! Readers and failures between the two names of a Maildir message, and between the two halves of an exchange: mail is
-//! neither lost nor doubled, and the run goes on (docs/mailbox-internals.md, "Locks and replacing").
+//! Readers and failures while a message in a Maildir has two names, and between the two steps of an exchange: mail is neither
+//! lost nor duplicated, and the run continues (docs/mailbox-internals.md, "Locks and replacing").
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -28,7 +28,7 @@ fn maildir(folder: &Path) {
     }
 }
 
-/// The messages of a Maildir: names with their parts, and contents.
+/// Returns the messages of a Maildir: names with their directories, and contents.
 fn all(folder: &Path) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     for part in PARTS {
@@ -43,7 +43,7 @@ fn all(folder: &Path) -> BTreeMap<String, String> {
     all
 }
 
-/// Moves whatever becomes two names to `cur`, as soon as it does.
+/// Moves each message to `cur` as soon as it has two names.
 fn read_along(folder: &Path, is_over: &AtomicBool) {
     let listed = || -> Vec<String> {
         let entries = fs::read_dir(folder.join("new")).unwrap();
@@ -110,7 +110,7 @@ fn is_traced() -> bool {
             .is_ok_and(|status| status.success())
 }
 
-/// A run in place, of which strace has its way with some calls.
+/// Starts a run in place under strace, which delays or fails some calls.
 fn traced(folder: &Path, traced: &[&str]) -> Child {
     Command::new("strace")
         .args(["-f", "-qq", "-o", "/dev/null"])
@@ -123,7 +123,7 @@ fn traced(folder: &Path, traced: &[&str]) -> Child {
         .unwrap()
 }
 
-/// The old name of one message in a Maildir, its new one, and its new content.
+/// Returns the old name of one message in a Maildir, its new name, and its new content.
 fn one_message(folder: &Path) -> (String, String, String) {
     maildir(folder);
     let content = mail(1);
@@ -138,7 +138,7 @@ fn one_message(folder: &Path) -> (String, String, String) {
     (old, format!("cur/1.h,S={}:2,", new.len()), new)
 }
 
-/// What a reader does while both names are there, and what is left of the message.
+/// An action of a reader while both names exist, and the expected result.
 type Meanwhile = (
     &'static str,
     fn(&Path, &str, &str),
@@ -212,7 +212,7 @@ fn whatever_readers_do_while_both_names_are_there_one_message_stays() {
             "-e",
             "inject=linkat:delay_exit=500000",
         ];
-        // The link of the folder's lock comes first, and has its own delay.
+        // The lock of the directory is created by a link, too, and is delayed separately.
         let run = traced(folder, &slow);
         let start = Instant::now();
         while !folder.join(&new).exists() {
@@ -282,14 +282,14 @@ fn a_call_that_fails_behind_the_link_takes_the_link_back() {
     }
 }
 
-/// Two copies of one message, and what the next run leaves: names with their contents, of the old and the new kind.
+/// Two copies of a message, and the result of the next run: names with their contents, old and new.
 #[test]
 fn two_copies_with_different_flags_become_one_and_strangers_stay_two() {
     let old = "From: a\n\nEXPAND-ME\n";
     let new = "From: a\n\nwhat was fetched\n";
     let other = "From: a\n\nwhat was fetchet\n";
     for (names, after) in [
-        // What a reader made of a run that was killed.
+        // The state after a reader changed the result of a run that was killed.
         (
             [("cur/1.h,S=19:2,FS", old), ("cur/1.h,S=26:2,", new)],
             vec!["cur/1.h,S=26:2,FS"],
@@ -310,7 +310,7 @@ fn two_copies_with_different_flags_become_one_and_strangers_stay_two() {
             [("cur/1.h,S=19:2,T", old), ("cur/1.h,S=26:2,ST", new)],
             vec!["cur/1.h,S=26:2,ST"],
         ),
-        // Another message, or another base.
+        // A different message, or a different base name.
         (
             [("cur/1.h,S=19:2,FS", old), ("cur/1.h,S=27:2,", other)],
             vec!["cur/1.h,S=26:2,FS", "cur/1.h,S=27:2,"],
@@ -319,12 +319,12 @@ fn two_copies_with_different_flags_become_one_and_strangers_stay_two() {
             [("cur/1.h,S=19:2,FS", old), ("cur/2.h,S=26:2,", new)],
             vec!["cur/1.h,S=26:2,FS", "cur/2.h,S=26:2,"],
         ),
-        // Neither is made of the other.
+        // The names do not show that one was made from the other.
         (
             [("cur/1.h,S=19:2,S", old), ("new/1.h,S=19", old)],
             vec!["cur/1.h,S=26:2,S", "new/1.h,S=26"],
         ),
-        // Without sizes no run of ours makes two of one.
+        // Without sizes in the names, a run never creates two copies.
         (
             [("cur/1.h:2,FS", old), ("cur/1.h:2,", new)],
             vec!["cur/1.h:2,", "cur/1.h:2,FS"],
@@ -337,7 +337,7 @@ fn two_copies_with_different_flags_become_one_and_strangers_stay_two() {
         }
         let summary: Summary = in_place(folder.path(), &NEW).unwrap();
         let changed = names.iter().filter(|(_, text)| *text == old).count() as u64;
-        // A worker that comes to the other copy when it has got its flags already finds it moved.
+        // A thread that processes the other copy after its flags were merged finds it moved.
         assert_eq!(summary.changed, changed, "{names:?}");
         let left = all(folder.path());
         assert_eq!(left.keys().collect::<Vec<_>>(), after, "{names:?}");
@@ -345,7 +345,7 @@ fn two_copies_with_different_flags_become_one_and_strangers_stay_two() {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true.
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {

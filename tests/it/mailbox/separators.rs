@@ -1,4 +1,4 @@
-//! No reader of a mailbox loses a message, however it divides the mailbox: docs/mailbox-internals.md.
+//! No reader of a mailbox loses a message, in whatever way it divides the mailbox: docs/mailbox-internals.md.
 
 use std::fs;
 use std::io::Read as _;
@@ -18,7 +18,7 @@ use proptest::test_runner::TestRunner;
 
 const DATE: &str = "Mon Jan  1 10:00:00 2024";
 
-/// The mailbox after `embody convert --in-place`, and what it said.
+/// Returns the mailbox after `embody convert --in-place`, and the text on standard error.
 fn converted(bytes: &[u8]) -> (Vec<u8>, String) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("box");
@@ -104,7 +104,7 @@ fn a_separator_without_an_empty_line_before_it_ends_the_message() {
 
 #[test]
 fn a_span_with_a_dated_line_that_is_no_separator_is_left_and_said() {
-    // No header field follows, so it is text to embody; Dovecot, mutt and Python divide there.
+    // No header field follows, so the line is text to embody. Dovecot, mutt and Python treat it as a separator.
     for line in [
         format!("From - {DATE}\nplain text\n"),
         "From here on\n".to_owned(),
@@ -126,7 +126,7 @@ fn a_span_with_a_dated_line_that_is_no_separator_is_left_and_said() {
 #[test]
 fn messages_behind_one_that_a_file_seems_to_be_alone_are_not_taken_along() {
     let others = format!("From - {DATE}\nSubject: two\n\nwhat nobody may lose\n");
-    // What is left of a first separator.
+    // The remains of a first separator.
     for front in ["", ">From - x\n", "\u{feff}", " - x\n", "- x\n"] {
         let message = |behind: &str| {
             format!(
@@ -145,7 +145,7 @@ fn messages_behind_one_that_a_file_seems_to_be_alone_are_not_taken_along() {
             before.as_bytes(),
         );
         assert_eq!(text(&output.stdout), before);
-        // Text that only starts like one is the message's own.
+        // Text that only begins like a separator belongs to the message.
         let (after, said) = converted(message("From here on\n").as_bytes());
         let has_header = front != "- x\n";
         assert_eq!(
@@ -195,7 +195,7 @@ fn a_guessed_content_length_takes_in_no_other_message() {
             String::new(),
             format!("From a@x {DATE}\nSubject: last\n\nlast\n\n"),
         ),
-        // Nor where the mailbox looks as if everything in it was counted.
+        // The same if all lengths in the mailbox look correct.
         (String::new(), counted("last")),
         (counted("first"), counted("last")),
         (counted("first"), String::new()),
@@ -252,7 +252,7 @@ fn counts_that_are_repeated_without_end_cost_linear_time() {
     }
 }
 
-/// Replaces everything from a mark to the next one, or the mark alone if it is the last.
+/// A transformation that replaces the text between two marks, or only the mark if it is the last one.
 struct Swallow(String);
 
 impl Transform for Swallow {
@@ -271,7 +271,7 @@ impl Transform for Swallow {
     }
 }
 
-/// A mailbox with `From ` lines, guessed lengths and marks anywhere, and what is to be put in.
+/// Returns a mailbox with `From ` lines, false lengths and marks at any position, and the text to insert.
 fn mailboxes() -> impl Strategy<Value = (Vec<u8>, String)> {
     let piece = prop_oneof![
         4 => Just(format!("From a@b {DATE}\n")),
@@ -299,7 +299,7 @@ fn mailboxes() -> impl Strategy<Value = (Vec<u8>, String)> {
     )
 }
 
-/// The messages as Python's mailbox divides them, without the fields that count.
+/// Returns the messages as Python divides the mailbox, without the fields for lengths.
 fn as_python_divides(mailbox: &[u8]) -> Vec<Vec<u8>> {
     let mut messages: Vec<Vec<u8>> = Vec::new();
     for line in mailbox.split_inclusive(|&byte| byte == b'\n') {
@@ -314,7 +314,7 @@ fn as_python_divides(mailbox: &[u8]) -> Vec<Vec<u8>> {
     messages
 }
 
-/// How many messages embody finds.
+/// Returns the number of messages that embody finds.
 fn messages_in(mailbox: &[u8]) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("box");
@@ -322,9 +322,9 @@ fn messages_in(mailbox: &[u8]) -> u64 {
     in_place(&path, &Look).unwrap().messages
 }
 
-/// The mailbox after a run.
+/// Returns the mailbox after a run.
 fn swallowed(mailbox: &[u8], with: &Swallow) -> Vec<u8> {
-    // Not in place, which waits for the disk each time.
+    // A run in place would wait for the disk each time.
     let folder = tempfile::tempdir().unwrap();
     let (source, out) = (folder.path().join("in"), folder.path().join("out"));
     fs::write(&source, mailbox).unwrap();
@@ -359,15 +359,15 @@ proptest! {
                 );
             }
         }
-        // What was put in divides nothing anew, as far as embody divides. (A wrong length of an
-        // earlier message may become right by chance.)
+        // For embody, the inserted text adds no separator. (The wrong length of an earlier message may become correct by
+        // chance.)
         if memmem::find(&mailbox, b"Content-Length").is_none() {
             prop_assert_eq!(messages_in(&mailbox), messages_in(&after), "{}", mailbox.escape_ascii());
         }
     }
 }
 
-/// The same by Python itself: messages without a mark before, all still there in order after.
+/// Python itself finds all messages without a mark in the same order before and after the run.
 #[test]
 fn python_sees_the_same_other_messages_before_and_after() {
     const CHECK: &str = r#"
@@ -410,7 +410,7 @@ print(checked)
     assert!(checked > 1000, "only {checked} messages");
 }
 
-/// Three messages with attachments, as Thunderbird writes them: no empty line between them.
+/// Returns three messages with attachments as Thunderbird writes them, without empty lines between them.
 fn with_separators(separator: &str, between: &str) -> String {
     let message = |number: usize| {
         format!(
@@ -489,7 +489,7 @@ fn odd_separators_between_mails_divide_in_every_command() {
     }
 }
 
-/// Programs that import a mailbox write their own separator before messages that still have another one.
+/// Some programs import a mailbox and write their own separator before messages that already have one.
 #[test]
 fn second_separator_before_a_header_belongs_to_the_message_of_the_first() {
     let folder = tempfile::tempdir().unwrap();
@@ -525,7 +525,7 @@ fn second_separator_before_a_header_belongs_to_the_message_of_the_first() {
                 fs::write(at.join("box"), &mailbox).unwrap();
                 assert_eq!(messages_in(mailbox.as_bytes()), 2, "{case}");
 
-                // From one mbox to another each byte stays, wherever it is cut.
+                // From mbox to mbox, each byte is kept, for any division into ranges.
                 let reference = REFERENCE.replace('\n', newline);
                 let plain = mailbox.replace(&reference, "");
                 fs::write(at.join("plain"), &plain).unwrap();
@@ -545,7 +545,7 @@ fn second_separator_before_a_header_belongs_to_the_message_of_the_first() {
                     }
                 }
 
-                // In place the lines stay where they are.
+                // In place, the lines are kept.
                 let (after, said) = converted(mailbox.as_bytes());
                 let after = text(&after);
                 assert!(
@@ -561,7 +561,7 @@ fn second_separator_before_a_header_belongs_to_the_message_of_the_first() {
                 }
                 assert_eq!(messages_in(after.as_bytes()), 2, "{case}");
 
-                // In a Maildir both lines are gone, and the flags are those of the fields after them.
+                // In a Maildir, both lines are removed, and the flags are those in the fields after them.
                 run(&[
                     "convert",
                     "box",
@@ -644,7 +644,8 @@ fn header_that_is_longer_than_what_is_looked_at_divides_nevertheless() {
     }
 }
 
-/// The rows of docs/mailbox-internals.md: a name, and what follows a first message. Behind `=`, all of it.
+/// Returns the rows in docs/mailbox-internals.md: a name, and the text after a first message. After `=`, it is the whole
+/// mailbox.
 fn odd_boxes() -> Vec<(&'static str, String)> {
     let first = format!("From a@example.org {DATE}\nSubject: 1\n\nbody\n");
     let second = format!("From b@example.org {DATE}\nSubject: 2\n\nbody\n");
@@ -846,7 +847,7 @@ fn odd_boxes() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Messages that formail finds: it starts a program for each.
+/// Returns the number of messages that formail finds. It starts a program for each.
 fn counted_by_formail(mailbox: &[u8]) -> usize {
     let mut command = Command::new("formail");
     command
@@ -859,16 +860,16 @@ fn counted_by_formail(mailbox: &[u8]) -> usize {
         .count()
 }
 
-/// Messages that mutt finds: its status line says so. `script` gives it the terminal it asks for.
+/// Returns the number of messages in the status line of mutt. `script` provides the terminal that mutt needs.
 fn counted_by_mutt(mailbox: &[u8]) -> usize {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("box"), mailbox).unwrap();
     counted_by_mutt_in(folder.path())
 }
 
-/// The same in the mailbox `box` of a folder, an mbox or a Maildir.
+/// Returns the number of messages that mutt finds in the mailbox `box` in a directory, an mbox or a Maildir.
 pub(super) fn counted_by_mutt_in(folder: &Path) -> usize {
-    // Else it asks whether to make it.
+    // Without this directory, mutt asks whether to create it.
     let _ = fs::create_dir(folder.join("Mail"));
     let mutt = r#"timeout --foreground 20 mutt -n -F /dev/null -R -f box -e 'set status_format="<%m>"' -e 'push "<refresh><exit>"'"#;
     let mut command = Command::new("script");
@@ -880,7 +881,7 @@ pub(super) fn counted_by_mutt_in(folder: &Path) -> usize {
         .stdin(Stdio::piped())
         .stdout(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // Open until the end: mutt would get the end of input as a key.
+    // The input stays open until the end, because mutt treats the end of input as a key.
     let input = child.stdin.take();
     let mut screen = Vec::new();
     let mut output = child.stdout.take().unwrap();

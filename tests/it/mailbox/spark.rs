@@ -1,4 +1,4 @@
-//! samples/spark, with PySpark on this machine: its parts are what `embody convert` writes.
+//! samples/spark with PySpark on this machine: its parts together are the output of `embody convert`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,8 @@ use std::sync::{Arc, Mutex};
 use crate::common::moto::moto;
 use crate::common::programs::{embody, program};
 
-/// Whether there is a Spark. It is too large for every machine: `.ci/peers` installs one, and sets EMBODY_REQUIRE_SPARK.
+/// Returns whether Spark is installed. It is too large for most machines: `.ci/peers` installs it, and sets
+/// EMBODY_REQUIRE_SPARK.
 fn is_there(test: &str) -> bool {
     let missing = ["spark-submit", "java", "python3"]
         .into_iter()
@@ -54,7 +55,7 @@ fn submitted(folder: &Path, program: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// The parts of a source, put together in the order of their names, and how many they are.
+/// Returns the parts of a source, joined in the order of their names, and their number.
 fn parts(folder: &Path, source: &Path) -> (Vec<u8>, usize) {
     let beneath = source.strip_prefix("/").unwrap();
     let parts = fs::read_dir(folder.join("out/parts").join(beneath)).unwrap();
@@ -76,7 +77,7 @@ fn whole(folder: &Path, source: &Path, options: &[&str]) -> Vec<u8> {
     fs::read(folder.join("whole")).unwrap()
 }
 
-/// A folder without a link on its way: parts have the names that sources have.
+/// Returns a directory whose path contains no symbolic link, because the parts are named by the paths of the sources.
 fn folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().canonicalize().unwrap();
@@ -92,7 +93,7 @@ fn reference(number: usize, url: &str, media_type: &str) -> String {
 
 type Asked = Arc<Mutex<BTreeMap<(String, String), usize>>>;
 
-/// A server at all addresses of this machine, and what each was asked for.
+/// Starts a server on all addresses of this machine. Returns its port, and the number of requests for each URL.
 fn server() -> (u16, Asked) {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -107,7 +108,7 @@ fn server() -> (u16, Asked) {
     (port, asked)
 }
 
-/// One connection, as long as it is used.
+/// Handles the requests of one connection.
 fn answer(mut stream: TcpStream, asked: &Asked) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     while let Some(Ok(first)) = lines.next() {
@@ -120,7 +121,7 @@ fn answer(mut stream: TcpStream, asked: &Asked) {
                 _ => {}
             }
         }
-        // What is at /message refers to one more.
+        // The message at /message refers to another URL.
         let (media_type, body) = match path.strip_prefix("/message/") {
             Some(name) => (
                 "message/rfc822",
@@ -131,7 +132,7 @@ fn answer(mut stream: TcpStream, asked: &Asked) {
             ),
             None => ("text/plain", format!("{host} has {path}\nFrom here on\n")),
         };
-        // A source that is gone, of which an archive has captures of two years.
+        // A source that is gone, and an archive with captures of two years.
         let (status, more) = match path.get(..9) {
             Some("/gone/pic") => ("404 Not Found", ""),
             Some("/web/2003") => (
@@ -155,7 +156,7 @@ fn answer(mut stream: TcpStream, asked: &Asked) {
     }
 }
 
-/// The options that let the server at this port be asked.
+/// Returns the options that allow requests to the server at this port.
 fn fetching(port: &str) -> [&str; 6] {
     [
         "--fetch",
@@ -176,7 +177,7 @@ fn a_hundred_hosts_are_asked_once_for_each_of_a_thousand_urls() {
     let (port, asked) = server();
     let (_folder, folder) = folder();
     let source = folder.join("box");
-    // Each URL in three messages, far from each other, so in several ranges.
+    // Each URL occurs in three messages that are far apart, and therefore in several ranges.
     let all: String = (0..3000)
         .map(|number| {
             let url = number % 1000;
@@ -200,12 +201,12 @@ fn a_hundred_hosts_are_asked_once_for_each_of_a_thousand_urls() {
     let output = job(&folder, Path::new(env!("CARGO_BIN_EXE_embody")), &told);
     assert!(output.status.success(), "{output:?}");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    // What the messages bring in is fetched with them.
+    // The references inside retrieved messages are retrieved, too.
     assert!(said.contains("requested 1000 URLs\n"), "{said}");
 
     let times = asked.lock().unwrap().clone();
     let hosts: std::collections::BTreeSet<&String> = times.keys().map(|(host, _)| host).collect();
-    // A thousand in the mail, and those that 20 of them bring in.
+    // A thousand URLs in the mail, and those in 20 retrieved messages.
     assert_eq!((hosts.len(), times.len()), (100, 1020));
     assert!(times.values().all(|count| *count == 1), "{times:?}");
 
@@ -214,7 +215,7 @@ fn a_hundred_hosts_are_asked_once_for_each_of_a_thousand_urls() {
     assert!(joined == whole(&folder, &source, &options));
     assert!(!String::from_utf8_lossy(&joined).contains("external-body"));
     assert_eq!(fs::read(folder.join("out/failed.jsonl")).unwrap(), b"");
-    // One row for each reference, those within messages too.
+    // One row for each reference, including those inside messages.
     let script = "import sys\nfrom pyspark.sql import SparkSession\nspark = SparkSession.builder.getOrCreate()\n\
         rows = spark.read.parquet('out/report.parquet')\n\
         print('rows', rows.count(), rows.where(\"outcome = 'expanded'\").count(), \
@@ -249,7 +250,7 @@ fn a_killed_worker_costs_nothing_and_failed_ranges_are_run_again_alone() {
         .collect();
     fs::write(&source, &all).unwrap();
     let program = folder.join("program");
-    // Once the worker that runs it is killed, once embody itself, and one range fails as long as `broken` is there.
+    // In some ranges, the worker is killed once, or embody is killed once. One range fails as long as `broken` exists.
     let script = format!(
         "#!/bin/sh\ncd {}\ncase $* in\n*--offline*)\n\
          case $* in *'--range 0-'*) [ ! -e broken ] || {{ echo 'no such luck' >&2; exit 1; }};; esac\n\
@@ -340,7 +341,7 @@ fn mail_comes_from_a_bucket_and_goes_into_one() {
     }
     let Some(moto) = moto(TEST) else { return };
     let (_folder, folder) = folder();
-    // What looks like mail at the end of a range, too; its name holds what a URL escapes.
+    // Text that looks like mail at the end of a range, in a file whose name contains characters that are escaped in a URL.
     let all: String = (0..600)
         .map(|number| {
             let long = "From - not a start\n>From x\n".repeat(number % 90);
@@ -351,7 +352,7 @@ fn mail_comes_from_a_bucket_and_goes_into_one() {
     let source = folder.join("box");
     fs::write(&source, &all).unwrap();
     moto.asked("PUT", "/bucket/lists/two%20words/box", all.as_bytes());
-    // A message that is an object of its own, and what is no mail.
+    // A message in an object of its own, and an object that is not mail.
     let one = reference(1, "data:text/plain,one", "text/plain");
     let one = one.split_once('\n').unwrap().1;
     moto.asked("PUT", "/bucket/lists/one.eml", one.as_bytes());
@@ -359,7 +360,7 @@ fn mail_comes_from_a_bucket_and_goes_into_one() {
         "--size",
         "50k",
         "--parts",
-        // moto ends uploads of several parts in words of its own.
+        // moto confirms the end of a multipart upload in a form of its own.
         "s3://bucket/new?allow_delayed_open=true",
         "s3://bucket/lists",
     ];
@@ -410,7 +411,7 @@ fn mail_comes_from_a_bucket_and_goes_into_one() {
         "{rows}"
     );
 
-    // Parts of another run would be taken for the same mailbox.
+    // Parts of another run would be mistaken for those of the same mailbox.
     fs::remove_dir_all(folder.join("out")).unwrap();
     let again = moto
         .known(&mut submitted(&folder, program, &told))

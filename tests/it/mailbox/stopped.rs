@@ -1,6 +1,6 @@
-//! Stopped and continued, by job control or because the machine sleeps: on Linux a read of a socket
-//! that has a time limit then ends with EINTR (signal(7), "Interruption of system calls by stop
-//! signals"), handler or not. Mail goes on as if nothing had been.
+//! Processes that are stopped and continued, by job control or because the machine sleeps: on Linux, a read with a time limit
+//! from a socket then ends with EINTR, even without a signal handler (signal(7), "Interruption of system calls by stop
+//! signals"). The run must continue normally.
 #![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
@@ -13,14 +13,14 @@ use crate::common::filter::{filled, mail, open, reference};
 use crate::common::programs::{embody, ftp, nginx};
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Stops and continues it until it ends; how often.
+/// Stops and continues a process until it exits. Returns how often.
 fn disturb(child: &mut Child) -> (ExitStatus, usize) {
     let process = Pid::from_child(child);
     for times in 0.. {
         if let Some(status) = child.try_wait().unwrap() {
             return (status, times);
         }
-        // Until it is waited for, a process that has ended takes signals.
+        // A process that has exited can be sent signals until its status is collected.
         kill_process(process, Signal::STOP).unwrap();
         sleep(Duration::from_millis(20));
         kill_process(process, Signal::CONT).unwrap();

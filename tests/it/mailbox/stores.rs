@@ -1,4 +1,4 @@
-//! Stores and caches among the mail: nothing looks into them, everybody is told, and mail is never taken for one
+//! Stores and caches in directories with mail: they are skipped and reported, and mail is never mistaken for one
 //! (docs/mailbox-internals.md, "What is mail").
 
 use std::fs;
@@ -10,12 +10,12 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use crate::common::objects::{beneath, digits};
 use crate::common::programs::{done, embody_in};
 
-/// A message with something to do.
+/// A message with a reference.
 const TO_DO: &str = "From: a@b\nSubject: inner\nMIME-Version: 1.0\n\
     Content-Type: message/external-body; access-type=URL; URL=\"data:,x\"\n\n\
     Content-Type: text/plain\n\n\n";
 
-/// A message with an attachment that is an mbox of messages with something to do.
+/// Returns a message with an attached mbox of messages with references.
 fn message_with_mbox() -> String {
     let inner = format!("From x@y Mon Jan  1 00:00:00 2024\n{TO_DO}").repeat(1000);
     let encoded = BASE64.encode(inner);
@@ -37,7 +37,7 @@ fn write(path: &Path, content: &[u8]) {
     fs::write(path, content).unwrap();
 }
 
-/// All files beneath a folder.
+/// Returns all files in a directory.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -80,7 +80,7 @@ fn a_store_among_the_mail_is_no_mail() {
         ];
         done(&embody_in(place, &detach), 0);
         assert!(fs::metadata(place.join(message)).unwrap().len() < original.len() as u64 / 2);
-        // It is named to everybody who does not ask for silence, and once.
+        // The store is reported once, unless --quiet is given.
         for volume in [&["--verbose"][..], &[]] {
             let convert = [&["convert", "--in-place"], volume, &["mail"]].concat();
             let said = done(&embody_in(place, &convert), 0);
@@ -118,7 +118,7 @@ fn a_store_that_is_named_as_a_source_is_refused() {
     assert!(said.contains("store"), "{said}");
 }
 
-/// A cache as a run leaves it, with an answer that looks like mail.
+/// Creates a cache as a run leaves it, with a response that looks like mail.
 fn cache(place: &Path) -> PathBuf {
     write(&place.join("mail/1.eml"), b"From: a@b\n\nx\n");
     let convert = [
@@ -181,7 +181,7 @@ fn mail_that_somebody_put_into_a_cache_is_mail() {
     }
 }
 
-/// A store with one object that looks like mail.
+/// Creates a store with an object that looks like mail.
 fn store(folder: &Path) -> PathBuf {
     write(&folder.join(".lock"), b"");
     write(&folder.join(".tmp/embody-12-3"), TO_DO.as_bytes());
@@ -190,7 +190,7 @@ fn store(folder: &Path) -> PathBuf {
     object
 }
 
-/// Wherever a mail lies in what is a store otherwise: it is mail, and the object beside it is none.
+/// A mail anywhere inside a store is mail. The object next to it is not.
 #[test]
 fn mail_that_somebody_put_into_a_store_is_mail() {
     let other = digits(b"other");
@@ -231,19 +231,19 @@ fn mail_that_somebody_put_into_a_store_is_mail() {
     }
 }
 
-/// What has the layout of a store, and holds something else.
+/// Directories with the layout of a store, but with other content.
 #[test]
 fn a_folder_of_mail_is_not_taken_for_a_store() {
     let (id, other) = (digits(b"Message-ID"), digits(b"other"));
     let of_id = format!("{}/{}/{id}", &id[..2], &id[2..4]);
     for files in [
-        // What is missing, or what lies beside, tells that it is none.
+        // A missing or additional file shows that the directory is not a store.
         &[".lock", "ab/cd/1.eml"][..],
         &[".lock", ".tmp/x", "1.eml", "ab/1.eml"],
         &[".lock", ".tmp/x", "ab/1.eml"],
         &[".lock", ".tmp/x", "AB/cd/1.eml"],
         &[".tmp/x", "ab/cd/1.eml"],
-        // Everything is there, but not under the hash of its content.
+        // All files exist, but their names are not the hashes of their contents.
         &[".lock", ".tmp/embody-1-2", "ab/cd/1.eml"],
         &[".lock", ".tmp/embody-1-2", &of_id],
         &[".tmp/embody-1-2", &of_id],
@@ -262,7 +262,7 @@ fn a_folder_of_mail_is_not_taken_for_a_store() {
             assert!(place.join("to").join(file).is_file(), "{file}: {said}");
         }
     }
-    // A lock with something in it is another program's.
+    // A lock file with content belongs to another program.
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     let object = store(&place.join("f"));
@@ -275,7 +275,7 @@ fn a_folder_of_mail_is_not_taken_for_a_store() {
         [".lock", ".tmp/embody-12-3"].map(|file| place.join("to").join(file))
     );
     assert!(object.is_file());
-    // Neither is nothing at all a store.
+    // An empty directory is not a store, either.
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     write(&place.join("f/1.eml"), TO_DO.as_bytes());
@@ -289,7 +289,8 @@ fn a_folder_of_mail_is_not_taken_for_a_store() {
     assert!(!said.contains("f/s: skipped"), "{said}");
 }
 
-/// A store that was copied as docs/store.md says has neither lock nor temporary files; a damaged object is not one of it.
+/// A store that was copied as described in docs/store.md has no lock and no temporary files. A damaged object is not
+/// recognized.
 #[test]
 fn objects_are_known_by_their_content_where_no_lock_is() {
     let place = tempfile::tempdir().unwrap();

@@ -1,5 +1,4 @@
-//! The state of Gmail's mail in a Google Takeout: what was read, starred, a draft or in the trash stays so in every form
-//! (docs/takeout.md).
+//! The state of Gmail's mail in a Google Takeout: read, starred, draft and trash are kept in every format (docs/takeout.md).
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +6,7 @@ use std::path::Path;
 use super::maildir::dovecot_says;
 use crate::common::programs::{done, embody_in, program, skipped};
 
-/// Labels of a mail, the place and letters of its file in a Maildir, and what an mbox says.
+/// Labels of a mail, the directory and the letters of its file in a Maildir, and its fields in an mbox.
 const MAILS: &[(&str, &str, &str)] = &[
     (
         "Inbox,Opened,Starred",
@@ -34,7 +33,7 @@ const MAILS: &[(&str, &str, &str)] = &[
         "cur/:2,F",
         "Status: O\nX-Status: F\n",
     ),
-    // Words of a language that is not known say nothing of the state.
+    // Labels in an unknown language do not show the state.
     ("Lukematon,Saapuneet", "new/", ""),
 ];
 
@@ -52,7 +51,7 @@ fn takeout() -> String {
     mbox(&mails.collect::<Vec<_>>())
 }
 
-/// Of each file in a Maildir its place, letters, and the number of its mail.
+/// Returns the directory, the letters, and the number of the mail for each file in a Maildir.
 fn letters(maildir: &Path) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for part in ["cur", "new"] {
@@ -98,7 +97,7 @@ fn takeout_as_a_maildir_keeps_what_was_read_starred_drafted_and_thrown_away() {
         fs::read_to_string(at.join("md/dovecot-keywords")).unwrap(),
         "0 $Important\n"
     );
-    // The way back says the same, and so does a second Maildir.
+    // The conversion back has the same result, and so has a second Maildir.
     convert(
         at,
         &["md", "--output-format", "mbox", "--output", "back.mbox"],
@@ -140,9 +139,9 @@ fn mailboxes_of_labels_have_the_state_of_each_mail() {
         let end = format!("Subject: m{number}\n{fields}\nText {number}\n");
         assert!(all.contains(&end), "{number}: {all}");
     }
-    // Nothing but a field of Thunderbird says that a mail was forwarded.
+    // Only a field of Thunderbird can mark a mail as forwarded.
     assert_eq!(all.matches("X-Mozilla-Status: 1001\nX-GM-THRID").count(), 1);
-    // What is in the folder Trash is not noted as deleted: programs would remove it for good.
+    // Mail in the folder Trash is not marked as deleted, because programs would remove it permanently.
     convert(
         at,
         &[
@@ -157,7 +156,7 @@ fn mailboxes_of_labels_have_the_state_of_each_mail() {
     assert_eq!(letters(&at.join("md/Trash")), [(4, "cur/:2,S".to_owned())]);
     assert!(at.join("md/INBOX/dovecot-keywords").exists());
     assert!(!at.join("md/Sent/dovecot-keywords").exists());
-    // Every mail is somewhere.
+    // No mail is missing.
     let compared = embody_in(at, &["compare", "all.mbox", "md"]);
     assert_eq!(compared.status.code(), Some(0));
 }
@@ -173,7 +172,7 @@ fn labels_and_what_a_program_noted_are_united() {
             "Inbox,Starred,Unread".to_owned(),
             "Status: O\nX-Status: A\n",
         ),
-        // A program that knows more than the labels took it out of the trash.
+        // The Status field of a program is newer than the labels, so the mail is not in the trash.
         ("Trash,Opened".to_owned(), "Status: RO\n"),
         ("Inbox,Important,Unread".to_owned(), "X-Keywords: work\n"),
     ];
@@ -195,7 +194,7 @@ fn labels_and_what_a_program_noted_are_united() {
     ] {
         assert!(inbox.contains(fields), "{fields}: {inbox}");
     }
-    // Letters of a Maildir and labels, too.
+    // The letters of a Maildir are combined with labels, too.
     let opened = mbox(&[("Inbox,Opened".to_owned(), "")]);
     let (_, opened) = opened.split_once('\n').unwrap();
     fs::write(at.join("md/new/1.host"), opened).unwrap();
@@ -261,7 +260,7 @@ fn dovecot_sees_the_state_of_a_takeout_in_both_forms() {
         at.join("root").display(),
         at.join("out.mbox").display()
     ));
-    // Of an mbox, Dovecot shows only keywords that it knows already.
+    // In an mbox, Dovecot only shows keywords that it already knows.
     let known = maildir
         .iter()
         .map(|line| line.replace("flags: $Important", "flags:"));

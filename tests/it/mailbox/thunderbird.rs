@@ -1,5 +1,5 @@
-//! `--output-format thunderbird`: a directory of mail folders that a real Thunderbird shows below Local Folders, with the
-//! state of each mail (docs/thunderbird.md).
+//! `--output-format thunderbird`: a directory of mail folders that Thunderbird shows below Local Folders, with the state of
+//! each mail (docs/thunderbird.md).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ fn labelled(number: usize, labels: &str) -> String {
     mail(number, &format!("X-Gmail-Labels: {labels}\n"))
 }
 
-/// The files in a directory, and their sizes.
+/// Returns the files in a directory, and their sizes.
 fn files(directory: &Path) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     let mut directories = vec![directory.to_owned()];
@@ -78,7 +78,7 @@ fn one_mailbox_becomes_one_folder_with_fields_of_thunderbird_in_front() {
             "X-Mozilla-Status: 0003\nX-Mozilla-Status2: 00000000\n{}Status: RO\nX-Status: A\nFrom: dan",
             tags("")
         ),
-        // What it noted before stays; that the mail is new does not.
+        // Earlier flags of Thunderbird are kept, except the flag for new mail.
         format!(
             "X-Mozilla-Status: 8005\nX-Mozilla-Status2: 10200000\n{}X-UIDL: 7\nFrom: dan",
             tags("work")
@@ -97,7 +97,7 @@ fn one_mailbox_becomes_one_folder_with_fields_of_thunderbird_in_front() {
     assert!(made.contains("\n>From here on\n"), "{made}");
     let same = embody_in(at, &["compare", "old.mbox", "new"]);
     assert_eq!(done(&same, 0), "");
-    // A second run over its own result changes nothing but the name of the folder above.
+    // A second run over its own result changes only the name of the topmost folder.
     convert(
         at,
         &[
@@ -149,7 +149,7 @@ fn flags_of_a_maildir_survive_the_way_to_thunderbird_and_back() {
     let mut expected = [&letters[..], &[""]].concat();
     expected.sort_unstable();
     assert_eq!(found, expected);
-    // Thunderbird shows no mail with this bit, and removes it when it compacts the folder.
+    // Thunderbird hides mails with this bit, and removes them when it compacts the folder.
     let made = fs::read_to_string(at.join("tb/md")).unwrap();
     let status = made
         .lines()
@@ -163,7 +163,7 @@ fn flags_of_a_maildir_survive_the_way_to_thunderbird_and_back() {
 fn nested_folders_of_every_program_become_directories_of_subfolders() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
-    // Thunderbird's own, with an index and its rules.
+    // A directory of Thunderbird itself, with an index and filter rules.
     for (name, content) in [
         ("tb/Inbox", mail(1, "")),
         (
@@ -227,7 +227,7 @@ fn nested_folders_of_every_program_become_directories_of_subfolders() {
         let compared = embody_in(at, &["compare", source, &back]);
         assert_eq!(compared.status.code(), Some(0), "{source}");
     }
-    // Several sources go into one directory.
+    // Several sources are written to one directory.
     convert(
         at,
         &[
@@ -245,7 +245,7 @@ fn nested_folders_of_every_program_become_directories_of_subfolders() {
         all.contains(&"mboxes.sbd/lists.sbd/rust".to_owned()),
         "{all:?}"
     );
-    // A folder named Sent at the top would be Thunderbird's own.
+    // A top folder with the name Sent would be the one of Thunderbird itself.
     assert!(all.contains(&"Sent (2)".to_owned()), "{all:?}");
     assert_eq!(all.len(), 9, "{all:?}");
 }
@@ -343,18 +343,18 @@ fn result_is_never_mixed_with_what_is_there_and_needs_a_directory() {
     assert!(said.contains("name a new directory"), "{said}");
     assert!(!at.join("x.mbox").exists());
     done(&embody_in(at, &[&form[..], &["-"]].concat()), 2);
-    // A directory with other folders stays as it is.
+    // A directory with other folders keeps them.
     fs::create_dir(at.join("others")).unwrap();
     fs::write(at.join("others/Inbox"), "mine\n").unwrap();
     done(&embody_in(at, &[&form[..], &["others"]].concat()), 0);
     assert_eq!(names(&at.join("others")), ["Inbox", "in"]);
-    // Nothing is written in a dry run.
+    // A dry run writes nothing.
     done(
         &embody_in(at, &[&form[..], &["dry", "--dry-run"]].concat()),
         0,
     );
     assert!(!at.join("dry").exists());
-    // A pipe has no name.
+    // A pipe has no name for a folder.
     let mut piped = embody();
     piped.current_dir(at).args([
         "convert",
@@ -452,7 +452,7 @@ fn real_thunderbird_shows_the_folders_counts_flags_and_tags_of_a_takeout() {
         ("takeout/work (2)/2023", (1, 0)),
         ("takeout/a_b", (1, 0)),
         (long.as_str(), (1, 0)),
-        // Its own.
+        // Folders of Thunderbird itself.
         ("Trash", (0, 0)),
         ("Unsent Messages", (0, 0)),
     ]);
@@ -464,7 +464,7 @@ fn real_thunderbird_shows_the_folders_counts_flags_and_tags_of_a_takeout() {
         assert!(mails.next().is_none(), "{number} twice");
         found
     };
-    // Read 1, replied 2, starred 4, forwarded 0x1000.
+    // The bits are: read 1, replied 2, starred 4, forwarded 0x1000.
     let flags = [5, 0, 1, 1, 1, 0, 0x1001, 1, 1, 1];
     for (number, flags) in flags.into_iter().enumerate() {
         assert_eq!(of(number)["flags"], flags, "{number}: {}", of(number));
@@ -478,7 +478,7 @@ fn real_thunderbird_shows_the_folders_counts_flags_and_tags_of_a_takeout() {
     }
     assert_eq!(of(5)["tags"], "$label1");
     assert_eq!(of(1)["tags"], "");
-    // What Thunderbird wrote into the directory is still the same mail.
+    // After Thunderbird wrote to the directory, it still contains the same mail.
     let compared = embody_in(
         at,
         &["compare", "takeout.zip", "profile/Mail/Local Folders"],

@@ -1,5 +1,5 @@
-//! Disks that fail while a mailbox is read: it stays as it is and is named, and the others are done (docs/mailbox-internals.md,
-//! "What is mail").
+//! Disks that fail while a mailbox is read: the mailbox is unchanged and reported, and the others are converted
+//! (docs/mailbox-internals.md, "What is mail").
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,8 @@ use std::process::{Command, Output};
 
 use crate::common::programs::{embody, program, skipped, stderr};
 
-/// More than a window of mail with nothing to do, then a message with something; several of them are more.
+/// Returns mail that is larger than a window, and then a message with a reference. Several such mailboxes are larger than all
+/// windows.
 fn mbox() -> Vec<u8> {
     let plain = format!(
         "From a@b Mon Jan  1 00:00:00 2024\nSubject: plain\n\n{}\n",
@@ -26,7 +27,7 @@ fn zipped(octets: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Everything in a folder: names and content.
+/// Returns everything in a directory: names and contents.
 fn all(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut all: Vec<_> = entries
@@ -39,7 +40,7 @@ fn all(folder: &Path) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// A run, in which each thread's calls that read `file` fail from the given one on.
+/// Runs the program while calls that read `file` fail in each thread, from the given call on.
 fn failing(place: &Path, file: &str, (call, from): (&str, usize), arguments: &[&str]) -> Output {
     let file = place.canonicalize().unwrap().join(file);
     let mut command = Command::new("strace");
@@ -61,7 +62,7 @@ fn failing(place: &Path, file: &str, (call, from): (&str, usize), arguments: &[&
     command.output().unwrap()
 }
 
-/// Whether programs can be traced here, as they cannot in some containers.
+/// Returns whether programs can be traced here. In some containers they cannot.
 fn is_traced() -> bool {
     program("strace").is_some()
         && Command::new("strace")
@@ -81,7 +82,7 @@ fn a_mailbox_that_cannot_be_read_to_its_end_is_left_and_named_and_the_others_are
     for (file, content, call, step) in [
         ("b.mbox", mbox(), "pread64", 1),
         ("b.mbox.gz", zipped(&mbox()), "pread64", 1),
-        // Also when it is looked at first, with many small reads.
+        // The same for a file whose beginning is first read in many small steps.
         ("b.eml", single.as_bytes().to_vec(), "read", 5),
     ] {
         let named = format!("mail/{file}");
@@ -134,7 +135,7 @@ fn what_cannot_be_written_is_named_as_people_name_it() {
     let place = tempfile::tempdir().unwrap();
     let place = place.path();
     fs::write(place.join("a.mbox"), mbox()).unwrap();
-    // Where nobody can make a file.
+    // A directory in which no file can be created.
     for to in ["/proc/a.mbox", "/proc/a.mbox.gz"] {
         let mut command = embody();
         command.args(["convert", "a.mbox", "--output", to]);
