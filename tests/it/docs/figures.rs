@@ -1,4 +1,4 @@
-//! The table of docs/figures.md, its plot, and the script that makes them.
+//! The table in docs/figures.md, its chart, and the script that generates them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use crate::common::programs::{fed, has_python, stderr};
 const PAGE: &str = include_str!("../../../docs/figures.md");
 const PLOT: &str = include_str!("../../../docs/figures.svg");
 
-/// With the script as `figures`: what divan prints, goals from both sides, the table and its plot.
+/// Checks the script, imported as `figures`: the output of divan, goals in both directions, the table and its chart.
 const CHECK: &str = "
 found = figures.divan('''
 micro                             fastest       │ slowest       │ median        │ mean          │ samples │ iters
@@ -59,7 +59,7 @@ fn the_script_reads_what_divan_prints_and_judges_goals() {
     assert!(ran.status.success(), "{}", stderr(&ran));
 }
 
-/// The cells of the rows between two marks on the page, without the two lines above them.
+/// Returns the cells of the rows between two marks on the page, without the two header lines.
 fn rows(mark: &str) -> Vec<Vec<&'static str>> {
     let (_, rest) = PAGE
         .split_once(&format!("<!-- {mark} -->"))

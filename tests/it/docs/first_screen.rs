@@ -7,7 +7,8 @@ use super::pages::{blocks, read};
 use crate::common::programs::{embody, fed, has_python, stderr};
 use crate::common::raw::{Raw, ok};
 
-/// Two labels, 250 mails each; every mail shows a picture of one of three hosts, and every tenth has an attachment.
+/// Creates a Takeout with two labels and 250 mails each. Every mail shows a picture on one of three hosts, and every tenth has
+/// an attachment.
 const TAKEOUT: &str = "
 import base64, random, sys, zipfile
 random.seed(1)
@@ -29,7 +30,7 @@ with zipfile.ZipFile('takeout.zip', 'w') as archive:
         archive.writestr(f'Takeout/Mail/{label}.mbox', ''.join(mails).replace('\\n', '\\r\\n'))
 ";
 
-/// A picture of 9 by 9 that is another one for each number.
+/// Returns a picture of 9 by 9 pixels that is unique for each number.
 fn picture(number: u8) -> Vec<u8> {
     let colours = [number, 1, 2, 3, 4, 5];
     let start = b"GIF89a\x09\0\x09\0\x80\0\0";
@@ -72,7 +73,7 @@ fn commands_of_the_first_screen_on_a_takeout_succeed() {
         command
             .args(line.split(' ').skip(1))
             .current_dir(folder.path());
-        // The hosts of this test are not on the web.
+        // The hosts of this test are local, so requests to them must be allowed.
         if line.starts_with("embody embed ") {
             command.args(["--allow-net", "127.0.0.0/8"]);
             for host in &hosts {
@@ -92,7 +93,7 @@ fn commands_of_the_first_screen_on_a_takeout_succeed() {
     assert_eq!(count("<img src=\"cid:"), 500);
     assert_eq!(count("Content-Type: image/gif"), 500);
     assert_eq!(count("\nX-GM-THRID:"), 500);
-    // Forty pictures; each host has every third of them.
+    // There are forty pictures on each of the three hosts.
     let asked: usize = hosts.iter().map(Raw::count).sum();
     assert_eq!(asked, 120);
     let small = fs::metadata(at("small.mbox")).unwrap().len();

@@ -1,13 +1,13 @@
-//! The house: which module may use which, and that no file imports a file that imports it.
+//! The layers of the source: which module may use which, and that no file imports a file that imports it.
 //!
-//! Imports point down the numbers, or stay within a module, and never lead back to where they came from. The
-//! table is that of docs/design.md in numbers.
+//! Imports lead from a higher level to a lower one, or stay within a module, and never form a cycle. The table is that of
+//! docs/design.md with numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Room and level.
+/// Modules, and their levels.
 const MODULES: &[(&str, u8)] = &[
     // Files at the top: words that all rooms use.
     ("span", 0),
@@ -41,11 +41,11 @@ const ALSO: &[(&str, &str)] = &[
     ("link", "mime"),
     // Expanding and detaching are operations on each message of a mailbox.
     ("expand", "mailbox"),
-    // A milter is an expander behind a socket.
+    // Allowed imports within a level or to a higher one.
     ("milter", "expand"),
 ];
 
-/// Rooms that mailboxes may use: a message is a sequence of bytes to them.
+/// An edit consists of a span and its replacement.
 const MAILBOX_USES: &[&str] = &[
     "span", "detail", "error", "platform", "edit", "key",
     // Mailboxes of Outlook contain no mail, but properties of which the engine makes mail.
@@ -60,8 +60,7 @@ const OF_TESTS: &[&str] = &[
     "mailbox/forms/lie.rs",
 ];
 
-/// Words that no file of the engine contains: it has no I/O, no threads and no clock. The traits of `std::io` are allowed: the
-/// readers of Outlook's formats take any bytes that can be read at an offset, and open nothing themselves.
+/// Restoring uses the counts and the errors of stores that detaching defines.
 const IMPURE: &[&str] = &[
     "std::fs",
     "stdin()",

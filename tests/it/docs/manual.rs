@@ -17,7 +17,7 @@ fn printed(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The commands that the program's own help lists.
+/// Returns the commands in the help of the program.
 fn commands() -> Vec<String> {
     let help = printed(&["--help"]);
     let (_, list) = help.split_once("Commands:\n").unwrap();
@@ -32,14 +32,14 @@ fn commands() -> Vec<String> {
     names
 }
 
-/// The long options of each command, from the completions for bash.
+/// Returns the long options of each command, from the completions for bash.
 fn options_of(command: &str) -> Vec<String> {
     let script = printed(&["completions", "bash"]);
     let start = format!("        embody__subcmd__{command})\n");
     let (_, block) = script.split_once(&start).expect(command);
     let (_, words) = block.split_once("opts=\"").unwrap();
     let (words, _) = words.split_once('"').unwrap();
-    // The former name of --follow is hidden, and an option that a milter refuses.
+    // The former name of --follow is hidden, and so is an option that the milter rejects.
     let is_hidden =
         |word: &str| word == "--shortcuts" || (command == "milter" && word == "--resolver");
     let names = words
@@ -48,7 +48,7 @@ fn options_of(command: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Whether a help or a page has an option, and not only one whose name begins with its name.
+/// Returns whether a help text or page contains this option, and not only one whose name begins with it.
 fn has_option(text: &str, option: &str) -> bool {
     text.lines().any(|line| {
         let mut words = line.split([' ', ',', '=', '[']);
@@ -124,7 +124,7 @@ fn each_level_of_help_has_the_options_of_the_one_before_and_names_the_next() {
             );
         }
     }
-    // Limits that protect against hostile mail are for few users.
+    // Limits against malicious mail are only in the longest help.
     let [long, all] = ["--help", "--help-all"].map(|it| printed(&["convert", it]));
     assert!(!has_option(&long, "--max-parts") && has_option(&all, "--max-parts"));
     assert!(has_option(&long, "--proxy"));
@@ -210,7 +210,7 @@ fn a_page_is_printed_or_one_for_each_command_is_written() {
     );
 }
 
-/// Each option of a page with the words that stand behind it.
+/// Returns each option of a page with the text after it.
 fn options(lines: &[&str], is_option: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     let mut options: Vec<(String, String)> = Vec::new();
     for line in lines {
@@ -252,7 +252,7 @@ fn every_option_has_its_description_on_every_page() {
         }));
         for (name, words) in found {
             assert!(words.trim().len() > 4, "{command}: {name} has no text");
-            // clap shows two brackets if it knows a default that the text names, too.
+            // clap prints the default twice if the text names it, too.
             let defaults = words.matches("[default: ").count();
             assert!(defaults <= 1, "{command}: {name} {words}");
             seen += 1;
@@ -328,7 +328,7 @@ fn bash_takes_its_completions() {
         let said = String::from_utf8_lossy(&output.stdout);
         let (completed, declared) = said.split_once('\n').unwrap();
         assert_eq!(completed, wanted, "{words}: {output:?}");
-        // With it a folder gets a slash instead of a blank.
+        // With this option, bash appends a slash to a directory instead of a space.
         assert!(declared.contains("-o filenames"), "{declared}");
     }
 }

@@ -1,5 +1,5 @@
-//! Texts that a user reads: the sentences in the source and the help of every command do not contain words that readers had to
-//! read twice, and do not begin with words that have nothing to refer to. Commit subjects have their form.
+//! Texts for users: the sentences in the source and the help of every command contain no words that readers had to read twice,
+//! and do not begin with a word without a reference. Commit subjects have the required form.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::common::programs::embody;
 
-/// Words that readers took for translated, and the words to use instead.
+/// Words that sounded translated to readers, and their replacements.
 const WORDS: [(&str, &str); 21] = [
     (
         "nobody",
@@ -35,7 +35,7 @@ const WORDS: [(&str, &str); 21] = [
     ("asked for", "requested, retrieved"),
 ];
 
-/// Words that begin no sentence: a noun is missing.
+/// Words that must not begin a sentence, because the noun is missing.
 const BEGINNINGS: [&str; 8] = [
     "what", "who", "whoever", "whose", "behind", "beside", "none", "else",
 ];
@@ -55,7 +55,7 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The string literals of a file without its tests, in which `{...}` is one letter.
+/// Returns the string literals of a file without its tests. Each `{...}` is replaced with a letter.
 fn literals(source: &str) -> Vec<String> {
     let tests = source
         .find("\n#[cfg(test)]\nmod ")
@@ -89,7 +89,7 @@ fn literals(source: &str) -> Vec<String> {
     found
 }
 
-/// Without the line breaks of the source and what formats values.
+/// Returns a literal without line breaks and placeholders.
 fn plain(literal: &str) -> String {
     let mut text = String::new();
     let mut depth = 0;
@@ -138,7 +138,7 @@ fn sentences_of_the_source_have_no_word_that_readers_stumble_over() {
     sources(&root().join("src"), &mut files);
     let (mut wrong, mut seen) = (Vec::new(), 0);
     for path in files {
-        // The survey has headings and cells of tables, which are no sentences.
+        // The survey contains headings and table cells, which are not sentences.
         let is_survey = path.components().any(|it| it.as_os_str() == "survey");
         if is_survey {
             continue;
@@ -193,7 +193,7 @@ fn literals_are_found_in_code_and_not_in_comments() {
     assert!(faults("the file beside-x is kept").is_empty());
 }
 
-/// The first commit whose subject, and those of all later ones, follow the rule.
+/// The first commit from which on all subjects follow the rule.
 const FIRST: &str = "cli: give help three levels, short options and --note-format";
 
 #[test]

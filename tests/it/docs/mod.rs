@@ -1,4 +1,4 @@
-//! Documents, figures, public types and the layout of the source, held against what is there.
+//! Compares documents, figures, public types and the structure of the source with the program.
 
 mod figures;
 mod first_screen;

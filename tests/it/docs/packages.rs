@@ -1,5 +1,5 @@
-//! What docs/packages.md ships, without building it: the files that the package's metadata names, the packaged configuration,
-//! and the Containerfile. `.ci/packages check` builds, installs and runs it.
+//! Checks the packages of docs/packages.md without building them: the files that the metadata names, the packaged
+//! configuration, and the Containerfile. `.ci/packages check` builds, installs and runs the packages.
 
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -21,7 +21,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
-/// The assets of the package: source, and where it is installed.
+/// Returns the assets of the package: source, and installed path.
 fn assets() -> Vec<(String, String)> {
     let manifest: toml::Table = toml::from_str(&read("Cargo.toml")).unwrap();
     let assets = manifest["package"]["metadata"]["deb"]["assets"].as_array();
@@ -34,7 +34,7 @@ fn assets() -> Vec<(String, String)> {
         .collect()
 }
 
-/// How many files a source names: a file, or `FOLDER/*.SUFFIX`, or `FOLDER/**/*`.
+/// Returns the number of files that match a source: a file, `FOLDER/*.SUFFIX`, or `FOLDER/**/*`.
 fn matches(source: &str) -> usize {
     let Some((folder, pattern)) = source.split_once("/*") else {
         return usize::from(root().join(source).is_file());
@@ -65,7 +65,7 @@ fn what_the_package_is_to_hold_is_in_the_repository_or_made_by_the_script() {
     }
 }
 
-/// Pictures, samples and pages that README names, beside it wherever it is installed.
+/// Checks that pictures, samples and pages that the README names are installed next to it.
 #[test]
 fn what_readme_names_is_in_every_package() {
     let readme = read("README.md");
@@ -111,7 +111,7 @@ fn the_page_says_where_all_of_it_is_installed() {
         .into_iter()
         .map(|(_, place)| place)
         .filter(|place| {
-            // Shells' folders and the override of Debian's critic are said in other words.
+            // The page describes the directories for completions and the override for lintian in other words.
             !place.contains("completions") && !place.contains("lintian")
         });
     for place in places.chain(units) {
@@ -153,7 +153,7 @@ fn the_wheel_and_the_formula_say_what_cargo_says() {
         page.contains(&format!("Python {since} or newer")),
         "{since}"
     );
-    // A version that the page shows is the one that is built.
+    // Versions on the page are the current version.
     let version = cargo["package"]["version"].as_str().unwrap();
     for name in [
         format!("embody_{version}-1_amd64.deb"),
@@ -172,7 +172,7 @@ fn the_wheel_and_the_formula_say_what_cargo_says() {
     }
 }
 
-/// Refused before anything is built.
+/// The release is refused before anything is built.
 #[test]
 fn a_release_of_a_tag_that_says_something_else_is_refused() {
     let test = "a_release_of_a_tag_that_says_something_else_is_refused";
@@ -193,7 +193,7 @@ fn a_release_of_a_tag_that_says_something_else_is_refused() {
     };
     fs::create_dir(here.join(".ci")).unwrap();
     fs::copy(root().join(".ci/release"), here.join(".ci/release")).unwrap();
-    // What would build.
+    // A replacement of the script that builds packages.
     fs::write(here.join(".ci/packages"), "#!/bin/sh\nexit 7\n").unwrap();
     fs::set_permissions(here.join(".ci/packages"), Permissions::from_mode(0o755)).unwrap();
     fs::write(here.join("Cargo.toml"), "[package]\nversion = \"1.2.3\"\n").unwrap();
@@ -223,7 +223,7 @@ fn the_milter_takes_the_packaged_configuration_also_with_what_it_suggests() {
     let packaged = read("docs/packages/milter.toml");
     let suggested = packaged.replace("\n#", "\n");
     let options = |text: &str| toml::from_str::<toml::Table>(text).map(|table| table.len());
-    // Lines that explain begin with a blank behind the sign.
+    // Lines with explanations begin with a space after the comment sign.
     let uncommented: String = suggested
         .lines()
         .filter(|line| !line.starts_with([' ', '#']))
@@ -278,7 +278,7 @@ fn the_containerfile_copies_what_the_script_puts_beside_it_and_starts_the_progra
         assert!(known.contains(name), "{name}");
     }
 
-    // What is copied is a tree that the script makes; the program is in it.
+    // The copied directory is created by the script and contains the program.
     assert_eq!(of("COPY"), ["system /"]);
     let script = read(".ci/packages");
     assert!(script.contains("image=$out/image/system\n"));
@@ -290,9 +290,9 @@ fn the_containerfile_copies_what_the_script_puts_beside_it_and_starts_the_progra
     );
     let port = command.last().unwrap().rsplit(':').next().unwrap();
     assert_eq!(of("EXPOSE"), [port]);
-    // Its user is a number: there is no passwd(5).
+    // The user is a number, because the image has no passwd file.
     assert!(of("USER")[0].split(':').all(|id| id.parse::<u32>().is_ok()));
-    // The command's words are the program's: what is wrong would be said before what comes behind.
+    // The arguments of the command are valid: an error in them would be reported before the one in the argument after them.
     let ran = embody()
         .args(&command)
         .arg("--config")

@@ -1,8 +1,8 @@
-//! README.md, CONTRIBUTING.md and docs/ say of the program what the program does.
+//! README.md, CONTRIBUTING.md and docs/ describe the program correctly.
 //!
-//! The commands of README.md and docs/ are run as they stand there: `sh` blocks line by line, `console`
-//! blocks line by line behind their `$ ` and compared with what is shown. The few that cannot be run in a
-//! test say in `ELSEWHERE` who runs them; whatever is in neither set fails.
+//! The commands in README.md and docs/ are run unchanged: `sh` blocks line by line, and `console` blocks line by line after
+//! their `$ `, with a comparison of the output. For commands that cannot be run in a test, `ELSEWHERE` names the place where
+//! they are run. Any other command fails the test.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::programs::embody;
 
-/// A command that is not run here, who runs it, and the line that does; for a bench, that it is built.
+/// A command that is not run here, the file that runs it, and the line there. For a benchmark, that it is built.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "cargo run --release -- filter samples/postcard.in.eml",
@@ -63,19 +63,19 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
         "tests/it/docs/first_screen.rs",
         "fn commands_of_the_first_screen_on_a_takeout_succeed",
     ),
-    // Large packages, for a person.
+    // Large packages that a developer installs.
     (
         ".ci/peers",
         ".ci/peers",
         "tests/peers/embed --embody target/debug/embody",
     ),
-    // Its host is the whole world's: with one of our own it is tried there.
+    // This command would need a public host. The test runs it with a local one.
     (
         "embody filter --fetch https --allow-host '*.example.org' < in.eml > out.eml",
         "tests/it/fetch/fetch_cli.rs",
         "fn http_and_https_bring_the_body_compressed_and_redirected",
     ),
-    // It serves until it is stopped.
+    // The program runs until it is stopped.
     (
         "embody milter --config /etc/embody/milter.toml --listen unix:/var/spool/postfix/embody/milter.sock --socket-group postfix",
         "tests/it/mta/milter.rs",
@@ -96,7 +96,7 @@ pub(super) fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|why| panic!("{name}: {why}"))
 }
 
-/// README.md and the pages of docs/, by name.
+/// Returns README.md and the pages in docs/, by name.
 fn pages() -> Vec<(String, String)> {
     let mut names = vec!["README.md".to_owned()];
     for entry in fs::read_dir(root().join("docs")).unwrap() {
@@ -111,13 +111,13 @@ fn pages() -> Vec<(String, String)> {
     names.into_iter().map(text).collect()
 }
 
-/// The code blocks of a page: language and text.
+/// Returns the code blocks of a page: language and text.
 pub(super) fn blocks(page: &str) -> impl Iterator<Item = (&str, &str)> {
     let blocks = page.split("\n```").skip(1).step_by(2);
     blocks.map(|block| block.split_once('\n').expect("a block has lines"))
 }
 
-/// Texts in backticks outside of blocks.
+/// Returns the texts in backticks outside code blocks.
 fn quoted(page: &str) -> impl Iterator<Item = &str> {
     let outside = page.split("\n```").step_by(2);
     outside.flat_map(|text| text.split('`').skip(1).step_by(2))
@@ -163,7 +163,7 @@ fn the_table_of_access_types_and_schemes_is_what_the_program_prints() {
     assert!(second.contains("| who learns of it (2.4) |"), "{second}");
 }
 
-/// Recipes and their names beneath samples/recipes.
+/// Adds the recipes in samples/recipes, with their names.
 fn recipes(folder: &Path, beneath: &str, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).expect("the recipes are there") {
         let path = entry.expect("a folder can be read").path();
@@ -181,7 +181,7 @@ fn recipes(folder: &Path, beneath: &str, found: &mut Vec<(String, String)>) {
 #[test]
 fn each_recipe_is_shown_as_it_is_without_its_comments() {
     let page = read("docs/recipes.md") + &read("docs/milter.md");
-    // What a person types is run with the commands of the other pages.
+    // Commands that a user types are run with those of the other pages.
     let is_typed = |(language, text): &(&str, &str)| *language == "sh" && !text.starts_with("#!");
     // Output of embody, and the command that printed it.
     let is_output = |text: &str| text.starts_with("embody: ") || text.starts_with("embody milter ");
@@ -208,14 +208,14 @@ fn each_recipe_is_shown_as_it_is_without_its_comments() {
     assert!(shown.is_empty(), "these are no recipes: {shown:#?}");
 }
 
-/// One command and what is shown of its output.
+/// A command, and its expected output.
 #[derive(Debug)]
 struct Shown {
     command: String,
     output: Option<String>,
 }
 
-/// The commands in blocks; programs (`#!`) are shown, not run.
+/// Returns the commands in code blocks. Scripts (`#!`) are not run.
 fn commands() -> Vec<Shown> {
     let mut found: Vec<Shown> = Vec::new();
     for (name, page) in pages() {
@@ -243,7 +243,7 @@ fn commands() -> Vec<Shown> {
                         }
                     }
                 }
-                // tests/it/cli/python.rs runs those for Python.
+                // tests/it/cli/python.rs runs the blocks in Python.
                 "sh" | "text" | "toml" | "python" => {}
                 other => panic!("{name}: a block of {other:?}: is it run?"),
             }
@@ -289,7 +289,7 @@ fn the_commands_run_and_print_what_is_shown() {
             ["embody", "cp", "mkdir"].contains(&program),
             "{command}: neither run here nor listed in ELSEWHERE"
         );
-        // inspect asks nobody; what retrieves from strangers has no place in a test.
+        // `inspect` sends no requests. Other commands that retrieve from the internet cannot be run in a test.
         let asks = command.matches("--fetch ").count() != command.matches("--fetch file ").count();
         assert!(
             !asks || command.starts_with("embody inspect "),
@@ -312,7 +312,7 @@ fn the_commands_run_and_print_what_is_shown() {
     }
     assert!(compared >= 5, "{compared} outputs compared");
 
-    // What the commands left behind is what the text around them promises.
+    // The files that the commands created are those that the text describes.
     let read = |name: &str| fs::read(here.join(name)).unwrap_or_else(|why| panic!("{name}: {why}"));
     assert_eq!(read("filled.eml"), read("samples/postcard.out.eml"));
     assert_eq!(read("same.eml"), read("samples/untouched/https.in.eml"));
@@ -402,7 +402,7 @@ fn before_and_after_are_the_sample() {
     let mut shown = blocks(&page).filter(|(language, _)| *language == "text");
     for sample in ["samples/postcard.in.eml", "samples/postcard.out.eml"] {
         let (_, block) = shown.next().expect("docs/README.md shows a part");
-        // Each line is one of the sample's, in its order; one that is shortened says so by dots.
+        // Each line is a line of the sample, in order. A shortened line contains dots.
         let sample = read(sample);
         let mut lines = sample.lines();
         let mut seen = 0;
@@ -418,7 +418,7 @@ fn before_and_after_are_the_sample() {
     }
 }
 
-/// The name by which links know a heading.
+/// Returns the identifier of a heading in links.
 fn anchor(heading: &str) -> String {
     let title = heading.trim_start_matches('#').trim().to_lowercase();
     let title = title.replace(
@@ -428,7 +428,7 @@ fn anchor(heading: &str) -> String {
     title.replace(' ', "-")
 }
 
-/// Files beneath a folder of the repository.
+/// Returns the files in a directory of the repository.
 fn files(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![root().join(folder)];
@@ -452,7 +452,7 @@ fn sections_that_comments_name_exist() {
         let Ok(text) = fs::read_to_string(&file) else {
             continue; // Mail in bytes that are no text.
         };
-        // A comment may break off between the page and the section.
+        // A comment may have a line break between the page and the section.
         let text = text.replace("\n//! ", " ");
         for citation in text.split("docs/").skip(1) {
             let Some((page, rest)) = citation.split_once(", \"") else {

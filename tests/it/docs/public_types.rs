@@ -1,6 +1,6 @@
-//! What the library shows: the types of `tests/it/docs/public_types.txt` and no others.
+//! The public types of the library are exactly those in `tests/it/docs/public_types.txt`.
 //!
-//! Who changes the list changes what others may rely on: it belongs into CHANGELOG.
+//! A change of the list affects users of the library and must be mentioned in the changelog.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ fn source(path: &str) -> String {
         .to_owned()
 }
 
-/// The types that a file makes public, as its own or handed on.
+/// Adds the types that a file makes public, by a definition or a re-export.
 fn types(module: &str, text: &str, found: &mut BTreeSet<String>) {
     let mut add = |name: &str| {
         let is_type = name.starts_with(char::is_uppercase) && name.contains(char::is_lowercase);
@@ -23,7 +23,7 @@ fn types(module: &str, text: &str, found: &mut BTreeSet<String>) {
             found.insert(format!("{module}{name}"));
         }
     };
-    // `;` ends what is handed on, `{` begins what is defined.
+    // A re-export ends with `;`, and a definition begins with `{`.
     for statement in text.split("\npub use ").skip(1) {
         let names = statement.split(';').next().unwrap();
         for name in names.split(|symbol: char| !(symbol.is_alphanumeric() || symbol == '_')) {

@@ -1,10 +1,10 @@
-//! The rules of our English that a machine can check: in README.md, CONTRIBUTING.md, the changelog of the current version, docs/ and
-//! samples/README.md, and words that no message of the program uses.
+//! The rules for English that can be checked automatically: in README.md, CONTRIBUTING.md, the changelog of the current
+//! version, docs/ and samples/README.md, and words that no message of the program contains.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// First words that make a sentence hard to read: its subject comes late, or is not named.
+/// First words that make a sentence difficult to read: its subject comes late, or has no name.
 const OPENINGS: [&str; 13] = [
     "What",
     "Who",
@@ -21,7 +21,7 @@ const OPENINGS: [&str; 13] = [
     "These, which",
 ];
 
-/// Words that have a plainer one: "no network requests" for "nobody", "is" or "is kept" for "stands", "below" for "beneath",
+/// Words with a plainer alternative: "no network requests" for "nobody", "is" or "is kept" for "stands", "below" for "beneath",
 /// "during the run" for "meanwhile", "again" for "anew", "untrusted input" or "the sender" for "a stranger".
 const REPLACED: [&str; 16] = [
     "nobody",
@@ -42,14 +42,14 @@ const REPLACED: [&str; 16] = [
     "another than",
 ];
 
-/// Words that no message of the program uses. "byte" and "unusable" are the words for the first three.
+/// Words that no message of the program contains. The first three are replaced with "byte" and "unusable".
 const REPLACED_IN_MESSAGES: [&str; 4] = ["octet", "octets", "insane", "nobody was asked"];
 
-/// Places where "octets" is right: a sentence that existing mail contains, and names of columns and JSON fields.
+/// Files in which "octets" is correct: a sentence in existing mail, and names of columns and JSON fields.
 const OCTETS: [&str; 2] = ["engine/external_body/listing.rs", "cli/survey/text.rs"];
 
-/// Texts that quote the program, and so have its words: the table of reasons, the table of schemes, and the table of mailboxes
-/// whose rows are names of test cases.
+/// Tables that quote the program and therefore contain its words: the reasons, the schemes, and the mailboxes whose rows are
+/// names of test cases.
 const QUOTED_TABLES: [(&str, &str); 3] = [
     ("docs/reasons.md", "| reason |"),
     ("docs/schemes.md", "| reference |"),
@@ -75,7 +75,8 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the quoted texts of a line of code that contain a blank, so sentences and not names. Placeholders, `{...}`, are removed.
+/// Returns the string literals in a line of code that contain a space, and are therefore sentences. Placeholders, `{...}`, are
+/// removed.
 fn sentences_of_code(line: &str) -> Vec<String> {
     let code = line.trim_start();
     let quoted = code.split('"').skip(1).step_by(2).map(str::to_owned);
@@ -90,7 +91,7 @@ fn sentences_of_code(line: &str) -> Vec<String> {
     words.filter(|text| text.trim().contains(' ')).collect()
 }
 
-/// Returns whether a text contains a word, and not only as a part of another word.
+/// Returns whether a text contains a word on its own.
 fn holds(text: &str, word: &str) -> bool {
     let text = text.to_lowercase();
     let is_letter =
@@ -101,7 +102,7 @@ fn holds(text: &str, word: &str) -> bool {
     })
 }
 
-/// Replaces `code` by a letter, because the rules are for sentences.
+/// Replaces text in backticks with a letter, because the rules apply to sentences.
 fn without_code(text: &str) -> String {
     let pieces = text.split('`').enumerate();
     pieces
@@ -147,7 +148,7 @@ fn sentences(page: &str) -> Vec<String> {
             found.push(rest.to_owned());
         }
     }
-    // A list item begins with its mark, or with its number and a point.
+    // A list item begins with its bullet, or with its number and a period.
     let is_mark = |it: char| it.is_whitespace() || "*#-()[]\"".contains(it);
     let trimmed = found
         .iter()
@@ -163,7 +164,7 @@ fn opening(sentence: &str) -> Option<&'static str> {
     })
 }
 
-/// The pages that people read, without tables that quote the program.
+/// Returns the pages, without tables that quote the program.
 fn pages() -> Vec<(String, String)> {
     let mut names = vec![
         "README.md".to_owned(),
@@ -240,7 +241,7 @@ fn messages_use_no_word_that_was_replaced() {
         let code = text.split("\n#[cfg(test)]\nmod ").next().unwrap();
         let allows_octets = OCTETS.iter().any(|it| path.ends_with(it));
         for line in code.lines() {
-            // The comment of an option is its help.
+            // The comment of an option is its help text.
             let is_help = path.components().any(|it| it.as_os_str() == "args")
                 && line.trim_start().starts_with("///");
             let texts = match line.trim_start().starts_with("//") {
