@@ -25,8 +25,6 @@ mod embed;
     reason = "the type and its room have one name"
 )]
 mod engine;
-#[cfg(all(feature = "file", feature = "mailbox"))]
-mod eudora;
 // Only the command line program detaches attachments, writes notes and reads mailboxes of Eudora, so this code is unused in the
 // library.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
@@ -39,9 +37,8 @@ pub(crate) mod lengths;
 pub(crate) mod same;
 // Only the command line program opens these forms (winmail.dat, uuencode and others), so the code is unused in the library.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-#[allow(unreachable_pub)]
+#[allow(missing_docs, unreachable_pub)]
 pub(crate) mod forms;
-mod hosted;
 pub(crate) mod ledger;
 #[allow(unreachable_pub)]
 pub(crate) mod mark;
@@ -84,7 +81,7 @@ pub(crate) use self::context::EudoraFile;
 #[cfg(feature = "cli")]
 pub(crate) use self::embed::BLANK_PICTURE;
 #[cfg(all(feature = "file", feature = "mailbox"))]
-pub(crate) use self::eudora::Flattened;
+pub(crate) use self::forms::eudora::Flattened;
 pub(crate) use self::{
     context::Beside,
     mark::Mark,

@@ -1,10 +1,10 @@
 //! Restores a detached part exactly from its [`Note`]: the fields of the phantom header return to their positions, and the
 //! fields that embody added are removed.
 
-use super::detached::{self, is_reference_field};
 use super::note::{Claim, NOTE_FIELD, Note};
 use super::reference::{ExternalBody, Form};
 use crate::edit::Edit;
+use crate::engine::forms::thunderbird::{self as detached, is_reference_field};
 use crate::mime::header::has_control_character;
 use crate::mime::{Field, MediaType, PartId, TransferEncoding, Tree};
 use crate::span::{Newline, Span};
@@ -19,7 +19,7 @@ pub fn newline_of(tree: &Tree<'_>, part: PartId) -> Newline {
     Newline::of_first_line(tree.part(part).separator.of(tree.original))
 }
 
-pub(super) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> Claim {
+pub(in crate::engine) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> Claim {
     let fields = match body.form {
         Form::ExternalBody => &body.phantom.fields,
         Form::Detached => tree.fields(body.part),

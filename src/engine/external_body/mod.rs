@@ -8,35 +8,20 @@
 //! * all white space in the URL is removed (RFC 2017 §3.1 mentions only blanks between words);
 //! * LOCAL-FILE names must be absolute: a relative name depended on the sender's directory, and `~` on the sender's account.
 
-mod apple;
-mod detached;
-mod eudora;
 mod exact;
 mod follow;
-mod hosted;
-mod listing;
-mod mailman;
-mod note;
+pub(in crate::engine) mod listing;
+pub(in crate::engine) mod note;
 mod read;
-mod reference;
+pub(in crate::engine) mod reference;
 mod scheme;
-mod shortcut;
-mod url;
+pub(in crate::engine) mod url;
 
-pub use self::apple::{LENGTH_FIELD, torn_delimiter};
-pub use self::detached::{ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field};
-pub use self::eudora::{
-    EudoraNote, EudoraPiece, EudoraText, Wrapper, decoded_name, eudora_pieces, hash, is_file_name,
-};
 pub use self::exact::{is_of_content, newline_of, restored};
 pub use self::follow::{Follow, Followed};
-pub use self::hosted::{hosted, may_show as may_hold_hosted};
 pub use self::listing::{listing, relisted};
 #[cfg(feature = "cli")]
 pub(crate) use self::listing::{name_of, shown_name};
-pub use self::mailman::{
-    divided, holds_notes, scrubbed, separator_at_end, text_of_part, unescaped,
-};
 pub use self::note::{
     Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,
 };
@@ -45,3 +30,14 @@ pub use self::reference::{
     own_identifier, size_in_words,
 };
 pub use self::scheme::Scheme;
+pub use crate::engine::forms::apple::{LENGTH_FIELD, torn_delimiter};
+pub use crate::engine::forms::eudora::notes::{
+    EudoraNote, EudoraPiece, EudoraText, Wrapper, decoded_name, eudora_pieces, hash, is_file_name,
+};
+pub use crate::engine::forms::hosted::{hosted, may_show as may_hold_hosted};
+pub use crate::engine::forms::mailman::{
+    divided, holds_notes, scrubbed, separator_at_end, text_of_part, unescaped,
+};
+pub use crate::engine::forms::thunderbird::{
+    ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field,
+};

@@ -51,10 +51,10 @@ pub struct Reading {
     pub beside: Option<Follow>,
 }
 
-pub(super) struct Reader<'a, 'r> {
-    pub(super) tree: &'r Tree<'a>,
-    pub(super) part: PartId,
-    pub(super) reading: &'r Reading,
+pub(in crate::engine) struct Reader<'a, 'r> {
+    pub(in crate::engine) tree: &'r Tree<'a>,
+    pub(in crate::engine) part: PartId,
+    pub(in crate::engine) reading: &'r Reading,
 }
 
 pub struct ExternalBody<'a> {
@@ -122,7 +122,7 @@ pub struct Scrubbed {
 }
 
 impl<'a> ExternalBody<'a> {
-    pub(super) fn bare(
+    pub(in crate::engine) fn bare(
         tree: &Tree<'a>,
         part: PartId,
         form: Form,
@@ -132,7 +132,7 @@ impl<'a> ExternalBody<'a> {
         Self::with(tree, part, form, target, phantom)
     }
 
-    pub(super) fn with(
+    pub(in crate::engine) fn with(
         tree: &Tree<'a>,
         part: PartId,
         form: Form,
@@ -209,12 +209,12 @@ impl<'a> ExternalBody<'a> {
     }
 }
 
-pub(super) fn size_of(media_type: &MediaType<'_>) -> Option<u64> {
+pub(in crate::engine) fn size_of(media_type: &MediaType<'_>) -> Option<u64> {
     number(media_type.parameter("size")?.trim_ascii())
 }
 
 /// Reads a decimal number. A number that is too large becomes the largest possible one, which exceeds every limit.
-pub(super) fn number(digits: &[u8]) -> Option<u64> {
+pub(in crate::engine) fn number(digits: &[u8]) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     let digits = std::str::from_utf8(digits).ok().filter(|_| is_number)?;
     Some(digits.parse().unwrap_or(u64::MAX))
@@ -252,13 +252,13 @@ pub fn holds_blank(value: &[u8]) -> bool {
     id.any(u8::is_ascii_whitespace)
 }
 
-pub(super) fn missing_url() -> Refusal {
+pub(in crate::engine) fn missing_url() -> Refusal {
     Refusal::lasting(Reason::MissingUrl, "the reference has no URL")
 }
 
 /// Returns the refusal for a missing parameter. `section` is the number of a missing section of a long parameter (RFC 2231),
 /// as in `name*1`.
-pub(super) fn missing_parameter(name: &str, section: Option<u32>) -> Refusal {
+pub(in crate::engine) fn missing_parameter(name: &str, section: Option<u32>) -> Refusal {
     let what = match section {
         None => format!("the parameter '{name}' is missing"),
         Some(section) => format!("the section {name}*{section} is missing"),
@@ -267,19 +267,19 @@ pub(super) fn missing_parameter(name: &str, section: Option<u32>) -> Refusal {
 }
 
 /// Returns the refusal for a URL whose end was lost. It must not be used, because a truncated `data:` URL looks complete.
-pub(super) fn cut_off(name: &str) -> Refusal {
+pub(in crate::engine) fn cut_off(name: &str) -> Refusal {
     bad_value(format!(
         "the parameter '{name}' is incomplete: its closing quote or the text after it was lost in transit"
     ))
 }
 
-pub(super) fn bad_value(what: impl Into<Detail>) -> Refusal {
+pub(in crate::engine) fn bad_value(what: impl Into<Detail>) -> Refusal {
     Refusal::lasting(Reason::BadUrl, what)
 }
 
 /// Returns the refusal for a file name that cannot be decoded. The reference is the only place with the bytes of the name, so
 /// it must stay in the mail.
-pub(super) fn undecodable_name(label: Option<&[u8]>) -> Refusal {
+pub(in crate::engine) fn undecodable_name(label: Option<&[u8]>) -> Refusal {
     let detail = match label {
         Some(label) => {
             let label = String::from_utf8_lossy(label.trim_ascii()).to_ascii_lowercase();
@@ -291,32 +291,38 @@ pub(super) fn undecodable_name(label: Option<&[u8]>) -> Refusal {
 }
 
 /// Returns the charset that a part declares.
-pub(super) fn declared_charset<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> {
+pub(in crate::engine) fn declared_charset<'a>(
+    tree: &Tree<'a>,
+    part: PartId,
+) -> Option<Cow<'a, [u8]>> {
     let label = MediaType::parse(tree.value(part, "Content-Type")?).parameter("charset")?;
     (!label.trim_ascii().is_empty()).then_some(label)
 }
 
 /// Decodes text, or returns `None` if the bytes are not valid in the charset. Without a declared charset, UTF-8 is accepted,
 /// and text that looks like Western European. Pipermail's archives of mailing lists declare no charset.
-pub(super) fn text_in<'t>(label: Option<&[u8]>, octets: &'t [u8]) -> Option<Cow<'t, str>> {
+pub(in crate::engine) fn text_in<'t>(
+    label: Option<&[u8]>,
+    octets: &'t [u8],
+) -> Option<Cow<'t, str>> {
     match label.filter(|label| !charset::is_utf16_label(label)) {
         Some(label) => charset::decode(label, octets),
         None => charset::decode_undeclared(octets).or_else(|| charset::decode_western(octets)),
     }
 }
 
-pub(super) fn encoded() -> Refusal {
+pub(in crate::engine) fn encoded() -> Refusal {
     let detail = "the part has a Content-Transfer-Encoding, which RFC 2046 does not allow for a part that refers to external content";
     Refusal::lasting(Reason::EncodedReference, detail)
 }
 
-pub(super) fn deleted() -> Refusal {
+pub(in crate::engine) fn deleted() -> Refusal {
     let detail = "the attachment was deleted; there is nothing to retrieve";
     Refusal::lasting(Reason::Deleted, detail)
 }
 
 /// Removes the notes that exceed the limit, except one, whose row says that the limit was exceeded.
-pub(super) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading) {
+pub(in crate::engine) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading) {
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {
         let detail = Detail::from(
@@ -328,7 +334,7 @@ pub(super) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading)
 }
 
 /// Returns the refusal for a part that contains more than a reference. Replacing it would lose this content.
-pub(super) fn own_content(what: &str) -> Refusal {
+pub(in crate::engine) fn own_content(what: &str) -> Refusal {
     let detail = format!("the part is a reference, but {what}");
     Refusal::lasting(Reason::UnsupportedAccessType, detail)
 }

@@ -3,13 +3,20 @@
 //! A form finds its parts in the tree, reads their content, and decides what replaces them. [`place`] inserts the new parts in
 //! the place of the old one. All content is in the message, so a form makes no requests.
 
+pub mod apple;
+pub mod eudora;
 mod handled;
+pub mod hosted;
+pub mod mailman;
 mod marks;
 #[cfg(feature = "outlook")]
 pub mod msg;
 mod opening;
 mod place;
 pub mod rtf_body;
+pub mod shortcut;
+pub mod sympa;
+pub mod thunderbird;
 pub mod uuencode;
 pub mod winmail;
 

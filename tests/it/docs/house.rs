@@ -54,7 +54,7 @@ const MAILBOX_USES: &[&str] = &[
 
 /// Files that are compiled for tests alone; they stand beside what they test because that is not public.
 const OF_TESTS: &[&str] = &[
-    "engine/external_body/eudora/tests.rs",
+    "engine/forms/eudora/notes/tests.rs",
     "engine/prefilter/tests.rs",
     "imap/model.rs",
     "mailbox/forms/lie.rs",

@@ -8,10 +8,12 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
-use super::super::mailman::{extension_of, file_name_in};
-use super::super::reference::{Reader, declared_charset, text_in, undecodable_name};
-use super::super::url::read_url;
-use super::super::{ExternalBody, Follow, Form};
+use crate::engine::external_body::reference::{
+    Reader, declared_charset, text_in, undecodable_name,
+};
+use crate::engine::external_body::url::read_url;
+use crate::engine::external_body::{ExternalBody, Follow, Form};
+use crate::engine::forms::mailman::{extension_of, file_name_in};
 use crate::engine::report::HostedFile;
 use crate::mime::charset;
 use crate::mime::entity::uri;
@@ -27,7 +29,7 @@ const PATH: &str = "/attach/";
 const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this message"];
 
 impl<'a> Reader<'a, '_> {
-    pub(in crate::engine::external_body) fn sympa(&self) -> Option<ExternalBody<'a>> {
+    pub(in crate::engine) fn sympa(&self) -> Option<ExternalBody<'a>> {
         let (tree, part) = (self.tree, self.part);
         let entity = tree.part(part);
         if !self.reading.forms.contains(Follow::Sympa)

@@ -3,13 +3,13 @@
 use mail_parser::DateTime;
 use memchr::memmem;
 
-use super::context::Context;
-use super::needs::Found;
-use super::obtained::Obtained;
-use super::session::Session;
+use crate::engine::context::Context;
 use crate::engine::external_body::{ExternalBody, Form};
+use crate::engine::needs::Found;
+use crate::engine::obtained::Obtained;
 use crate::engine::plan::{Item, Step, question};
 use crate::engine::report::{Reason, Refusal, Retry};
+use crate::engine::session::Session;
 use crate::engine::{Content, Need};
 use crate::link::url::Reference;
 use crate::mime::date;
@@ -115,11 +115,11 @@ fn time_of(text: &str) -> Option<i64> {
 
 impl Session<'_> {
     /// A later look at the message may see a reference in the content.
-    pub(super) fn may_refer(&self, obtained: &Obtained) -> bool {
+    pub(in crate::engine) fn may_refer(&self, obtained: &Obtained) -> bool {
         self.settings.prefilter.notes(obtained.content.bytes())
     }
 
-    pub(super) fn resolve(&mut self, items: &[&Item<'_>]) {
+    pub(in crate::engine) fn resolve(&mut self, items: &[&Item<'_>]) {
         let policy = self.policy();
         if policy.resolver.is_empty() {
             return;
@@ -141,7 +141,11 @@ impl Session<'_> {
         }
     }
 
-    pub(super) fn answered(&mut self, item: &Item<'_>, need: &Need) -> Option<Found<Content>> {
+    pub(in crate::engine) fn answered(
+        &mut self,
+        item: &Item<'_>,
+        need: &Need,
+    ) -> Option<Found<Content>> {
         let answered = self.retrieved.get(need).cloned();
         if !is_hosted(&item.body) {
             return answered;

@@ -23,8 +23,12 @@ use sha1::{Digest as _, Sha1};
 pub use self::escape::unescaped;
 pub use self::separator::{at_end as separator_at_end, divided};
 use self::shape::Note;
-use super::reference::{declared_charset, deleted, limit_notes, text_in, undecodable_name};
-use super::{ExternalBody, Follow, Form, Reading, Referent, Scrap, Scrubbed};
+use crate::engine::external_body::reference::{
+    declared_charset, deleted, limit_notes, text_in, undecodable_name,
+};
+use crate::engine::external_body::{
+    ExternalBody, Follow, Form, Reading, Referent, Scrap, Scrubbed,
+};
 use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::{Lines, Span};
@@ -240,7 +244,7 @@ fn file_name(name: &str) -> Option<String> {
 }
 
 /// Returns the last component of a path, without control characters, so that the name cannot lead to another directory.
-pub(super) fn file_name_in(name: &str) -> Option<String> {
+pub(in crate::engine) fn file_name_in(name: &str) -> Option<String> {
     let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let name: String = name
         .chars()
@@ -251,7 +255,7 @@ pub(super) fn file_name_in(name: &str) -> Option<String> {
 }
 
 /// Returns the extension of a file name: one to eight letters and digits after the last dot.
-pub(super) fn extension_of(name: &str) -> Option<&str> {
+pub(in crate::engine) fn extension_of(name: &str) -> Option<&str> {
     let (_, extension) = name.rsplit_once('.')?;
     let is_short = (1..=8).contains(&extension.len());
     let is_one = is_short && extension.bytes().all(|it| it.is_ascii_alphanumeric());

@@ -14,12 +14,12 @@
 
 use std::borrow::Cow;
 
-use super::note::NOTE_FIELD;
-use super::reference::{
+use crate::engine::external_body::note::NOTE_FIELD;
+use crate::engine::external_body::reference::{
     Reader, cut_off, deleted, encoded, missing_url, own_content, size_of, undecodable_name,
 };
-use super::url::read_url;
-use super::{ExternalBody, Form, Referent};
+use crate::engine::external_body::url::read_url;
+use crate::engine::external_body::{ExternalBody, Form, Referent};
 use crate::engine::report::Refusal;
 use crate::mime::encoded_words::decoded_name;
 use crate::mime::header::{self, SectionEnd};
@@ -44,7 +44,7 @@ pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
 }
 
 /// Returns true for fields that `embody detach` writes into a part of this form. The original fields are in the quoted header.
-pub(super) fn is_written(original: &[u8], field: &Field) -> bool {
+pub(in crate::engine) fn is_written(original: &[u8], field: &Field) -> bool {
     [
         "Content-Type",
         "Content-Disposition",
@@ -57,7 +57,7 @@ pub(super) fn is_written(original: &[u8], field: &Field) -> bool {
 }
 
 impl<'a> Reader<'a, '_> {
-    pub(super) fn thunderbird(&self) -> Option<ExternalBody<'a>> {
+    pub(in crate::engine) fn thunderbird(&self) -> Option<ExternalBody<'a>> {
         let own = self.tree.fields(self.part);
         let mut fields = own.iter(self.tree.original);
         let is_named = fields.any(|field| is_reference_field(self.tree.original, &field));
@@ -183,7 +183,7 @@ impl<'a> Reader<'a, '_> {
         self.phantom(fields, SectionEnd::Regular)
     }
 
-    pub(super) fn phantom(&self, fields: Fields, end: SectionEnd) -> Header {
+    pub(in crate::engine) fn phantom(&self, fields: Fields, end: SectionEnd) -> Header {
         let at = self.tree.part(self.part).body.start;
         let start = fields.wholes().next().map_or(at, |whole| whole.start);
         let last = fields.last(self.tree.original);

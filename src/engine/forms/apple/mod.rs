@@ -7,9 +7,9 @@
 //!
 //! Apple Mail sometimes loses the last `-` of a closing boundary line. Then the damaged line is in the body of the last part.
 
-use super::listing::name_of;
-use super::reference::{Reader, own_content};
-use super::{ExternalBody, Follow, Form, Referent};
+use crate::engine::external_body::listing::name_of;
+use crate::engine::external_body::reference::{Reader, own_content};
+use crate::engine::external_body::{ExternalBody, Follow, Form, Referent};
 use crate::mime::header::SectionEnd;
 use crate::mime::{MediaType, PartId, PartKind, Tree};
 use crate::span::Span;
@@ -17,7 +17,7 @@ use crate::span::Span;
 pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
 
 impl<'a> Reader<'a, '_> {
-    pub(super) fn apple(&self) -> Option<ExternalBody<'a>> {
+    pub(in crate::engine) fn apple(&self) -> Option<ExternalBody<'a>> {
         let (tree, part) = (self.tree, self.part);
         let (entity, fields) = (tree.part(part), tree.fields(part));
         let text = entity.body.of(tree.original).trim_ascii();

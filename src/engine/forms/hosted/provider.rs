@@ -7,8 +7,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
-use crate::engine::external_body::mailman::extension_of;
 use crate::engine::external_body::reference::{bad_value, missing_parameter};
+use crate::engine::forms::mailman::extension_of;
 use crate::engine::report::{Reason, Refusal};
 use crate::link::url::all_but;
 

@@ -5,8 +5,8 @@
 //! if the Content-Location of a part says that the message already contains it.
 
 mod marks;
-mod provider;
-mod sympa;
+pub mod provider;
+mod response;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -17,10 +17,10 @@ use url::Url;
 pub use self::marks::may_show;
 use self::marks::{Marked, shown};
 use self::provider::{Located, known, shared};
-use super::mailman::{extension_of, file_name_in};
-use super::reference::{declared_charset, limit_notes};
-use super::url::read_url;
-use super::{ExternalBody, Follow, Form, Reading};
+use crate::engine::external_body::reference::{declared_charset, limit_notes};
+use crate::engine::external_body::url::read_url;
+use crate::engine::external_body::{ExternalBody, Follow, Form, Reading};
+use crate::engine::forms::mailman::{extension_of, file_name_in};
 use crate::engine::report::{HostedFile, rfc3339};
 use crate::link::html::{Syntax, locate_in};
 use crate::link::label::in_xml_declaration;

@@ -9,25 +9,21 @@
 //! endings of the message. If the HTML shows a file, the file becomes part of a multipart/related. Eudora recorded a hash of
 //! the file's id or URL, which identifies the link.
 
-mod compose;
-mod flattened;
-
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use percent_encoding::percent_decode;
 
-use self::compose::File;
-pub(crate) use self::flattened::Flattened;
-use self::flattened::token;
-use super::context::EudoraFile;
-use super::obtained::{OCTETS, Obtained};
-use super::pass::Pass;
-use super::scrubbed::Stored;
-use super::session::Session;
+use super::compose::File;
+use super::flattened::{Flattened, token};
 use crate::edit::Edit;
+use crate::engine::context::EudoraFile;
 use crate::engine::external_body::{EudoraNote, EudoraText, Follow, Wrapper, hash};
+use crate::engine::obtained::{OCTETS, Obtained};
+use crate::engine::pass::Pass;
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Refusal, Row, Setting};
+use crate::engine::scrubbed::Stored;
+use crate::engine::session::Session;
 use crate::engine::{Need, Neighbour};
 use crate::link::html::{Syntax, locate_in};
 use crate::mime::transfer::{encode_base64, encode_text};
@@ -42,7 +38,7 @@ type Referred = HashMap<u32, Link>;
 type Link = (usize, Result<String, String>);
 
 impl Session<'_> {
-    pub(super) fn unflatten(&mut self, message: &[u8]) -> Pass {
+    pub(in crate::engine) fn unflatten(&mut self, message: &[u8]) -> Pass {
         let mut done = Pass::default();
         let policy = self.policy();
         let beside = self.context.beside.as_ref();

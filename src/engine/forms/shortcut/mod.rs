@@ -8,9 +8,9 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
-use super::reference::{Reader, bad_value, cut_off, missing_url};
-use super::url::read_url;
-use super::{ExternalBody, Follow, Form, Referent};
+use crate::engine::external_body::reference::{Reader, bad_value, cut_off, missing_url};
+use crate::engine::external_body::url::read_url;
+use crate::engine::external_body::{ExternalBody, Follow, Form, Referent};
 use crate::engine::report::Refusal;
 use crate::link::url::with_octets_escaped;
 use crate::mime::PartKind;
@@ -24,13 +24,13 @@ pub(crate) const ESSENCES: [&str; 2] = [
 const LONGEST: usize = 64 << 10;
 
 impl<'a> Reader<'a, '_> {
-    pub(super) fn attached_shortcut(&self) -> Option<ExternalBody<'a>> {
+    pub(in crate::engine) fn attached_shortcut(&self) -> Option<ExternalBody<'a>> {
         let is_shortcut = ESSENCES.contains(&self.tree.part(self.part).essence.as_str());
         let is_read = is_shortcut && self.reading.forms.contains(Follow::Shortcuts);
         is_read.then(|| self.shortcut(Form::AttachedShortcut))?
     }
 
-    pub(super) fn shortcut(&self, form: Form) -> Option<ExternalBody<'a>> {
+    pub(in crate::engine) fn shortcut(&self, form: Form) -> Option<ExternalBody<'a>> {
         let entity = self.tree.part(self.part);
         let body = entity.body.of(self.tree.original);
         if entity.content != PartKind::Leaf || body.len() > LONGEST.min(self.reading.header_limit) {
