@@ -165,7 +165,7 @@ impl ConfigFile {
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join(",");
-        // clap writes the option as in "--max-body <SIZE>".
+        // clap writes the option as in "--max-body <SIZE>", so its name ends at one of these characters.
         let words = arguments.split([' ', ',', '=', '[']);
         self.place(words.filter_map(|word| word.strip_prefix("--")))
     }

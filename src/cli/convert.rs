@@ -67,7 +67,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         signals: Signals::watch(),
     };
     walk.check()?;
-    // Blanking trackers needs no network.
+    // Blanking trackers needs no network, so it works without --fetch.
     let needs_http = policy.embed.remote && policy.embed.trackers != Trackers::Blank;
     if needs_http && !walk.retrieves_http() && args.mode().writes() {
         let what = "--embed remote retrieves pictures over http and https, but --fetch allows neither; add --fetch http,https";
@@ -510,7 +510,7 @@ impl Walk<'_> {
             let are_remote = remote::are_remote(&self.sources, &self.args.imap)?;
             self.args.check_replacing(are_remote)?;
             if are_remote {
-                // The folders of the account are listed only later.
+                // Only the URL of the account is checked here. Its folders are listed later.
                 for source in &self.sources {
                     remote::account(source, &self.args.imap, self.policy)?;
                 }

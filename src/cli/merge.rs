@@ -84,7 +84,7 @@ struct Origin {
     is_damaged: bool,
 }
 
-/// Adds all messages to the index.
+/// Receives the messages of all sources, and adds them to the index.
 struct Collecting {
     index: Index,
     source: u32,

@@ -136,7 +136,7 @@ impl Progress {
         let (unit, name) = unit(self.total.max(self.bytes));
         let in_units = |bytes: u64| bytes as f64 / unit as f64;
         let (mut percent, mut of) = (String::new(), String::new());
-        // The length of a stream is unknown.
+        // The length of a stream is unknown (0), so no percentage is shown for it.
         if self.total > 0 {
             let done = u128::from(self.bytes.min(self.total)) * 100 / u128::from(self.total);
             percent = format!("{done} %, ");

@@ -147,8 +147,8 @@ pub(super) fn check_apart(
     Ok(())
 }
 
-/// Device and inode of an existing file. For a new file, device and inode of its directory, and its name. Equal values
-/// are the same file.
+/// Device and inode of an existing file. For a new file, device and inode of its directory, and its name. Two
+/// paths with equal values are the same file.
 type Identity = (u64, u64, Option<OsString>);
 
 /// Returns the identity of a file. Returns `None` for a terminal or the null device, which several outputs may share.

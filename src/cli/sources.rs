@@ -58,12 +58,12 @@ const INDEXES: &[(&str, &str)] = &[
     ("dovecot-", ""),
     ("courierimap", ""),
     ("cyrus.", ""),
-    // MH, and mail programs that store folders as MH does.
+    // Files of MH, and of mail programs that store folders as MH does.
     (".mh_", ""),
     (".xmhcache", ""),
     (".claws_", ""),
     (".sylpheed_", ""),
-    // The Xapian database of notmuch.
+    // Files of the Xapian database of notmuch.
     ("", ".glass"),
     ("iamglass", ""),
     ("flintlock", ""),
@@ -154,7 +154,7 @@ impl Sources {
     fn list(&mut self, source: &Path, store: &Path, found: &mut Vec<PathBuf>) {
         let store = fs::metadata(store).map(|it| (it.dev(), it.ino())).ok();
         let mut folders = vec![source.to_owned()];
-        // Symbolic links can form a loop.
+        // Symbolic links can form a loop, so each directory is read only once.
         let mut been = HashSet::new();
         while let Some(path) = folders.pop() {
             let metadata = match fs::metadata(&path) {

@@ -50,8 +50,8 @@ pub(super) fn run(args: &StoreArgs) -> Status {
 
 type Failure = Box<dyn std::error::Error>;
 
-/// Checks that the directory is a store. Otherwise a wrong directory would be searched completely, and each of its
-/// files reported.
+/// Checks that the directory is a store, and that no source is inside it. Otherwise a wrong directory would be searched
+/// completely, and each of its files reported.
 fn check_arguments(args: &StoreArgs) -> Result<(), Error> {
     let store = &args.folder;
     let failed = Error::cannot_read(shown(store));

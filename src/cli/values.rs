@@ -143,8 +143,8 @@ fn number(text: &str) -> Option<u64> {
     text?.parse().ok()
 }
 
-/// Parses one of the words of an enum, without their doc comments as help. These are written for programmers, and the
-/// help of the option explains the words to users.
+/// Returns a parser for the values of an enum. By default, clap would print their doc comments as help, but these are
+/// written for programmers. The help of the option explains the values to users instead.
 pub(super) fn word<T: ValueEnum + Clone + Send + Sync + 'static>()
 -> impl TypedValueParser<Value = T> {
     let words = T::value_variants().iter();

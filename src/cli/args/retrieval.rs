@@ -153,7 +153,8 @@ pub struct CacheArgs {
     /// Content comes only from --cache, whether it is fresh or stale, and from the files of --archive.
     #[arg(long)]
     pub offline: bool,
-    /// Set by `recover`: with --offline, files that need no network may be all that is wanted.
+    /// Whether `--offline` is allowed without a cache or an archive. Only `recover` sets this, because its content can also
+    /// be in files.
     #[arg(skip)]
     pub may_keep_nothing: bool,
 }
@@ -161,7 +162,7 @@ pub struct CacheArgs {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ArchivePlace {
     Server(Template),
-    /// Captures that stand in a file, or in the files of a folder.
+    /// A WARC or WACZ file with captures, or a directory of such files.
     Files(PathBuf),
 }
 

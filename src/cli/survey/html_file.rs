@@ -22,7 +22,7 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
 fn check(path: &Path) -> io::Result<()> {
     let refused = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     match fs::metadata(path) {
-        // Opening a named pipe would wait for its reader.
+        // Opening a named pipe would wait for its other side, so only regular files are opened.
         Ok(metadata) if !metadata.is_file() => refused(
             "the page cannot be written here, because the path is not a regular file; name a new file",
         ),
