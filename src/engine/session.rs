@@ -9,7 +9,7 @@ use crate::engine::ledger::Ledger;
 use crate::engine::policy::Policy;
 use crate::engine::report::Refusal;
 
-/// One round over one message, with the content that the driver has retrieved so far.
+/// State of one round: one call of the engine for one message, with the content that the driver has retrieved so far.
 pub(super) struct Session<'s> {
     pub(super) settings: &'s Settings,
     pub(super) kinds: Kinds,
@@ -17,8 +17,8 @@ pub(super) struct Session<'s> {
     pub(super) mode: Mode,
     /// Content that the driver has retrieved. A round does not change it.
     pub(super) answers: Answers,
-    /// Refusal for content that is not in `answers`. If it is `None`, the round ends when content is missing, and another
-    /// round follows.
+    /// Refusal for content that is not in `answers`, if this is the last round. If it is `None`, the round ends when content
+    /// is missing, and the driver starts another one.
     pub(super) last: Option<Refusal>,
     /// Needs of this round, each with its answer. Needs that exceed the limit on retrievals are not included.
     pub(super) retrieved: HashMap<Need, Found<Content>>,

@@ -262,8 +262,8 @@ impl<'p> Substitute<'p> {
                 let bytes = field.whole.of(original);
                 written.extend_from_slice(bytes);
                 if !bytes.ends_with(b"\n") {
-                    // The last line of a phantom header can lack its line ending, because the line ending before a boundary
-                    // line belongs to the boundary.
+                    // The line ending before a boundary line belongs to the boundary, so the last line of a phantom header can
+                    // lack one.
                     written.extend_from_slice(newline);
                 }
             }

@@ -195,7 +195,7 @@ impl Pending<'_, '_> {
         if is_there || is_held || accepted.contains(&number) {
             return Ok(url);
         }
-        // Accepted style sheets do not count as parts yet, so their number is subtracted from the limit.
+        // Accepted style sheets are not written as parts yet, so the limit is lowered by their number.
         let parts = self.session.policy().limits.parts;
         self.judge_parts(container, parts.saturating_sub(accepted.len()))?;
         // Thousands of places can refer to a sheet that does not fit. Each attempt reads the sheet, so it counts as work.

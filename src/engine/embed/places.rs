@@ -64,8 +64,8 @@ pub(super) struct Places {
     pub(super) documents: Vec<(PartId, Result<Vec<Place>, Refusal>)>,
     pub(super) urls: Vec<Wanted>,
     numbers: HashMap<Key, usize>,
-    /// Queue of style sheets that are not examined yet. Each entry has the document that uses the sheet, and the nesting depth
-    /// of the sheet.
+    /// Queue of style sheets in which URLs were not searched yet. Each entry has the document that uses the sheet, and the
+    /// nesting depth of the sheet.
     pub(super) sheets: VecDeque<(Meaning, PartId, usize)>,
     pub(super) instead: HashMap<usize, usize>,
     pub(super) made: HashMap<PartId, String>,

@@ -1,5 +1,5 @@
-//! Restores a detached part exactly from its [`Note`]: the fields of the phantom header return to their positions, and the
-//! fields that embody added are removed.
+//! Restores a detached part exactly from its [`Note`]: the fields of the phantom header (the header inside the part) return to
+//! their positions in the outer header, and the fields that embody added are removed.
 
 use super::note::{Claim, NOTE_FIELD, Note};
 use super::reference::{ExternalBody, Form};

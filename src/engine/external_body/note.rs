@@ -55,7 +55,7 @@ pub struct Note {
     pub wording: Wording,
     /// The original Content-Transfer-Encoding field, without its last line ending.
     pub encoding: Option<Vec<u8>>,
-    /// True if embody added the Content-MD5 field to the phantom header.
+    /// True if embody added the Content-MD5 field to the phantom header, the header inside the external-body part.
     pub digest_added: bool,
     /// Position of each moved field: the number of fields that stayed in the header between this field and the field that
     /// replaced Content-Type. Negative if the field was before it. Empty if no field was between them.

@@ -100,8 +100,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Returns the content id that is the reference. It is in the header of the outer part (RFC 1873), but some programs write
-    /// it into the phantom header.
+    /// Returns the content id that is the reference. It is in the outer header of the part (RFC 1873), but some programs write
+    /// it into the phantom header, the header inside the part.
     fn content_id_target(&self, phantom_id: Option<&str>) -> Result<Referent<'a>, Refusal> {
         let outer = self.tree.value(self.part, "Content-ID");
         let outer = outer.and_then(own_identifier);

@@ -66,9 +66,10 @@ pub struct ExternalBody<'a> {
     /// Content-Type if that describes the content.
     pub phantom: Header,
     pub declared: Option<MediaType<'a>>,
-    /// Content-MD5 in the phantom header (RFC 1864), without comments.
+    /// Content-MD5 in the phantom header, the header inside the part (RFC 1864), without comments.
     pub content_md5: Option<&'a [u8]>,
-    /// Content-ID in the phantom header, without `<>`. References with the same id are alternative sources for one attachment.
+    /// Content-ID in the phantom header, the header inside the part, without `<>`. References with the same id are alternative
+    /// sources for one attachment.
     pub content_id: Option<String>,
     pub size: Option<u64>,
     pub expiration: Option<String>,
@@ -111,7 +112,7 @@ pub enum Scrap {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scrubbed {
-    /// The lines of the note with their line endings, in the message or in the decoded text of the part.
+    /// Position of Mailman's note with its line endings, in the message or in the decoded text of the part.
     pub note: Span,
     pub scrap: Scrap,
     pub stored_name: String,

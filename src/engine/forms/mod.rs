@@ -125,7 +125,7 @@ pub fn is_kind(kind: Kind) -> bool {
 /// A message whose parts were opened, with the edits and rows so far.
 #[derive(Default, Debug)]
 pub struct Opened {
-    /// The message after the edits, or `None` if it is unchanged.
+    /// The message after the edits so far, or `None` if it is unchanged.
     pub made: Option<Bytes>,
     pub edits: Edits,
     pub rows: Vec<Row>,

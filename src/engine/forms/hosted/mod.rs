@@ -69,7 +69,7 @@ pub fn hosted<'a>(
         let message = tree.message_of(part);
         shown(&text.octets, |mut shown| {
             shown.name = shown.name.filter(|name| text.has_name(name));
-            // One reference more than the limit is kept. It gets the row that says that the limit was exceeded.
+            // One reference more than the limit is kept, and its row says that the limit was exceeded.
             let is_told =
                 reading.forms.contains(shown.follow) && bodies.len() <= reading.most_notes;
             let Some((url, place)) = place_of(&shown).filter(|_| is_told) else {

@@ -33,7 +33,7 @@ use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::{Lines, Span};
 
-/// Returns the notes in all texts of a message. Parts in `known` are references themselves and are not read.
+/// Returns the notes that Mailman left in the texts of a message. Parts in `known` are references themselves and are not read.
 pub fn scrubbed<'a>(
     tree: &Tree<'a>,
     reading: &Reading,
@@ -76,7 +76,7 @@ pub fn scrubbed<'a>(
         let proves = |at: usize, hash: &str| {
             is_own(hash) || block_at(at).is_some_and(|(_, block)| proves(block, hash))
         };
-        // One note more than the limit is kept. It gets the row that says that the limit was exceeded.
+        // One note more than the limit is kept, and its row says that the limit was exceeded.
         let room = (reading.most_notes + 1).saturating_sub(bodies.len());
         let mut notes = shape::notes(text, room, proves);
         if is_read {

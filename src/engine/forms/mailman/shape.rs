@@ -51,7 +51,7 @@ impl Note<'_> {
 // Built only once, because most texts are short and building costs more than the search.
 static URLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("://"));
 
-/// Returns up to `most` notes. `proves` returns true if the hash in the URL is that of the message.
+/// Returns up to `most` notes of Mailman. `proves` returns true if the hash in the URL is that of the message.
 pub(super) fn notes(
     text: &[u8],
     most: usize,
