@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// Modules, and their levels.
 const MODULES: &[(&str, u8)] = &[
-    // Files at the top: words that all rooms use.
+    // Files at the top level, which all modules use.
     ("span", 0),
     ("detail", 0),
     ("error", 0),
@@ -30,7 +30,7 @@ const MODULES: &[(&str, u8)] = &[
     ("cli", 7),
 ];
 
-/// Imports within a level, or up, that are wanted.
+/// Allowed imports within a level or to a higher one.
 const ALSO: &[(&str, &str)] = &[
     // A malformed key is an error of the command line.
     ("key", "error"),
@@ -41,18 +41,18 @@ const ALSO: &[(&str, &str)] = &[
     ("link", "mime"),
     // Expanding and detaching are operations on each message of a mailbox.
     ("expand", "mailbox"),
-    // Allowed imports within a level or to a higher one.
+    // A milter is an expander behind a socket.
     ("milter", "expand"),
 ];
 
-/// An edit consists of a span and its replacement.
+/// Modules that `mailbox` may use: it treats a message as a sequence of bytes.
 const MAILBOX_USES: &[&str] = &[
     "span", "detail", "error", "platform", "edit", "key",
     // Mailboxes of Outlook contain no mail, but properties of which the engine makes mail.
     "engine",
 ];
 
-/// Files that are compiled for tests alone; they stand beside what they test because that is not public.
+/// Files that are only compiled for tests. They are in src/ because the items that they test are private.
 const OF_TESTS: &[&str] = &[
     "engine/forms/eudora/notes/tests.rs",
     "engine/prefilter/tests.rs",
@@ -60,7 +60,8 @@ const OF_TESTS: &[&str] = &[
     "mailbox/forms/lie.rs",
 ];
 
-/// Restoring uses the counts and the errors of stores that detaching defines.
+/// Words that no file of the engine contains: it has no I/O, no threads and no clock. The traits of `std::io` are allowed,
+/// because the readers of Outlook's formats accept any bytes that can be read at an offset, and open no files.
 const IMPURE: &[&str] = &[
     "std::fs",
     "stdin()",
@@ -114,7 +115,7 @@ fn sources() -> Vec<PathBuf> {
     found
 }
 
-/// The module a file belongs to; none for lib.rs and main.rs.
+/// Returns the module of a file, or `None` for lib.rs and main.rs.
 fn module_of(path: &Path) -> Option<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let inside = path.strip_prefix(source).unwrap();
@@ -132,7 +133,7 @@ fn level(module: &str) -> u8 {
         .1
 }
 
-/// The code without comments; doc-links may point anywhere.
+/// Returns the code without comments, because links in documentation may lead to any module.
 fn code(text: &str) -> String {
     text.lines()
         .map(|line| {
@@ -145,11 +146,11 @@ fn code(text: &str) -> String {
         .join("\n")
 }
 
-/// The modules named as `crate::module` or in `crate::{module::..., module}`.
+/// Returns the modules that are named as `crate::module` or in `crate::{module::..., module}`.
 fn modules_used(code: &str) -> Vec<String> {
     let mut used = Vec::new();
     for (at, _) in code.match_indices("crate::") {
-        // `$crate::` and `::crate::` name nothing else; other words that end so do not exist.
+        // `$crate::` and `::crate::` have the same meaning. No other path ends with these characters.
         let rest = &code[at + "crate::".len()..];
         if let Some(list) = rest.strip_prefix('{') {
             let mut depth = 0;
@@ -192,7 +193,7 @@ fn imports_point_down() {
             if used == module {
                 continue;
             }
-            // Re-exports of lib.rs: the type's module is meant.
+            // A re-export in lib.rs is replaced with the module of the type.
             let used = match used.as_str() {
                 "Error" => "error".to_owned(),
                 "Span" => "span".to_owned(),
@@ -218,12 +219,12 @@ fn imports_point_down() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The modules that files are: `link::css` is `src/link/css.rs`, the empty name is `lib.rs`.
+/// The modules as files: `link::css` is `src/link/css.rs`, and the empty name is `lib.rs`.
 #[derive(Default)]
 struct Modules {
-    /// Each with its code, its tests excepted.
+    /// The code of each module without its tests.
     code: BTreeMap<String, String>,
-    /// What `pub use` makes appear in a module: module and name, and the path that is meant.
+    /// Names that a module re-exports with `pub use`: module and name, and the original path.
     doors: BTreeMap<(String, String), String>,
 }
 
@@ -258,7 +259,7 @@ impl Modules {
         modules
     }
 
-    /// The path from the crate's root; none for what is of another crate.
+    /// Returns the path from the root of the crate, or `None` for a path in another crate.
     fn absolute(&self, module: &str, path: &str) -> Option<String> {
         let mut at: Vec<&str> = module.split("::").filter(|step| !step.is_empty()).collect();
         let mut steps: Vec<&str> = path.split("::").collect();
@@ -283,7 +284,7 @@ impl Modules {
         Some([at.as_slice(), &steps[1..]].concat().join("::"))
     }
 
-    /// The file that has what a path means, behind whatever doors.
+    /// Returns the file that defines the item at a path, through all re-exports.
     fn file_of(&self, path: &str) -> String {
         let steps: Vec<&str> = path.split("::").filter(|step| !step.is_empty()).collect();
         let longest = (0..=steps.len())
@@ -300,7 +301,7 @@ impl Modules {
         }
     }
 
-    /// The files that a file uses.
+    /// Returns the files that a file uses.
     fn used_by(&self, module: &str) -> BTreeSet<String> {
         let text = &self.code[module];
         let body: String = text
@@ -317,7 +318,7 @@ impl Modules {
             }
         };
         for each in uses(text) {
-            // What is only handed on is not used.
+            // A name that is only re-exported does not count as used.
             if !each.is_door || words(&body).any(|word| word == each.name) {
                 add(&each.path);
             }
@@ -333,7 +334,7 @@ impl Modules {
     }
 }
 
-/// One name that a `use` brings in.
+/// A name that a `use` statement imports.
 struct Used {
     path: String,
     name: String,
@@ -371,7 +372,7 @@ fn uses(text: &str) -> Vec<Used> {
     found
 }
 
-/// The paths of a use tree, each with the name that it has here.
+/// Adds the paths of a use tree, each with its local name.
 fn leaves(prefix: &str, tree: &str, found: &mut Vec<(String, String)>) {
     let tree = tree.trim();
     let joined = |step: &str| match prefix {
@@ -411,7 +412,7 @@ fn leaves(prefix: &str, tree: &str, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Files that reach each other, a list for each knot of them.
+/// Returns the groups of files that import each other.
 fn circles(arrows: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
     let reached = |from: &String| {
         let mut reached = BTreeSet::new();
@@ -503,13 +504,13 @@ fn every_module_is_in_the_table_and_every_row_is_a_module() {
         level(module);
     }
     for (name, _) in MODULES {
-        // Until it is written, mailbox may be missing.
+        // `mailbox` may be missing.
         let there = modules.iter().any(|module| module == name);
         assert!(there || *name == "mailbox", "there is no module '{name}'");
     }
 }
 
-/// The body of the first function of this name, which `within` says the type of, if one does.
+/// Returns the body of the first function with this name, in the type `within` if there is one.
 fn body_of(file: &str, within: Option<&str>, name: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let source = fs::read_to_string(root.join(file)).unwrap();
@@ -568,7 +569,7 @@ fn each_call_on_the_way_is_one_and_there_are_few() {
             };
             let body = body_of(pair[0].0, within, name);
             let next = pair[1].1.rsplit("::").next().unwrap();
-            // A closure may be handed on to what calls it.
+            // A closure may be passed to the function that calls it.
             let calls = |body: &str| {
                 ["", "_program"]
                     .iter()
@@ -597,7 +598,7 @@ fn no_test_file_is_forgotten() {
             let path = entry.unwrap().path();
             let name = path.file_stem().unwrap().to_string_lossy().into_owned();
             if path.extension().is_some_and(|suffix| suffix == "rs") && name != "mod" {
-                // With or without `pub(crate)` in front.
+                // The line may begin with `pub(crate)`.
                 let line = format!("mod {name};\n");
                 assert!(
                     list.contains(&line),
@@ -635,13 +636,13 @@ fn only_the_command_line_prints_or_exits() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Files outside of `cli` that name options in texts.
+/// Files outside `cli` that contain names of options in strings.
 const NAME_OPTIONS: &[&str] = &[
-    // The words by which a folder of an earlier version is known as a cache.
+    // The text that identifies a cache of an earlier version contains the name of an option.
     "platform/disk/layout.rs",
 ];
 
-/// The texts in quotes, those of a file's tests excepted.
+/// Returns the string literals of a file without its tests.
 fn texts(file: &str) -> Vec<String> {
     let file = file.split("\n#[cfg(test)]\nmod ").next().unwrap();
     let code: String = file
@@ -657,7 +658,7 @@ fn texts(file: &str) -> Vec<String> {
     texts.map(str::to_owned).collect()
 }
 
-/// Whether a text has a word such as `--max-body`; `\n--b` is a boundary line.
+/// Returns whether a text contains a word such as `--max-body`. `\n--b` is a boundary line.
 fn names_an_option(text: &str) -> bool {
     text.match_indices("--").any(|(at, _)| {
         let before = text[..at].chars().next_back();
