@@ -186,8 +186,9 @@ impl AbsoluteForm {
 }
 
 impl Connection {
-    /// Calls `act` if the exchange of this thread is recorded and uses this connection. If the exchange has no connection yet,
-    /// a reused connection becomes its connection, and bytes that are already in the buffer are recorded first.
+    /// Calls `act` if the exchange of this thread, a request with its response, is recorded and uses this connection. If the
+    /// exchange has no connection yet, a reused connection becomes its connection, and bytes that are already in the buffer are
+    /// recorded first.
     fn if_heard(&mut self, act: impl FnOnce(&mut Current, &mut dyn Transport)) {
         let Some((number, address)) = self.tapped else {
             return;

@@ -47,10 +47,10 @@ struct Listing {
     /// Whether the directory contains parts of a multipart/related, or attachments. `None` for the directory of an option,
     /// which may contain both.
     holds_parts: Option<bool>,
-    /// Names of the files in the directory. The keys are the form in which names are compared ([`key`]).
+    /// Names of the files in the directory, by the normalized form ([`key`]) in which names are compared.
     names: HashMap<String, Vec<OsString>>,
-    /// Lengths in bytes at the start of the run, so that the engine works without access to the file system. A symbolic link
-    /// has a refusal.
+    /// Lengths in bytes at the start of the run, so that the engine works without access to the file system. For a symbolic
+    /// link, the value is a refusal.
     lengths: HashMap<OsString, Result<u64, Refusal>>,
 }
 

@@ -20,8 +20,8 @@ use crate::mime::charset::Charset;
 use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
 use crate::span::Span;
 
-/// Maximum number of items that are compared one by one. A longer mail is compared as a whole, so a copy that lacks a part is
-/// kept.
+/// Maximum number of items that are compared one by one. A longer mail is compared as a whole, and a copy of it that lacks a
+/// part is kept as a different mail.
 const MOST_ITEMS: usize = 1000;
 
 /// The body of a mail in the form in which it is compared.

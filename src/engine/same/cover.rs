@@ -39,8 +39,8 @@ impl Difference {
     }
 }
 
-/// Checks that `other` contains everything that `copy` contains, and nothing more than a note or the truncated end of `copy`
-/// explains.
+/// Checks that `other` contains everything that `copy` contains. Anything else in `other` must be replaced by a note in `copy`,
+/// or come after the truncated end of `copy`.
 ///
 /// # Errors
 /// The first [`Difference`].

@@ -154,7 +154,7 @@ impl Description {
         policy.limits.growth = u64::MAX >> 2;
         let tree = &scan(message, &policy.limits.scan());
         let reading = Reading {
-            // An old message may be next to attachments of Apple Mail, but the new one is not.
+            // In the old mailbox, attachments of Apple Mail may be in files next to the message.
             beside: Some(Follow::Apple),
             ..policy.reading()
         };
@@ -365,7 +365,8 @@ impl Describer<'_> {
         let original = tree.original;
         let names = field_names(original, phantom.iter(original));
         let around = |name: &[u8]| {
-            // If the content has a name or a disposition of its own, that of the outer header may be replaced.
+            // If the content has a name or a disposition of its own, that of the outer header may be replaced, so it is not
+            // compared.
             describes_content(name)
                 && !is(name, "Content-Type")
                 && !is(name, "Content-Disposition")

@@ -25,7 +25,8 @@ pub(super) fn fields_of(
         let value = match name.as_slice() {
             b"content-type" => {
                 let spelled = parameters(value);
-                // A missing field has the same meaning as one with the default type and no parameters.
+                // The type itself is already included. A field without parameters is left out, so that it equals a missing
+                // field with the same default type.
                 if has_one_type && spelled == essence.as_bytes() {
                     continue;
                 }

@@ -47,7 +47,7 @@ pub(crate) enum Altered {
     Link { number: String },
     /// An enclosed message, or the text around parts, is missing or different.
     Around,
-    /// There are parts to which nothing in the old message refers.
+    /// The new message has parts to which nothing in the old message refers.
     More,
     /// The closing boundary line of a multipart is missing.
     Cut,
@@ -104,7 +104,7 @@ pub(crate) fn changes(old: &Description, new: &Description) -> Result<Changes, A
         return direct;
     };
     let further = match changes_of_parts(opened, new) {
-        // Unpacking the part was the only change.
+        // Unpacking, for example of a `winmail.dat`, was the only change.
         Err(Altered::Encoding) => Changes::default(),
         Err(_) => return direct,
         Ok(changes) => changes,
@@ -390,7 +390,8 @@ impl<'c> Comparison<'c> {
     fn finish(&mut self) -> Result<(), Altered> {
         self.extra
             .extend(self.new.get(self.at..).unwrap_or_default());
-        // Content that was filled in may be a message, a multipart, or a document with its own pictures.
+        // Content that was filled in may be a message, a multipart, or a document with its own pictures, so not every skipped
+        // item can be matched.
         if self.expected > 0 {
             return match self.expected <= self.extra.len() {
                 true => self.check_filled(),

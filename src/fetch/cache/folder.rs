@@ -85,7 +85,8 @@ impl CacheFolder {
         }
         let mut tagged = Ok(());
         if has_tag(&root, CACHE_WORDS) {
-            // The process that created the cache set the mode first, so another mode was set by somebody since.
+            // The process that created the cache set the mode first. A different mode was set later, so other users may have
+            // changed the files.
             if status()?.st_mode & 0o077 != 0 {
                 return wrong(
                     "the permissions of the directory let other users read it; run chmod 700 on it, or name a new directory",

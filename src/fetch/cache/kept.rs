@@ -46,7 +46,7 @@ pub(crate) struct Kept {
     pub(crate) trust: String,
     pub(crate) ignoring: Ignoring,
     pub(crate) is_offline: bool,
-    /// The shared cache. The cache of one run uses it instead of sending requests directly.
+    /// The shared cache (`--cache`). If the cache of one run lacks a response, the request goes to this cache and not to the server.
     pub(crate) behind: Option<Box<Kept>>,
 }
 

@@ -33,7 +33,7 @@ enum Stage {
     Chunk(u64),
     /// The line ending after a chunk.
     ChunkEnd,
-    /// A line of the trailer. The number is its length so far.
+    /// A line of the trailer fields after the last chunk. The number is its length so far, in bytes.
     Trailer(usize),
     UntilClosed,
     /// The response is malformed, so it is unknown where it ends.

@@ -29,7 +29,7 @@
 
 mod captures;
 mod file;
-// Only reading uses the rest of the module.
+// Some functions are used only by the code that reads records.
 #[allow(dead_code)]
 mod header;
 mod http;

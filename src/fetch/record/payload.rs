@@ -19,7 +19,7 @@ use crate::engine::report::{Reason, Refusal};
 use crate::fetch::Coding;
 use crate::mime::picture_end;
 
-/// Number of bytes in a block in addition to the content, for the header and the framing of chunks.
+/// Maximum number of bytes in a block in addition to the content, for the header and the framing of chunks.
 const AROUND: u64 = 1 << 20;
 
 /// The result of replaying a capture.

@@ -411,8 +411,8 @@ impl WireExchange {
         self.shared.member(header, &told)
     }
 
-    /// Creates the record of the response. Returns it with its place, and whether later records may refer to it. Returns `None`
-    /// if no byte of a response arrived.
+    /// Creates the record of the response. Also returns the facts by which later records can refer to it, and whether they may
+    /// do so. Returns `None` if no byte of a response arrived.
     #[allow(clippy::type_complexity)]
     fn response(
         &mut self,

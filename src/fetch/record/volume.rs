@@ -22,7 +22,7 @@ const RATIO: u64 = 200;
 /// Maximum number of line ending bytes that are skipped between records.
 const BLANKS: usize = 16;
 
-/// A file of records, or the part of a larger file that contains them.
+/// A file of WARC records, or the part of a larger file (WACZ) that contains them.
 #[derive(Clone, Debug)]
 pub(super) struct Volume {
     pub(super) name: String,

@@ -22,7 +22,7 @@ const STORED: usize = 16 << 10;
 /// The header of a gzip member, without a file name and a time.
 const START: &[u8] = b"\x1f\x8b\x08\0\0\0\0\0\0\xff";
 
-/// Encoders that are not in use. There are never more than threads that used one at the same time.
+/// Idle encoders for reuse. Their number never exceeds the number of threads that compressed at the same time.
 static IDLE: Mutex<Vec<DeflateEncoder<SpooledTempFile>>> = Mutex::new(Vec::new());
 
 /// A compressed record.

@@ -39,7 +39,7 @@ impl Layers {
         visit(&self.window);
         if !self.under_quoted_printable {
             if self.quoted_printable.is_none() && has_escapes(&self.window) {
-                // The text before the first escape sequence is the same with and without decoding, so it is passed on only now.
+                // The text before the first escape sequence is the same with and without decoding, so decoding starts only now.
                 let layer = Box::new((Vec::new(), self.within(true)));
                 self.unquote(layer, &self.window.clone(), visit);
             } else if let Some(layer) = self.quoted_printable.take() {

@@ -94,7 +94,8 @@ fn next_piece(octets: &[u8]) -> Option<usize> {
 
 const NOTE: [&[u8]; 2] = [b"X-Embody-Detached:", b"x-embody-detached:"];
 
-/// Finds certain references to objects: the header field that detach writes, and URLs that end with the path of an object.
+/// Finds references to objects that are beyond doubt: in the header field that detach writes, and in URLs that end with the
+/// path of an object.
 pub(crate) fn references(octets: &[u8], each: &mut dyn FnMut(Key, usize)) {
     for name in NOTE {
         for at in memmem::find_iter(octets, name) {
