@@ -164,7 +164,7 @@ impl<S: Send> AccountRun<'_, S> {
             return None;
         }
         if *is_read_only {
-            return Some("can only be read".to_owned());
+            return Some("the folder is read-only".to_owned());
         }
         // The text is empty if the server supports ACL but did not return the rights. The run then tries to replace messages
         // anyway.

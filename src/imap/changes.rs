@@ -118,7 +118,7 @@ impl ImapSession {
             false => Err(ImapFailure::Refused {
                 command: "UID EXPUNGE",
                 code: None,
-                text: "it has no UIDPLUS".to_owned(),
+                text: "the server does not support UIDPLUS".to_owned(),
                 is_bad: false,
             }),
         }

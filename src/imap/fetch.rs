@@ -377,7 +377,7 @@ impl Heard {
             is_new |= self.date.is_none();
             self.date = Some(InternalDate::of(&text));
         }
-        if let Some(size) = item(items, "RFC822.SIZE").and_then(Value::number) {
+        if let Some(size) = item(items, "RFC822.SIZE").and_then(Value::size) {
             is_new |= self.size.is_none();
             self.size = Some(size);
         }
@@ -466,7 +466,7 @@ pub(super) fn look(
 
 /// Requests the RFC822.SIZE of messages, as pairs of a UID and a size in bytes.
 pub(super) fn sizes(exchange: &mut Exchange, uids: &[u32]) -> Result<Vec<(u32, u64)>, ImapFailure> {
-    let mut found = Found::of(uids, |items| item(items, "RFC822.SIZE")?.number());
+    let mut found = Found::of(uids, |items| item(items, "RFC822.SIZE")?.size());
     ask(exchange, uids, "(UID RFC822.SIZE)", &[], &mut found)?;
     Ok(found.told.into_iter().collect())
 }

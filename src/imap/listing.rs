@@ -261,7 +261,7 @@ fn numbered(items: &[[Value<'_>; 2]]) -> Option<Numbered> {
             .iter()
             .filter_map(Value::octets)
             .any(|flag| flag.eq_ignore_ascii_case(b"\\Deleted")),
-        size: item(items, "RFC822.SIZE").and_then(Value::number),
+        size: item(items, "RFC822.SIZE").and_then(Value::size),
         day: date.and_then(|date| day(&date)),
     })
 }

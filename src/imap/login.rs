@@ -152,7 +152,11 @@ fn attempt(exchange: &mut Exchange, account: &Account, secret: &str) -> Result<(
                 "the server does not offer the login method PLAIN".to_owned(),
             ));
         }
-        Mechanism::Login => return Err(refused("it does not offer LOGIN".to_owned())),
+        Mechanism::Login => {
+            return Err(refused(
+                "the server does not offer the login method LOGIN".to_owned(),
+            ));
+        }
         Mechanism::XOauth2 if has("XOAUTH2") => sasl(
             exchange,
             "XOAUTH2",
@@ -171,7 +175,7 @@ fn attempt(exchange: &mut Exchange, account: &Account, secret: &str) -> Result<(
         }
         Mechanism::XOauth2 | Mechanism::OauthBearer => {
             return Err(refused(format!(
-                "it does not offer {}",
+                "the server does not offer the login method {}",
                 match account.mechanism {
                     Mechanism::XOauth2 => "XOAUTH2",
                     _ => "OAUTHBEARER",

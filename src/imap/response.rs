@@ -49,6 +49,11 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// Returns a size in bytes that the server announces, at most [`LARGEST_SIZE`].
+    pub(crate) fn size(&self) -> Option<u64> {
+        self.number().map(|size| size.min(LARGEST_SIZE))
+    }
+
     pub(crate) fn list(&self) -> Option<&[Value<'a>]> {
         match self {
             Self::List(values) => Some(values),
@@ -56,6 +61,10 @@ impl<'a> Value<'a> {
         }
     }
 }
+
+/// Maximum size, in bytes, that is believed of a message or a part. Servers can announce any number. With this limit, the sum
+/// over all messages of a folder does not overflow.
+const LARGEST_SIZE: u64 = 1 << 38;
 
 /// Parses an unsigned number that consists of digits only.
 pub(crate) fn number(digits: &[u8]) -> Option<u64> {
@@ -108,7 +117,7 @@ impl Status<'_> {
             .take(200)
             .collect();
         match (text.trim(), self.code.as_str()) {
-            ("", "") => "it says no reason".to_owned(),
+            ("", "") => "the server gives no reason".to_owned(),
             ("", code) => code.to_owned(),
             (text, _) => text.to_owned(),
         }

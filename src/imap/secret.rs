@@ -97,8 +97,11 @@ impl Secret {
         if line.is_empty() {
             return Err(wrong("the password is empty"));
         }
-        if line.len() > LONGEST || line.contains(&0) {
-            return Err(wrong("the password contains a NUL byte or a line break"));
+        if line.len() > LONGEST {
+            return Err(wrong("the password is longer than 64 KiB"));
+        }
+        if line.contains(&0) {
+            return Err(wrong("the password contains a NUL byte"));
         }
         let line = String::from_utf8(line.to_vec());
         line.map_err(|_| wrong("the password is not UTF-8"))

@@ -112,7 +112,7 @@ fn single(values: &[Value<'_>]) -> Option<BodyPart> {
     Some(BodyPart {
         media_type,
         encoding: lower(encoding).unwrap_or_default(),
-        size: size.number()?,
+        size: size.size()?,
         disposition,
         filename,
         parameters,

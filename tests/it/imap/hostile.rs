@@ -538,3 +538,26 @@ fn names_of_folders_lead_nowhere_else() {
     assert_eq!(run.mails.len(), 12, "{:?}", mails(&around.join("out")));
     assert!(!server.heard().iter().any(|said| said.contains('\n')));
 }
+
+#[test]
+fn messages_with_sizes_that_overflow_in_a_sum_are_named() {
+    let largest = u64::MAX.to_string();
+    let server = Scripted::answering(move |command| {
+        let is_listing = command.starts_with("UID FETCH") && command.contains("RFC822.SIZE");
+        is_listing.then(|| {
+            let mut says = metadata(&[1, 2]);
+            for message in MESSAGES {
+                let size = format!("RFC822.SIZE {} ", message.len());
+                says = says.replace(&size, &format!("RFC822.SIZE {largest} "));
+            }
+            says = says.replace("7 1))", &format!("{largest} 1))"));
+            format!("{says}TAG OK done\r\n")
+        })
+    });
+    let run = converted(&server);
+    assert_eq!(run.output.status.code(), Some(1), "{}", run.said);
+    for uid in [1, 2] {
+        let named = format!(";UID={uid}: the message has more than 536870912 bytes");
+        assert!(run.said.contains(&named), "{}", run.said);
+    }
+}
