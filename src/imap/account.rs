@@ -39,7 +39,8 @@ pub(crate) enum Mechanism {
     OauthBearer,
 }
 
-/// A server, a user, and the messages of the user to work on.
+/// An account as the URL and the options describe it: the server, the user, and which messages of the user the
+/// run processes.
 #[derive(Debug)]
 pub(crate) struct Account {
     pub(crate) host: String,
@@ -67,7 +68,7 @@ pub(crate) struct Choice {
     /// pattern of `not_folders`.
     pub(crate) folders: Vec<String>,
     pub(crate) not_folders: Vec<String>,
-    /// Limits for the date of a message, in the format of SEARCH: `3-Jan-2020`.
+    /// Earliest and latest date of a message (`--since`, `--before`), in the format of SEARCH: `3-Jan-2020`.
     pub(crate) since: Option<String>,
     pub(crate) before: Option<String>,
 }

@@ -25,10 +25,11 @@ use super::session::Metadata;
 use crate::error::Error;
 use crate::platform::{self, BEFORE_FLAGS};
 
-/// Maximum number and total size, in bytes, of the files that are synced together.
+/// Maximum number and total size, in bytes, of the files that are synced to disk together. One sync of many
+/// files is faster than many syncs. After a crash, the files that were not synced yet are downloaded again.
 const SYNCED_FILES: usize = 1000;
 const SYNCED_OCTETS: u64 = 64 << 20;
-/// Number of keywords that can have a letter.
+/// Number of keywords that can have a letter: the file names of a Maildir use the letters a to z for keywords.
 const LETTERS: usize = 26;
 /// Part of the name of an incomplete message.
 const SHORT: &str = ".embody-short";
@@ -43,7 +44,8 @@ pub(crate) struct Backup {
     short: HashMap<u32, String>,
     keywords: Vec<String>,
     before_flags: char,
-    /// Whether the directory may also contain messages of another folder. A UID alone then does not identify a message.
+    /// Whether the directory may also contain messages of another folder. If so, two messages in it can have the
+    /// same UID, and a UID does not show that a message was already saved.
     is_mixed: bool,
     /// Complete files in `tmp` that are not yet renamed into `cur`: path, UID and future name.
     unnamed: Vec<(PathBuf, u32, String)>,
@@ -183,7 +185,8 @@ impl Backup {
     ) -> Result<(), Error> {
         let before = self.short.get(&message.uid).and_then(|name| size_in(name));
         if before.is_some_and(|before| before >= content.len() as u64) {
-            // An earlier run saved at least as much of this incomplete message.
+            // The server returned the message incompletely again. The file of an earlier run is at least as long, so this
+            // file is kept and the new content is dropped.
             return Ok(());
         }
         let letters = self.letters(message)?;
@@ -213,7 +216,7 @@ impl Backup {
                 Some(date) => {
                     file.set_times(FileTimes::new().set_modified(date).set_accessed(date))
                 }
-                // The date is not known. The file keeps the current time, although it is not the date of the message.
+                // Neither the server nor the header contains a date. The file keeps the current time as its modification time.
                 None => Ok(()),
             }
         };

@@ -27,7 +27,8 @@ use crate::mailbox::{Message, Quoting, Stop};
 /// Maximum size of the messages that a connection holds at a time, in bytes. The last message may exceed it.
 const BATCH: u64 = 16 << 20;
 
-/// Maximum and minimum number of messages in a batch. The minimum exists because a login takes as long as a few messages.
+/// Maximum and minimum number of messages in a batch. Smaller batches would occupy more connections, and the
+/// login of a connection takes as long as the download of a few messages.
 const MOST: usize = 64;
 const LEAST: usize = 8;
 
@@ -56,7 +57,8 @@ struct Queue<S> {
     /// Number of batches that connections have taken, and number of batches that were downloaded completely.
     taken: usize,
     came: usize,
-    /// Number of messages that connections have taken, and the numbers of those whose new versions are not appended yet.
+    /// Number of messages that connections have taken from the queue. `before_append` contains the positions of the
+    /// taken messages whose new version is not appended yet.
     begun: usize,
     before_append: BTreeSet<usize>,
     /// Whether a connection failed permanently.
@@ -92,7 +94,8 @@ impl<S> FolderWork<'_, S> {
     }
 }
 
-/// Place of a message in the order in which new messages are appended. Dropping it releases the next message.
+/// Place of a message in the order in which new messages are appended. When the value is dropped, the next
+/// message in the order may be appended.
 struct Turn<'f, S> {
     work: &'f FolderWork<'f, S>,
     number: usize,
@@ -115,7 +118,8 @@ impl<S> Drop for Turn<'_, S> {
     }
 }
 
-/// A message between download and replacement. `done` is the result of the transformation, or `None` if the message needs none.
+/// A message that was downloaded and is still to be replaced. `done` is the result of the transformation; it is
+/// `None` if the message was not transformed.
 struct Fetched<S> {
     metadata: Metadata,
     content: Vec<u8>,
@@ -342,8 +346,8 @@ impl<S: Send> AccountRun<'_, S> {
         Ok(())
     }
 
-    /// Downloads a batch with the current flags of its messages. Also returns the messages that the server lists but does not
-    /// return.
+    /// Downloads a batch and the current flags of its messages. Also returns the UIDs of the messages that are
+    /// still in the folder although the server did not return them.
     #[allow(clippy::type_complexity)] // two lists
     fn fetched(
         &mut self,
@@ -552,7 +556,8 @@ impl<S: Send> AccountRun<'_, S> {
     }
 }
 
-/// Place of the current message in the order in which new messages are appended. `None` after it was appended.
+/// The place of one message in the append order. Releases the place after the message was appended, so that the
+/// next message can follow.
 struct TakenTurn<'f, S> {
     turn: Option<Turn<'f, S>>,
     stop: &'f Stop,

@@ -19,8 +19,8 @@ const PIECE: usize = 1 << 20;
 /// Maximum size and number of the messages in one command, which keeps the responses small. The size is in bytes.
 const BATCH_OCTETS: u64 = 512 << 10;
 const BATCH_MESSAGES: usize = 100;
-/// Maximum number of bytes by which a response may exceed RFC822.SIZE, for its other items and for an RFC822.SIZE that is too
-/// small.
+/// Number of bytes that a response may have in addition to the announced size of the message (RFC822.SIZE). The
+/// response also contains other items, and the announced size may be too small.
 const MORE: usize = 1 << 20;
 /// Maximum size of a response that contains a whole message, in bytes. A server must return larger messages in pieces.
 const MOST_WHOLE: usize = 256 << 20;
@@ -103,7 +103,8 @@ pub(super) fn bodies(
     }
     for (uid, size) in alone {
         let whole = match size {
-            // The server did not return RFC822.SIZE.
+            // A size of 0 means that the server did not return RFC822.SIZE. The message can then have any size up to the
+            // maximum.
             0 => MOST_WHOLE,
             size => usize::try_from(size).unwrap_or(usize::MAX),
         };

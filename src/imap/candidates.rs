@@ -99,7 +99,8 @@ impl Candidates {
                 let mut parts = whole.all().into_iter();
                 parts.any(|part| is_large(part, *least) && may_be_of(part, types))
             }
-            // Text that is displayed with the message is never detached, so such a part cannot refer to a detached one.
+            // `detach` never removes text that mail clients display with the message. A part that is displayed is therefore
+            // no replacement for a detached attachment.
             Self::References => {
                 let mut parts = whole.all().into_iter();
                 parts.any(|part| may_refer(part) && !is_shown(part))

@@ -7,12 +7,13 @@ use super::fetch;
 use super::response::{Response, is_flag};
 use super::session::{Event, FlagChange, ImapSession, InternalDate};
 
-/// Result of STORE with `\Deleted`.
+/// Result of the STORE command that sets `\Deleted` on a message.
 pub(super) struct Marked {
-    /// Whether the server did not mark the message because it changed in the meantime (MODIFIED, RFC 7162 §3.1.3). The error is
-    /// a refusal.
+    /// True if the server did not set `\Deleted` because the message had changed in the meantime (MODIFIED, RFC
+    /// 7162 §3.1.3). `Err` if the server refused the command for another reason.
     pub(super) is_modified: Result<bool, ImapFailure>,
-    /// Flags of the message in the responses. A server without CONDSTORE shows with them that the message still exists.
+    /// Flags of the message in the responses to STORE. If they are present, the message still exists; a server
+    /// without CONDSTORE shows this in no other way. `None` if the responses contain no flags.
     pub(super) flags: Option<Vec<String>>,
 }
 
@@ -23,12 +24,13 @@ pub(super) struct Removal {
     /// example because the message no longer existed.
     pub(super) flags: Option<Vec<String>>,
     pub(super) labels: Option<Vec<String>>,
-    /// Whether the server reported, after it returned the flags, that a message was removed.
+    /// Whether the server reported a removed message after it returned the flags.
     pub(super) is_told: bool,
 }
 
 impl ImapSession {
-    /// Sends APPEND. Returns UIDVALIDITY and UID of the new message if the server reports them (UIDPLUS).
+    /// Sends APPEND. Returns UIDVALIDITY and UID of the new message, or `None` if the server does not report them
+    /// (it lacks UIDPLUS).
     pub(crate) fn append(
         &mut self,
         folder: &str,
@@ -140,7 +142,8 @@ impl ImapSession {
         unchanged_since: Option<u64>,
     ) -> Result<Marked, ImapFailure> {
         self.check_expunge()?;
-        // FLAGS instead of FLAGS.SILENT: if a server without CONDSTORE returns the flags, the message still exists.
+        // The command is FLAGS and not FLAGS.SILENT, so that the server returns the new flags. On a server without
+        // CONDSTORE, returned flags are the only sign that the message still exists.
         let since = unchanged_since.map(|modseq| format!(" (UNCHANGEDSINCE {modseq})"));
         let since = since.unwrap_or_default();
         let text = format!("UID STORE {uid}{since} +FLAGS (\\Deleted)");
@@ -159,9 +162,10 @@ impl ImapSession {
         })
     }
 
-    /// Requests the flags of a message, and its labels if the server has labels, and then expunges the message or moves it to
-    /// `trash`. Both commands are sent together, so the server runs them without a network delay in between, in which another
-    /// program could change the flags. The inner error is a refusal of the second command.
+    /// Removes a message: requests its flags (and its labels if the server supports them), and then expunges the
+    /// message or moves it to `trash`. Both commands are sent together. With a network delay between them, another
+    /// program could change the flags unnoticed. The inner `Err` means that the server refused to remove the
+    /// message.
     pub(super) fn remove(
         &mut self,
         uid: u32,
@@ -180,7 +184,8 @@ impl ImapSession {
             Some(trash) => ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).folder(trash),
         };
         let leave = self.exchange.send(leave)?;
-        // A refusal is ignored: without these flags, the caller uses those from the last check.
+        // If the server refuses to return the flags, the caller uses the flags from its last check, so the refusal is
+        // ignored.
         let _ = self.heard(&fetch, uid, &mut removal)?;
         removal.is_told = false;
         let left = self.heard(&leave, uid, &mut removal)?;
@@ -188,7 +193,8 @@ impl ImapSession {
         Ok((removal, left.map(|_| ())))
     }
 
-    /// Reads until the end of a command and records the responses about the message. The inner error is a refusal.
+    /// Reads until the end of a command and records the responses about the message. The inner `Err` means that the
+    /// server refused the command.
     fn heard(
         &mut self,
         pending: &PendingCommand,
@@ -205,7 +211,8 @@ impl ImapSession {
                     }) = told(items)
                         && found == uid
                     {
-                        // `\Recent` is set only by the server, so it cannot be copied to another message.
+                        // Only the server sets `\Recent`. The flags are copied to the new message later, and a command with
+                        // `\Recent` would be rejected.
                         let lasting = |flag: &String| !flag.eq_ignore_ascii_case("\\Recent");
                         removal.flags = Some(now.into_iter().filter(lasting).collect());
                     }

@@ -34,7 +34,9 @@ const LONGEST_OWNER: u64 = 8192;
 const LONGEST_NAME: usize = 120;
 /// Maximum number of levels of a folder name that become directories.
 const MOST_LEVELS: usize = 30;
-/// Number of possible directories in which [`OWNER`] is searched for before any folder gets a new directory.
+/// Number of paths per folder, most preferred first, at which the file [`OWNER`] of an existing backup is
+/// searched for. All folders are searched for before any folder gets a new directory, so that no folder takes
+/// the directory of another one.
 const MARKED: usize = 3;
 
 /// Directory for the mail of a folder.
@@ -94,10 +96,10 @@ pub(super) fn directories(
     Ok(chosen.found)
 }
 
-/// Directories that are assigned to folders so far.
+/// The assignment of folders to directories while it is being made.
 struct Assignment<'o> {
     output: &'o Path,
-    /// Folders for which version 0.3.0 chose each directory.
+    /// For each directory, the folders that version 0.3.0 would have saved in it.
     before: HashMap<PathBuf, Vec<String>>,
     found: HashMap<String, FolderDirectory>,
     /// Assigned paths, in exact spelling and in the form in which a file system may compare them.
@@ -198,8 +200,8 @@ fn paths(folder: &RemoteFolder) -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Returns a normal form of a path: in lower case and with composed characters (NFC). Paths that a file system may treat as
-/// equal have the same form.
+/// Returns a path in lower case and with composed characters (NFC). If a file system might treat two paths as
+/// equal, both have the same result.
 fn folded(path: &Path) -> String {
     let text = path.to_string_lossy();
     let text = text.to_uppercase().to_lowercase();
@@ -210,8 +212,9 @@ fn composed(text: &str) -> String {
     ComposingNormalizer::new_nfc().normalize(text).into_owned()
 }
 
-/// Returns whether a path exists in exactly this spelling. Opening it would also succeed if the file system only treats its
-/// spelling as equal. Composed and decomposed characters count as the same, because macOS converts between them.
+/// Returns whether a path exists in exactly this spelling. Many file systems ignore case when a file is opened,
+/// so the parent directories are listed and their entries compared. Composed and decomposed characters count as
+/// the same, because macOS converts between them.
 fn is_spelt(output: &Path, path: &Path) -> io::Result<bool> {
     let mut parent = output.to_owned();
     for part in path.iter() {
@@ -228,9 +231,10 @@ fn is_spelt(output: &Path, path: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Returns the folders for which version 0.3.0 chose each directory, assuming that it saved all of these folders. That version
-/// compared paths without regard to case, and used a second path if the first one was taken. It did not check the second path,
-/// so two folders could get the same directory.
+/// Returns, for each directory, the folders that version 0.3.0 would have saved in it if it had saved all of
+/// these folders. That version compared paths without regard to case, and used a second path if the first one
+/// was taken. It did not check whether the second path was taken too, so two folders could get the same
+/// directory.
 fn before(folders: &[RemoteFolder]) -> HashMap<PathBuf, Vec<String>> {
     let mut taken = HashSet::new();
     let mut before: HashMap<PathBuf, Vec<String>> = HashMap::new();

@@ -124,8 +124,8 @@ impl<S: Send> Download<'_, S> {
             for uid in uids {
                 let message = match metadata.entry(*uid) {
                     Entry::Occupied(told) => told.into_mut(),
-                    // The server may return the content of the message although it returned no metadata. Flags that an earlier
-                    // run saved are kept.
+                    // The server returned no metadata of this message, but an earlier run saved the message. The saved message
+                    // and its flags are kept.
                     Entry::Vacant(_) if backup.has_uid(*uid) => {
                         summary.made += 1;
                         continue;
@@ -354,14 +354,16 @@ struct Found<'f> {
     doubts: &'f mut Doubts,
 }
 
-/// Messages that were saved but may be incomplete.
+/// Data about saved messages that may be incomplete or without flags, for the report.
 #[derive(Default)]
 struct Doubts {
-    /// Messages without metadata, and those of them whose content the server returned.
+    /// UIDs of the messages whose metadata the server did not return. `untold_given` lists those of them whose
+    /// content the server returned.
     untold: HashSet<u32>,
     untold_given: Vec<u32>,
     short: Vec<ShortMessage>,
-    /// Number of messages whose size is the announced one, and number of complete messages with a different size.
+    /// Number of messages that have exactly the announced size. `wrong` is the number of messages that have a
+    /// different size although they are complete.
     exact: u64,
     wrong: u64,
 }
@@ -377,7 +379,8 @@ struct ShortMessage {
     is_closed: bool,
 }
 
-/// Minimum number of complete messages with a wrong size for which all announced sizes are considered wrong.
+/// Minimum number of complete messages with a wrong announced size. From this number on, all announced sizes of
+/// the folder can be considered wrong.
 const FEW_WRONG: u64 = 3;
 
 impl Doubts {

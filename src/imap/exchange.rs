@@ -52,7 +52,7 @@ pub(crate) struct Exchange {
     held: Vec<u8>,
     /// Names of the pending commands by tag.
     open: BTreeMap<String, &'static str>,
-    /// Results of commands that ended before the caller asked for them.
+    /// Results of commands that ended while the caller was waiting for another command.
     ended: BTreeMap<String, Result<Done, ImapFailure>>,
     noted: Noted,
     /// Number of unreadable responses on this connection so far. If the number grows during a command, one of these responses
@@ -78,7 +78,7 @@ pub(super) struct Habits {
 /// Waiting time before a message is requested again that the server refused temporarily.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Information from the server that is not the result of a command.
+/// Information that the server sends at any time, next to the results of commands.
 #[derive(Default)]
 struct Noted {
     capabilities: BTreeSet<String>,

@@ -38,7 +38,7 @@ pub(crate) enum ImapFailure {
     /// The connection was interrupted.
     #[error("the connection to the server was interrupted: {0}")]
     Cut(io::Error),
-    /// The server sent nothing for the time limit, in seconds.
+    /// The server sent nothing during the time limit. The number is the time limit in seconds.
     #[error("the server did not answer for {0} seconds")]
     Silent(u64),
     /// The server kept sending lines, but none of them completed the command.
@@ -63,7 +63,7 @@ pub(crate) enum ImapFailure {
         before: u32,
         now: u32,
     },
-    /// The message is larger than this number of bytes, the limit for a message in memory.
+    /// The message is too large to be kept in memory. The number is the limit in bytes.
     #[error("the message has more than {0} bytes")]
     TooLarge(usize),
     /// The connection failed before the server confirmed a step of a replacement. The journal records the unfinished

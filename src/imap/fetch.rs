@@ -42,8 +42,8 @@ pub(crate) struct Metadata {
     /// RFC822.SIZE in bytes, which may be wrong. 0 if the server does not return it.
     pub(crate) size: u64,
     pub(crate) modseq: Option<u64>,
-    /// `None` if BODYSTRUCTURE was not requested or cannot be parsed. The message can then contain anything, so only reading it
-    /// shows whether it must be changed.
+    /// MIME structure of the message. `None` if BODYSTRUCTURE was not requested or cannot be parsed: the message
+    /// can then contain anything, so only reading it shows whether it must be changed.
     pub(crate) structure: Option<BodyPart>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum Structure {
     NotWanted,
 }
 
-/// Metadata that only Gmail has.
+/// Metadata that only Gmail returns: the number of the message (X-GM-MSGID) and its labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GmailMetadata {
     pub(crate) uid: u32,
@@ -422,11 +422,12 @@ pub(super) struct Glimpse {
     pub(super) modseq: Option<u64>,
 }
 
-/// Metadata of messages by UID, and the refusal if the server refused the command.
+/// Metadata of messages by UID, and `Err` if the server refused the command.
 pub(super) type Glimpses = (BTreeMap<u32, Glimpse>, Result<(), ImapFailure>);
 
-/// Requests flags and dates of a few messages. Returns also incomplete metadata, and whether the server refused the command. So
-/// the caller can distinguish a message that does not exist from one with missing items, which [`metadata`] skips.
+/// Requests flags and dates of a few messages. Also returns messages of which the server returned only a part
+/// of the metadata, which [`metadata`] would skip, and whether the server refused the command. With both, the
+/// caller can tell a message that does not exist from a message whose metadata is missing.
 pub(super) fn look(
     exchange: &mut Exchange,
     uids: &[u32],

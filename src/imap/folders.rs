@@ -32,7 +32,7 @@ pub(crate) struct FolderList {
     pub(crate) unreadable: Vec<String>,
 }
 
-/// Folders to read, and the other folders of the account as far as a run needs them.
+/// Folders to read, and the data about other folders that a run needs as well.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChosenFolders {
     /// Folders to read, sorted by name.
@@ -73,7 +73,8 @@ impl ImapSession {
         let is_chosen = |folder: &RemoteFolder| {
             let named = choice.folder.iter().any(|name| is_named(name, folder));
             let chosen = choice.folders.iter().any(|name| is_named(name, folder));
-            // A pattern in the URL selects folders like LIST does. An exact name also selects a shared folder or `\All`.
+            // Shared folders and `\All` are selected only by their exact name in the URL or by a pattern of `--folder`. A
+            // pattern in the URL, such as `*`, does not select them, although LIST would.
             let exactly = named && is_exact || chosen;
             (choice.folder.is_none() || named)
                 && (choice.folders.is_empty() || chosen)

@@ -180,7 +180,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(run)
     }
 
-    /// Returns the state of another connection to the same folder.
+    /// Returns the state for one more connection to the same folder. The session is opened when it is first used.
     pub(super) fn beside(&self) -> Self {
         Self {
             job: self.job,
@@ -393,8 +393,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(())
     }
 
-    /// Completes all unfinished replacements in the folder, or only that of one message. In the latter case, the others belong
-    /// to other connections.
+    /// Completes the unfinished replacements in the folder. If a UID is given, completes only the replacement of
+    /// this message, because the other replacements belong to other connections.
     fn resume_in(
         &mut self,
         folder: &str,
@@ -428,7 +428,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 continue;
             };
             match replacing.resume(open) {
-                // The result of the other replacements may be known, so the loop continues.
+                // The result of this replacement is unknown. The loop continues, because the results of the other replacements
+                // may be known.
                 Err(ImapFailure::Unknown(why)) => unknown = Some(why),
                 fate => fates.extend(fate?.map(|fate| (uid, fate))),
             }

@@ -166,7 +166,8 @@ impl Listing {
 #[derive(Default)]
 struct SearchResult {
     uids: Vec<u32>,
-    /// Whether the result may be incomplete: the server refused the search, ended it early, or sent an unreadable result.
+    /// Whether the result may be incomplete. A search is incomplete if the server refused it, ended it early, or
+    /// sent an unreadable result.
     is_cut: bool,
     is_refused: bool,
 }
@@ -284,8 +285,8 @@ impl ImapSession {
         }
         let mut found = self.counted_search(&criteria.search(), &mut messages)?;
         if found.is_refused && !criteria.headers.is_empty() {
-            // Some servers cannot search every header field. Without these keys, the result contains more messages than
-            // necessary.
+            // Some servers refuse to search certain header fields. The search is repeated without header fields. Its result
+            // then contains more messages than necessary, but misses none.
             found = self.counted_search(&criteria.without_headers().search(), &mut messages)?;
         }
         let is_all = *criteria == Criteria::default();

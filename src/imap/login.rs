@@ -47,7 +47,8 @@ pub(super) fn logged_in(
             "ID (\"name\" \"embody\" \"version\" \"{}\")",
             env!("CARGO_PKG_VERSION")
         );
-        // The response to ID must not affect the session (RFC 2971). Some servers announce ID and refuse it.
+        // A refusal is ignored: some servers announce ID and refuse it, and the result of ID must not affect the
+        // session (RFC 2971).
         match exchange.run(ImapCommand::new("ID", &name), &mut |_| Ok(false)) {
             Ok(_) | Err(ImapFailure::Refused { .. }) => {}
             Err(why) => return Err(why),

@@ -306,7 +306,7 @@ enum Again {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Machine {
     terms: Terms,
-    /// Entry that is in the journal, or that the next [`Command::Note`] writes.
+    /// Journal entry of the replacement, as it is on disk or as the next [`Command::Note`] writes it.
     entry: Replacement,
     at: At,
     goal: Goal,
@@ -320,11 +320,11 @@ pub(super) struct Machine {
     is_original: bool,
     /// Whether the old message may have a `\Deleted` that embody set.
     is_ours: bool,
-    /// Whether the old message existed, as far as known, when embody marked or removed it. If it is missing later, embody may
-    /// have removed it.
+    /// Whether the old message was still in the folder, as far as known, when embody marked or removed it. If the
+    /// message is missing later, its removal may have been caused by embody.
     was_there: bool,
-    /// Whether the server confirmed the removal of the old message. If the old message still exists afterwards, the server kept
-    /// it.
+    /// Whether the server answered OK to the removal of the old message. If the message still exists later, the
+    /// server needs more time or keeps it.
     is_kept: bool,
     /// Modification sequence of the old message at the last check.
     modseq: Option<u64>,
@@ -758,7 +758,8 @@ impl Machine {
         }
     }
 
-    /// Handles a message without content: it no longer exists, or the server lists it and cannot return it.
+    /// Handles a message whose content the server did not return. Either the message no longer exists, or the
+    /// server lists it but cannot read it.
     fn look_after_nothing(&mut self) -> Command {
         match self.is_without_unknown() {
             true => {

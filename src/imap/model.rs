@@ -280,7 +280,8 @@ impl Model {
         }
     }
 
-    /// Advances the program to its next command or to the end of the run. Nothing else can happen on this way.
+    /// Advances the program to its next command or to the end of the run. Faults and the second client cannot act
+    /// in between, so the result is a single state.
     fn settle(&self, mut world: World) -> World {
         match &world.process {
             Process::Starting | Process::Broken => {
@@ -350,7 +351,8 @@ impl Model {
             }
             Conclusion::Nothing => self.afresh(world),
             Conclusion::Unknown(_) => {
-                // Further sessions without faults would end in the same state, and the run may also end here.
+                // The run may end here. The model does not explore further sessions without faults, because they would end in
+                // the same state.
                 world.status = 1;
                 world.is_told = true;
                 world.process = Process::Over;
@@ -731,7 +733,8 @@ impl Model {
             let after = good(&next.server);
             if after < before {
                 next.is_raced = is_running;
-                // Either no version is left, or the client removed the old message during the run, which embody must respect.
+                // The second client deliberately removed the message if no version is left, or if it removed the old message
+                // during the run. embody must then not restore the message.
                 next.is_taken |= after == 0 || is_running && is_original;
             }
             steps.push((format!("the other client: {what}"), next));

@@ -163,8 +163,8 @@ impl Overview<'_> {
         let mut untold: BTreeSet<u32> = BTreeSet::new();
         for uid in &listing.uids {
             let size = sizes.get(uid).copied().unwrap_or(0);
-            // An attachment is smaller than its message, so a small message needs no closer look. A size of 0 means that the
-            // size is unknown.
+            // An attachment is smaller than its message. So the structure is requested only for messages that are larger
+            // than the limit, and for messages of unknown size (0).
             if size == 0 || size > self.larger_than {
                 looked_at.push(*uid);
                 untold.insert(*uid);

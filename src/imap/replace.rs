@@ -68,11 +68,11 @@ pub(super) struct Change<'c> {
 pub(super) trait AppendTurn {
     /// Waits until the new message may be appended.
     fn wait(&mut self) -> Result<(), ImapFailure>;
-    /// Releases the next copy in the order.
+    /// Lets the next message in the order be appended.
     fn is_over(&mut self);
 }
 
-/// Order for a single message, which never waits.
+/// The append order of a single message: it never waits.
 struct OnlyTurn;
 
 impl AppendTurn for OnlyTurn {
@@ -339,7 +339,8 @@ impl Replacing<'_> {
         let most = most.saturating_mul(2).saturating_add(MORE);
         let before = self.session.refusals().0;
         let body = match self.session.fetch_body(uid, size, most) {
-            // A message of a different size is a different message. The empty digest matches no other digest.
+            // The content is longer than the message that embody looks for, so this is a different message. The empty
+            // digest differs from every real digest.
             Err(ImapFailure::TooLarge(_)) => return Ok(Reading::Digest(String::new())),
             Err(ImapFailure::Refused { .. }) => None,
             body => body?,

@@ -37,7 +37,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns the same bytes as text.
+    /// Returns the bytes of a word or a string as text. Invalid UTF-8 is replaced. `None` for `NIL` and lists.
     pub(crate) fn text(&self) -> Option<Cow<'_, str>> {
         self.octets().map(String::from_utf8_lossy)
     }
@@ -307,7 +307,7 @@ struct Reader<'a> {
 
 enum Next<'a> {
     Value(Value<'a>),
-    /// A closing parenthesis that belongs to a list of the caller.
+    /// A closing parenthesis: the end of the list that the caller is parsing.
     Close,
     End,
 }

@@ -52,7 +52,8 @@ pub(crate) struct Selected {
     pub(crate) highest_modseq: Option<u64>,
     /// Flags as the server spells them. If `\*` is among them, new keywords can be created.
     pub(crate) permanent_flags: Vec<String>,
-    /// Letters of MYRIGHTS (RFC 4314). Empty if the server does not return them, `None` if it lacks ACL.
+    /// Letters of the rights that the user has in the folder (MYRIGHTS, RFC 4314). Empty if the server did not
+    /// return the rights. `None` if the server does not support ACL.
     pub(crate) rights: Option<String>,
     pub(crate) is_read_only: bool,
 }
@@ -292,8 +293,8 @@ impl ImapSession {
             is_answered |= is_found;
             Ok(is_found)
         })?;
-        // If an unreadable response arrived, it could have been the result of the search. Then no result does not mean that no
-        // message was found.
+        // No result usually means that no message matches. If an unreadable response arrived, it may have been the
+        // result, so this is an error.
         if !is_answered && self.exchange.odd() > odd {
             return Err(ImapFailure::Unreadable("no answer to SEARCH"));
         }

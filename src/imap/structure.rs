@@ -90,13 +90,15 @@ fn single(values: &[Value<'_>]) -> Option<BodyPart> {
         return None;
     }
     let media_type = format!("{}/{}", lower(kind)?, lower(subtype)?);
-    // After the common fields, a message has an envelope, a structure and a number of lines, and a text has a number of lines.
+    // After the common fields, a message/rfc822 part has an envelope, a structure and a number of lines. A text
+    // part has only a number of lines.
     let (child, rest) = match (media_type.as_str(), rest) {
         (
             "message/rfc822" | "message/global",
             [_envelope, inner @ Value::List(_), _lines, rest @ ..],
         ) => (Some(BodyPart::read(inner)?), rest),
-        // The structure of an enclosed message is skipped here if the server omits it or sends NIL.
+        // A message/rfc822 part without its structure (missing or NIL) does not match the pattern above. It is treated
+        // like a part without children.
         (text, [lines, rest @ ..]) if text.starts_with("text/") && lines.number().is_some() => {
             (None, rest)
         }

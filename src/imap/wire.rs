@@ -114,8 +114,8 @@ pub(crate) struct Wire {
     stop: Stop,
     /// Maximum size of a response, in bytes.
     longest: usize,
-    /// Counters for the pending command: the time spent in reads, the bytes that belong to its answer, and the bytes that do
-    /// not.
+    /// Counters for the pending command: `waited` is the time spent in reads, `answered` the number of bytes in
+    /// responses to the command, and `unawaited` the number of bytes in all other responses.
     waited: Duration,
     answered: usize,
     unawaited: usize,
