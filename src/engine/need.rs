@@ -1,4 +1,4 @@
-//! Content that a message needs: the questions that the engine has for its driver.
+//! Content that a message refers to and does not contain. The engine lists it as needs, and the driver retrieves it.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
@@ -14,13 +14,14 @@ pub enum Need {
         /// The media type without parameters that the reference declares, for the Accept field of a request.
         accept: Option<String>,
     },
-    /// A file below the directories of [`Policy::attachments`](crate::Policy), otherwise the content of the URL.
+    /// A file below the directories of [`Policy::attachments`](crate::Policy). If there is no such file, the content of the
+    /// URL.
     Attachment {
         /// The URL of the reference. The end of its path is the name of the file.
         url: String,
         /// As in [`Need::Url`].
         accept: Option<String>,
-        /// Number of path components, from the end, that must exist at least.
+        /// Minimum number of path components, from the end, that the file must have in common with the URL.
         components: usize,
     },
     /// The object of a store.
@@ -88,8 +89,8 @@ impl Need {
         }
     }
 
-    /// A name of the source. Different sources have different names: a file of `--attachments` is not the URL that names
-    /// it.
+    /// Returns a name for the source that is different for every source. For example, a file of `--attachments` has another
+    /// name than the content of the URL that leads to it.
     pub(crate) fn source_name(&self) -> Cow<'_, str> {
         match self {
             Self::Url { url, .. } => Cow::Borrowed(url),

@@ -15,14 +15,16 @@ use crate::engine::report::{Detail, Reason, Refusal, Setting};
 pub struct Needs {
     /// In document order. They do not depend on each other, so they can be retrieved at the same time.
     pub batch: Vec<Need>,
-    /// Number of bytes that the contents may have together. Content beyond it is refused, so a driver may stop retrieving.
+    /// Maximum total length in bytes of all contents. Content that exceeds it is refused, so a driver may stop retrieving
+    /// then.
     pub room: u64,
 }
 
-/// Content, or `Ok(None)` if a run would retrieve it and this one does not, or if the round has stopped.
+/// The answer to a need. `Ok(None)` means that this run does not retrieve the content but another one would, or that the round
+/// has stopped.
 pub(crate) type Found<T> = Result<Option<T>, Refusal>;
 
-/// An answer to each need that a driver was asked for so far.
+/// The answers of the driver so far, one for each need.
 #[derive(Clone, Default, Debug)]
 pub struct Answers {
     found: HashMap<Need, Found<Content>>,
@@ -37,7 +39,7 @@ impl Answers {
 
     /// Adds the answer to a need. A later answer replaces an earlier one.
     ///
-    /// The engine does not put content in that is only announced: the reference has the outcome
+    /// Content that is only announced is not inserted. Its reference gets the outcome
     /// [`WouldFetch`](crate::engine::report::Outcome::WouldFetch).
     pub fn insert(&mut self, need: Need, answer: Result<Answer, Refusal>) {
         let found = match answer {
@@ -66,7 +68,7 @@ impl Answers {
     }
 }
 
-/// The refusal of content that has no room after the contents before it. `room` is in bytes.
+/// Returns the refusal for content that is larger than the bytes left by the contents before it. `room` is in bytes.
 pub(crate) fn too_much(room: u64) -> Refusal {
     let what = format!(
         "this file and the files retrieved before it are together larger than the {room} bytes that "

@@ -1,5 +1,6 @@
-//! One pass over one entity: scan, plan, get contents, make edits; and the same for what was put in. Content that is
-//! itself a message or a multipart is looked at before it is put in, one level deeper.
+//! One pass over a message or a part: scans it, plans the changes, retrieves the contents and creates the edits. If the
+//! content of a reference is itself a message or a multipart, a separate pass, one level deeper, processes the content before
+//! it is inserted.
 
 mod attached;
 mod nested;
@@ -33,9 +34,9 @@ pub(super) struct Place {
     level: usize,
     base: Option<Rc<Base>>,
     trail: Vec<String>,
-    /// Nothing in the message will say where it came from: it stands for a note.
+    /// True if the entity replaces a note of Mailman, so that the message will not contain the URL from which it came.
     is_scrubbed: bool,
-    /// Octets of the contents around it, which are held while it is looked at.
+    /// Number of bytes of the contents around this entity, which stay in memory during the pass.
     held: usize,
 }
 
@@ -60,17 +61,17 @@ impl Place {
 pub(super) struct Pass {
     pub(super) edits: Edits,
     pub(super) report: Report,
-    /// Whether another pass may help: a change elsewhere may resolve a reference that was left, or reveal one.
+    /// True if another pass may help: a change elsewhere can resolve a reference that was left, or reveal a new one.
     pub(super) waits: bool,
     pub(super) temporary: Option<Detail>,
 }
 
 pub(super) enum Stop {
     Left(Refusal),
-    /// A reference leads back to this URL. A second run could not detect this circle, because the changed mail would not
-    /// contain the URL. So the reference that leads into the circle is left unchanged.
+    /// A reference leads back to this URL. A second run could not detect this cycle, because the changed mail would not
+    /// contain the URL. So the reference that leads into the cycle is left unchanged.
     Circle(String),
-    /// The round lacks content.
+    /// Content is missing, so the round stops.
     Needs,
 }
 
@@ -93,7 +94,8 @@ type Put = (Change, Pass);
 
 enum Change {
     Edits(Group),
-    /// A part comes into a text in place of a note, or into a message as an attachment, together with all others.
+    /// A new part that replaces a note in a text, or that becomes an attachment of a message. All new parts of the same text
+    /// or message are written together.
     Filled(PartId, NewPart),
 }
 
@@ -120,7 +122,7 @@ impl Session<'_> {
                 beside: self.context.form_beside().filter(is_told),
                 ..told
             },
-            // Content that is put in never lay beside the mailbox, and notes are those of the mail itself.
+            // Inserted content was never next to the mailbox, and only the mail itself can contain notes.
             false => Reading {
                 beside: None,
                 forms: told.forms.without_notes(),
@@ -129,13 +131,13 @@ impl Session<'_> {
         };
         let base = place.base.clone();
         let mut plan = Plan::of_references(&tree, policy, &reading, base, room);
-        // One base may make the URLs of ten thousand parts long: that was bounded, and is counted.
+        // A long base can make the URLs of ten thousand parts long. Their total length is limited, and counts as work.
         self.ledger.spend(plan.held);
         self.ledger.hold_urls(plan.held);
         if self.settings.detached_only {
             let is_ours = |item: &Item<'_>| item.body.claim != Claim::None;
             plan.references.retain(is_ours);
-            // Nothing of what was detached has a rival.
+            // A detached attachment has only one source.
             plan.rivals.clear();
         }
         if self.settings.store {
@@ -145,7 +147,8 @@ impl Session<'_> {
         let in_group: HashMap<usize, &[usize]> = rivals
             .flat_map(|members| members.iter().map(|&index| (index, members.as_slice())))
             .collect();
-        // Of rivals the first one is asked for ahead, beside all that have none.
+        // If several references offer the same attachment, only the first one is retrieved in advance, together with all
+        // references that are the only source.
         let is_first = |(index, _): &(usize, &Item<'_>)| {
             let members = in_group.get(index);
             members.is_none_or(|members| members.first() == Some(index))
@@ -203,7 +206,8 @@ struct Pending<'p, 's> {
     bases: Bases,
     pass: Pass,
     edits: PartEdits<'p>,
-    /// A restored part has the octets that it had, and so the lengths of the bodies around it are the old ones.
+    /// How lengths are corrected. A part restored byte for byte makes the old Content-Length and Lines fields around it right
+    /// again.
     lengths: Lengths,
     removed_to: usize,
     texts: BTreeMap<PartId, Text>,
@@ -211,7 +215,8 @@ struct Pending<'p, 's> {
 }
 
 impl Pending<'_, '_> {
-    /// Items that offer one object, in the order in which they are tried; mostly there is one.
+    /// Decides about references that offer the same attachment, in the order in which they are tried. Usually there is only
+    /// one.
     fn decide(&mut self, members: &[usize]) -> Result<(), Stop> {
         let references = &self.plan.references;
         let items = members.iter();
@@ -277,14 +282,14 @@ impl Pending<'_, '_> {
             return Ok(self.refilled(item, obtained)?);
         }
         let mut told = self.told(item, &obtained);
-        // With `--follow shortcuts` such a file is a reference.
+        // With `--follow shortcuts`, an inserted shortcut file is a reference itself.
         let is_shortcut = obtained.essence.ends_with("internet-shortcut");
         told.waits =
             self.session.may_refer(&obtained) || is_shortcut && !is_composite(&obtained.essence);
         let part = self.tree.part(item.body.part);
-        // Content that cannot fit is not encoded in vain; content that is encoded in vain again and again is counted.
+        // Content that cannot fit is not encoded. Encoding counts as work, because a hostile mail can cause it many times.
         let octets = obtained.content.len();
-        // Text, and what is composite, may go in another encoding than base64.
+        // Text, messages and multiparts can have another encoding than base64.
         let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);
         let is_exact = item.body.form == Form::ExternalBody && !is_readable;
         let least = obtained.content.least_body(is_exact) as i64 - part.span.len() as i64;
@@ -342,7 +347,7 @@ impl Pending<'_, '_> {
 
     fn leave(&mut self, item: &Item<'_>, refusal: Refusal) {
         let mut row = self.row(item);
-        // A part that comes in elsewhere may be the one that is meant.
+        // The part with this Content-ID may be inserted by another reference, so another pass may help.
         self.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
             && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {
@@ -359,7 +364,7 @@ impl Pending<'_, '_> {
         self.pass.report.rows.push(row);
     }
 
-    /// Adds the row of a reference whose content was not retrieved, but could be.
+    /// Adds the row of a reference whose content could be retrieved, but was not retrieved in this run.
     fn await_content(&mut self, item: &Item<'_>) {
         let mut row = self.row(item);
         row.outcome = Outcome::WouldFetch;
@@ -426,7 +431,8 @@ impl Pending<'_, '_> {
         self.pass
     }
 
-    /// A part that a bound kept from being looked into may hold references: it counts as one that is left.
+    /// Adds rows for parts that were not parsed because of a limit. They can contain references, so they count as left
+    /// unchanged.
     fn tell_unseen(&mut self) {
         let references = self.plan.references.iter();
         let known: HashSet<PartId> = references.map(|item| item.body.part).collect();

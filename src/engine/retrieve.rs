@@ -1,4 +1,5 @@
-//! Getting the content of the references of one entity. What several references share is got and held once.
+//! Retrieves the content of the references in one message or part. Content that several references share is retrieved and
+//! stored once.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -29,7 +30,7 @@ pub(super) struct Contents<'g> {
 impl<'g> Contents<'g> {
     pub(super) fn new(tree: &'g Tree<'g>, plan: &'g Plan<'g>) -> Self {
         let items = plan.references.iter().enumerate();
-        // A text with notes is content itself.
+        // A text that contains notes is itself content and not only a reference, so it is not listed.
         let items = items.filter(|(_, item)| !item.body.stands_in_text());
         let targets = plan.references.iter().filter_map(|item| match item.step {
             Step::Copy(part) => Some(part),
@@ -45,7 +46,8 @@ impl<'g> Contents<'g> {
         }
     }
 
-    /// Follows Content-IDs to the end of the chain, then goes back. Chains may be as long as the message.
+    /// Returns the content of a reference. It may refer to a part that is itself a reference, and so on. Such a chain can be
+    /// as long as the message, so it is followed in a loop and not by recursion.
     pub(super) fn of(&mut self, session: &mut Session<'_>, index: usize) -> Found<Obtained> {
         let plan = self.plan;
         let mut chain: Vec<(usize, &Item<'_>)> = Vec::new();
@@ -102,12 +104,12 @@ impl<'g> Contents<'g> {
                 let Some(answer) = answered? else {
                     return Ok(None);
                 };
-                // Thousands of parts may refer to one answer: each reads what names it anew.
+                // Thousands of parts can refer to the same response, and each one reads its URL and media type again.
                 session.ledger.work(answer.names_length())?;
                 let fields = &item.body.phantom.fields;
                 let encoding = fields.value(self.tree.original, "Content-Transfer-Encoding");
                 let encoding = TransferEncoding::of(encoding);
-                // And each decodes it anew, which makes digests and line ends its own, too.
+                // Each of them also decodes the content again, and computes digests and line endings again.
                 if obtained::is_decoded(&item.body, encoding) {
                     session.ledger.work(answer.len() * 3)?;
                 }
@@ -127,7 +129,7 @@ impl<'g> Contents<'g> {
                         name: name.clone(),
                     };
                     let answer = session.read(Need::Neighbour(file))?;
-                    // Nothing but the mail says what a file is.
+                    // The source does not declare the media type of a file, only the mail does.
                     Ok(answer.map(|answer| Obtained::of(OCTETS, answer)))
                 }
             },
@@ -140,7 +142,7 @@ impl<'g> Contents<'g> {
                     Ok(obtained::copy(tree, *part, octets))
                 });
                 let copy = copy.clone()?;
-                // Each reference writes, encodes and folds what the fields say anew.
+                // Each reference writes, encodes and folds the header fields of the part again, so this counts as work.
                 session.ledger.work(tree.part(*part).header.len() * 8)?;
                 Ok(Some(copy))
             }
@@ -148,7 +150,8 @@ impl<'g> Contents<'g> {
     }
 }
 
-/// What `--map` put in place of a URL may be a name of one's own network, and is nobody else's business.
+/// Returns the URL of the content for the message. If `--map` rewrote the URL, this is the original one, because the rewritten
+/// one can be private, for example a name in the local network.
 fn location<'a>(
     policy: &Policy,
     item: &Item<'_>,
@@ -164,12 +167,13 @@ fn location<'a>(
         return Cow::Borrowed("");
     };
     own.set_fragment(None);
-    // It is masked, not gone.
+    // The password in it was only masked, so it is removed.
     let _ = own.set_password(None);
     Cow::Owned(own.into())
 }
 
-/// None if parts bear none. What embody detached comes back as it was: a hash proves that it is the sender's.
+/// Returns the X-Embody-Source field, or `None` if parts get no such field. A detached attachment gets none, because its hash
+/// proves that the content is the original one.
 fn provenance(
     policy: &Policy,
     item: &Item<'_>,
@@ -180,12 +184,12 @@ fn provenance(
         return None;
     }
     let shown = item.shown_url.as_deref()?;
-    // Of a long one, a row has the start only.
+    // A row contains only the start of a long URL, so the URL is taken from the reference.
     let named = match &item.body.target {
         Ok(Referent::Url(whole)) if whole.len() > shown.len() => whole,
         _ => shown,
     };
-    // Of a file, only the mail's own name is everybody's.
+    // The path of a local file is private, so only the name in the mail is written.
     let has_server = Scheme::of_url(location).is_some_and(Scheme::has_server);
     let last = match has_server && !answer.is_direct(policy, need.url().unwrap_or_default()) {
         true => location,
@@ -198,7 +202,7 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
     let Some(obtained) = found? else {
         return Ok(None);
     };
-    // What was stored is not yet what it was.
+    // The content that Mailman stored is converted later, so only its size is checked here.
     if item.body.form == Form::Scrubbed {
         session.policy().judge_size(obtained.content.len() as u64)?;
         return Ok(Some(obtained));
@@ -221,7 +225,7 @@ fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
     }))
 }
 
-/// A chain of references names its end only.
+/// In a chain of references, only the last reason is shown.
 fn root_detail(detail: &Detail) -> Detail {
     match detail.split_once("was not changed: ") {
         Some((front, root)) if front.starts_with("part ") => {
@@ -232,8 +236,8 @@ fn root_detail(detail: &Detail) -> Detail {
 }
 
 impl Session<'_> {
-    /// Returns the content of a file next to the mailbox. It counts as no retrieval: no server is asked, and the mail cannot
-    /// name it twice.
+    /// Returns the content of a file next to the mailbox. This does not count as a retrieval, because no request is sent, and
+    /// each file is read for one reference only.
     pub(super) fn read(&mut self, file: Need) -> Found<Content> {
         match (self.answers.get(&file), &self.last) {
             (Some(found), _) => found.clone(),
@@ -245,7 +249,7 @@ impl Session<'_> {
         }
     }
 
-    /// Looks for the files of these items next to the mailbox. If one is missing, the round is stopped.
+    /// Looks up the files of these items next to the mailbox. If a file was not read yet, the round stops.
     pub(super) fn read_beside(&mut self, items: &[&Item<'_>]) {
         if self.context.beside.is_none() || self.last.is_some() {
             return;
@@ -262,7 +266,7 @@ impl Session<'_> {
         self.lack(missing);
     }
 
-    /// Stops the round, if `missing` has any need in it and no need before stopped the round already.
+    /// Stops the round if `missing` is not empty, unless the round has already stopped because of other needs.
     pub(super) fn lack(&mut self, missing: Vec<Need>) {
         if !missing.is_empty() {
             let room = self.ledger.room_for_bodies();
@@ -280,18 +284,19 @@ impl Session<'_> {
         }));
     }
 
-    /// Looks up the answers for a batch of needs, each once in a round. If one is missing, the round is stopped.
+    /// Looks up the answers for a batch of needs. Each need is looked up once per round. If an answer is missing, the round
+    /// stops.
     ///
-    /// Needs beyond the limit on retrievals have no answer afterwards.
+    /// Needs beyond the limit on retrievals get no answer.
     pub(super) fn ask(&mut self, wanted: impl IntoIterator<Item = Need>) {
         let mut batch: Vec<Need> = Vec::new();
         for need in wanted {
             if self.retrieved.contains_key(&need) {
                 continue;
             }
-            // A need beyond the limit is not remembered: there may be ten thousand of them.
+            // A need beyond the limit is not stored, because there can be ten thousand of them.
             if self.ledger.retrieve().is_ok() {
-                // A program may have an answer that it was not asked for.
+                // A program can have an answer although this run does not ask for it.
                 if !self.is_left_open(&need) || self.answers.get(&need).is_some() {
                     batch.push(need.clone());
                 }

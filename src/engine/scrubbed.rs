@@ -1,4 +1,5 @@
-//! What Mailman stored, on its way back: what it was before, whether that is proved, and the part that it becomes.
+//! Attachments that Mailman removed and stored on its server: restores the content from what Mailman stored, and creates the
+//! new part.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -16,7 +17,7 @@ use crate::span::{Newline, Span};
 
 pub(super) struct Stored {
     pub(super) obtained: Obtained,
-    /// If it has one, it becomes somebody's file, not text of the mail.
+    /// File name. A part with a name becomes an attachment, a part without a name becomes text of the mail.
     pub(super) name: Option<String>,
     pub(super) description: Option<String>,
     pub(super) link: Option<String>,
@@ -26,19 +27,19 @@ pub(super) struct Stored {
 
 pub(super) struct Text {
     pub(super) part: PartId,
-    /// None: it is not encoded. Notes are places in this.
+    /// The decoded text, to which the positions of the notes refer. `None` if the text is not encoded.
     pub(super) decoded: Option<Vec<u8>>,
     pub(super) notes: Vec<Span>,
     pub(super) boundary: Vec<u8>,
-    /// Else the text stands in a multipart, and is divided there.
+    /// True if the text is replaced by a new multipart. False if it is in a multipart/mixed and is divided there.
     pub(super) is_nested: bool,
     pub(super) behind: HashMap<usize, Span>,
     pub(super) is_whole: bool,
-    /// Octets that boundaries and fields take, to be counted once.
+    /// Number of bytes that boundaries and fields add. It is counted only for the first note of the text.
     pub(super) overhead: i64,
 }
 
-/// Where a text stands: in what was decoded, else in the entity.
+/// Returns the bytes that contain a text, and its position: in the decoded text if there is one, otherwise in the message.
 pub(super) fn place_of<'t>(
     decoded: Option<&'t Vec<u8>>,
     (entity, body): (&'t [u8], Span),
@@ -103,7 +104,7 @@ impl Stored {
             (Scrap::Message, Some(was)) if is_message(&was) => {
                 (declared, Some(without_first_line(was.into_owned())))
             }
-            // A catalogue shows the fields of a message for other attachments.
+            // Some translations of Mailman write the fields of a message for other attachments too, so this is a plain file.
             (Scrap::Message, _) if has_size(octets) => (OCTETS, None),
             (Scrap::Message, None) if octets.starts_with(ENVELOPE) => {
                 remark = Some(ESCAPED);
@@ -156,7 +157,7 @@ impl Stored {
         }
     }
 
-    /// Text as it is if it can be, and its octets need not be `exact`.
+    /// Encodes the content. Text stays readable unless its bytes must be `exact` or it contains CRs.
     pub(super) fn encode(&self, exact: bool, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
         let octets = self.obtained.content.bytes();
         let is_text = self.obtained.essence.starts_with("text/");
@@ -169,7 +170,7 @@ impl Stored {
 
     pub(super) fn written(&self, encoded: Encoded, newline: Newline) -> NewPart {
         let essence = &self.obtained.essence;
-        // A list's server knows none; a cloud says what it knows.
+        // A mailing-list server does not know the charset. A cloud server does, so its charset is used.
         let mut said = self.obtained.parameters.iter();
         let said = said.find(|(name, _)| self.link.is_some() && name == "charset");
         let charset = said.map(|(_, charset)| &**charset);
@@ -211,7 +212,7 @@ impl Stored {
     }
 }
 
-/// Mailman wrote it in front of a message.
+/// First word of a stored message. Mailman writes this line before the message.
 const ENVELOPE: &[u8] = b"From ";
 const AS_A_FILE: &str =
     "the declared type is a multipart or a message; the content was inserted as a plain file";
@@ -223,7 +224,8 @@ fn without_first_line(mut message: Vec<u8>) -> Vec<u8> {
     message
 }
 
-/// Somebody has to sign in: HTML, where neither the note nor the name says so; or a form for a password of the archive.
+/// Returns true if the server sent a page for signing in instead of the file. This is HTML although neither the note nor the
+/// name says so, or HTML with the password form of a private archive.
 fn is_page_instead(obtained: &Obtained, scrubbed: &Scrubbed) -> bool {
     let is_html = obtained.source_type.as_deref().is_some_and(is_page);
     let extension = scrubbed.stored_name.rsplit('.').next().unwrap_or_default();
@@ -240,7 +242,7 @@ fn asks_for_password(page: &[u8]) -> bool {
     holds("<form") && holds("/private/") && holds("password")
 }
 
-/// For text whose charset is not known; none for ASCII (RFC 1428).
+/// Returns the charset to declare for text with an unknown charset, or `None` for ASCII (RFC 1428).
 pub(super) fn charset_of(text: &[u8]) -> Option<&'static str> {
     match std::str::from_utf8(text) {
         _ if text.is_ascii() => None,

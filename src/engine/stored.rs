@@ -1,4 +1,4 @@
-//! Attachments that embody detached, and that a store has.
+//! Attachments that embody detached and whose content is in a store.
 
 use super::Need;
 use crate::engine::plan::{Item, Step};

@@ -1,5 +1,5 @@
-//! Files that become attachments of a mail: parts at the end of its multipart/mixed, or of one that is made. The
-//! document that showed a link to them stays, octet for octet.
+//! Adds files as attachments of a mail: at the end of its multipart/mixed, or of a new one. The document that contains the
+//! link to a file stays unchanged, byte for byte.
 
 use super::{Change, Filled, Pending, Put};
 use crate::edit::Group;
@@ -39,7 +39,7 @@ impl Pending<'_, '_> {
         let stored = Stored::hosted(&item.body, obtained);
         let mut told = self.told(item, &stored.obtained);
         told.waits = is_reference;
-        // Every octet stays, and no line is a boundary.
+        // Base64 keeps every byte, and never contains a boundary line.
         let encoded = encode_base64(stored.obtained.content.bytes(), self.tree.newline);
         let mut new = stored.written(encoded, self.tree.newline);
         new.growth = (new.len() + overhead) as i64;

@@ -1,5 +1,5 @@
-//! Content that is itself a message or a multipart goes through a pass of its own before it is put in, one level
-//! deeper, unless it leads back to what is around it.
+//! Processes content that is itself a message or a multipart in a separate pass before it is inserted, one level deeper.
+//! Content from a URL that is already around it is refused, because this would never end.
 
 use super::{Pass, Pending, Place, Stop, too_deep};
 use crate::engine::Need;
@@ -29,7 +29,7 @@ impl Pending<'_, '_> {
                 base = substitute.base_around(base);
             }
         }
-        // It is copied, searched, and looked at from several sides before it can stand there.
+        // Checking the content copies and reads it several times, so twice its length counts as work.
         let octets = substitute.octets();
         self.session.ledger.work(octets * 2)?;
         let body = substitute.composite_body();
@@ -74,13 +74,14 @@ impl Pending<'_, '_> {
         };
         let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
         body.drain(..header.len());
-        // Content deep inside is looked at again around every level.
+        // Deeply nested content is read again at every level around it.
         self.session.ledger.work(body.len() * 2)?;
         Ok((body, pass))
     }
 
-    /// Refuses a URL from which something around the part was retrieved. A second run sees it in the Content-Location
-    /// of content from the network. The place of a file is not written into mail: that circle is left as a whole.
+    /// Refuses a URL from which content around this part was already retrieved. For content from the network, a second run
+    /// finds the URL in the Content-Location of the part. The path of a file is not written into the mail, so then the whole
+    /// cycle is left out.
     fn judge_circle(
         &mut self,
         item: &Item<'_>,

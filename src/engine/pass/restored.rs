@@ -1,6 +1,6 @@
-//! Parts that become what they were. What was detached comes back octet for octet. Where Apple's Mail keeps the body in
-//! a file, it comes back encoded as the header says, and in the lines that it had if its noted length tells; nothing
-//! else of the part changes but the field of that length, which goes.
+//! Restores parts to their original form. A detached attachment is restored byte for byte. A body that Apple Mail stored in a
+//! file is encoded as the header of the part says. If the recorded length shows how its lines ended, the original lines are
+//! restored too. Only the field with this length is removed; everything else in the part stays unchanged.
 
 use super::{Change, Pending, Put};
 use crate::edit::{Edit, Edits, Group};
@@ -28,7 +28,7 @@ impl Pending<'_, '_> {
     ) -> Result<Put, Refusal> {
         let octets = obtained.content.bytes();
         let part = self.tree.part(item.body.part);
-        // The note may be a stranger's: what it makes of the octets is known before it is made.
+        // The note is untrusted, so the length of the result is computed before the result is created.
         let least = match note.wording.manner {
             Manner::QuotedPrintable => octets.len(),
             _ => note.wording.length(octets),
@@ -52,9 +52,9 @@ impl Pending<'_, '_> {
         Ok((Change::Edits(group), told))
     }
 
-    /// Also edits the text which names what was detached, now that some of it is back.
+    /// Updates the text that lists the detached attachments, after some of them were restored.
     pub(super) fn relisted(&self, edits: Edits) -> Edits {
-        // Edits are put together only where there is something to take out.
+        // Applying the edits is slow, so this is done only if the message contains such a text.
         if listing(self.tree).is_none() {
             return edits;
         }
@@ -140,7 +140,7 @@ impl Pending<'_, '_> {
         let mut group = Group::new();
         let field = format!("Content-Transfer-Encoding: {}", encoded.encoding.as_str());
         let field = [field.as_bytes(), newline].concat();
-        // Without the field a body is 7bit.
+        // A body without a Content-Transfer-Encoding field is 7bit.
         let mut is_said = allows(part.encoding, encoded.encoding);
         let mut ends_line = true;
         for own in self.tree.fields(id).iter(self.tree.original) {
@@ -192,8 +192,9 @@ impl Pending<'_, '_> {
     }
 }
 
-/// One line end at the end may make the length right: Mail may have counted the delimiter's with the body, or kept it
-/// with the content. A line end counts as one octet. True: the length is right now.
+/// Adds or removes one line ending at the end if this makes the length right. Apple Mail may have counted the line ending
+/// before the boundary as part of the body, or stored it with the content. A line ending counts as one byte. The second value
+/// is true if the length is right.
 fn fitted(mut encoded: Encoded, noted: Option<u64>, newline: Newline) -> (Encoded, bool) {
     let body = &mut encoded.body;
     let crlf = memchr::memmem::find_iter(body, b"\r\n").count();

@@ -1,8 +1,8 @@
-//! Notes of Mailman's that give way to what they name. The text that holds them becomes a multipart: its own pieces,
-//! and what was taken out, in order. Where a note is all of the text, the content takes its place.
+//! Replaces notes of Mailman by the attachments that they name. The text with the notes becomes a multipart of the pieces of
+//! the text and the attachments, in order. If the text is a single note, the attachment replaces the text.
 //!
-//! Edits of one text are one group. Its own octets stay, but for separators; text parts of a multipart/mixed are
-//! divided within it, so that a later run may fill notes that were left.
+//! All edits of one text form a group. The bytes of the text stay, except separators. A text in a multipart/mixed is divided
+//! in this multipart, so that a later run can replace the notes that this run left.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ impl Pending<'_, '_> {
         obtained: Obtained,
     ) -> Result<Put, Stop> {
         let part = item.body.part;
-        // It is escaped again, encoded, and compared.
+        // The content is escaped again, encoded and compared, so four times its length counts as work.
         let octets = obtained.content.len();
         self.session.ledger.work(octets.saturating_mul(4))?;
         self.open_text(part)?;
@@ -64,7 +64,7 @@ impl Pending<'_, '_> {
                 let behind = text.behind.get(&number).copied();
                 let body = (self.tree.original, self.tree.part(part).body);
                 let (_, within) = place_of(text.decoded.as_ref(), body);
-                // Empty lines behind it stay: behind base64 they change nothing.
+                // Empty lines after the note stay. Then the attachment is encoded in base64, in which they change nothing.
                 let is_followed = behind.is_some_and(|behind| {
                     !behind.is_empty()
                         && (text.is_whole || !text.is_nested || behind.end != within.end)
@@ -74,7 +74,7 @@ impl Pending<'_, '_> {
                     && stored.obtained.essence == "text/plain"
                     && holds_notes(self.tree, octets);
                 if is_noted {
-                    // A later run would take them for those of the mail.
+                    // As text, a later run would take these notes for notes of the mail. With a name, the part becomes a file.
                     stored.name = Some(scrubbed.stored_name.clone());
                 }
                 stored.encode(is_followed, self.tree.newline, &boundaries)
@@ -153,7 +153,7 @@ impl Pending<'_, '_> {
 
     pub(super) fn put_filled(&mut self) {
         let texts = std::mem::take(&mut self.texts);
-        // The last first: what is taken out of the rows stands behind what is looked at later.
+        // The last text comes first. If its rows are removed, the positions of earlier rows stay the same.
         let filled = std::mem::take(&mut self.filled).into_iter().rev();
         let (divided, extended): (Vec<_>, Vec<_>) =
             filled.partition(|(part, _)| texts.contains_key(part));
@@ -214,7 +214,7 @@ impl Pending<'_, '_> {
             && let Some(new) = new_of(number)
         {
             let mut body = [&new.body, behind.of(source)].concat();
-            // Text that has no line end gets none.
+            // A text without a final line ending stays without one.
             let has_end = body.is_empty() || body.ends_with(b"\n");
             let wants_end = new.is_base64 && ends_line(self.tree, text.part);
             if !has_end && (wants_end || self.tree.abuts_boundary(text.part)) {
@@ -224,7 +224,8 @@ impl Pending<'_, '_> {
             return (group, vec![Edit::replace(part, body)]);
         }
         let delimiter = [newline, b"--", &text.boundary, newline].concat();
-        // The text parts have the text's own Content-Type and encoding; without a charset that which its octets have (RFC 1428).
+        // The pieces get the Content-Type and the encoding of the original text. If it declares no charset, they get the one
+        // of their bytes (RFC 1428).
         let value = self.tree.value(text.part, "Content-Type");
         let is_declared =
             value.is_some_and(|value| MediaType::parse(value).parameter("charset").is_some());
@@ -248,7 +249,7 @@ impl Pending<'_, '_> {
         let (mut group, mut in_body) = (Group::new(), Group::new());
         let (mut at, mut new) = (part.start, Vec::new());
         let mut is_ascii = true;
-        // Empty lines at the very end belong to no part of a multipart of our own.
+        // In a new multipart, empty lines at the very end are written after the closing boundary line.
         let mut epilogue = Span::empty_at(part.end);
         for (index, piece) in pieces.iter().enumerate() {
             let is_first = index == 0;

@@ -1,14 +1,16 @@
-//! Which base holds for a part: its own fields, else those of what it stands in (the draft, 5.1).
+//! Finds the base for relative links in a part: from its own fields, otherwise from the parts around it (section 5.1 of the
+//! draft).
 
 use std::rc::Rc;
 
 use crate::link::base::Base;
 use crate::mime::{PartId, Tree};
 
-/// Asked for in the order of the message, each base is found once.
+/// Bases of parts. If parts are looked up in the order of the message, each base is computed once.
 #[derive(Clone, Debug, Default)]
 pub struct Bases {
-    /// The outermost first. All bases would be many times the message: ten thousand may each be relative to a long one.
+    /// The bases of the current part and of the parts around it, the outermost first. Storing the bases of all parts could
+    /// need many times the memory of the message, because ten thousand of them can be relative to one long base.
     chain: Vec<(PartId, Option<Rc<Base>>)>,
     around: Option<Rc<Base>>,
 }

@@ -1,5 +1,6 @@
-//! Which part a Content-ID means (RFC 2392, RFC 1873): that of the nearest enclosing message which bears it, then outwards.
-//! Messages of a digest, and what somebody forwards, were written without knowledge of each other: one id may stand in many.
+//! Finds the part to which a Content-ID refers (RFC 2392, RFC 1873). The nearest enclosing message is searched first, then the
+//! messages around it. Messages in a digest and forwarded messages were written independently, so several can contain the same
+//! id.
 
 use std::collections::HashMap;
 
@@ -8,12 +9,13 @@ use crate::engine::report::{Reason, Refusal};
 use crate::mime::media_type::is_composite;
 use crate::mime::{PartId, Tree};
 
-/// Parts that hold content, and parts that refer elsewhere. RFC 1873 writes the id on the reference, too.
+/// Parts with the same Content-ID: first the parts with content, then the parts that are references. RFC 1873 writes the id on
+/// the reference, too.
 type Bearers = (Vec<PartId>, Vec<PartId>);
 
 pub(super) struct ContentIds {
     bearers: HashMap<PartId, HashMap<String, Bearers>>,
-    /// Read when a reference first names one.
+    /// Message-IDs. They are read when a reference first contains one.
     message_ids: Option<HashMap<PartId, String>>,
 }
 
@@ -36,7 +38,8 @@ impl ContentIds {
         read
     }
 
-    /// `message_id`: of a `mid:` URL (RFC 2392). `cites_its_own_id`: `part` may bear the id itself (RFC 1873).
+    /// Finds the part with a Content-ID. `message_id` is the Message-ID in a `mid:` URL (RFC 2392). If `cites_its_own_id` is
+    /// true, `part` itself may have the id (RFC 1873).
     pub(super) fn target(
         &mut self,
         tree: &Tree<'_>,
@@ -71,7 +74,7 @@ impl ContentIds {
             return Err(leads_back(content_id));
         }
         let essence = &tree.part(bearer).essence;
-        // An external body counts as what it stands for.
+        // An external body can be the target, because its content will replace it.
         if essence != ESSENCE && is_composite(essence) {
             let detail = format!("<{content_id}> is a {essence}");
             return Err(Refusal::lasting(Reason::CompositeTarget, detail));

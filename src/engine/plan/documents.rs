@@ -1,8 +1,9 @@
-//! The HTML and CSS documents of a message: what their links mean, and what they would become.
+//! The HTML and CSS documents of a message: the targets of their links, and the new links.
 //!
-//! The base that holds is found, innermost first; then every relative link becomes absolute, or is pointed at the part
-//! whose Content-Location it means (RFC 2557 §8). A document is left as a whole, with a reason, where its bytes may not
-//! be what they look like. Attachments are somebody's files: nothing is done or said.
+//! First the base of a document is found, from the innermost part outwards. Then every relative link becomes absolute, or
+//! refers to the part with the Content-Location that it means (RFC 2557 §8). A document stays unchanged, with a reason, if its
+//! bytes may not mean what they look like, for example because of its charset. Attached documents are files, so they are not
+//! changed and get no row.
 
 mod candidates;
 mod changed;
@@ -37,10 +38,10 @@ use crate::mime::charset::Charset;
 use crate::mime::mapped::{Changes, MappedBody};
 use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
 
-/// No server takes as many bytes, and a link would be held several times.
+/// Maximum length of a link in bytes. Servers do not accept longer ones, and a link is in memory several times.
 const LONGEST: usize = 1 << 20;
 
-/// A root and what it refers to (RFC 2387).
+/// A multipart that contains a root document and the parts to which it refers (RFC 2387).
 pub(crate) const RELATED: &str = "multipart/related";
 
 #[derive(Clone, Debug)]
@@ -51,22 +52,24 @@ pub(crate) struct Identity {
 
 type Bearers = HashMap<(PartId, String), usize>;
 
-/// Edits, and a remark on the Content-MD5, if there is one.
+/// A result with the edits of a document, and a remark about its Content-MD5 if there is one.
 type Edited<T> = (T, Group, Option<&'static str>);
 
-/// Facts that documents share, such as which part has which Content-Location, are gathered once: there may be ten thousand.
+/// The documents of a message. Facts that several documents need, such as the Content-Location of each part, are collected
+/// only once, because a message can contain ten thousand documents.
 pub(crate) struct Documents<'p> {
     tree: &'p Tree<'p>,
     policy: &'p Policy,
     bases: Bases,
-    /// For every multipart/related: whether any part of it can be meant, or why that is not known.
+    /// For every multipart/related: true if a link can refer to one of its parts, or the reason why this is not known.
     have_targets: HashMap<PartId, Result<bool, Refusal>>,
-    /// By multipart/related: a link may stand in 64 of them, and a long URL is looked up once.
+    /// For each URL, the part with this location in each multipart/related. A link can be inside 64 of them, so a long URL is
+    /// looked up only once.
     located: HashMap<String, HashMap<PartId, PartId>>,
-    /// Bytes of these locations: one long base may stand above ten thousand relative ones.
+    /// Total length of these URLs in bytes. It is limited, because ten thousand locations can be relative to one long base.
     held: usize,
     bearers: Option<Bearers>,
-    /// Reading or making a Content-ID for each link would cost the part's size times their number.
+    /// The Content-ID of each part. Computing it again for every link would read the whole part each time.
     identities: HashMap<PartId, Identity>,
 }
 
@@ -84,7 +87,8 @@ impl<'p> Documents<'p> {
         }
     }
 
-    /// None: nothing changes. Unless `always`, a document without any base or sibling is not read.
+    /// Reads a document and lets `decide` choose the changes. Returns `None` if nothing changes. Unless `always` is true, a
+    /// document without any base, and without parts to which its links can refer, is not read.
     fn looked_at<T>(
         &mut self,
         part: PartId,
@@ -110,7 +114,8 @@ impl<'p> Documents<'p> {
         };
         let encoding = self.tree.part(part).encoding;
         let body = self.tree.part(part).body;
-        // Without a base around, only <base href> in the document or a sibling can help; most documents are done with here.
+        // Without a base in the message, links can change only if the document has a `<base href>` or refers to another part.
+        // This check excludes most documents.
         if is_hopeless {
             let decoded = || encoding.decode(body.of(self.tree.original));
             let may_help =
@@ -119,7 +124,8 @@ impl<'p> Documents<'p> {
                 return Ok(None);
             }
         }
-        // Decoded, searched, and looked at again where the charset is only known then.
+        // The document is decoded and searched, and read again if its charset is found only then. So three times its length
+        // counts.
         ledger.work(body.len() * 3)?;
         let Some(mapped) = MappedBody::decode(self.tree.original, body, encoding) else {
             if is_hopeless {
@@ -157,7 +163,7 @@ impl<'p> Documents<'p> {
         let digest = changed::digest_renewed(self.tree, part, document.octets, |piece| {
             mapped.changed(&changes, piece);
         });
-        // The text is no longer needed, and may be a copy of the document.
+        // The text is not needed any more. It can be a copy of the whole document, so its memory is released.
         drop(document);
         let (digest, edits) = digest.unzip();
         let mut edits: Group = edits.unwrap_or_default();
@@ -176,7 +182,8 @@ impl<'p> Documents<'p> {
     fn language(&self, part: PartId) -> Option<Language> {
         let entity = self.tree.part(part);
         let language = Language::of(&entity.essence)?;
-        // An attachment is somebody's file; but some programs call everything in an aggregate one.
+        // Content-Disposition: attachment usually marks a file. Some programs set it on every part of a multipart/related, so
+        // it is ignored there.
         let is_in_related = |above| self.tree.part(above).essence == RELATED;
         let is_the_mails = entity.parent.is_some_and(is_in_related)
             || !self.tree.has_disposition(part, "attachment");
@@ -188,7 +195,7 @@ impl<'p> Documents<'p> {
         self.language(part).is_some()
     }
 
-    /// None also for US-ASCII, which programs write that know no charset.
+    /// Returns the declared charset. Returns `None` for US-ASCII, which programs also write if they do not know the charset.
     fn label(&self, part: PartId) -> Option<Cow<'p, [u8]>> {
         let value = self.tree.value(part, "Content-Type")?;
         let label = MediaType::parse(value).parameter("charset")?;

@@ -1,5 +1,5 @@
-//! Tree + Policy → [`Plan`]: what would be done with every reference, and why not with the others; [`documents`] has
-//! the links, which are looked at in the message as the references have left it. No I/O.
+//! Plans what happens to every reference of a message, and gives the reason for references that stay unchanged. [`documents`]
+//! plans the links. They are processed after the references, in the changed message. There is no I/O here.
 
 mod bases;
 mod content_id;
@@ -20,9 +20,10 @@ use crate::mime::PartId;
 
 pub struct Plan<'a> {
     pub references: Vec<Item<'a>>,
-    /// References (by position) that offer one object in a multipart/alternative, in the order in which they are tried.
+    /// Groups of references in a multipart/alternative that offer the same attachment, by position, in the order in which they
+    /// are tried.
     pub rivals: Vec<Vec<usize>>,
-    /// Bytes of the URLs that a base made absolute, as they were counted.
+    /// Total length in bytes of the URLs that a base made absolute. It counts as memory and work.
     pub held: usize,
 }
 
@@ -30,7 +31,7 @@ pub struct Item<'a> {
     pub body: ExternalBody<'a>,
     pub number: String,
     pub kind: Kind,
-    /// As reports show it: absolute if possible, password masked, `data:` shortened.
+    /// The URL for reports: absolute if possible, with a masked password, and with a `data:` URL shortened.
     pub shown_url: Option<String>,
     pub step: Step,
 }
@@ -47,7 +48,8 @@ pub enum Step {
 }
 
 impl Item<'_> {
-    /// Of a retrieval, until a server was asked, the row says that the content can be had.
+    /// Creates the row of the report. Before a server was asked, the row of a retrieval says that the content would be
+    /// retrieved.
     pub fn row(&self, message: &str) -> Row {
         let mut row = Row::new(message, self.number.clone(), self.kind, Outcome::Expanded);
         match &self.step {
@@ -75,7 +77,7 @@ impl Item<'_> {
         let declared = self.body.declared.as_ref();
         row.media_type = declared.map(|declared| declared.essence.to_string());
         row.url.clone_from(&self.shown_url);
-        // The largest number stands for all larger ones.
+        // The largest number means that the size is not known exactly, so it is left out.
         row.bytes = self.body.size.filter(|&size| size != u64::MAX);
         row.hosted = self.body.hosted.as_ref().map(|hosted| {
             Box::new(HostedFile {
@@ -98,7 +100,8 @@ impl Item<'_> {
     }
 }
 
-/// The password is masked; of a very long URL, which one base may give to ten thousand parts, it is the start.
+/// Returns a URL for reports, with a masked password. A very long URL is shortened, because one base can give ten thousand
+/// parts long URLs.
 fn shown_url(url: &str) -> String {
     const LONGEST: usize = 1_000;
     let shown = url::masked(url);

@@ -1,4 +1,4 @@
-//! What may not be touched because of what it stands in, and what a limit of the scanner kept from being looked into.
+//! Parts that must not be changed, such as signed ones, and parts that were not parsed because of a limit.
 
 use crate::engine::policy::{Policy, Protected};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};

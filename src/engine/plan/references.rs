@@ -1,4 +1,4 @@
-//! What would be done with every reference, and why not with the others.
+//! Plans what happens to every reference, and gives the reason for references that stay unchanged.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -21,8 +21,9 @@ use crate::mime::{Limit, PartId, PartKind, Tree};
 const SHOWN_DATA: usize = 48;
 
 impl<'a> Plan<'a> {
-    /// The message, or content that is to be put into one; `reading` says which forms there are. `around` is the base
-    /// that holds where the content is put. `room` bounds the bytes of the URLs that a base makes absolute.
+    /// Plans the references of a message, or of content to be inserted into one. `reading` selects the forms of references.
+    /// `around` is the base at the place of insertion. `room` limits the total length of the URLs that a base makes absolute,
+    /// in bytes.
     pub fn of_references(
         tree: &Tree<'a>,
         policy: &Policy,
@@ -38,7 +39,7 @@ impl<'a> Plan<'a> {
         };
         let followed = bodies.iter().filter(is_followed);
         let references: HashSet<PartId> = followed.map(|body| body.part).collect();
-        // A text with notes is content, and no reference.
+        // A text that contains notes is content, and not itself a reference.
         let notes = scrubbed(tree, reading, &references);
         let files = hosted(tree, reading, &references);
         bodies.extend(notes);
@@ -66,7 +67,7 @@ struct Planner<'p> {
     tree: &'p Tree<'p>,
     policy: &'p Policy,
     content_ids: ContentIds,
-    /// Bytes of further URLs: one long base may stand above ten thousand relative references.
+    /// Number of bytes for further URLs. It is limited, because ten thousand relative references can have one long base.
     room: usize,
 }
 
@@ -101,7 +102,7 @@ impl Planner<'_> {
         if *content == PartKind::Opaque(Limit::HeaderTooLarge)
             || body.phantom.end == SectionEnd::TooLarge
         {
-            // Nothing behind the limit was read: the URL, the type or the digest may be cut.
+            // The bytes after the limit were not read, so the URL, the type or the digest can be incomplete.
             let detail = Detail::from(
                 "one of the two headers of the message/external-body part is larger than ",
             )
@@ -109,7 +110,7 @@ impl Planner<'_> {
             return Err(Refusal::lasting(Reason::HeaderTooLarge, detail));
         }
         if body.claim == Claim::Unreadable {
-            // Its content could be put in, but would not be the part that it was.
+            // The content could be inserted, but the result would differ from the original part.
             let detail =
                 "the X-Embody-Detached field of the part does not have the form that embody writes";
             return Err(Refusal::lasting(Reason::BadNote, detail));
@@ -119,7 +120,8 @@ impl Planner<'_> {
 
     fn step(&mut self, body: &ExternalBody<'_>) -> (Option<String>, Result<Step, Refusal>) {
         let (shown, step) = match &body.target {
-            // What is no file for anybody may be one for whom the user named.
+            // An online document is not a file for an anonymous request. The program of `--resolver` may be able to download
+            // it.
             Err(refusal) if refusal.reason == Reason::OnlineDocument => {
                 let link = body.hosted.as_ref().map(|hosted| hosted.link.clone());
                 let step = question(self.policy, body)
@@ -165,7 +167,8 @@ impl Planner<'_> {
         };
         let shown = shown_url(&absolute);
         let mapped = self.policy.map(&absolute).into_owned();
-        // Only http can be asked for a type, and fragments are never sent: what is retrieved once does not depend on either.
+        // Only an HTTP request can contain a media type, and a fragment is never sent. Both are left out of other needs, so
+        // that the same content is retrieved only once.
         let asked = url::without_fragment(&mapped);
         let components = components_in_attachments(self.policy, body);
         let allowed = match components {
@@ -175,7 +178,7 @@ impl Planner<'_> {
         let is_http = Scheme::of_url(&mapped).is_some_and(Scheme::is_http);
         let step = allowed.and_then(|()| {
             self.policy.judge_size(body.size.unwrap_or(0))?;
-            // Servers guess the type of what Mailman stored.
+            // For content that Mailman stored, servers guess the type, so no type is requested.
             let is_asked = is_http && body.form != Form::Scrubbed;
             let declared = body.declared.as_ref().filter(|_| is_asked);
             let accept = declared.map(|declared| declared.essence.to_string());
@@ -189,7 +192,7 @@ impl Planner<'_> {
                 None => Need::Url { url, accept },
             }))
         });
-        // A resolver needs no network of ours.
+        // A resolver can be asked even if embody itself may not use the network.
         let step = step.or_else(|refusal| match refusal.reason {
             Reason::SchemeNotAllowed => {
                 self.policy.judge_size(body.size.unwrap_or(0))?;
@@ -226,21 +229,22 @@ impl Planner<'_> {
     }
 }
 
-/// The number of path components that a file of `--attachments` must have in common with the URL of `body`, from the end.
-/// `None` if no such file may be the content.
+/// Returns the number of path components, from the end, that a file of `--attachments` must have in common with the URL of
+/// `body`. Returns `None` if such a file cannot be the content.
 fn components_in_attachments(policy: &Policy, body: &ExternalBody<'_>) -> Option<usize> {
     if cfg!(not(feature = "file")) || policy.attachments.is_empty() || body.claim != Claim::None {
         return None;
     }
     match body.form {
-        // The names of all lists' attachments are alike, and so are Sympa's: without the hash they tell nothing.
+        // Mailman and Sympa use the same names in all lists, so the directory must match too. It contains a hash.
         Form::Scrubbed | Form::Sympa => Some(2),
         Form::Detached => Some(1),
         _ => None,
     }
 }
 
-/// The question for the program of `--resolver` about a file of a cloud service, if a server may be asked for the file.
+/// Returns the question for the program of `--resolver` about a file in cloud storage, if the policy allows requests to the
+/// server.
 pub(crate) fn question(policy: &Policy, body: &ExternalBody<'_>) -> Option<Need> {
     let hosted = body.hosted.as_deref();
     let hosted = hosted.filter(|_| matches!(body.form, Form::Hosted(_) | Form::Sympa))?;
@@ -271,9 +275,10 @@ fn shorten(url: &[u8]) -> String {
     }
 }
 
-/// Several sources of one object (RFC 2046 §5.1.4 with §5.2.3): external bodies in a multipart/alternative with the
-/// same phantom Content-ID or Content-MD5, and for no other reason: an English and a French text have one type. An
-/// alternative that also holds a real part offers a choice of formats; nothing in it is a rival.
+/// Finds references that are several sources of one attachment (RFC 2046 §5.1.4 with §5.2.3): external bodies in a
+/// multipart/alternative with the same Content-ID or Content-MD5 in the phantom header. The same type is not enough: an
+/// English and a French text have the same type. If the multipart also contains an ordinary part, its parts are a choice of
+/// formats and not sources of one attachment.
 fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     let is_external = |&child: &PartId| tree.part(child).essence == ESSENCE;
     let offers_one_of_many = |part: PartId| {
@@ -281,15 +286,16 @@ fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
         part.essence == "multipart/alternative" && part.children.iter().all(is_external)
     };
     let mut is_choice: HashMap<PartId, bool> = HashMap::new();
-    // The first item with a Content-ID or a Content-MD5, which cannot be taken for one another.
+    // The first item with each Content-ID or Content-MD5. The name of the field keeps ids and digests apart.
     let mut bearers: HashMap<(PartId, &str, &[u8]), usize> = HashMap::new();
-    // Disjoint sets: of each item an earlier one of the same object; the item itself if it is the first.
+    // Disjoint sets of items with the same attachment. Each item refers to an earlier item of its set, and the first one to
+    // itself.
     let mut earlier: Vec<usize> = (0..items.len()).collect();
     for (index, item) in items.iter().enumerate() {
         let Some(parent) = tree.part(item.body.part).parent else {
             continue;
         };
-        // Two attachments that were detached may have one content; both come back.
+        // Two detached attachments can have the same content. Both are restored.
         if item.body.form != Form::ExternalBody || item.body.claim != Claim::None {
             continue;
         }
@@ -305,7 +311,7 @@ fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
             earlier[one.max(other)] = one.min(other);
         }
     }
-    // By the first of each.
+    // The groups, by the index of their first item.
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for index in 0..items.len() {
         let first = first_of(&mut earlier, index);
@@ -321,7 +327,7 @@ fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Halving the path keeps long chains cheap.
+/// Returns the first item of a set. Halving the path on the way keeps long chains fast.
 fn first_of(earlier: &mut [usize], mut index: usize) -> usize {
     while earlier[index] != index {
         earlier[index] = earlier[earlier[index]];

@@ -1,4 +1,5 @@
-//! Files that clouds keep: what a cloud says instead of giving one, and whom to ask next.
+//! Files in cloud storage: recognises pages that a server sends instead of the file, and lists which files the program of
+//! `--resolver` must retrieve.
 
 use mail_parser::DateTime;
 use memchr::memmem;
@@ -16,7 +17,7 @@ use crate::mime::date;
 use crate::mime::media_type::is_page;
 use crate::span::starts_like;
 
-/// What a page says stands at its start.
+/// Maximum number of bytes of a page that are searched. The message of the page is at its start.
 const LONGEST: usize = 256 << 10;
 
 const SIGN_IN: [&str; 7] = [
@@ -29,7 +30,7 @@ const SIGN_IN: [&str; 7] = [
     "appleid.apple.com",
 ];
 
-/// In lower case: the reason is that of the first that is found.
+/// Words of pages, in lower case, each with the reason for the report. The first one that a page contains is used.
 const SAID: [(Reason, &str); 11] = [
     (Reason::ScanPage, "virus scan warning"),
     (Reason::ScanPage, "id=\"uc-download-link\""),
@@ -50,7 +51,7 @@ fn judge_page(body: &ExternalBody<'_>, answer: &Content) -> Result<(), Refusal> 
     let essence = answer.essence();
     let is_html = match essence.as_deref() {
         Some(essence) => is_page(essence),
-        // A resolver does not say what it gives.
+        // A resolver does not declare a media type, so the bytes are examined.
         None => is_markup(start),
     };
     if !is_html {
@@ -66,7 +67,7 @@ fn judge_page(body: &ExternalBody<'_>, answer: &Content) -> Result<(), Refusal> 
     let is_promised = body.file_name.as_deref().is_some_and(is_page_name);
     let reason = match said.map_or(Reason::WebPage, |(reason, _)| *reason) {
         _ if is_gate => Reason::SignIn,
-        // A page that was sent may say anything else.
+        // If the attachment itself is a web page, its text can contain such words.
         Reason::WebPage | Reason::Expired if is_promised => return Ok(()),
         reason => reason,
     };
@@ -114,7 +115,7 @@ fn time_of(text: &str) -> Option<i64> {
 }
 
 impl Session<'_> {
-    /// A later look at the message may see a reference in the content.
+    /// Returns true if the content may contain a reference, which a later pass must follow.
     pub(in crate::engine) fn may_refer(&self, obtained: &Obtained) -> bool {
         self.settings.prefilter.notes(obtained.content.bytes())
     }

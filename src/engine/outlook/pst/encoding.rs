@@ -1,7 +1,7 @@
-//! How the data of a `.pst` are encoded (MS-PST 5.1 and 5.2). This hides text from a search, and is no encryption: the key is in
-//! the file.
+//! Decodes the data of a `.pst` file (MS-PST 5.1 and 5.2). The encoding only hides text from searches. It is not encryption,
+//! because the key is in the file.
 
-/// The encodings, by their numbers in the header.
+/// The encodings, as the header numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Encoding {
     None,
@@ -19,7 +19,7 @@ impl Encoding {
         }
     }
 
-    /// Decodes a block with this id.
+    /// Decodes the bytes of the block with this id.
     pub fn decode(self, bytes: &mut [u8], id: u64) {
         match self {
             Self::None => {}
@@ -37,7 +37,7 @@ fn of(table: &[u8; 256], byte: u8) -> u8 {
     table.get(usize::from(byte)).copied().unwrap_or(byte)
 }
 
-/// Encodes and decodes.
+/// Decodes or encodes bytes. Both are the same operation.
 fn cyclic(bytes: &mut [u8], id: u64) {
     let id = id as u32;
     let mut key = (id ^ (id >> 16)) as u16;

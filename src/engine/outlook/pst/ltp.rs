@@ -7,12 +7,12 @@ use super::ndb::{Allowance, Fault, File, Node, TOO_LARGE, Width, u16_at, u32_at}
 use crate::engine::outlook::properties::{Properties, Value};
 use crate::engine::outlook::values::{Names, fixed, kind, stored, width};
 
-/// Levels of a tree in a heap.
+/// Maximum number of levels of a tree in a heap.
 const DEEPEST: u8 = 8;
-/// Values of one node. Whole items have some hundred.
+/// Maximum number of values in one node. Ordinary items have some hundred.
 const MOST_VALUES: usize = 50_000;
 
-/// The data of a node as a heap: pieces of bytes with ids.
+/// The data of a node, read as a heap: a list of byte strings with ids.
 pub struct Heap<'f> {
     file: &'f File,
     blocks: Vec<Vec<u8>>,
@@ -21,7 +21,7 @@ pub struct Heap<'f> {
     root: u32,
 }
 
-/// The kinds of heaps: lists of properties, and tables.
+/// Numbers of the kinds of heaps: lists of properties, and tables.
 const PROPERTIES: u8 = 0xbc;
 const TABLE: u8 = 0x7c;
 
@@ -45,7 +45,7 @@ impl<'f> Heap<'f> {
         })
     }
 
-    /// A piece of the heap.
+    /// Returns the piece of the heap with this id.
     fn piece(&self, id: u32) -> Option<&[u8]> {
         let block = self.blocks.get(usize::try_from(id >> 16).ok()?)?;
         let index = usize::try_from(id >> 5 & 0x7ff).ok()?.checked_sub(1)?;
@@ -59,7 +59,7 @@ impl<'f> Heap<'f> {
         block.get(start.into()..end.into())
     }
 
-    /// The bytes of a value that is a piece of the heap, or the data of a subnode.
+    /// Returns the bytes of a value, which are a piece of the heap or the data of a subnode.
     fn value(&self, id: u32, allowance: &mut Allowance) -> Result<Cow<'_, [u8]>, Fault> {
         match id & 0x1f {
             _ if id == 0 => Ok(Cow::Borrowed(&[])),
@@ -74,7 +74,7 @@ impl<'f> Heap<'f> {
         }
     }
 
-    /// The records of a tree, whose header is a piece of the heap: keys and their data.
+    /// Returns the records of a tree, each with its key. The header of the tree is a piece of the heap.
     fn records(&self, header: u32, allowance: &mut Allowance) -> Result<Vec<&[u8]>, Fault> {
         let header = self.piece(header).ok_or("has no list of its values")?;
         let (Some(&[0xb5, key, entry, levels]), Some(root)) = (header.get(..4), u32_at(header, 4))
@@ -115,7 +115,7 @@ impl<'f> Heap<'f> {
     }
 }
 
-/// One value as a list of properties or a table stores it.
+/// Reads one value of a list of properties or of a table.
 fn read_value(
     heap: &Heap<'_>,
     kind: u16,
@@ -135,7 +135,7 @@ fn read_value(
     Ok(stored(kind, Cow::Owned(bytes.into_owned())))
 }
 
-/// Several values: one after the other, or after a list of their offsets.
+/// Reads a property with several values. They follow each other, or are listed by their offsets.
 fn many(single: u16, bytes: &[u8]) -> Option<Value<'static>> {
     if let Some(width) = width(single) {
         let values = bytes.chunks_exact(width);
@@ -155,7 +155,7 @@ fn many(single: u16, bytes: &[u8]) -> Option<Value<'static>> {
         let Some(value) = end.and_then(|end| bytes.get(start..end)) else {
             continue;
         };
-        // Values that overlap would have more bytes than the list.
+        // Values that overlap could together be much larger than the file, so they are limited to the length of the list.
         let Some(rest) = room.checked_sub(value.len()) else {
             break;
         };
@@ -165,7 +165,7 @@ fn many(single: u16, bytes: &[u8]) -> Option<Value<'static>> {
     Some(Value::Many(values))
 }
 
-/// The properties of a node.
+/// The properties of one node.
 pub struct PropertyList<'f> {
     pub heap: Heap<'f>,
     records: Vec<(u16, u16, u32)>,
@@ -184,7 +184,7 @@ impl<'f> PropertyList<'f> {
         Ok(Self { heap, records })
     }
 
-    /// One property. `None` also if it cannot be read.
+    /// Returns one property, or `None` if it is missing or cannot be read.
     pub fn value(&self, id: u16, allowance: &mut Allowance) -> Option<Value<'static>> {
         match self.read(id, allowance) {
             Ok(value) => value,
@@ -195,7 +195,7 @@ impl<'f> PropertyList<'f> {
         }
     }
 
-    /// One property, or why it cannot be read.
+    /// Returns one property, or the reason why it cannot be read.
     pub fn read(
         &self,
         id: u16,
@@ -207,7 +207,7 @@ impl<'f> PropertyList<'f> {
         }
     }
 
-    /// The bytes of an object: the id of its node, and its length.
+    /// Returns the id of the node that contains an object.
     pub fn object(&self, id: u16) -> Option<u32> {
         let (_, kind, value) = self.records.iter().find(|record| record.0 == id)?;
         let is_piece = *kind == kind::OBJECT && value & 0x1f == 0;
@@ -216,7 +216,7 @@ impl<'f> PropertyList<'f> {
             .flatten()
     }
 
-    /// All properties except `without`. Properties that cannot be read count as damage.
+    /// Returns all properties except `without`. Properties that cannot be read count as damage.
     pub fn all(
         &self,
         names: &Names,
@@ -247,7 +247,7 @@ pub struct Table<'f> {
     cells: u32,
     /// Length of a row, in bytes.
     step: usize,
-    /// Position in a row of the bits that show which cells exist, in bytes.
+    /// Position in a row, in bytes, of the bits that show which cells have a value.
     bits: usize,
 }
 
@@ -311,7 +311,7 @@ impl<'f> Table<'f> {
         })
     }
 
-    /// The cells of all rows, by the ids of the rows.
+    /// Returns the cells of all rows.
     pub fn all(
         &self,
         names: &Names,
@@ -332,7 +332,7 @@ impl<'f> Table<'f> {
         if self.step == 0 {
             return Err("has damaged columns".to_owned());
         }
-        // A row is never divided between two blocks.
+        // A row is never split between two blocks.
         let in_block = (file.start.width.of_block() / self.step).max(1);
         let mut all = Vec::new();
         let mut values = 0;

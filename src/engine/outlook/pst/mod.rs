@@ -1,8 +1,8 @@
-//! Mailboxes of Outlook: `.pst` files of the versions 14, 15 (ANSI) and 23 (Unicode) (MS-PST).
+//! Reads mailboxes of Outlook: `.pst` files of the versions 14, 15 (ANSI) and 23 (Unicode) (MS-PST).
 //!
-//! [`Mailbox::open`] reads the index of items, and [`Mailbox::item`] one item at a time. Nothing is written, and the password
-//! of a file, which Outlook only compares, is not asked for. Damage is told and does not end the reading: what can be read
-//! of an item is read.
+//! [`Mailbox::open`] reads the index of items, and [`Mailbox::item`] reads one item at a time. Nothing is written. Outlook
+//! only compares the password of a file, so it is not needed here. Damaged files are read as far as possible, and the damage
+//! is reported.
 
 mod encoding;
 mod ltp;
@@ -32,14 +32,14 @@ const ROOT: u32 = 0x122;
 const ATTACHMENTS: u32 = 0x671;
 const RECIPIENTS: u32 = 0x692;
 
-/// Levels of folders, at most.
+/// Maximum nesting depth of folders.
 const MOST_LEVELS: usize = 50;
-/// Items in items, at most.
+/// Maximum nesting depth of attached items.
 const DEEPEST: usize = 20;
-/// Bytes that may be read to list the folders.
+/// Maximum number of bytes that are read to list the folders.
 const LISTS: u64 = 64 << 20;
 
-/// A file, and its folders.
+/// An open file, with its folders.
 pub struct Mailbox {
     file: File,
     names: Names,
@@ -50,27 +50,27 @@ pub struct Mailbox {
 /// A folder that contains items.
 #[derive(Debug)]
 pub struct Folder {
-    /// The names of the folders above it, and its own. Anyone may have written them.
+    /// Names of the folder and of the folders above it. The names are untrusted input.
     pub path: Vec<String>,
     /// The ids of its items.
     pub items: Vec<u32>,
 }
 
-/// An item that was read, and what of it could not be read.
+/// An item, and a sentence for each content of it that could not be read.
 #[derive(Debug)]
 pub struct Read {
     pub item: Item<'static>,
     pub damage: Vec<String>,
 }
 
-/// An item that cannot be read, with the properties that could be read.
+/// An item that could not be read, with its subject if that is known.
 #[derive(Debug)]
 pub struct Unread {
     pub subject: Option<String>,
     pub why: Fault,
 }
 
-/// Items that are not mail, as a person calls them.
+/// Classes of items that are not mail, each with a name for the report.
 const OTHERS: [(&str, &str); 8] = [
     ("ipm.contact", "a contact of Outlook"),
     ("ipm.distlist", "a contact of Outlook"),
@@ -82,7 +82,7 @@ const OTHERS: [(&str, &str); 8] = [
     ("ipm.microsoft.scheduledata", "a list of times of Outlook"),
 ];
 
-/// An item is mail, or another thing, which is named.
+/// The kind of an item: mail, or something else with this name.
 pub enum Kind {
     Mail,
     Other(&'static str),
@@ -92,7 +92,7 @@ impl Mailbox {
     /// Opens a file and lists its folders.
     ///
     /// # Errors
-    /// A clause that follows the name of the file.
+    /// Returns a clause that follows the name of the file.
     pub fn open(bytes: Box<dyn Bytes>) -> Result<Self, Fault> {
         let file = File::open(bytes)?;
         let mut allowance = Allowance::new(LISTS);
@@ -123,13 +123,13 @@ impl Mailbox {
         Ok(mailbox)
     }
 
-    /// The folders that contain items, in the order of their ids. Items whose folder is not in the file are in one of their
-    /// own, the last one.
+    /// Returns the folders that contain items, in the order of their ids. Items whose folder is missing from the file are in
+    /// an additional folder, which is the last one.
     pub fn folders(&self) -> &[Folder] {
         &self.folders
     }
 
-    /// Damage of the index and of lists: a sentence for each.
+    /// Returns a sentence for each damage of the index and of lists.
     pub fn damage(&self) -> &[String] {
         &self.damage
     }
@@ -163,7 +163,7 @@ impl Mailbox {
         for folder in parents.keys() {
             let mut items = messages.remove(folder).unwrap_or_default();
             let known: HashSet<u32> = items.iter().copied().collect();
-            // An item that the folder lists, but that is missing from the index, is lost. It is reported later.
+            // If the folder lists an item that is missing from the index, the item is lost. This is reported later.
             let listed = self.listed(*folder, allowance);
             items.extend(listed.into_iter().filter(|id| !known.contains(id)));
             if items.is_empty() {
@@ -180,12 +180,12 @@ impl Mailbox {
             }
             path.reverse();
             if path.is_empty() {
-                // Mail in the topmost folder, whose name is that of the mailbox.
+                // This is mail in the topmost folder, which has the name of the mailbox.
                 path.extend(names.get(folder).cloned());
             }
             self.folders.push(Folder { path, items });
         }
-        // The folders of the others are not in the file.
+        // The folders of the remaining items are missing from the file.
         let items: Vec<u32> = messages.into_values().flatten().collect();
         if !items.is_empty() {
             let path = vec![ORPHANS.to_owned()];
@@ -193,7 +193,7 @@ impl Mailbox {
         }
     }
 
-    /// The folder in which a person sees the other ones. Its name is that of the mailbox.
+    /// Returns the folder under which Outlook shows all other folders. It has the name of the mailbox.
     fn top(&self, allowance: &mut Allowance) -> Option<u32> {
         let node = self.file.node(STORE, allowance).ok()?;
         let list = PropertyList::open(&self.file, node, allowance).ok()?;
@@ -212,7 +212,7 @@ impl Mailbox {
         (!name.trim().is_empty()).then_some(name)
     }
 
-    /// The items that a folder lists.
+    /// Returns the ids of the items that a folder lists.
     fn listed(&self, folder: u32, allowance: &mut Allowance) -> Vec<u32> {
         let id = folder & !0x1f | kind::CONTENTS;
         let Ok(node) = self.file.node(id, allowance) else {
@@ -230,7 +230,7 @@ impl Mailbox {
         }
     }
 
-    /// The kind of an item. An item whose class cannot be read is mail, so that it is read and named.
+    /// Returns the kind of an item. An item whose class cannot be read counts as mail, so that reading it reports the damage.
     pub fn kind(&self, item: u32) -> Kind {
         let mut allowance = Allowance::new(LISTS);
         let class = || {
@@ -251,9 +251,9 @@ impl Mailbox {
     /// Reads an item of at most `room` bytes.
     ///
     /// # Errors
-    /// Why it cannot be read.
+    /// Returns the reason why the item cannot be read.
     pub fn item(&self, id: u32, room: u64) -> Result<Read, Unread> {
-        // A file that is small gives no large item.
+        // An item cannot be much larger than the file that contains it, so the length of the file also limits it.
         let mut allowance = Allowance::new(room.min(self.file.length().saturating_mul(2)));
         let read = self.file.node(id, &mut allowance);
         match read.and_then(|node| self.read(node, DEEPEST, &mut allowance)) {
@@ -301,7 +301,7 @@ impl Mailbox {
         if let Some(node) = parts.get(&ATTACHMENTS)
             && let Ok(table) = Table::open(&self.file, *node, allowance)
         {
-            // The table has the order in which Outlook shows them.
+            // The table has the order in which Outlook shows the attachments.
             let known: HashSet<u32> = ids.iter().copied().collect();
             let mut listed: Vec<u32> = table.rows.iter().map(|row| row.0).collect();
             let missing = listed.iter().filter(|id| !known.contains(id)).count();
@@ -383,11 +383,11 @@ impl Mailbox {
     }
 }
 
-/// The folder of items whose own folder is not in the file.
+/// Name of the folder for items whose own folder is missing from the file.
 const ORPHANS: &str = "Orphan messages";
 
 #[cfg(test)]
-// The tests of the crate have their own.
+// The integration tests include the same file as a module of their own.
 #[allow(clippy::duplicate_mod, clippy::unwrap_used, unreachable_pub)]
 #[path = "../../../../tests/common/pst.rs"]
 mod sample;

@@ -1,8 +1,8 @@
-//! The lowest layer of a `.pst` (MS-PST 2.2): pages, two trees of pages, blocks, and nodes with subnodes.
+//! Reads the lowest layer of a `.pst` file (MS-PST 2.2): pages, two trees of pages, blocks, and nodes with subnodes.
 //!
-//! Nothing here trusts the file. A page is one level below the page that refers to it, so that no tree leads back to itself.
-//! A node has as many bytes as its caller allows, whatever the file says. A wrong checksum is damage that is told, not an
-//! end: most of the bytes are right.
+//! The file is untrusted input. A page must be exactly one level below the page that refers to it, so that no tree contains a
+//! cycle. The bytes of a node are limited by the caller, whatever the file declares. A wrong checksum is reported and does not
+//! stop the reading, because most of the bytes are usually right.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex};
 use super::encoding::Encoding;
 use crate::error::unpoisoned;
 
-/// A file whose bytes can be read at any place.
+/// A file that can be read at any position.
 pub trait Bytes: Send + Sync {
     fn length(&self) -> u64;
 
-    /// Reads up to the end of `into` or of the file.
+    /// Reads bytes at `offset`, up to the end of `into` or of the file.
     ///
     /// # Errors
-    /// The errors of the operating system.
+    /// Returns the errors of the operating system.
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize>;
 }
 
@@ -37,28 +37,28 @@ impl Bytes for Vec<u8> {
     }
 }
 
-/// Why something cannot be read: a clause that follows the name of the thing.
+/// Reason why something cannot be read: a clause that follows its name in a sentence.
 pub type Fault = String;
 
 const PAGE: usize = 512;
-/// Pages in memory: 2 MB.
+/// Maximum number of pages in memory, which is 2 MB.
 const MOST_PAGES: usize = 4096;
-/// Levels of a tree. Each level has at least two entries in a whole file, and mostly twenty.
+/// Maximum number of levels of a tree. In an intact file, each level has at least two entries, and usually twenty.
 const DEEPEST: u8 = 16;
-/// Entries of the trees of subnodes below one node.
+/// Maximum number of entries in the trees of subnodes of one node.
 const MOST_SUBNODES: usize = 100_000;
 
 /// The width of numbers in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Width {
-    /// Versions 14 and 15.
+    /// Numbers of 4 bytes, in the versions 14 and 15.
     Ansi,
-    /// Version 23.
+    /// Numbers of 8 bytes, in version 23.
     Unicode,
 }
 
 impl Width {
-    /// Bytes of an id or an offset.
+    /// Returns the length of an id or an offset, in bytes.
     pub fn of_id(self) -> usize {
         match self {
             Self::Ansi => 4,
@@ -73,7 +73,7 @@ impl Width {
         }
     }
 
-    /// Bytes after the data of a block, and after the entries of a page.
+    /// Returns the length in bytes of the trailer after the data of a block and after the entries of a page.
     fn of_trailer(self) -> usize {
         match self {
             Self::Ansi => 12,
@@ -81,7 +81,7 @@ impl Width {
         }
     }
 
-    /// Largest number of bytes in a block.
+    /// Returns the maximum number of bytes in a block.
     pub fn of_block(self) -> usize {
         8192 - self.of_trailer()
     }
@@ -99,14 +99,14 @@ pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-/// The checksum of MS-PST 5.3: CRC-32 without the two inversions.
+/// Computes the checksum of MS-PST 5.3: CRC-32 without the two inversions.
 fn checksum(bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(u32::MAX);
     hasher.update(bytes);
     !hasher.finalize()
 }
 
-/// The facts in the header of a file (MS-PST 2.2.2.6).
+/// Values from the header of a file (MS-PST 2.2.2.6).
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
     pub width: Width,
@@ -115,13 +115,13 @@ pub struct Start {
     blocks: u64,
 }
 
-/// Bytes that a header takes.
+/// Length of the header in bytes.
 pub const HEADER: usize = 564;
 
-/// The first bytes of each file.
+/// The first bytes of every `.pst` file.
 pub const SIGNATURE: &[u8] = b"!BDN";
 
-/// The version of a file. `None`: the file is none of this format.
+/// Returns the version of a file, or `None` if it is not a `.pst` file.
 pub fn version(start: &[u8]) -> Option<u16> {
     start.strip_prefix(SIGNATURE)?;
     u16_at(start, 10)
@@ -156,7 +156,7 @@ impl Start {
     }
 }
 
-/// A node: its data, and the tree of its subnodes. 0 is the id of a block that is not there.
+/// A node, with the ids of its data and of the tree of its subnodes. The id 0 means that there is no such block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Node {
     pub id: u32,
@@ -165,7 +165,7 @@ pub struct Node {
     pub parent: u32,
 }
 
-/// Bytes that a caller may still read, and the damage that was met on the way.
+/// Number of bytes that a caller may still read, and the damage that was found so far.
 #[derive(Debug)]
 pub struct Allowance {
     pub room: u64,
@@ -181,7 +181,7 @@ impl Allowance {
     }
 
     pub fn tell(&mut self, what: String) {
-        // A hostile file may have thousands.
+        // A hostile file can have thousands of faults, so the list is limited.
         const MOST: usize = 20;
         if self.damage.len() < MOST && !self.damage.contains(&what) {
             self.damage.push(what);
@@ -195,10 +195,10 @@ impl Allowance {
     }
 }
 
-/// The end of a sentence about content that is larger than the limit of the caller.
+/// End of a sentence about content that exceeds the limit of the caller.
 pub const TOO_LARGE: &str = "has more bytes than the limit";
 
-/// An opened file.
+/// An open `.pst` file, with a cache of its pages.
 pub struct File {
     bytes: Box<dyn Bytes>,
     pub start: Start,
@@ -227,8 +227,10 @@ enum Tree {
 }
 
 impl File {
+    /// Opens a file and reads its header.
+    ///
     /// # Errors
-    /// A clause that follows the name of the file.
+    /// Returns a clause that follows the name of the file.
     pub fn open(bytes: Box<dyn Bytes>) -> Result<Self, Fault> {
         let mut header = [0; HEADER];
         let read = bytes
@@ -291,7 +293,7 @@ impl File {
             (0, Tree::Blocks) => 2 * width.of_id() + 4,
             _ => 3 * width.of_id(),
         };
-        // Version 23 writes entries of nodes that are longer than their fields.
+        // In version 23, entries of nodes are longer than their fields, so only a minimum is required.
         if step < least || level > DEEPEST {
             return Err("has entries of an unknown length".to_owned());
         }
@@ -311,7 +313,7 @@ impl File {
         Ok(page)
     }
 
-    /// The entry of a leaf with this key.
+    /// Returns the entry of a leaf page with this key.
     fn entry(
         &self,
         tree: Tree,
@@ -334,7 +336,7 @@ impl File {
                 damage.tell("a page of an index has a wrong checksum".to_owned());
             }
             let clean = |id: u64| match tree {
-                // This bit of an id is for the writer.
+                // Only the program that writes the file uses this bit of an id, so it is ignored.
                 Tree::Blocks => id & !1,
                 Tree::Nodes => id & 0xffff_ffff,
             };
@@ -368,17 +370,17 @@ impl File {
         })
     }
 
-    /// The node with this id.
+    /// Returns the node with this id.
     pub fn node(&self, id: u32, allowance: &mut Allowance) -> Result<Node, Fault> {
         let entry = self.entry(Tree::Nodes, id.into(), allowance)?;
         let node = entry.and_then(|entry| self.node_of(&entry));
         node.ok_or_else(|| "is not in the file".to_owned())
     }
 
-    /// All nodes, in the order of their ids. Pages that cannot be read are damage.
+    /// Calls `take` for every node, in the order of their ids. Pages that cannot be read count as damage.
     pub fn nodes(&self, allowance: &mut Allowance, mut take: impl FnMut(Node)) {
         let mut seen = HashSet::new();
-        // The level above the topmost page is not known.
+        // The level of the topmost page is not known in advance.
         let mut open = vec![(self.start.nodes, None::<u8>)];
         while let Some((offset, level)) = open.pop() {
             if !seen.insert(offset) {
@@ -419,7 +421,7 @@ impl File {
         }
     }
 
-    /// The bytes of one block, decoded.
+    /// Returns the decoded bytes of one block.
     fn block(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<u8>, Fault> {
         let width = self.start.width;
         let entry = self.entry(Tree::Blocks, id, allowance)?;
@@ -439,7 +441,7 @@ impl File {
         }
         let mut bytes = match self.exact(offset, padded) {
             Ok(bytes) => bytes,
-            // The end of a file that is cut may still have the data.
+            // If the end of the file is missing, the data of the block may still be complete, without its trailer.
             Err(_) => {
                 allowance.tell("a block is cut".to_owned());
                 self.exact(offset, length).map_err(in_block)?
@@ -462,7 +464,7 @@ impl File {
         Ok(bytes)
     }
 
-    /// The blocks of the data of a node. A block that cannot be read counts as damage, and as an empty block.
+    /// Returns the blocks with the data of a node. A block that cannot be read counts as damage, and is empty.
     pub fn blocks(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<Vec<u8>>, Fault> {
         if id == 0 {
             return Ok(Vec::new());
@@ -504,7 +506,7 @@ impl File {
         Ok(blocks)
     }
 
-    /// The data of a node as one piece.
+    /// Returns the data of a node in one piece.
     pub fn data(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<u8>, Fault> {
         let mut blocks = self.blocks(id, allowance)?;
         Ok(match blocks.len() {
@@ -523,7 +525,7 @@ impl File {
         ids.extend(found.take(count.into()).filter_map(|id| width.id(id, 0)));
     }
 
-    /// The subnodes of a node, by their ids. Subnodes that cannot be read count as damage.
+    /// Returns the subnodes of a node, by their ids. Subnodes that cannot be read count as damage.
     pub fn subnodes(&self, id: u64, allowance: &mut Allowance) -> HashMap<u32, Node> {
         let mut subnodes = HashMap::new();
         let mut open = vec![(id, 1_u8)];
@@ -575,5 +577,5 @@ impl File {
     }
 }
 
-/// The bit in the id of a block that contains no data of a node, but ids of other blocks.
+/// Bit in the id of a block that contains ids of other blocks instead of data.
 const INTERNAL: u64 = 2;

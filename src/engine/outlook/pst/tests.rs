@@ -44,7 +44,7 @@ fn open(bytes: Vec<u8>) -> Result<Mailbox, Fault> {
     Mailbox::open(Box::new(bytes))
 }
 
-/// The text of each message, by its folder.
+/// Returns the text of each message, by its folder.
 fn texts(mailbox: &Mailbox) -> BTreeMap<String, Vec<String>> {
     let mut texts = BTreeMap::new();
     for folder in mailbox.folders() {
@@ -60,7 +60,7 @@ fn texts(mailbox: &Mailbox) -> BTreeMap<String, Vec<String>> {
     texts
 }
 
-/// Three folders, one of which is within another one, and a message with all kinds of content.
+/// Creates a file with three folders, one of them inside another one, and a message with all kinds of content.
 fn usual(form: Form) -> Vec<u8> {
     let large: Vec<u8> = (0..40_000_u32).map(|it| ((it * it) >> 3) as u8).collect();
     let whole = Message::mail("Whole \u{e9}", "Text\r\nof \u{e9} mail\r\n")
@@ -182,7 +182,7 @@ fn message_without_a_folder_is_in_a_folder_of_its_own_and_a_lost_one_is_named() 
     pst.contents(folder, &rows);
     let bytes = pst.bytes();
     let mailbox = open(bytes).unwrap();
-    // Of two tables with one id, the first one counts.
+    // If two tables have the same id, the first one is used.
     if let Some(folder) = mailbox.folders().first() {
         let unread = mailbox.item(folder.items[0], ROOM).unwrap_err();
         assert_eq!(unread.why, "is not in the file");
@@ -213,7 +213,7 @@ fn items_within_items_are_read_to_the_limit() {
     assert_eq!(read.damage, ["it has too many items within items"]);
 }
 
-/// The offset of the topmost page of the index of items.
+/// Returns the offset of the topmost page in the index of items.
 fn top_page(bytes: &[u8]) -> usize {
     ndb::u64_at(bytes, 224).unwrap() as usize
 }
@@ -270,7 +270,7 @@ fn list_of_blocks_that_names_one_block_often_gives_no_more_than_the_limit() {
         &[Message::mail("x", "y").with_file("a", &content)],
     );
     let mut bytes = pst.bytes();
-    // A list of blocks: each id becomes the first one.
+    // In a list of blocks, every id is replaced by the first one.
     let find = |bytes: &[u8]| {
         bytes
             .chunks_exact(64)

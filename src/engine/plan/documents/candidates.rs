@@ -1,9 +1,10 @@
-//! Candidates of a `srcset`, and options of an `image-set()`, that point nowhere any more: what is left is true and valid.
+//! Rewrites the candidates of a `srcset` and the options of an `image-set()` whose pictures were not embedded. The result
+//! stays valid, and no candidate leads to the network.
 //!
-//! A candidate that was not embedded goes to the picture of its `src`, or to another candidate. That picture has one
-//! density and one width, so it stands there once, or not at all where others stand, which a reader chooses from
-//! together with `src` (HTML standard §4.8.4.2.2). A reader that prefers an option that was not embedded would ask for
-//! it, so it goes, with its resolution and type (CSS Images Level 4 §2.4).
+//! A candidate that was not embedded gets the picture of `src` or of another candidate. This picture has one density and one
+//! width, so it is written once, or is left out if other candidates remain, because mail clients choose from the candidates
+//! and `src` (HTML standard §4.8.4.2.2). An option that was not embedded is removed with its resolution and type, because a
+//! mail client that prefers it would request it (CSS Images Level 4 §2.4).
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -11,13 +12,14 @@ use std::ops::Range;
 use super::link_text::raw;
 use crate::link::value::{Grammar, ImageSet, LinkValue, Links};
 
-/// Of more candidates, each is pointed at the picture.
+/// Maximum number of candidates that are rewritten together. If there are more, each one gets the picture.
 const MOST: usize = 100;
 
-/// By number among the links; how wide the other picture is.
+/// Links that get another picture, by the number of the link, with the width of that picture.
 pub(crate) type Fallbacks = HashMap<usize, Option<u32>>;
 
-/// Of `fallbacks`, which have the URL of another picture, only the necessary ones stay.
+/// Calls `give` for each replacement in the text. Links in `fallbacks`, which have the URL of another picture, are written
+/// only where they are necessary.
 pub(super) fn replacements(
     text: &[u8],
     links: &Links,
@@ -58,7 +60,8 @@ fn belongs_to(first: &LinkValue, next: &LinkValue) -> bool {
     }
 }
 
-/// None where anything between the candidates is not understood; then their descriptors are left alone.
+/// Returns the changes for the candidates of one attribute. Returns `None` if the text between them is not understood. Then
+/// the descriptors (such as `2x`) stay unchanged.
 fn changes(
     text: &[u8],
     candidates: &[(usize, LinkValue)],
@@ -76,7 +79,7 @@ fn changes(
     };
     let is_gone = |(ordinal, _): &(usize, LinkValue)| fallbacks.contains_key(ordinal);
     if candidates.iter().all(is_gone) {
-        // An option that was embedded may stand beyond those that are looked at together.
+        // In an `image-set()`, an embedded option can follow after this group. So only a `srcset` is reduced to one picture.
         let described = text.get(first.span.end..extents.first()?.end)?;
         let width = fallbacks.get(ordinal).filter(|_| is_srcset)?;
         let mut written = first.encoded(urls.get(ordinal)?);
@@ -90,7 +93,7 @@ fn changes(
     for (at, (candidate, extent)) in candidates.iter().zip(&extents).enumerate() {
         let (ordinal, link) = candidate;
         if is_gone(candidate) {
-            // With the comma in front of it, where nothing follows: the end is where that is known.
+            // If no candidate follows, the comma before the candidate is removed too.
             let before = at.checked_sub(1).and_then(|before| extents.get(before));
             from.get_or_insert((extent.start, before.map(|before| before.end)));
             if at + 1 == candidates.len() {
@@ -117,7 +120,7 @@ fn extents(text: &[u8], candidates: &[(usize, LinkValue)]) -> Option<Vec<Range<u
     candidates.iter().enumerate().map(extent).collect()
 }
 
-/// Behind the descriptors; behind the last candidate stands the end of the attribute.
+/// Returns the position after the descriptors of a candidate. After the last candidate, the attribute must end.
 fn end(text: &[u8], from: usize, next: Option<usize>) -> Option<usize> {
     let rest = text.get(from..next.unwrap_or(text.len()))?;
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" \t\r\n\x0c.+-".contains(byte);
@@ -133,10 +136,11 @@ fn end(text: &[u8], from: usize, next: Option<usize>) -> Option<usize> {
     is_whole.then(|| from + described.trim_ascii_end().len())
 }
 
-/// Of the resolution and the type: no media type is as long.
+/// Maximum length in bytes of the resolution and the type. Media types are shorter.
 const LONGEST_OPTION: usize = 200;
 
-/// None where anything is not understood: comments, character references, options that are no URLs.
+/// Returns the positions of the options. Returns `None` if the text contains comments, character references, or options that
+/// are not URLs.
 fn option_extents(text: &[u8], options: &[(usize, LinkValue)]) -> Option<Vec<Range<usize>>> {
     let mut extents: Vec<Range<usize>> = Vec::new();
     for (_, link) in options {
@@ -181,7 +185,7 @@ fn option_end(text: &[u8], link: &LinkValue) -> Option<usize> {
     for (at, &byte) in described.iter().enumerate().take(LONGEST_OPTION) {
         match (quote, byte) {
             (Some(open), _) if byte == open => quote = None,
-            // Escapes, line ends, and what ends a style sheet or an attribute.
+            // Escapes, line endings, and the end of a style sheet or of an attribute are not understood here.
             (_, b'\\' | b'\n' | b'\r' | b'<' | b'&') => return None,
             (Some(_), _) => {}
             (None, b'"' | b'\'') => quote = Some(byte),

@@ -1,7 +1,7 @@
-//! What else changes in a part with the links of its document.
+//! Other changes in a part whose document gets new links.
 //!
-//! No line of a 7bit or 8bit body is made longer than 998 octets (RFC 2045 §2.7 and §2.8): where changes would, a blank
-//! between two attributes becomes a line end. The Content-MD5 (RFC 1864) is computed anew if it was right, removed if not.
+//! No line of a 7bit or 8bit body becomes longer than 998 bytes (RFC 2045 §2.7 and §2.8): if necessary, a blank between two
+//! attributes becomes a line ending. A right Content-MD5 (RFC 1864) is computed again, and a wrong one is removed.
 
 use std::iter::Peekable;
 use std::ops::Range;
@@ -18,8 +18,8 @@ use crate::mime::transfer::LINE_LIMIT;
 use crate::mime::{Field, PartId, Tree};
 use crate::span::Newline;
 
-/// None: a line would be too long nevertheless. `html`: the text with its tags, and its syntax. A line that was too
-/// long before stays.
+/// Adds line endings where changes make a line too long. Returns `None` if this is not possible. `html` is the text with its
+/// tags, and its syntax. A line that was too long before stays unchanged.
 pub(super) fn lines_broken(
     document: &[u8],
     html: Option<(&[u8], Syntax)>,
@@ -30,7 +30,7 @@ pub(super) fn lines_broken(
     if long.is_empty() {
         return Some(changes);
     }
-    // No line of a style sheet can be broken.
+    // A style sheet has no tags in which a line could be broken.
     let (text, syntax) = html?;
     let values = changes.iter().map(|(octets, _)| octets.start);
     let mut blanks = html::blanks_in_tags(text, syntax, values).peekable();
@@ -47,7 +47,7 @@ pub(super) fn lines_broken(
     Some(changes.with(&breaks, newline.bytes()))
 }
 
-/// Lines that become one line, or the one line that changes stand in: where they are, and the length that they get.
+/// Returns lines that become too long: their position and their new length. Lines that a change joins count as one line.
 fn stretches(document: &[u8], changes: &Changes) -> Vec<(Range<usize>, usize)> {
     let line_end = |from: usize| {
         let rest = document.get(from..).unwrap_or_default();
@@ -55,7 +55,7 @@ fn stretches(document: &[u8], changes: &Changes) -> Vec<(Range<usize>, usize)> {
     };
     let is_long = |from: usize, to: usize| {
         let lines = document.get(from..to).unwrap_or_default();
-        // Mostly they are one short line.
+        // Usually this is a single short line, so the length is checked first.
         lines.len() > LINE_LIMIT
             && lines
                 .split(|&byte| byte == b'\n')
@@ -74,7 +74,7 @@ fn stretches(document: &[u8], changes: &Changes) -> Vec<(Range<usize>, usize)> {
         while let Some((octets, replacement)) = further.next()
             && octets.start <= end
         {
-            // A change that covers line ends joins their lines.
+            // A change that covers a line ending joins two lines.
             if end < octets.end {
                 let joined_from = end + 1;
                 end = line_end(octets.end);
@@ -129,7 +129,8 @@ fn add_breaks<'c>(
     Some(())
 }
 
-/// Line ends of a text count as CRLF. Bytes come piece by piece: a copy in canonical form would be another document.
+/// Computes the MD5. In a text, line endings count as CRLF. The bytes are hashed in pieces, because a copy with CRLF would
+/// need as much memory as the document.
 fn md5(is_text: bool, pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
     let mut md5 = Md5::new();
     let mut last = 0;
@@ -163,14 +164,14 @@ pub(super) fn digest_renewed(
     let (first, others) = fields.split_first()?;
     let is_text = tree.part(part).essence.starts_with("text/");
     let mut value = first.value;
-    // A comment may stand behind it.
+    // A comment may follow the digest.
     if let Some(length) = memchr::memchr(b'(', value.of(tree.original)) {
         value.end = value.start + length;
     }
     let value = value.trimmed(tree.original);
     let mut written = value.of(tree.original).to_vec();
     written.retain(|byte| !byte.is_ascii_whitespace());
-    // The canonical form is the right one; many programs hash the bytes as they are.
+    // RFC 1864 requires the digest of the text with CRLF, but many programs hash the bytes as they are, so both are accepted.
     let is_of = |is_text| written == md5(is_text, |update| update(before)).as_bytes();
     if !is_of(false) && !is_of(is_text) {
         let remark = "the wrong Content-MD5 field of the part was removed";
@@ -181,8 +182,8 @@ pub(super) fn digest_renewed(
     Some(("Content-MD5 was recomputed", group))
 }
 
-/// Readers disagree about a misspelt Content-Transfer-Encoding. New content must be readable in all of them, so the
-/// field of a changed body names the encoding as RFC 2045 spells it.
+/// Returns the edit that corrects a misspelt Content-Transfer-Encoding. Programs treat a misspelt name differently, and the
+/// changed body must be readable in all of them.
 pub(super) fn encoding_corrected(tree: &Tree<'_>, part: PartId) -> Option<Edit> {
     let encoding = tree.part(part).encoding;
     let field = tree

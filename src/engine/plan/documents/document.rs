@@ -20,7 +20,7 @@ pub(super) enum Language {
     Css,
 }
 
-/// The subtypes also tell messages that may have a document.
+/// Media types of documents. The prefilter uses the subtypes to find messages that may contain a document.
 const TYPES: [(&str, &str, Language); 3] = [
     ("text", "html", Language::Html(Syntax::Html)),
     ("application", "xhtml+xml", Language::Html(Syntax::Xhtml)),
@@ -50,15 +50,15 @@ pub(super) struct Document<'d> {
     pub(super) part: PartId,
     pub(super) language: Language,
     pub(super) octets: &'d [u8],
-    /// As long as `octets`; all that looks like ASCII in it is ASCII.
+    /// The document with the same length as `octets`, in which every byte that looks like ASCII is ASCII.
     pub(super) text: Cow<'d, [u8]>,
     pub(super) charset: Option<Charset>,
-    /// `None` if neither the mail nor the document declares one that can be decoded.
+    /// The charset with which browsers decode the document. `None` if neither the mail nor the document declares a known one.
     pub(super) encoding: Option<&'static Encoding>,
     pub(super) links: Links,
     pub(super) base_href: Option<LinkValue>,
     pub(super) base: Option<Rc<Base>>,
-    /// A link may mean a part in one of them; the nearest first.
+    /// The multiparts whose parts a link can refer to, the nearest first.
     pub(super) related: Vec<PartId>,
     pub(super) label: Option<Vec<u8>>,
     pub(super) looks_encoded: bool,
@@ -129,12 +129,13 @@ impl<'d> Document<'d> {
             return Some(Charset::Superset);
         }
         let named = self.label.as_deref().and_then(Charset::of_readable_label);
-        // Japanese mail without a label; no other text has this escape.
+        // Japanese mail without a label contains this escape sequence. No other text does.
         let shifts = || memchr::memmem::find(self.octets, b"\x1b$").is_some();
         named.or_else(|| shifts().then_some(Charset::Other))
     }
 
-    /// The HTML standard, §13.2.3.2: what the document says in UTF-16 could not have been read.
+    /// Returns the charset that the document declares for itself. If it declares UTF-16, it means UTF-8, because the label
+    /// could not be read in UTF-16 (HTML standard, §13.2.3.2).
     fn own_encoding(&self) -> Option<&'static Encoding> {
         let encoding = Encoding::for_label(self.label.as_deref()?)?;
         Some(match encoding {
@@ -150,13 +151,13 @@ impl<'d> Document<'d> {
         let characters = || self.characters(href).map(|text| ascii(&text));
         let href = match self.value(href) {
             Some(value) => readable(&value),
-            // Bytes that may be half a character are escaped as browsers escape them.
+            // A byte that may be half a character is escaped in the same way as in browsers.
             None => characters().unwrap_or_else(|| readable(&href.decoded(&self.text))),
         };
         Base::of_document(around.as_deref(), &href).map(Rc::new)
     }
 
-    /// None: a byte of it may be half a character.
+    /// Returns the value of a link. Returns `None` if one of its bytes may be half a character.
     pub(super) fn value(&self, link: &LinkValue) -> Option<Cow<'_, [u8]>> {
         let is_whole = link.span.of(&self.text) == link.span.of(self.octets);
         let value = is_whole.then(|| link.decoded(&self.text))?;
@@ -164,11 +165,11 @@ impl<'d> Document<'d> {
         (!may_have_trail_bytes || value.is_ascii()).then_some(value)
     }
 
-    /// The reference as browsers read it, where that differs from the [value](Self::value) because the document is not in
-    /// UTF-8: bytes are the characters of its charset, and those of a query are escaped in that charset again (URL
-    /// Standard §4.4). Chromium takes UTF-8 for the query in a style attribute.
+    /// Returns the reference as browsers read it, if it differs from the [value](Self::value) because the document is not
+    /// UTF-8. Browsers decode the bytes with the charset of the document, and encode a query in this charset again (URL
+    /// Standard §4.4). Chromium uses UTF-8 for the query in a style attribute.
     ///
-    /// Returns `None` if nothing differs, if no charset is declared, and if bytes are not valid in it.
+    /// Returns `None` if nothing differs, if no charset is declared, or if bytes are not valid in it.
     pub(super) fn characters(&self, link: &LinkValue) -> Option<String> {
         let encoding = self.encoding.filter(|encoding| *encoding != UTF_8)?;
         let raw = link.span.of(self.octets);
@@ -185,11 +186,12 @@ impl<'d> Document<'d> {
             true => url.clone(),
             false => with_query_in(url.clone(), encoding),
         };
-        // A character that is only named in a path is the same in every charset.
+        // A character reference in a path means the same in every charset.
         (!raw.is_ascii() || written != url).then_some(written)
     }
 
-    /// An absolute URL with the characters of a `<base href>`, whose bytes are carried through.
+    /// Returns an absolute URL in which the bytes of a `<base href>` that are not UTF-8 are decoded with the charset of the
+    /// document.
     pub(super) fn of_base(&self, absolute: String) -> String {
         let is_carried = holds_carried(&absolute);
         let encoding = self.encoding.filter(|_| is_carried);
@@ -197,7 +199,7 @@ impl<'d> Document<'d> {
         written.unwrap_or(absolute)
     }
 
-    /// A byte may be half a character: all that is no ASCII is carried through.
+    /// Returns the value of a link whose bytes may be halves of characters. All bytes that are not ASCII are kept as they are.
     pub(super) fn unclear(&self, link: &LinkValue) -> String {
         let text = carried(&link.decoded(&self.text));
         text.replace(['\t', '\n', '\r'], "")
@@ -222,7 +224,8 @@ impl<'d> Document<'d> {
     }
 }
 
-/// The encoding that comes before all that the document says of itself: of its BOM, or of the mail.
+/// Returns the encoding of the byte order mark, otherwise the one that the mail declares. It has priority over the label in
+/// the document.
 fn declared(octets: &[u8], label: Option<&[u8]>) -> Option<&'static Encoding> {
     let of_bom = Encoding::for_bom(octets).map(|(encoding, _)| encoding);
     of_bom.or_else(|| charset::encoding_of(label?))

@@ -1,4 +1,5 @@
-//! Link values as text that can be resolved, and back: the octets of any ASCII-compatible charset are carried through.
+//! Converts link values to text that can be resolved, and back. Bytes of other ASCII-compatible charsets are represented by
+//! private characters, so that they survive both conversions.
 
 use std::borrow::Cow;
 
@@ -13,10 +14,10 @@ pub(super) fn mentions_base(document: &[u8]) -> bool {
     memchr::memchr_iter(b'<', document).any(|at| document.get(at + 1..at + 5).is_some_and(is_base))
 }
 
-/// Bytes that are no UTF-8 are carried in a private area while a URL is text.
+/// First of the private characters that represent bytes that are not UTF-8 while a URL is text.
 const CARRIED: u32 = 0xF700;
 
-/// Bytes that are no UTF-8 are carried through.
+/// Converts a link value to text. If it is not UTF-8, its bytes become private characters.
 pub(super) fn readable(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(text) => text.to_owned(),
@@ -24,7 +25,7 @@ pub(super) fn readable(value: &[u8]) -> String {
     }
 }
 
-/// Bytes that are no ASCII are carried through.
+/// Converts a link value to text in which all bytes that are not ASCII are private characters.
 pub(super) fn carried(value: &[u8]) -> String {
     let carry = |&byte: &u8| match byte.is_ascii() {
         true => char::from(byte),
@@ -60,7 +61,8 @@ pub(super) fn raw(text: String) -> Vec<u8> {
     octets
 }
 
-/// Bytes that are carried through came from the document, and may stand in it as they are.
+/// Percent-encodes all characters that are not ASCII, except private characters. These represent bytes of the document and are
+/// written as those bytes again.
 pub(super) fn ascii(url: &str) -> String {
     if url.is_ascii() {
         return url.to_owned();
@@ -78,12 +80,12 @@ pub(super) fn ascii(url: &str) -> String {
     written
 }
 
-/// Without a base it is within the message.
+/// Returns the URL of a base. Without a base, links are relative to the message itself.
 pub(super) fn base_url(base: Option<&Base>) -> String {
     ascii(base.map_or(THIS_MESSAGE, |base| &base.url))
 }
 
-/// Bytes that are carried through, as the characters that they are in the document's charset.
+/// Replaces private characters by the characters that their bytes have in the charset of the document.
 pub(super) fn uncarried(text: &str, encoding: &'static Encoding) -> Option<String> {
     let mut written = String::with_capacity(text.len());
     let mut bytes = Vec::new();
@@ -100,7 +102,8 @@ pub(super) fn uncarried(text: &str, encoding: &'static Encoding) -> Option<Strin
     Some(written)
 }
 
-/// Browsers take line ends out. A `data:` URL keeps them: it may be long, and its decoder takes them out.
+/// Removes line endings and tabs from a reference, as browsers do. A `data:` URL can be very long and keeps them, because its
+/// decoder removes them.
 pub(super) fn cleaned(value: &[u8]) -> Cow<'_, str> {
     let text = match std::str::from_utf8(value) {
         Ok(text) => Cow::Borrowed(text),
@@ -118,12 +121,12 @@ pub(super) fn is_data(url: &str) -> bool {
     scheme.eq_ignore_ascii_case(b"data:")
 }
 
-/// With its colon: it decides whether a reference is relative.
+/// Returns the scheme of a base with its colon. It decides whether a reference is relative.
 pub(super) fn scheme(base_url: &str) -> Option<&str> {
     base_url.split_inclusive(':').next()
 }
 
-/// RFC 2392 §2
+/// Escapes a Content-ID for a `cid:` URL (RFC 2392 §2).
 pub(crate) fn cid_escaped(content_id: &str) -> String {
     const ESCAPED: AsciiSet = all_but(b"-._~!$&'*+=@");
     utf8_percent_encode(content_id, &ESCAPED).to_string()

@@ -1,4 +1,4 @@
-//! What the links of one document become: absolute, or `cid:` of the part that they mean (RFC 2557 §8).
+//! Computes the new links of one document: absolute URLs, or `cid:` URLs of the parts to which the links refer (RFC 2557 §8).
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
@@ -21,7 +21,7 @@ pub(crate) struct NewLinks {
     pub(crate) edits: Group,
     pub(crate) absolute: u64,
     pub(crate) to_parts: u64,
-    /// A byte of these may be half a character.
+    /// Number of links that were left because one of their bytes may be half a character.
     pub(crate) unclear: u64,
     pub(crate) base: Option<Rc<Base>>,
     pub(crate) named: BTreeSet<PartId>,
@@ -36,7 +36,7 @@ struct Resolved {
     part: Option<PartId>,
 }
 
-/// Most references of a document stand in it several times.
+/// Cache of resolved references. Most documents contain the same reference several times.
 #[derive(Default)]
 struct Memory {
     known: HashMap<Vec<u8>, Resolved>,
@@ -44,7 +44,7 @@ struct Memory {
 }
 
 impl Memory {
-    /// Bytes of references and of their new forms.
+    /// Maximum number of bytes in the cache, for references and their new forms.
     const MOST: usize = 256 << 10;
 
     fn get(&self, value: &[u8], wrapping: (Markup, Grammar)) -> Option<&Resolved> {
@@ -53,7 +53,7 @@ impl Memory {
     }
 
     fn keep(&mut self, value: &[u8], resolved: &Resolved) {
-        // An estimate: a map takes some bytes more for an entry.
+        // An estimate: a map needs a few more bytes for each entry.
         let taken = resolved.replacement.as_ref().map_or(0, Vec::len);
         let octets = size_of::<(Vec<u8>, Resolved)>() + value.len() + taken;
         if self.octets + octets <= Self::MOST && !self.known.contains_key(value) {
@@ -118,7 +118,8 @@ impl Documents<'_> {
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();
         let mut links = links.iter();
-        // Links are made until the document would be twice as large; the others are counted first: nothing is held.
+        // Links are changed at once until they double the size of the document. The growth of the other links is counted
+        // first, without storing them, so that too much growth is refused before it needs memory.
         for (is_counted, is_made) in [(true, true), (true, false), (false, true)] {
             let from = links.clone();
             loop {
@@ -130,10 +131,9 @@ impl Documents<'_> {
                     continue;
                 }
                 let value = document.value(&link);
-                // Bytes stay as they are: they mean the same in the new link. A character that is named in a query
-                // would be written in UTF-8, which is not what browsers send if the document has another charset.
-                // So a link becomes the URL that browsers request if it has such a character, or bytes that may be half of
-                // one.
+                // The bytes of a link are kept if possible, because they mean the same in the new link. A character reference
+                // in a query would be written in UTF-8, but browsers use the charset of the document. So a link with such a
+                // character, or with bytes that may be halves of characters, becomes the URL that browsers request.
                 let written = link.span.of(document.octets);
                 let escapes = |text: &[u8]| memchr::memchr_iter(b'%', text).count();
                 let is_read = match &value {
@@ -168,7 +168,7 @@ impl Documents<'_> {
                     }
                 };
                 if resolved.is_relative && is_counted {
-                    // Growth does not bound `/y` or `../y` against a long base: the results stay short.
+                    // Resolving `/y` or `../y` against a long base is slow although the result is short, so it counts as work.
                     ledger.work(base_url.len())?;
                 }
                 let Some(replacement) = &resolved.replacement else {
@@ -177,7 +177,7 @@ impl Documents<'_> {
                 if is_counted {
                     gained += mapped.least_gain(link.span.len(), replacement).max(0);
                     if gained > room {
-                        // Hostile: a long base times many links.
+                        // A hostile message can combine a long base with many links.
                         return Err(ledger.too_much_growth("its links"));
                     }
                 }
@@ -204,8 +204,9 @@ impl Documents<'_> {
         Ok((changes, made))
     }
 
-    /// Whether a link with the characters `reference` can be resolved. If the message has parts with locations, one of
-    /// them may be meant by its bytes, which no longer match if the characters are escaped.
+    /// Returns true if the link can be resolved from its characters. If the message has parts with locations, the link may
+    /// refer to one of them by its bytes, which no longer match if the characters are escaped. Then a part must match the
+    /// characters.
     fn is_certain(&self, document: &Document<'_>, base_url: &str, reference: &str) -> bool {
         document.related.is_empty()
             || resolve_as_browser(base_url, &ascii(reference)).is_ok_and(|absolute| {
@@ -236,14 +237,15 @@ impl Documents<'_> {
         let Ok(absolute) = resolve_as_browser(base_url, &reference) else {
             return Ok(resolved);
         };
-        // `a_b:c` is no scheme, and resolving gives it back under bases that are no browser's.
+        // `a_b:c` has no valid scheme. Under some bases, resolving it returns the same text.
         if absolute == reference {
             return Ok(resolved);
         }
         let (_, fragment) = absolute.split_at(without_fragment(&absolute).len());
         let sibling = self.meant(document.part, &document.related, &absolute);
         let essence = sibling.map_or("", |sibling| self.tree.part(sibling).essence.as_str());
-        // Browsers find no `cid:` URL with a fragment. Of an SVG it may mean one picture of several, of others nothing.
+        // Browsers do not find a `cid:` URL with a fragment. In an SVG, the fragment can select one of several pictures, so
+        // the link cannot become a `cid:` URL. In other pictures it has no meaning.
         let is_part_of_svg = essence == "image/svg+xml" && fragment.len() > 1;
         let fragment = match essence.starts_with("image/") {
             true => "",
@@ -252,7 +254,8 @@ impl Documents<'_> {
         resolved.part = sibling.filter(|_| !is_part_of_svg);
         let new = match resolved.part {
             Some(sibling) => {
-                // Parts in one another are hashed anew for each of them that is meant.
+                // Computing the Content-ID reads the whole part. Nested parts are read again for each part around them, so it
+                // is work.
                 ledger.work(self.cost_of_identity(sibling))?;
                 let content_id = cid_escaped(&self.identity(sibling).content_id);
                 format!("cid:{content_id}{fragment}")

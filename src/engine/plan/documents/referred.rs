@@ -1,9 +1,9 @@
-//! Which parts of a message belong to what its documents show: those that one refers to, by Content-ID or
-//! Content-Location, in any way, and inline pictures beside HTML. A reader would miss them if they left.
+//! Finds the parts that belong to the text of a message: those to which a document refers by Content-ID or Content-Location,
+//! and inline pictures next to HTML. If they were detached, mail clients would not show them.
 //!
-//! More counts than [`siblings`](super::siblings) lets a new link mean: an id or a location in any message of the mail,
-//! one that several parts have, and ids whose letters differ in case. A part that stays without need costs octets; one
-//! that leaves is a broken picture. So a document that cannot be read, in UTF-16 say, may refer to every such part.
+//! The search accepts more than [`siblings`](super::siblings): ids and locations in any message of the mail, ids of several
+//! parts, and ids in upper or lower case. Keeping a part without need costs only bytes, but detaching a picture that is shown
+//! breaks the mail. So a document that cannot be read, for example in UTF-16, counts as referring to every such part.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,9 +24,9 @@ use crate::mime::{PartId, Tree};
 pub(crate) enum Showing {
     /// The first document that refers to the part.
     By(PartId),
-    /// A document that cannot be read.
+    /// A document that cannot be read may refer to the part.
     PerhapsBy(PartId),
-    /// The Content-Location is too long to be looked for.
+    /// The Content-Location is too long to search for links to it.
     Unknown,
     /// An inline picture in a message with HTML.
     Beside,
@@ -101,12 +101,13 @@ pub(crate) fn shown_inline(
     shown
 }
 
-/// No document refers to these yet. A name goes with its parts when it is met: ten thousand of one name are found once.
+/// Names of parts to which no document refers so far. A name is removed when a document contains it, so ten thousand parts
+/// with the same name are found only once.
 #[derive(Default)]
 struct Unreferred {
-    /// In lower case.
+    /// Parts by their Content-ID in lower case.
     ids: HashMap<String, Vec<PartId>>,
-    /// Absolute, as equal URLs are equal.
+    /// Parts by their absolute location, in a form that is the same for equivalent URLs.
     locations: HashMap<String, Vec<PartId>>,
 }
 
@@ -122,11 +123,11 @@ impl Unreferred {
         {
             let id = match scheme {
                 _ if scheme.eq_ignore_ascii_case("cid") => Some(rest),
-                // `mid:` names the message as well (RFC 2392).
+                // A `mid:` URL also contains the Message-ID (RFC 2392).
                 _ if scheme.eq_ignore_ascii_case("mid") => rest.split_once('/').map(|(_, id)| id),
                 _ => None,
             };
-            // Not every program escapes a `#`.
+            // Some programs do not escape `#` in an id, so the id is looked up with and without the text after it.
             for id in id.into_iter().flat_map(|id| [id, without_fragment(id)]) {
                 let decoded: Vec<u8> = percent_decode_str(id).collect();
                 for id in [id.as_bytes(), &decoded] {
@@ -152,7 +153,7 @@ fn folded(id: &[u8]) -> String {
 }
 
 impl Documents<'_> {
-    /// A part is `shown` if its location is too long to be compared.
+    /// Returns the names of `parts`. A part whose location is too long to be compared is added to `shown`.
     fn names_of(
         &mut self,
         parts: &[PartId],
@@ -187,7 +188,7 @@ impl Documents<'_> {
         let language = self.language(part)?;
         let charset = self.charset(part).ok()?;
         let entity = self.tree.part(part);
-        // As for links that are changed.
+        // The document is decoded and searched, so three times its length counts as work.
         ledger.work(entity.body.len() * 3).ok()?;
         let octets = entity.encoding.decode(entity.body.of(self.tree.original))?;
         if is_wide(&octets) {
@@ -203,7 +204,7 @@ impl Documents<'_> {
                 return Some(());
             }
             let Some(value) = document.value(&link) else {
-                // Half a character stands in no id, but perhaps in a location.
+                // A link with half a character cannot be an id, but it may be a location.
                 is_whole &= names.locations.is_empty();
                 continue;
             };
@@ -214,7 +215,7 @@ impl Documents<'_> {
             let parts = match relation(scheme, &reference) {
                 Relation::Absolute => names.take(&absolute_as_browser(reference)),
                 Relation::Relative if !names.locations.is_empty() => {
-                    // Made absolute, written as its key, and compared.
+                    // The URL is made absolute, normalised and compared, so three times the length of the base counts as work.
                     ledger.work(base_url.len() * 3).ok()?;
                     match resolve_as_browser(&base_url, &reference) {
                         Ok(absolute) => names.take(&absolute),
@@ -229,7 +230,8 @@ impl Documents<'_> {
     }
 }
 
-/// In UTF-16 or UTF-32: a byte order mark outranks the label (HTML §13.2.3.2), and no other text holds NULs.
+/// Returns true for UTF-16 and UTF-32. A byte order mark has priority over the label (HTML standard §13.2.3.2), and other text
+/// contains no NULs.
 fn is_wide(octets: &[u8]) -> bool {
     octets.starts_with(b"\xff\xfe")
         || octets.starts_with(b"\xfe\xff")

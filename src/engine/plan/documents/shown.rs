@@ -1,4 +1,5 @@
-//! What documents show, and style sheets that come from elsewhere and are to stand in the mail as parts.
+//! Finds the pictures, style sheets and other content that documents show, and reads external style sheets that will become
+//! parts.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,30 +23,31 @@ use crate::mime::charset::Charset;
 use crate::mime::mapped::Changes;
 use crate::mime::{PartId, TransferEncoding};
 
-/// Each is held with its meaning. The largest sheets that are in use have a few hundred.
+/// Maximum number of links in a style sheet. Each one is stored, and the largest sheets in use have a few hundred.
 const MOST_LINKS: usize = 10_000;
 
 pub(crate) struct Shown<'d> {
     pub(crate) ordinal: usize,
     pub(crate) link: LinkValue,
-    /// Absolute, if there is any base.
+    /// The URL, absolute if there is a base.
     pub(crate) absolute: Cow<'d, str>,
-    /// Behind the `//` of a reference that names no scheme.
+    /// The text after the `//` of a reference without a scheme.
     pub(crate) host: Option<String>,
     pub(crate) sibling: Option<(PartId, Identity)>,
-    /// None: it names a scheme; else whether a base is declared.
+    /// `None` for a reference with a scheme. For other references, true if a base is declared.
     pub(crate) relative: Option<bool>,
-    /// The charset of the document, if it is declared.
+    /// Charset of the document, if it is declared.
     pub(crate) charset: Option<&'static str>,
 }
 
 impl Shown<'_> {
-    /// Bytes that are no text, because the charset of the document is not declared, or is another one.
+    /// Returns true if the URL contains bytes that are not text, because the charset of the document is not declared or is
+    /// wrong.
     pub(crate) fn holds_octets(&self) -> bool {
         holds_carried(&self.absolute)
     }
 
-    /// `//host` is https, then http.
+    /// Returns the URLs to try. A reference that begins with `//host` is tried with https, then with http.
     pub(crate) fn candidates(&self) -> Vec<String> {
         let url = self.host.as_deref().unwrap_or(&self.absolute);
         let octets;
@@ -63,7 +65,7 @@ impl Shown<'_> {
     }
 }
 
-/// A document is text with links in it.
+/// A piece of a document, which is text with links in it.
 #[cfg(feature = "cli")]
 pub(crate) enum Piece<'d> {
     Text(&'d [u8]),
@@ -71,7 +73,7 @@ pub(crate) enum Piece<'d> {
 }
 
 impl Documents<'_> {
-    /// A part that is no document shows none.
+    /// Calls `show` for each link of a document to content that it shows. A part that is not a document has none.
     pub(crate) fn shown(
         &mut self,
         part: PartId,
@@ -108,13 +110,13 @@ impl Documents<'_> {
                 };
                 meant += 1;
                 let sibling = match is_data(&absolute) {
-                    // It holds its content, and may be long.
+                    // A `data:` URL contains its own content and can be very long, so no part is searched for it.
                     true => None,
                     false if value.is_none() && written.is_none() => None,
                     false => documents
                         .meant(document.part, &document.related, &absolute)
                         .or_else(|| {
-                            // A Content-Location may have the bytes of the document.
+                            // A Content-Location can contain the same bytes as the document.
                             let value = written.as_ref().and(value.as_deref())?;
                             let located = resolve_as_browser(&base_url, &readable(value)).ok()?;
                             documents.meant(document.part, &document.related, &located)
@@ -137,7 +139,7 @@ impl Documents<'_> {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// A part of the wrong kind is not the meaning of a link.
+    /// Returns a link with the part it refers to. A part of the wrong kind is ignored.
     pub(super) fn shown_as<'d>(
         &mut self,
         ledger: &mut Ledger,
@@ -145,7 +147,7 @@ impl Documents<'_> {
         absolute: Cow<'d, str>,
         meant: Option<PartId>,
     ) -> Result<Shown<'d>, Refusal> {
-        // Only a style sheet styles, and a document is no picture.
+        // A style sheet must be CSS, and a picture must not be a document.
         let is_fit = |part: &PartId| {
             let language = Language::of(&self.tree.part(*part).essence);
             match link.role {
@@ -169,8 +171,8 @@ impl Documents<'_> {
         })
     }
 
-    /// The text of a document between the values of its links, and what each link means, in the order of the document: its
-    /// absolute URL, or the reference itself if it has no base or means a place in the document.
+    /// Reads a document as a sequence of text and links, in order. A link is passed as an absolute URL, or as it is if there
+    /// is no base or it refers to a place in the same document.
     #[cfg(feature = "cli")]
     pub(crate) fn read(
         &mut self,
@@ -214,7 +216,7 @@ impl Documents<'_> {
         Ok(())
     }
 
-    /// The sheet was made [absolute](absolute_sheet).
+    /// Calls `show` for each link of a style sheet whose URLs were made [absolute](absolute_sheet) before.
     pub(crate) fn shown_in_sheet(
         &mut self,
         beside: PartId,
@@ -247,7 +249,8 @@ impl Documents<'_> {
         Ok(())
     }
 
-    /// Of `fallbacks`, which have the URL of another picture, only the necessary ones stay.
+    /// Returns the edits that write the new URLs into a document. Links in `fallbacks`, which have the URL of another picture,
+    /// are written only where they are necessary.
     pub(crate) fn embedded(
         &mut self,
         part: PartId,
@@ -271,7 +274,8 @@ impl Documents<'_> {
     }
 }
 
-/// A sheet without a URL of its own (in a `data:` URL) may hold no relative one: it would get the mail's base.
+/// Makes the URLs of a style sheet absolute. A sheet without a URL of its own (in a `data:` URL) must not contain relative
+/// URLs, because they would be resolved against the base of the mail.
 pub(crate) fn absolute_sheet<'s>(
     octets: &'s [u8],
     label: Option<&str>,
@@ -290,7 +294,7 @@ pub(crate) fn absolute_sheet<'s>(
         }
         let value = document.value(&link);
         let characters = || document.characters(&link).map(|written| ascii(&written));
-        // Bytes of the sheet mean the same in the new URL, unless one may be half of a character.
+        // The bytes of the sheet are kept in the new URL, unless one of them may be half a character.
         let reference = match &value {
             Some(value) => cleaned(value.trim_ascii()),
             None => match characters() {
@@ -326,7 +330,8 @@ pub(crate) fn absolute_sheet<'s>(
     Ok(Cow::Owned(written))
 }
 
-/// URLs come by the numbers of their links; of `fallbacks` those that are needed.
+/// Writes new URLs into a style sheet. `urls` are by the numbers of the links. Links in `fallbacks` are written only where
+/// they are necessary.
 pub(crate) fn sheet_with_urls(
     octets: &[u8],
     label: Option<&str>,

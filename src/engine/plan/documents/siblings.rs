@@ -1,7 +1,7 @@
-//! Which part a link means, and how that part is named (RFC 2557 §5 and §8, RFC 2392).
+//! Finds the part to which a link refers, and the Content-ID of that part (RFC 2557 §5 and §8, RFC 2392).
 //!
-//! A sibling is a part of the same multipart/related with a Content-Location. It must hold its content and have a
-//! Content-ID of its own: of two parts with one id, a reader may show the wrong one.
+//! A link can refer to a part with a Content-Location in the same multipart/related. The part must contain its content, and
+//! its Content-ID must be unique: if two parts have the same id, a mail client may show the wrong one.
 
 use std::rc::Rc;
 
@@ -21,7 +21,8 @@ impl Documents<'_> {
         self.bases.of(self.tree, part)
     }
 
-    /// Nearest first; they have targets, and none is outside of the message that the part stands in.
+    /// Returns the multiparts around a part that contain possible targets of links, the nearest first. The search ends at the
+    /// message that contains the part.
     pub(super) fn around(
         &mut self,
         part: PartId,
@@ -37,7 +38,7 @@ impl Documents<'_> {
             if entity.essence != RELATED {
                 continue;
             }
-            // Each is looked through once.
+            // Each multipart is searched only once.
             if !self.have_targets.contains_key(&above) {
                 let any = self.locate(above, ledger);
                 self.have_targets.insert(above, any);
@@ -55,13 +56,14 @@ impl Documents<'_> {
         related: &[PartId],
         absolute: &str,
     ) -> Option<PartId> {
-        // Neither the document nor a part around it is another part.
+        // A link to the document itself, or to a part that contains it, does not refer to another part.
         let span = self.tree.part(document).span;
         self.located(document, related, absolute)
             .find(|&sibling| sibling != document && !self.tree.part(sibling).span.contains(span))
     }
 
-    /// The nearest first: none of another branch of an alternative.
+    /// Returns the parts with this location, the nearest first. Parts in another branch of a multipart/alternative are left
+    /// out.
     pub(super) fn located(
         &self,
         document: PartId,
@@ -77,7 +79,7 @@ impl Documents<'_> {
             .filter(move |&part| !self.tree.are_alternatives(document, part))
     }
 
-    /// [`Documents::identity`] hashes all of a part once.
+    /// Returns the cost of computing the Content-ID of a part, which hashes the whole part once.
     pub(super) fn cost_of_identity(&self, part: PartId) -> usize {
         match self.identities.contains_key(&part) {
             true => 0,
@@ -98,7 +100,9 @@ impl Documents<'_> {
         &self.identities[&part]
     }
 
-    /// Only the documents of a multipart/related inside can mean what is in it (RFC 2557 §9.6): its own location counts.
+    /// Collects the locations of the parts in a multipart/related. Parts inside an inner multipart/related are left out,
+    /// because only its own documents can refer to them (RFC 2557 §9.6). The location of the inner multipart itself is
+    /// included.
     fn locate(&mut self, related: PartId, ledger: &mut Ledger) -> Result<bool, Refusal> {
         let mut any = false;
         let mut waiting: Vec<PartId> = self.tree.part(related).children.clone();
@@ -127,7 +131,8 @@ impl Documents<'_> {
         Ok(any)
     }
 
-    /// Against its own Content-Base, else against the base of the entity around it, else within the message.
+    /// Returns the location of a part. It is relative to the Content-Base of the part, otherwise to the base of the
+    /// surrounding part, otherwise to the message itself.
     pub(super) fn location_of(&mut self, part: PartId) -> Option<String> {
         let value = self.tree.value(part, "Content-Location")?;
         let parent = self.tree.part(part).parent;
@@ -164,7 +169,8 @@ impl Documents<'_> {
         })
     }
 
-    /// The same message always gets the same one, with LF and with CRLF. No other part of the message has it.
+    /// Returns a new Content-ID for a part. It is the same whether the message has LF or CRLF line endings, and no other part
+    /// of the message has it.
     fn made_id(&mut self, part: PartId) -> String {
         let mut digest = Md5::new();
         digest.update(self.tree.number(part));
@@ -179,7 +185,7 @@ impl Documents<'_> {
         let hex = format!("{:x}", digest.finalize());
         let message = self.tree.message_of(part);
         let bearers = self.bearers();
-        // The writer of the mail could know the first one.
+        // The sender could have predicted this id and used it, so other ids follow.
         let mut content_id = format!("{hex}@embody.invalid");
         let mut further = 0u32;
         while bearers.contains_key(&(message, content_id.clone())) {
