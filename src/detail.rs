@@ -83,7 +83,7 @@ words! {
         InPlace "a conversion in place" "Whether the result replaces the source.";
         Output "a destination" "Destination of the result.";
         Range "the range" "The part of a mailbox that is processed, as a range of bytes.";
-        Backup "the backup" "The suffix of the name of the source's backup copy.";
+        Backup "the backup" "The suffix of the backup copy of the source.";
         Expect "the piece" "The length and modification time that the source had when it was split.";
     }
 }

@@ -36,12 +36,13 @@ const WINDOW: Window = Window {
     after: Duration::from_secs(400 * DAY),
 };
 
-/// The kind of process that retrieves.
+/// Whether the process runs for one command or as a service. This determines how long a host counts as unresponsive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Process {
-    /// The process ends with the run: a host that does not respond gets no further requests.
+    /// A single command: a host that did not respond gets no further requests during the run.
     Run,
-    /// The process runs for months: a host that did not respond may respond again.
+    /// A service that runs for months: a host that did not respond gets requests again later, because it may have
+    /// recovered.
     #[cfg(feature = "milter")]
     Service,
 }
@@ -143,8 +144,8 @@ impl Cache {
         let options = &self.archive;
         let archive: Arc<dyn Fetch> = match (&self.files, &options.archive) {
             (Some(files), _) => {
-                // A message without a date gets the first capture of a URL. Files that embody recorded contain only one
-                // capture of each URL.
+                // Normally, the capture nearest to the date of the message is used. For a message without a date, the
+                // first capture is used here, unless `--archive-window` limits the time between message and capture.
                 let is_unbound = options.archive_window.is_none();
                 fetcher.undated = is_unbound.then_some(SystemTime::UNIX_EPOCH);
                 Arc::new(Replaying {

@@ -140,11 +140,12 @@ impl Observer<()> for Told {
 /// Counts and flags of all messages of OLD with the same digest.
 #[derive(Default)]
 struct Known {
-    /// Number of messages of OLD without an identical message in NEW.
+    /// Number of messages of OLD with this digest for which NEW has no identical message.
     left: u32,
     old_flags: Flags,
     new_flags: Flags,
-    /// Whether the mailbox of every identical message of NEW can store flags. Otherwise missing flags are not reported.
+    /// True if every mailbox of NEW in which an identical message was found can store flags. If one of them cannot,
+    /// missing flags are not reported.
     can_hold_flags: bool,
     is_found: bool,
 }
@@ -400,7 +401,8 @@ impl Spool {
         let count = rest.partition_point(|entry| entry.key == key);
         let candidates = rest.get_mut(..count).unwrap_or_default();
         let mut found = Vec::new();
-        // The limit keeps the time linear, even if a million messages have the same Message-ID.
+        // At most [`MOST_COMPARED`] messages are compared. Otherwise the time would grow with the square of their
+        // number if a million messages have the same Message-ID.
         for entry in candidates
             .iter_mut()
             .filter(|entry| !entry.is_found)
@@ -420,8 +422,8 @@ impl Spool {
                 continue;
             }
             match changes(&record.description, &new.description) {
-                // `merge` drops a copy only in favour of a copy that is as complete. A message whose attachment was
-                // detached is not.
+                // For the result of `merge`, a message from which an attachment was detached does not replace the
+                // message of OLD: `merge` drops a copy only if the copy that it keeps is at least as complete.
                 Ok(_) if new.copy.is_some() => {}
                 Ok(changes) => {
                     entry.is_found = true;
@@ -435,15 +437,16 @@ impl Spool {
     }
 }
 
-/// The messages for which a [`MailCopy`] is computed, which describes a message as a copy of a mail.
+/// The messages for which a [`MailCopy`] is computed: a description that shows whether one message is a copy of
+/// another.
 #[derive(Clone, Copy)]
 enum Copies<'c> {
     /// No messages.
     Ignored,
-    /// All messages that are described.
+    /// The messages that get a description, because the other mailbox has no identical message.
     OfDescribed,
-    /// All messages that are described, including all messages with one of these keys. The values are the positions at
-    /// which cut copies end.
+    /// The same messages, and all messages whose key is in this map. Copies can be cut off at their end. The values are
+    /// the positions at which such copies with the key end, because other copies are compared up to these positions.
     Of(&'c HashMap<Digest, Vec<Place>>),
 }
 
@@ -460,7 +463,8 @@ struct Described {
     index: u64,
     called: String,
     description: Description,
-    /// The key of the mail, and its description as a copy. `None` if copies are not compared.
+    /// The key that all copies of the mail have in common, and the description of this copy. `None` if the command does
+    /// not accept copies.
     copy: Option<(Digest, MailCopy)>,
 }
 
@@ -495,7 +499,7 @@ fn read(
 struct Reading<'r, D, S> {
     describes: D,
     copies: Copies<'r>,
-    /// The function that receives the messages, and whether a part of the mailbox could not be read.
+    /// The function that receives the messages, and a flag that is true if a part of the mailbox could not be read.
     see: Mutex<(S, bool)>,
 }
 

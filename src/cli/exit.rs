@@ -172,9 +172,10 @@ pub(super) fn heeded() -> impl Iterator<Item = i32> {
     asking.filter(move |signal| ignored & 1 << (signal - 1) == 0)
 }
 
-/// Returns the ignored signals, with one bit for each. If the system has no /proc, SIGHUP counts as ignored: embody
-/// does not handle it, and its default action applies. `/proc/self/status` names this field, but the system needs twice
-/// as long to write that file.
+/// Returns the signals that the parent process set to be ignored, with one bit for each. `stat` is the path of
+/// `/proc/self/stat`, which contains this number. `/proc/self/status` also contains it, but the system needs twice as
+/// long to create that file. Without /proc, only SIGHUP counts as ignored: embody then sets no handler for it, and the
+/// default action of the system applies.
 fn ignored(stat: &str) -> u64 {
     const HANGUP: u64 = 1;
     let mut text = [0; 2048];

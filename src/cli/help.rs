@@ -1,8 +1,8 @@
 //! The three levels of help: `-h` lists the options that most users need, `--help` also lists the options for special
 //! cases, and `--help-all` lists all options, with all paragraphs about them.
 //!
-//! clap has only two levels. Two flags of each option hide it from clap's short or long help, and so define its level.
-//! For `--help`, these flags are changed before clap parses the command line.
+//! clap has only two levels, short and long help. Each option has two flags that hide it from one of these levels. The
+//! flags therefore define the level of the option. Before clap parses `--help`, this module changes the flags.
 
 use std::ffi::OsString;
 
@@ -39,7 +39,8 @@ pub(super) fn without_help_command(arguments: &[OsString]) -> Option<Vec<OsStrin
     is_known.then(|| vec![first.clone(), name.clone(), "--help".into()])
 }
 
-/// Changes the definition so that clap prints the level of help that is on the command line.
+/// Changes the definition of the program so that clap prints the level of help that the arguments request: `--help` or
+/// `--help-all`. For `-h`, clap needs no change.
 pub(super) fn prepared(program: Command, arguments: &[OsString]) -> Command {
     let mut flags = arguments.iter().filter_map(|argument| argument.to_str());
     let Some(flag) = flags.find(|it| ["-h", "--help", "--help-all"].contains(it)) else {

@@ -199,7 +199,8 @@ fn accounts(args: &InspectArgs, policy: &Policy, larger_than: u64) -> Result<Sta
 }
 
 fn source_kind(source: &Path, format: Format) -> SourceKind {
-    // A page must not contain control characters, so such a source is not named.
+    // An HTML page must not contain control characters. If the name of a source contains one, the page therefore does
+    // not name the source.
     let is_name = |name: &str| harmless_within(name) == name;
     if !source.to_str().is_some_and(is_name) {
         return SourceKind::Nameless;

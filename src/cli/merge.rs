@@ -433,8 +433,8 @@ impl Run<'_> {
             return String::new();
         }
         let shell = |path: &Path| quoted(&path.display().to_string());
-        // Thunderbird stores folders in a directory next to an mbox, which is empty here. The command then names the
-        // directory.
+        // For a result with folders in the format of Thunderbird, the mails are in a directory (`.sbd`) next to the
+        // output, and the output itself is an empty mbox. The command must then name the directory.
         let mut folders = args.output.clone().into_os_string();
         folders.push(".sbd");
         let folders = PathBuf::from(folders);
@@ -534,7 +534,7 @@ fn counted(count: u64, one: &str, several: &str) -> String {
     }
 }
 
-/// Leaves each message unchanged, and shows progress and damage.
+/// The transform and the observer for reading a source: messages stay unchanged, and progress and damage are shown.
 struct Reading<'r> {
     display: &'r Display,
 }

@@ -28,7 +28,7 @@ use crate::milter::{
     Address, Counters, Incoming, Journal, Left, Listener, Server, Verdict, Work, bind_metrics,
 };
 
-/// Time for finishing messages after the server was told to end, in addition to the time for retrievals.
+/// Time for finishing messages after a signal requested the end of the server, in addition to the time for retrievals.
 const DRAINING: Duration = Duration::from_secs(15);
 
 /// Default of `--connections`. Postfix has 100 processes, and each of them can open one connection.
@@ -246,7 +246,7 @@ impl Journal for Log {
         }
         let tell = |line: &str| self.tell(queue_id, line);
         match verdict {
-            // This is an error and does not depend on an option, so `--quiet` does not hide it.
+            // An error is always logged, because `--quiet` hides only the normal outcomes.
             Verdict::Unchanged(Left::Trouble(why)) => {
                 tell(&format!("not changed: {}", say::harmless(why)))
             }

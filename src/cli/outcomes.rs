@@ -108,8 +108,8 @@ impl Outcomes {
             ) if row.status.is_none() => {
                 *self.unreachable.entry(phrase(reason)).or_default() += 1;
             }
-            // For these reasons a server sent a response, but the row has no status, because no content came from that
-            // server.
+            // For each of these reasons, a server did respond, although its response gave no content. The row can lack
+            // the status of the response.
             Some(
                 Reason::ArchiveBusy
                 | Reason::BadResponse
@@ -120,8 +120,8 @@ impl Outcomes {
                 | Reason::TooManyRedirects
                 | Reason::WebPage,
             ) => self.answered += 1,
-            // After a probe, the row has no content and no status. The outcome then shows that a server would send the
-            // content.
+            // After a probe, the row contains neither content nor a status. `WouldFetch` then shows that a server has
+            // the content and did respond.
             _ => {
                 let is_there = row.outcome == Outcome::WouldFetch;
                 self.answered += u64::from(came || is_there || row.status.is_some());

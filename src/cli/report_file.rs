@@ -28,7 +28,8 @@ pub(super) enum ReportFile {
     /// Each line is appended in one write, so that several runs can share the file.
     File {
         file: File,
-        /// The same file, opened for reading. `None` after the first row was written.
+        /// The same file, opened for reading, to check before the first row whether an earlier run left an incomplete
+        /// last line. `None` after this check.
         before: Option<File>,
     },
 }
@@ -72,6 +73,7 @@ impl ReportFile {
                 Self::Stdout => io::stdout().write_all(&line)?,
                 Self::File { file, before } => {
                     // If an earlier run was killed, or the disk was full, the last line of the file can be incomplete.
+                    // A line ending is then written first, so that the new row is on a line of its own.
                     if before.take().is_some_and(|before| is_torn(&before)) {
                         line.insert(0, b'\n');
                     }

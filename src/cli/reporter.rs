@@ -24,7 +24,8 @@ pub(super) struct Reporter<'r> {
     pub(super) display: Display,
     pub(super) volume: Volume,
     pub(super) says_rows: bool,
-    /// Stop request for the run if a row cannot be written. It is set if the rows are the only output of the run.
+    /// The switch that stops the run if a row cannot be written. `None` if the run has other output than rows, so that
+    /// it continues without them.
     pub(super) needs_rows: Option<&'r Stop>,
     pub(super) policy: &'r Policy,
     pub(super) start: &'r Start,
@@ -38,7 +39,8 @@ pub(super) struct Counts {
     mailbox: PathBuf,
     rows: Option<io::Result<ReportFile>>,
     of_mailbox: Totals,
-    /// Counts for the HTML page about the run: those of the current mailbox, and those of the finished ones.
+    /// Counts for the HTML page about the run: first of the current mailbox, then of the finished mailboxes. `None` if
+    /// the run writes no page.
     run: Option<[RunTally; 2]>,
     /// Sum of the finished mailboxes. A mailbox that ended with an error or was stopped is not counted.
     settled: (Summary, Totals),

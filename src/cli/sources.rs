@@ -39,8 +39,8 @@ const CLOSED: &[(&[u8], &str)] = &[
     (b"age-encryption.org/", "encrypted by age"),
 ];
 
-/// First bytes of files without mail that are often next to saved mail: pictures, documents, and text in UTF-16, which
-/// is read.
+/// First bytes of files that contain no mail, but are often next to saved mail, so that they are no error: pictures,
+/// PDF documents, and text in UTF-16. UTF-16 contains NUL bytes and would otherwise count as unknown binary data.
 const OPEN: &[&[u8]] = &[
     b"\x89PNG",
     b"\xff\xd8\xff",
@@ -80,7 +80,8 @@ const INDEXES: &[(&str, &str)] = &[
 
 #[derive(Default)]
 pub(super) struct Sources {
-    /// Hashes of the files that were read, with size and time. A file that was changed in the meantime is read again.
+    /// Files that were read: a hash of the path, size and time of each file. If a file was changed after it was read,
+    /// its hash is different, so it is read again.
     seen: HashSet<u64>,
     pub(super) files: u64,
     pub(super) octets: u64,
@@ -89,10 +90,12 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Reads all files. `visit` gets the content of each file in overlapping windows, also the decoded content, with
-    /// the position in the file at which the window ends.
+    /// Reads all files. `visit` is called with the path of a file, a position in it, and a piece of its content that
+    /// ends at this position. Pieces overlap, so that each reference is completely in one of them. Decoded content of
+    /// the file is also passed to `visit`.
     ///
-    /// Files that `store` itself wrote are skipped, because only objects that are in use may keep other objects in use.
+    /// Files that embody itself wrote into `store` are skipped. Objects can contain references to each other, and an
+    /// unreferenced object must not keep another object from being deleted.
     pub(super) fn read(
         sources: &[PathBuf],
         store: &Path,
@@ -266,8 +269,8 @@ fn judged(name: &[u8], start: &[u8]) -> Judged {
     let name = String::from_utf8_lossy(name);
     match hidden(Path::new(name.as_ref()), start) {
         Some((what, _)) => Judged::Left(what),
-        // The content of a member of an archive is checked again later, without its name. An index would then look like
-        // unknown binary data, so it is skipped here.
+        // `hidden` is called again for the content of this member, without its name. Without the name, an index would
+        // count as unknown binary data and stop the command, so it is skipped here.
         None if is_binary(start) && !is_open(start) => Judged::Skipped("an index"),
         None => Judged::Taken,
     }
@@ -293,7 +296,8 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
         }
         Ok(_) => None,
         Err(_) if !is_binary(start) => None,
-        // Indexes and pictures are next to the directories of messages, and not inside them.
+        // Mail programs write only messages into `cur` and `new`, so a binary file in these directories may be
+        // encrypted mail, even if its name or first bytes are those of an index or a picture.
         Err(_) if in_folder_of_mails => unknown(),
         Err(_) => {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -332,7 +336,8 @@ pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// Returns whether the file is text. A text without any header field of mail is read as a message.
+/// Returns whether the file can be read as mail: it has a mail format, or it is text. Text without a header field of
+/// mail may be the body of a message.
 fn text(source: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(source).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));

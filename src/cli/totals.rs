@@ -239,10 +239,10 @@ impl Totals {
             if entries.len() > most {
                 let rest: u64 = entries.iter().skip(most).map(|entry| entry.1).sum();
                 let others = entries.len() - most;
-                let _ = writeln!(text, "{title:<8} {rest:>8}  in {others} others");
+                let _ = writeln!(text, "{title:<8} {rest:>8}  in {others} more rows");
             }
             if let Some(count) = names.others() {
-                let what = format!("in others (only {NAMES} names are counted separately)");
+                let what = format!("under other names (only {NAMES} names are counted separately)");
                 let _ = writeln!(text, "{title:<8} {count:>8}  {what}");
             }
         }

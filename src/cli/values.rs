@@ -170,7 +170,8 @@ pub(super) fn cache_max(text: &str) -> Result<CacheMax, String> {
 
 pub(super) fn output_format(text: &str) -> Result<Format, String> {
     let written = [Format::Auto, Format::Mbox, Format::Maildir, Format::Eml];
-    // This value is only for results, and `--format` does not accept it.
+    // `thunderbird` is a format only for results. It is checked separately, because the values of `--format` do not
+    // include it.
     if text == "thunderbird" {
         return Ok(Format::Thunderbird);
     }

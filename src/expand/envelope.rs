@@ -42,8 +42,10 @@ pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
     }
 }
 
-/// Parses `a@b Thu Jan  1 00:00:00 1970` and the variants that programs write. The date starts at the month before the
-/// last time of day, or at the day of the week before that month. The words before the date are the sender.
+/// Parses the text of a separator line after `From `: `a@b Thu Jan 1 00:00:00 1970` and the variants that programs
+/// write. To find the date, the last time of day in the line is located. The date starts at the name of the month
+/// before this time, or at the day of the week if it is directly before the month. The words before the date are the
+/// sender.
 fn separated(line: &[u8]) -> (String, Option<SystemTime>) {
     let text = String::from_utf8_lossy(line);
     let words: Vec<&str> = text.split_whitespace().collect();

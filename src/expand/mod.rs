@@ -1,7 +1,7 @@
 //! The loop around the [engine](crate::engine): [`Expander`] retrieves the content that the engine needs, from its
 //! sources.
 
-// The library has the module at its root.
+// The library re-exports this module as `embody::detach`.
 #[doc(hidden)]
 pub mod detach;
 mod driver;

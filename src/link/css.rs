@@ -66,7 +66,8 @@ struct Scanner<'a, F> {
     markup: Markup,
     at: usize,
     depth: usize,
-    /// Depth of parentheses at which a string is an option of an `image-set()`.
+    /// Depth of parentheses directly inside the current `image-set()`, where a string is one of its options. `None`
+    /// outside of an `image-set()`.
     image_set: Option<usize>,
     option: ImageSet,
     awaits: Awaits,
@@ -243,7 +244,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
             Some(1..) => Role::Font,
             _ => Role::Picture,
         };
-        // A string in `url()` or `src()` is one parenthesis deeper than the function itself.
+        // An option of an `image-set()` is found by its depth of parentheses. A string in `url()` or `src()` is one
+        // level deeper than the function, so one level is subtracted.
         let around = match grammar {
             Grammar::CssString(_) if place != "image-set()" => self.depth.checked_sub(1),
             _ => Some(self.depth),

@@ -478,7 +478,8 @@ fn is_character(name: &[u8]) -> bool {
         }
 }
 
-/// Returns the literal value of an entity. Only character references are expanded in the declaration (XML 1.0 §4.5).
+/// Returns the replacement text of an entity. In the declaration of an entity, only character references are expanded.
+/// Entity references remain, and are expanded where the entity is used (XML 1.0 §4.5).
 fn with_characters(value: &[u8]) -> Option<Vec<u8>> {
     let mut written = Vec::with_capacity(value.len());
     let mut rest = value;

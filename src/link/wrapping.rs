@@ -47,8 +47,8 @@ impl LinkValue {
     }
 
     /// Encodes a new URL for this place in the document, so that a parser reads the same URL. If the grammar has no
-    /// escape for a character, the character is percent-encoded. `url` must not contain white space or NUL. An empty
-    /// `url` cannot be a member of a list or a candidate, so nothing is written for it.
+    /// escape for a character, the character is percent-encoded. `url` must not contain white space or NUL. In a list
+    /// or a `srcset`, an empty URL cannot be written, so the result is empty.
     pub fn encoded(&self, url: impl AsRef<[u8]>) -> Vec<u8> {
         let url = url.as_ref();
         let text = match self.grammar {

@@ -13,15 +13,15 @@ use super::words::Words;
 use crate::engine::same::{Difference, MailCopy, Place, covers, plain};
 use crate::mailbox::Flags;
 
-/// Maximum number of cut positions in one group. For each position at which a cut copy ends, the start of
-/// each other copy up to this position is compared with the cut copy.
+/// Maximum number of positions, in one group of copies, at which a copy was cut off. At each of these positions, the
+/// start of every other copy is compared with the cut copy, so the limit bounds the work.
 const MOST_PLACES: usize = 16;
 
-/// Maximum number of copies of one candidate whose keywords are still in the temporary file. They are read when this is
-/// exceeded.
+/// Maximum number of copies of one candidate whose keywords were not yet read from the temporary file. If there are
+/// more, the keywords are read, so that `waiting` does not grow.
 const MOST_WAITING: usize = 64;
 
-/// All messages with identical content. They are compared with others as one message.
+/// All messages with identical content, which are compared with other messages as if they were one message.
 pub(super) struct Candidate {
     /// Record of the first message.
     pub(super) record: Record,

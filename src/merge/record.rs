@@ -1,4 +1,4 @@
-//! The record of a message in the index on disk. It has at most 100 bytes.
+//! The record of a message in the index on disk. A record is small (82 bytes), because there is one for each message.
 
 use crate::engine::same::Digest;
 use crate::mailbox::Flags;

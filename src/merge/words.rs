@@ -68,8 +68,8 @@ impl Words {
         let header = Header::of_message(content, LONGEST_HEADER);
         let newline = Newline::of_first_line(content);
         let mut edits: Vec<(usize, Vec<u8>)> = Vec::new();
-        // Thunderbird reads X-Mozilla-Keys only before the fields of the mail itself. The other fields are added at the
-        // end of the header.
+        // Thunderbird reads X-Mozilla-Keys only if it is before the other header fields, so it is added at the start of
+        // the header. All other fields are added at its end.
         let (mut fields_before, mut fields_behind) = (Vec::new(), Vec::new());
         for ((words, there), (name, by_comma)) in self.0.iter().zip(&there.0).zip(FIELDS) {
             let missing: Vec<String> = words
@@ -107,7 +107,8 @@ impl Words {
             .and_then(<[u8]>::last)
             .is_some_and(|last| *last != b'\n' && *last != b'\r');
         if is_open && !fields_behind.is_empty() {
-            // The message has no body, and its last header line is not terminated.
+            // The message ends within its last header line. A line ending is added, so that a new field starts on its
+            // own line.
             fields_behind.splice(0..0, newline.bytes().iter().copied());
         }
         edits.push((header.span.start, fields_before));

@@ -187,7 +187,8 @@ impl Draft {
             message.bytes.push(b'\r');
         }
         let header = Header::of_message(&message.bytes, usize::MAX);
-        // If embody and the mail system found different fields, a change would be applied to the wrong field.
+        // Changes are sent to the mail system by the number of the field. If embody and the mail system divided the
+        // header into different fields, a change would be applied to the wrong field, so the message is left unchanged.
         let is_same = header.fields.len() == message.count
             && header.envelope.is_empty()
             && !header.separator.is_empty();

@@ -339,8 +339,8 @@ impl Connection {
         said
     }
 
-    /// Sets the time of the next progress packet. None may be sent after the end of the message, because Postfix does
-    /// not accept one between changes.
+    /// Sets the time of the next progress packet, or stops progress packets with `None`. After the end of the message,
+    /// the server sends the changes, and Postfix accepts no progress packet between changes.
     fn progress(&self, due: Option<Instant>) {
         if let Some(open) = self.server.connections().open.get_mut(&self.number) {
             open.progress = due;

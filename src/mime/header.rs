@@ -42,7 +42,8 @@ pub struct Header {
     pub span: Span,
     pub separator: Span,
     pub fields: Fields,
-    /// End of the fields on which all programs agree: the start of the first stray line, or the end of the section.
+    /// End of the fields on which all programs agree. This is the start of the first stray line (a line in the header
+    /// that is neither a field nor a continuation), or the end of the section.
     pub agreed_end: usize,
     pub end: SectionEnd,
 }
@@ -54,12 +55,13 @@ pub(super) enum Section {
     Message,
     /// A part of a multipart.
     Part,
-    /// Fields in a text. A stray line ends the section.
+    /// Fields in a text. The section ends at the first line that is not a field.
     Text,
 }
 
 impl Header {
-    /// Reads fields in a text: envelope and boundary lines have no special meaning, and a stray line ends the section.
+    /// Reads fields in a text: envelope and boundary lines have no special meaning, and the section ends at the first
+    /// line that is not a field.
     pub fn read(original: &[u8], within: Span, limit: usize) -> Self {
         Self::read_until(original, within, Section::Text, limit, |_| false)
     }

@@ -362,7 +362,7 @@ impl<'a> Written<'a> {
         if self.sections.is_empty() {
             return plain.unwrap_or(Lookup::None);
         }
-        // Of two sections with one number the first counts.
+        // If two sections have the same number, the first one in the field is used.
         self.sections.sort_unstable();
         self.sections.dedup_by_key(|(section, _)| *section);
         match parameters.joined(&self.sections) {

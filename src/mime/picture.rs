@@ -77,7 +77,7 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
             memmem::find(head, b"\x42\x82\x84webm").map(|_| FileType::new("video/webm", "webm"))
         }
         [b'O', b'g', b'g', b'S', 0, page @ ..] => {
-            // After a page header with one segment (RFC 3533 §6) follows the name of the codec.
+            // The name of the codec is at offset 28, after a page header with one segment (RFC 3533 §6).
             let codec = page.get(23..).unwrap_or_default();
             Some(match codec.starts_with(b"\x80theora") {
                 true => FileType::new("video/ogg", "ogv"),

@@ -54,7 +54,8 @@ struct Scanner<'a> {
     /// Parts whose end was not found yet, the outermost first, and whether the boundary of each is searched for. It
     /// is not searched for in leaves, messages and closed multiparts.
     open: Vec<(usize, bool)>,
-    /// Start of the current body. A line break before it belongs to the header and cannot be part of a boundary line.
+    /// Start of the current body, before which no boundary line is searched for. A line break before it belongs to the
+    /// header, so it is not part of a boundary line.
     floor: usize,
 }
 

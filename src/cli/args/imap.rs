@@ -52,7 +52,8 @@ impl ImapArgs {
                 before: self.before.clone(),
                 ..account.choice
             },
-            // Servers limit the number of connections of one user (Gmail to 15, Dovecot to 10).
+            // Servers limit the number of connections of one user (Gmail to 15, Dovecot to 10), so a larger number is
+            // reduced to 10.
             connections: self.connections.unwrap_or(2).min(10),
             ..account
         }

@@ -1,5 +1,5 @@
-//! Commands and their options. A comment with three slashes is a help text that users see. The structs of options have
-//! none, because clap would show it instead of the text about their command.
+//! Commands and their options. clap prints comments with three slashes as help texts. The structs of options have no
+//! such comments, because clap would print them in place of the text about their command.
 //!
 //! `group(skip)` keeps clap from creating a group for each struct. Groups would make every run of `filter` slower.
 
@@ -226,7 +226,8 @@ pub(super) struct ConvertArgs {
     /// The seconds are those that embody split prints, with nine digits after the point.
     #[arg(long, value_name = "LENGTH[:SECONDS]", help_heading = MAILBOXES, requires = "range", value_parser = expected)]
     expect: Option<(u64, Option<SystemTime>)>,
-    /// Set by `recover`: it is an error if --attachments has none of the files.
+    /// Whether it is an error if the directories of `--attachments` contain none of the missing files. Only `recover`
+    /// sets this.
     #[arg(skip)]
     pub(super) needs_attachments: bool,
     #[command(flatten)]
@@ -237,7 +238,7 @@ pub(super) struct ConvertArgs {
 
 impl ConvertArgs {
     pub(super) fn mode(&self) -> Mode {
-        // With `--offline`, only the cache is checked, and no requests are made.
+        // With `--offline`, a dry run may look into the cache as a probe does, because that makes no requests.
         self.walk
             .mode(self.probe || self.common.policy.cache.offline)
     }

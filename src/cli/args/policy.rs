@@ -65,7 +65,8 @@ impl Common {
     }
 }
 
-// Options of commands that deliver mail. Only for them can a mail system try again later.
+// Options of the commands that a mail system calls (`filter`, `milter`). Other commands do not have them, because only
+// a mail system keeps the mail and tries again later.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
@@ -89,8 +90,8 @@ type Program = Vec<String>;
 
 const DETACHED: &str = "Detached attachments";
 
-// No option has a `default_value`, because clap would parse the value again for every message. The defaults are those
-// of the policy. A test compares the help texts with them.
+// No option has a `default_value`, because clap would parse these values in every run of `filter`, that is, for every
+// message. The policy contains the defaults instead. A test compares the help texts with them.
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Retrieval")]
@@ -138,7 +139,8 @@ pub struct PolicyArgs {
 }
 
 impl PolicyArgs {
-    /// Adds this form of reference before the forms of the command line, so that these can remove it.
+    /// Adds the form `winmail` to `--follow`, before the forms of the command line, so that `--follow -winmail` can
+    /// remove it.
     pub fn open(&mut self) {
         let form = Follow::Winmail.as_str().to_owned();
         self.content.follow.insert(0, form);
@@ -269,7 +271,8 @@ fn shortcuts(which: &str) -> Result<String, String> {
 impl ContentArgs {
     fn added_to(&self, policy: Policy) -> Policy {
         let embeds = |from: &str| self.embed.iter().any(|word| word == from);
-        // Each word was already checked when the command line was parsed.
+        // A word that is not a form of reference was already rejected when the command line was parsed, so it is
+        // ignored here.
         let follow = self.follow.iter();
         let follow = follow.fold(Followed::default(), |forms, word| {
             forms.told(word).unwrap_or(forms)

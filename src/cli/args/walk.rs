@@ -229,9 +229,9 @@ pub struct SayingArgs {
 pub enum Volume {
     /// Errors only.
     Quiet,
-    /// One line per reference of one message; over mailboxes a sum.
+    /// For a single message, one line for each reference. For mailboxes, a summary.
     Normal,
-    /// Structure and a sum besides.
+    /// In addition, one line for each reference in mailboxes, and more details such as Message-ID and subject.
     Verbose,
 }
 

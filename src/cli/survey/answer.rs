@@ -92,7 +92,8 @@ impl Answer {
         counts
     }
 
-    /// Returns the same result as counts of a probe. A source counts as dead if a request was made and gave no content.
+    /// Returns this response as counts of a probe, of which one is 1. A source counts as dead if a request was made and
+    /// gave no content.
     pub fn probe(self, row: &Row) -> Probe {
         let mut probe = Probe::default();
         let count = match self {

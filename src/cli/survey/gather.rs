@@ -79,8 +79,8 @@ impl Surveying {
             largest.pop();
             largest.push(Reverse(octets));
         }
-        // A message of equal size is included, because the first one in the mail must be listed, and threads do not
-        // finish in this order.
+        // A message of equal size is also a candidate: of several messages with the same size, the list must contain
+        // the first one of the mailbox, and threads do not finish in the order of the mailbox.
         octets >= least
     }
 
@@ -186,8 +186,8 @@ impl Transform<Said> for Surveying {
         if !self.tells_embeds {
             said.report.rows.retain(|row| {
                 let reference = || Reference::split(row.url.as_deref().unwrap_or_default());
-                // A probe sometimes has to retrieve a picture before it can decide. Such a picture also counts as
-                // requested.
+                // A row counts if a request was made for the picture. A probe sometimes has to retrieve the whole
+                // picture to find out whether it is available; its outcome is then `WouldExpand`, from the network.
                 let is_asked_for = match row.outcome {
                     Outcome::WouldExpand => row.from == Provenance::Network,
                     Outcome::WouldBlank => false,

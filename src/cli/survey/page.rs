@@ -349,9 +349,9 @@ impl Page<'_> {
         );
         if shown.count > 0 {
             words += &match shown.count == all.count {
-                true => " The text shows all of them.".to_owned(),
+                true => " The text of the mail displays all of them.".to_owned(),
                 false => format!(
-                    " The text shows {} of them, {}.",
+                    " The text of the mail displays {} of them, {}.",
                     grouped(shown.count),
                     size(shown.octets)
                 ),

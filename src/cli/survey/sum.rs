@@ -50,7 +50,8 @@ pub struct Survey {
     pub answers: AnswersByWhat,
     pub missing: Missing,
     pub largest: Vec<Large>,
-    /// Labels of the user in a Google Takeout, and the standard folders for Gmail's own labels.
+    /// Number of messages with each label, in mail of a Google Takeout. Gmail's own labels, such as `Inbox` in any
+    /// language, are counted under the name of the standard folder.
     pub labels: Named<u64>,
     pub broken: Broken,
 }

@@ -126,7 +126,7 @@ reasons! {
     StoreFailed "store-failed" none "embody could not write or read the store of detached attachments";
     NotInStore "not-in-store" none "the content of the attachment is not in the store";
     BadNote "bad-note" none "the X-Embody-Detached field, which detach wrote, is malformed or does not match the part";
-    AlreadyInMail "already-in-mail" none "everything that can be taken from the file is in the mail already, and the file is kept because of the rest";
+    AlreadyInMail "already-in-mail" none "everything that can be extracted from the file is already in the mail; the file stays attached, because it also contains data that cannot be extracted";
     DamagedFile "damaged-file" none "nothing can be read from the file, because it is damaged";
     NoCounterpart "no-counterpart" none "mail has no counterpart for the content of the file, such as a contact or a task";
     HeaderTooLarge "header-too-large" Header "a header section in the message is larger than the limit";

@@ -94,7 +94,7 @@ impl<S: Send> Job<'_, S> {
             self.observer.skipped_others(self.path, what, count);
             let what = match count {
                 1 => format!("1 item, because it is {what}"),
-                _ => format!("{count} items; each one is {what}"),
+                _ => format!("{count} items, because each of them is {what}"),
             };
             self.observer.passed_over(self.path, &what);
         }

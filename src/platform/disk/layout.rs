@@ -70,8 +70,9 @@ impl Area {
         }
     }
 
-    /// Returns the directories of a key. In the cache of one run, all files of an area are in one directory, because creating a
-    /// directory takes longer than creating a file.
+    /// Returns the names of the nested directories that contain the file of a key, from the outermost to the innermost.
+    /// In the cache of a single run, all files of an area are in one directory, because creating a directory takes
+    /// longer than creating a file.
     pub fn folders(self, key: &Key, is_of_run: bool) -> impl Iterator<Item = String> + use<> {
         let depth = if is_of_run { 0 } else { self.depth() };
         let beneath = key.folders().into_iter().take(depth);

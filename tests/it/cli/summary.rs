@@ -118,7 +118,7 @@ fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
         .rfind(|line| line.starts_with("outcome "))
         .unwrap();
     assert!(
-        others.contains(" in ") && others.ends_with(" others"),
+        others.contains(" in ") && others.ends_with(" more rows"),
         "{said}"
     );
     // The hosts with the most failures are listed.
