@@ -206,8 +206,8 @@ struct Pending<'p, 's> {
     bases: Bases,
     pass: Pass,
     edits: PartEdits<'p>,
-    /// How lengths are corrected. A part restored byte for byte makes the old Content-Length and Lines fields around it right
-    /// again.
+    /// How lengths are corrected. If all changed parts were restored byte for byte, the old Content-Length and Lines fields
+    /// around them are right again.
     lengths: Lengths,
     removed_to: usize,
     texts: BTreeMap<PartId, Text>,

@@ -104,12 +104,14 @@ impl<'g> Contents<'g> {
                 let Some(answer) = answered? else {
                     return Ok(None);
                 };
-                // Thousands of parts can refer to the same response, and each one reads its URL and media type again.
+                // Thousands of parts can refer to the same response, and each one reads its URL and media type again, which is
+                // work.
                 session.ledger.work(answer.names_length())?;
                 let fields = &item.body.phantom.fields;
                 let encoding = fields.value(self.tree.original, "Content-Transfer-Encoding");
                 let encoding = TransferEncoding::of(encoding);
-                // Each of them also decodes the content again, and computes digests and line endings again.
+                // Each of them also decodes the content again, and computes its digests and line endings again, so this counts
+                // as work.
                 if obtained::is_decoded(&item.body, encoding) {
                     session.ledger.work(answer.len() * 3)?;
                 }

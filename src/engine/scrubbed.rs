@@ -17,7 +17,7 @@ use crate::span::{Newline, Span};
 
 pub(super) struct Stored {
     pub(super) obtained: Obtained,
-    /// File name. A part with a name becomes an attachment, a part without a name becomes text of the mail.
+    /// File name. A part with a name becomes an attachment. A part without a name becomes text of the mail.
     pub(super) name: Option<String>,
     pub(super) description: Option<String>,
     pub(super) link: Option<String>,

@@ -77,8 +77,8 @@ impl<'p> Substitute<'p> {
         self.obtained.location.as_deref()
     }
 
-    /// Returns the base for relative links in the content (section 5.1 of the draft): from the fields of the part, otherwise
-    /// the URL after redirects, otherwise the base of the surrounding part.
+    /// Returns the base for relative links in the content (draft-fielding-url-syntax-05 §5.1): from the fields of the part,
+    /// otherwise the URL after redirects, otherwise the base of the surrounding part.
     pub(super) fn base_around(&self, around: Option<Rc<Base>>) -> Option<Rc<Base>> {
         let retrieval = self.location().and_then(Base::of_retrieval).map(Rc::new);
         let around = retrieval.or(around);

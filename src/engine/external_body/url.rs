@@ -1,4 +1,4 @@
-//! Reads the URL in a parameter or a header field (RFC 2017 §3.1, RFC 2392, appendix E of the draft).
+//! Reads the URL in a parameter or a header field (RFC 2017 §3.1, RFC 2392, draft-fielding-url-syntax-05 appendix E).
 
 use std::borrow::Cow;
 

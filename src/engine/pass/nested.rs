@@ -80,8 +80,8 @@ impl Pending<'_, '_> {
     }
 
     /// Refuses a URL from which content around this part was already retrieved. For content from the network, a second run
-    /// finds the URL in the Content-Location of the part. The path of a file is not written into the mail, so then the whole
-    /// cycle is left out.
+    /// finds the URL in the Content-Location of the part. The path of a file is not written into the mail, so in this case the
+    /// reference that leads into the cycle is left unchanged.
     fn judge_circle(
         &mut self,
         item: &Item<'_>,

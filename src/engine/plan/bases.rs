@@ -1,5 +1,5 @@
-//! Finds the base for relative links in a part: from its own fields, otherwise from the parts around it (section 5.1 of the
-//! draft).
+//! Finds the base for relative links in a part: from its own fields, otherwise from the parts around it
+//! (draft-fielding-url-syntax-05 §5.1).
 
 use std::rc::Rc;
 

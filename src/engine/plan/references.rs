@@ -120,8 +120,8 @@ impl Planner<'_> {
 
     fn step(&mut self, body: &ExternalBody<'_>) -> (Option<String>, Result<Step, Refusal>) {
         let (shown, step) = match &body.target {
-            // An online document is not a file for an anonymous request. The program of `--resolver` may be able to download
-            // it.
+            // A server does not send a file for an online document, such as one of Google Docs. The program of `--resolver`
+            // may be able to export it as a file.
             Err(refusal) if refusal.reason == Reason::OnlineDocument => {
                 let link = body.hosted.as_ref().map(|hosted| hosted.link.clone());
                 let step = question(self.policy, body)

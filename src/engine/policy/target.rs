@@ -4,7 +4,7 @@
 //! Deviations from the WHATWG parser. In all these cases the URL is refused ([`Reason::BadUrl`]):
 //! * white space and control characters at any position (the parser removes some of them);
 //! * any text other than `//` and a host after `http:`, `https:` and `ftp:` (the parser finds a host in `http:127.0.0.1`);
-//! * `%00`, `%0a` and `%0d` in ftp URLs (the draft, §7), because they could inject commands;
+//! * `%00`, `%0a` and `%0d` in ftp URLs (draft-fielding-url-syntax-05 §7), because they could inject commands;
 //! * a query in a file URL.
 
 use std::path::{Path, PathBuf};

@@ -118,8 +118,8 @@ impl Documents<'_> {
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();
         let mut links = links.iter();
-        // Links are changed at once until they double the size of the document. The growth of the other links is counted
-        // first, without storing them, so that too much growth is refused before it needs memory.
+        // Links are changed at once until they double the size of the document. After that, the growth of all other links is
+        // counted first, without storing them, so that too much growth is refused before it needs memory.
         for (is_counted, is_made) in [(true, true), (true, false), (false, true)] {
             let from = links.clone();
             loop {

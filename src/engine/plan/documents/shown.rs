@@ -139,7 +139,7 @@ impl Documents<'_> {
         refusal.map_or(Ok(()), Err)
     }
 
-    /// Returns a link with the part it refers to. A part of the wrong kind is ignored.
+    /// Returns a link together with the part to which it refers. A part of the wrong kind is ignored.
     pub(super) fn shown_as<'d>(
         &mut self,
         ledger: &mut Ledger,
