@@ -41,7 +41,7 @@ pub(crate) fn looked_at(
     };
     let has_folders = match finds.mailboxes.as_slice() {
         [found] if found.kind == Kind::Archive => {
-            // The reader of the archive reports an archive that is damaged.
+            // Errors are ignored here. If the archive is damaged, the run reports it when it reads the archive.
             let file = File::open(&found.path);
             let names = file.and_then(|file| names_psts(file, options.max_expanded, stop));
             stop.check()?;

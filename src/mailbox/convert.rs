@@ -75,7 +75,8 @@ pub fn convert_to<S: Send>(
     }
     let finds = look_at(source, options, false, stop)?;
     result::check(source, &finds, destination, options)?;
-    // The Thunderbird format creates its own file names, which cannot conflict.
+    // For Thunderbird, the result has file names of its own, which cannot differ only in case. The check is needed
+    // only if the names of the source are kept.
     let keeps_names = options.output_format != Format::Thunderbird;
     if options.mode.writes() && keeps_names {
         let folds = || platform::folds_case(folder).unwrap_or(false);

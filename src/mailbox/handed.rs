@@ -74,7 +74,8 @@ impl<S: Send> Job<'_, S> {
                 let from = (handed.number, handed.source.as_path());
                 self.single(from, &handed.content, None, rewrite::spliced)
             },
-            // The message may come from a server or a stream, so its bytes cannot be read again.
+            // The memory of a waiting message cannot be freed (`None`): the message may come from a server or a stream, so
+            // its bytes cannot be read again.
             |_, _| None,
             |handed: Handed<T>, done| {
                 if !is_message(&handed.about) {

@@ -16,11 +16,11 @@ pub(crate) enum NotMail {
     Format(&'static str, &'static str),
     Binary,
     Text,
-    /// A file that a mail program keeps next to messages, such as an index. Contains its name.
+    /// A file that a mail program keeps next to messages, such as an index. The text names the file in reports.
     Beside(&'static str),
-    /// A store or a cache of embody. Contains its name.
+    /// A store or a cache of embody. The text names it in reports.
     Ours(&'static str),
-    /// An empty file with the name of a message. Contains its name.
+    /// An empty file with the name of a message. The text names it in reports.
     Empty(&'static str),
     /// An object of a store: it looks like mail, and its file name is the hash of its content.
     Object,
@@ -28,7 +28,8 @@ pub(crate) enum NotMail {
     Link,
     Special,
     OtherFormat(&'static str),
-    /// Mail in a format that differs from the requested one. Contains the description and the formats that can read it.
+    /// Mail in a format that differs from the requested one. The texts describe the mail, and the formats that can
+    /// read it.
     ReadAs(&'static str, &'static str),
 }
 

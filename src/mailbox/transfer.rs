@@ -209,8 +209,8 @@ impl<S: Send> Job<'_, S> {
             };
             let separator = mmdf::from_line(from_line).trim_ascii();
             let start = summary.bytes_in + frame.start as u64;
-            // A `>From ` line directly after the separator is an older separator, from a mailbox that the message was
-            // in before. It is quoted and omitted in other formats.
+            // A `>From ` line directly after the separator is an older separator: the `From ` line of an earlier mailbox,
+            // which a program quoted. It is not part of the message, so it is removed.
             let older = own_separator(&plain).map_or(0, |(_, length)| length);
             let plain = plain.get(older..).unwrap_or_default();
             let letter = Letter {
@@ -240,9 +240,9 @@ impl<S: Send> Job<'_, S> {
         delivery: &mut Delivery,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        // If the result is an mbox, the separator in the message is used in place of a new one. In other formats, the
-        // line is kept like all bytes of the message. A single file is an exception: the line is removed, because an
-        // mbox with one message must give the same result if the file has the name of a message.
+        // If the result is an mbox, the separator in the file is used in place of a new one. In other formats, the line
+        // is kept like all other bytes of the message. The exception is a single file: it may be an mbox with one
+        // message that has the name of a message, and must give the same result as an mbox. Its line is removed.
         let is_of_mbox = is_file && content.starts_with(b"From ");
         let own = own_separator(content).filter(|_| delivery.is_mbox() || is_of_mbox);
         let (line, length) = own.unwrap_or_default();

@@ -63,7 +63,8 @@ pub(crate) struct Joined<M> {
     skipped: Arc<Mutex<Skipped>>,
     ready: io::Cursor<Vec<u8>>,
     within: Option<String>,
-    /// Error that is returned after the bytes in `ready`, in place of the rest of the member.
+    /// Error that ended the reading of the current member. It is returned after the bytes in `ready`, which were
+    /// read before it.
     failed: Option<io::Error>,
     has_taken: bool,
     /// Number of members that are mail but were not read, and the name of the first one.
@@ -183,8 +184,8 @@ impl<M: Members> Joined<M> {
             let why = format!("{damage}; the complete messages before the damage were read");
             damage = Damage::of_member(format!("{name} ({damage})"));
             self.leave(&name, why);
-            // The next member is not appended to the damaged one. The stored last bytes pretend that an empty line
-            // precedes it, so that none is inserted.
+            // The next member must not continue the message that the damage cut off, and needs no line endings before it
+            // either. So `last` is set as if an empty line had been read.
             self.last = *b"\n\n\n";
         }
         damage.into()
@@ -208,8 +209,8 @@ impl<M: Members> Joined<M> {
     }
 }
 
-/// Reads the start of a member, up to `LOOKED_AT` bytes. It reads in large steps, because a step that fails returns no
-/// bytes of a damaged member.
+/// Reads the start of a member, up to `LOOKED_AT` bytes. Each read is as large as possible. A read that meets
+/// damage fails and returns none of its bytes, so a small damaged member yields no bytes at all.
 fn start_of(members: &mut impl Read, ready: &mut Vec<u8>) -> io::Result<()> {
     let mut filled = ready.len();
     ready.resize(filled + LOOKED_AT, 0);
@@ -235,7 +236,7 @@ impl<M: Members> Read for Joined<M> {
             match &self.end {
                 None => self.begin().map_err(|error| self.failure(error))?,
                 Some(Ok(())) => break,
-                // After the end, the reader returns the same error for every further read.
+                // The reader has ended with this error. It returns the same error for every further read.
                 Some(Err(damage)) => return Err(damage.clone().into()),
             }
         }

@@ -104,7 +104,8 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
     let mut reader = decompressed(reader, most)?;
     let mut start = Vec::with_capacity(LOOKED_AT);
     let read = (&mut reader).take(LOOKED_AT as u64).read_to_end(&mut start);
-    // Damaged data return the bytes before the damage here. The next read returns the error again, so it is not lost.
+    // If the data are damaged, the bytes before the damage are used here. The error is not lost, because the next
+    // read returns it again.
     if let Err(error) = read {
         error.downcast::<Damage>()?;
     }

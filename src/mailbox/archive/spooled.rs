@@ -52,7 +52,8 @@ impl Spooled {
 #[derive(Default)]
 pub(crate) struct Inner {
     pub(crate) found: Mutex<Vec<Spooled>>,
-    /// Name of the mailbox for the mboxes of the source, if the result also contains the folders of Outlook mailboxes.
+    /// Path of the output mailbox for the mboxes of the source. It is used only if the result also contains the
+    /// folders of Outlook mailboxes, and is therefore a directory.
     pub(crate) nested: Option<PathBuf>,
 }
 

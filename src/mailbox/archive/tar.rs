@@ -24,7 +24,8 @@ pub(super) fn is_header(start: &[u8]) -> bool {
 
 fn is_right(block: &[u8; BLOCK]) -> bool {
     let sum = |octets: &[u8]| octets.iter().map(|&octet| u32::from(octet)).sum::<u32>();
-    // By definition, the bytes of the checksum field itself count as blanks.
+    // The checksum is the sum of all bytes of the header. The format defines that the eight bytes of the checksum
+    // field count as blanks in it.
     let (before, behind) = (&block[..148], &block[156..]);
     let right = sum(before) + sum(behind) + 8 * 32;
     Header::from_byte_slice(block).cksum().ok() == Some(right)

@@ -20,9 +20,11 @@ use crate::mailbox::compressed::{Damage, exceeded};
 use crate::mailbox::read::file::{PackedFile, PackedReader, uninterrupted};
 use crate::platform::FileExt as _;
 
-/// Maximum number of members. The position of each member is kept in memory, but not its name.
+/// Maximum number of members. It limits the memory, because the position of each member is kept. The names are
+/// not kept.
 const MEMBERS: usize = 1 << 18;
-/// Bytes that may precede the first member: none, or one of the marks of archives that are, or could have been, split.
+/// Bytes that may precede the first member: none, `PK\x07\x08` in an archive that was split into several files,
+/// or `PK00` in an archive that could have been split but fits into one file.
 pub(super) const MARKS: [&[u8]; 3] = [b"", b"PK\x07\x08", b"PK00"];
 const NAME: usize = 4096;
 
@@ -37,7 +39,8 @@ pub(super) struct Zip {
 struct Directory {
     archive: ZipArchive<PackedReader>,
     members: VecDeque<ZipEntry>,
-    /// Offsets of all members and of the directory, sorted. The directory is the last.
+    /// Start offsets of all members and of the directory, sorted. A member must end before the next offset;
+    /// otherwise it overlaps another member.
     starts: Vec<u64>,
     length: u64,
     around: Option<&'static str>,
@@ -76,7 +79,8 @@ impl Directory {
         let file = &packed.file;
         let length = file.metadata()?.len();
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-        // A separate counter, because reading the directory is not progress in reading mail.
+        // The bytes of the directory must not count as progress in reading mail, so this reader has counters of its
+        // own.
         let uncounted = PackedReader::new(&PackedFile::new(file, &packed.stop));
         let archive = ZipLocator::new()
             .locate_in_reader(uncounted, &mut buffer, length)
@@ -111,7 +115,7 @@ impl Directory {
                 is_stored,
             });
         }
-        // Some programs store only the lower 16 bits of the number of members.
+        // Some programs store only the lower 16 bits of the number of members, so only these bits are compared.
         if ((starts.len() as u64 - 1) ^ archive.entries_hint()) & 0xffff != 0 {
             return Err(damaged(
                 "the number of files in its directory differs from the number that it states",
@@ -203,7 +207,7 @@ impl Read for Zip {
         };
         let read = uninterrupted(|| body.read(into));
         let read = read.map_err(|error| match error.raw_os_error() {
-            // Errors of the system have a number. Errors without one come from damaged data.
+            // An error of the operating system has an error number. An error without a number was caused by damaged data.
             Some(_) => error,
             None => Damage::of_member(format!("damaged: {error}")).into(),
         })?;

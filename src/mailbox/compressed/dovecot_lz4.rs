@@ -49,8 +49,8 @@ pub(super) fn chunks<R: Read>() -> Member<R> {
             octets.consume(4);
             compressed.resize(length, 0);
             octets.read_exact(&mut compressed)?;
-            // The buffer grows with the compressed length: untrusted data could state in each of many headers that 1
-            // MiB follows.
+            // The buffer is at most `GROWTH` times as large as the compressed chunk. Otherwise, untrusted data with many
+            // tiny chunks could force the program to allocate 1 MiB for each of them.
             let room = most.min(length.saturating_mul(GROWTH));
             plain.resize(room.max(plain.len()), 0);
             let decompressed = lz4_flex::block::decompress_into(&compressed, &mut plain);

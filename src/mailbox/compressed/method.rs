@@ -13,7 +13,8 @@ pub(crate) enum Method {
     DovecotLz4,
 }
 
-/// Bytes after the level in an empty bzip2 stream. The checksum of no data follows them.
+/// Bytes that follow the level digit in a bzip2 stream without data. They mark the end of the stream; its
+/// checksum follows.
 pub(super) const EMPTY_BZIP2: &[u8; 6] = b"\x17\x72\x45\x38\x50\x90";
 
 pub(super) const DOVECOT_LZ4: &[u8] = b"Dovecot-LZ4\x0d\x2a\x9b\xc5";
@@ -99,7 +100,8 @@ pub(crate) fn plain_suffix(path: &Path) -> Option<&OsStr> {
     name.extension()
 }
 
-/// Returns whether a skippable zstd frame starts here, which contains no data. Files of pzstd start with one.
+/// Returns whether a skippable zstd frame starts here. Such a frame contains no data, but files of pzstd start
+/// with one, so it identifies the compression.
 pub(super) fn is_skippable(start: &[u8]) -> bool {
     matches!(start, [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50)
 }

@@ -43,10 +43,11 @@ pub(crate) struct Damage {
     why: Detail,
     /// Position of the damage in the compressed data, in bytes. `None` for damage of an archive.
     at: Option<u64>,
-    /// The mail that was read is complete: the damage is after it.
+    /// Whether the mail before the damage was read completely, because the damage is after its end.
     pub(crate) whole: bool,
     is_cut: bool,
-    /// More data can be read after the damage, because they do not depend on the damaged data.
+    /// Whether reading can continue after the damage, because the data after the damage do not depend on the
+    /// damaged data.
     pub(crate) goes_on: bool,
 }
 
@@ -145,8 +146,8 @@ impl<R: Read> Decoder<R> {
         while self.method == Method::Bzip2
             && let Some(length) = empty_bzip2(self.octets.peek(MAGIC)?)
         {
-            // Empty streams are skipped here, because a decoder for each of them would have to zero megabytes of
-            // memory.
+            // Empty streams are skipped without a decoder. Each new decoder fills megabytes of memory with zeros, so a file
+            // with many empty streams would take very long.
             self.octets.consume(length);
             is_behind = true;
         }

@@ -12,10 +12,11 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer
 use super::method::{Method, is_skippable};
 use super::octets::Member;
 
-/// Memory limit for xz, in bytes: a dictionary of 128 MiB and the memory around it.
+/// Memory limit for xz, in bytes: 128 MiB for the dictionary, and 16 MiB for the rest of the decoder.
 const MEMORY: u64 = (128 << 20) + (16 << 20);
 
-/// The largest window of deflate, as a power of two. The header of a gzip member (RFC 1952) does not contain the size.
+/// The largest window of deflate, as a power of two. The header of a gzip member (RFC 1952) does not contain
+/// the window size, so the largest one is assumed.
 const WINDOW_BITS: u8 = 15;
 
 pub(super) fn gzip<R: Read>() -> Member<R> {

@@ -31,7 +31,7 @@ pub(crate) fn ends_lines_with_cr(message: &[u8]) -> bool {
         let rest = &content[at..];
         let (end, next) = line_end(rest);
         if next == end {
-            // The message ends without an empty line and without an LF: it consists of a header only.
+            // The message has no empty line and no LF, so it consists only of header lines.
             return is_told || lines > 0;
         }
         if !ends_with_cr(rest, (end, next)) {

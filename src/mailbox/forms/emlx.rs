@@ -64,7 +64,7 @@ fn list(text: &[u8]) -> Option<usize> {
     let mut ends = memmem::find_iter(list, b"</plist>");
     let end = ends.next()? + b"</plist>".len();
     let is_all = ends.next().is_none() && list.get(end..)?.trim_ascii().is_empty();
-    // Only a list with flags is the one of Apple Mail. Another property list may be an attachment of the mail.
+    // Apple Mail always stores flags in its property list. A list without flags may be an attachment of the mail.
     let is_of_mail = value(list, b"flags").is_some();
     (is_all && is_of_mail).then_some(at)
 }
@@ -120,7 +120,8 @@ pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<
     let width = count(file).map_or(0, |count| count.width);
     let line_end = file.get(width..range.start).unwrap_or_default();
     let behind = file.get(range.end..).unwrap_or_default();
-    // The property list must start on a new line.
+    // The property list after the message must start on a new line, so a missing line ending is added to the new
+    // message.
     let was_line = file.get(range).is_some_and(|old| old.ends_with(b"\n"));
     let ending: &[u8] = match was_line && !new.ends_with(b"\n") {
         true => b"\n",
@@ -194,7 +195,8 @@ pub(crate) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
     let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
     let messages = folder.join("Messages");
     let is_message = |entry: &fs::DirEntry| beside(&entry.path()).is_some();
-    // The directory may have been copied out of its `.mbox` directory.
+    // The directory may have been copied without the `.mbox` directory around it. The messages next to it then show
+    // that it belongs to Apple Mail.
     let holds_some = || {
         fs::read_dir(&messages).is_ok_and(|mut it| it.any(|it| it.is_ok_and(|it| is_message(&it))))
     };

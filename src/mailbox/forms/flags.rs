@@ -114,7 +114,7 @@ impl Flags {
             2 => SEEN | REPLIED,
             // Forwarded or redirected.
             3 | 4 => SEEN | PASSED,
-            // Not sent yet: to be sent, queued, held back, or queued for a certain time.
+            // The message was not sent yet: it is to be sent, queued, held back, or queued for a certain time.
             6 | 7 | 9 | 10 => SEEN | DRAFT,
             // Unread, or unknown because Eudora rebuilt the index.
             _ => 0,

@@ -134,8 +134,8 @@ pub(crate) fn content_start(raw: &[u8]) -> usize {
     from_line.unwrap_or_else(|| mmdf::content_start(raw).unwrap_or(0))
 }
 
-/// The end of a message, or an error if more bytes are needed to find it. If a Content-Length determines the end, the
-/// error contains the offset up to which bytes are needed.
+/// The end of a message. `Err` means that more bytes are needed to find it. If a Content-Length determines the
+/// end, the error contains the offset up to which bytes are needed; otherwise it contains `None`.
 pub(crate) type End = Result<Frame, Option<u64>>;
 
 /// Reads bytes at a distance after the window, without moving the window. Fewer bytes are read only at the end of the
@@ -150,7 +150,8 @@ const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 /// to the start of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Progress {
-    /// The line ending before the next separator is at this offset or later.
+    /// Offset at which the search for the next separator continues. The line ending before the separator is at this
+    /// offset or later.
     pub(crate) searched: usize,
     header: HeaderReader,
     /// Whether the Content-Length was checked and rejected, so that a separator determines the end.
@@ -217,12 +218,14 @@ pub(crate) fn end_of_message(
                 _ => Err(Some(right.end)),
             };
         }
-        // The end of the header may not be in the window yet, and a Content-Length may still follow.
+        // If the end of the header is not in the window yet, a Content-Length may still follow. The decision then waits
+        // for more bytes.
         progress.header.read_on(&bytes[start..], whole);
         progress.is_judged = progress.header.is_over;
     }
-    // The empty line at the end of the header can also precede the next separator, because a body may be empty. A
-    // header with an end contains no separator. If a header has no end, even its first line may be a separator.
+    // The body may be empty, so a separator can directly follow the empty line that ends the header. The search
+    // starts at this empty line, because the header before it contains no separator. If no empty line ends the
+    // header, the search starts at its first line.
     let header = progress.header.header;
     if let Some(body) = header.body {
         progress.searched = progress.searched.max(body.saturating_sub(1));
@@ -344,7 +347,8 @@ impl Header {
         header
     }
 
-    /// Converts offsets if the header was read without the `start` bytes before it.
+    /// Converts the offsets of a header from offsets in the message to offsets in the window. The message starts at
+    /// `start`.
     fn behind(self, start: usize) -> Self {
         Self {
             body: self.body.map(|body| start + body),
@@ -370,7 +374,7 @@ impl Header {
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct HeaderReader {
     header: Header,
-    /// Offset of the next line to be read. 0 until the separators at the start of the message were read.
+    /// Offset of the next line to be read. 0 until the message's own separators were skipped.
     line: usize,
     /// Offset from which the end of the current line is searched. The bytes from `line` up to here contain no line
     /// ending.
@@ -412,7 +416,8 @@ impl HeaderReader {
                 self.searched = end;
                 break;
             }
-            // A separator before the end of the header: the header has no end, and the next message starts here.
+            // If a separator precedes the end of the header, no empty line ends the header: the next message starts at this
+            // separator.
             self.is_over =
                 has_from && (separator::is_separator_in_text(rest) || holds_separator(line, rest));
             if !self.is_over {

@@ -81,7 +81,7 @@ pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     const DBX: &str =
         "embody does not read this format; convert the file to an mbox first, with readdbx";
     const UNPACK: &str = "decompress it first";
-    // Compressed data can only occur here if they were compressed twice: a single compression was already removed.
+    // Compressed data occur here only if the file was compressed twice: embody has already removed one compression.
     &[
         (b"BABYL OPTIONS", Format("a Babyl mailbox", BABYL)),
         (b"*mbx*", Format("an MBX mailbox", MBX)),
@@ -109,8 +109,9 @@ pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
     }
 }
 
-/// Returns the message in a file, the reason why its position is unknown (if so), and the program that keeps
-/// attachments next to the file. The message is the complete file, except in an `.emlx` file.
+/// Returns the message in a file, and the program that keeps attachments next to the file. The message is the
+/// complete file, except in an `.emlx` file. The text is the reason why the end of the message in an `.emlx`
+/// file is unknown; it is `None` if the end is known.
 #[cfg(feature = "cli")]
 pub(crate) fn shown<'f>(
     file: &'f [u8],

@@ -45,7 +45,8 @@ impl FolderNames {
         let mut name = format!("{safe}{suffix}");
         let folded = name.to_lowercase();
         loop {
-            // Numbers only increase, so labels that use up numbered names cost only one attempt each.
+            // The next number is remembered and never decreases. A numbered name that is already taken is therefore tried
+            // only once, however many labels would get it.
             if self.given.insert(name.to_lowercase()) && make(&name)? {
                 return Ok(name);
             }

@@ -48,7 +48,7 @@ impl OutlookMail {
 pub(crate) fn starts_like_msg(start: &[u8]) -> bool {
     #[cfg(feature = "outlook")]
     let is_msg = start.starts_with(msg::SIGNATURE);
-    // Without this feature, Outlook files are not read.
+    // Without the feature `outlook`, Outlook files are not read.
     #[cfg(not(feature = "outlook"))]
     let is_msg = {
         let _ = start;

@@ -75,14 +75,15 @@ pub(crate) fn rewritten(
     // The `From ` line is inserted in place, because a copy of a large message would double the memory.
     new.splice(..0, from_line.iter().copied());
     new.extend_from_slice(behind);
-    // Refuses a change that creates or removes a separator. New text is quoted, but an old line may become a separator
-    // if the text next to it changes, and the message's own separator may stop being one if the field after it changes.
-    // If the message has no line other than its separators, the separator of the next message would be read as a part
-    // of it.
+    // Refuses a change that creates or removes a separator. New text is quoted, but three dangers remain:
+    // * An old line may become a separator if the text next to it changes.
+    // * The message's own separator may stop being a separator if the header field after it changes.
+    // * If the message then consists only of separators, the separator of the next message would be read as one of
+    //   them.
     let old = bytes.get(frame.start..).unwrap_or_default();
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
-    // If the message before this one is empty, first lines that look like older separators (of an earlier mailbox)
-    // would make both messages one.
+    // A message can start with older separators, which are `From ` lines of an earlier mailbox. If the message
+    // before this one is empty, such lines would be read as its continuation, and both messages would become one.
     let becomes_older = !separator::starts_older(old) && separator::starts_older(&new);
     if becomes_older
         || is_lost(separator::is_separator)
@@ -99,7 +100,8 @@ pub(crate) fn quoting_in(frame: &Frame, from_line: &[u8], quoting: Quoting) -> Q
     match quoting {
         // In MMDF, a `From ` line does not start a message.
         _ if mmdf::starts(from_line) => Quoting::None,
-        // If the Content-Length of a message is not used, an unquoted `From ` line would start a message.
+        // If the message does not end at a Content-Length, an unquoted `From ` line would start a new message, so new
+        // text is quoted even if the mailbox has no quoting.
         Quoting::None if !frame.is_mboxcl2 => Quoting::O,
         quoting => quoting,
     }
@@ -207,7 +209,8 @@ fn kept_lines(
     let mut place_of = moved(edits);
     for (line, at) in quoting::from_lines(content) {
         let needed = if separator::is_plausible(&content[line..]) {
-            // A bare CR ends the line as well, because one line of a text may contain many such lines.
+            // The line ends at a bare CR or at an LF. A text whose lines end with bare CRs may contain no LF, and searching
+            // for one from each of its lines would take quadratic time.
             let (length, _) = separator::line_end(&content[line..]);
             cost::count(length);
             line + length

@@ -144,9 +144,9 @@ pub(crate) fn starts_older(message: &[u8]) -> bool {
     older_lines(message) > 0
 }
 
-/// Returns the length of the separator at the start of `message` and of the older separators after it, which do not
-/// start a message. The first [`LOOK_AHEAD`] bytes decide. Returns `None` if fewer bytes are there, more may follow
-/// (not `whole`), and they could change the answer.
+/// Returns the length of the separator at the start of `message` and of the older separators after it, which do
+/// not start a message. The first [`LOOK_AHEAD`] bytes decide. Returns `None` if fewer bytes were read and
+/// further bytes could change the length. `whole` is true if no further bytes exist.
 pub(crate) fn own_lines(message: &[u8], whole: bool) -> Option<usize> {
     let seen = message.get(..LOOK_AHEAD);
     let (seen, is_all) = (seen.unwrap_or(message), whole || seen.is_some());
@@ -157,7 +157,8 @@ pub(crate) fn own_lines(message: &[u8], whole: bool) -> Option<usize> {
     if is_from_line(behind) {
         return is_all.then(|| length + older_lines(behind));
     }
-    // The line may continue, or the bytes may end within a following `From ` or within a CR LF.
+    // More bytes could change the length if the bytes end within the separator line, within its line ending, or
+    // within a `From ` that follows it.
     let returns = behind.iter().take_while(|&&byte| byte == b'\r');
     let text = &behind[returns.count()..];
     let is_start = |line: &[u8]| line.starts_with(text);
@@ -213,7 +214,7 @@ pub(crate) fn is_asctime(line: &[u8]) -> bool {
 struct FromLine<'a> {
     line: &'a [u8],
     behind: &'a [u8],
-    /// Set if more lines follow than are read.
+    /// Whether the bytes were cut off at [`LOOK_AHEAD`], so that more lines may follow.
     is_cut: bool,
 }
 
@@ -419,7 +420,7 @@ struct Follows {
     mail_fields: usize,
     /// Number of fields that only mail programs write (such as Received), and of From and Date.
     telling: usize,
-    /// Set if only fields were read and more lines may follow.
+    /// Whether only fields were read before the bytes were cut off, so that more fields may follow.
     is_cut: bool,
 }
 

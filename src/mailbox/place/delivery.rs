@@ -73,13 +73,14 @@ pub(crate) struct Delivery {
     /// Index of each mailbox that was the current one, by the path of its folder.
     entered: HashMap<Vec<String>, usize>,
     mailboxes: Vec<PathBuf>,
-    /// Open mboxes, with their indexes. The most recently written one is at the end, so that the first can be closed.
+    /// Open mboxes, each with the index of its mailbox, in the order of their last use. If too many are open, the
+    /// first one is closed.
     open: Vec<(usize, BufWriter<File>)>,
     /// Digests of the delivered mails, 16 bytes each, to find repeated mails: an archive can contain a mail once for
     /// each of its labels.
     known: HashSet<[u8; 16]>,
-    /// Whether each mail is delivered only once, so that `known` is not needed, and labels are the folders of the
-    /// sources.
+    /// Whether the caller guarantees that no mail occurs twice. `known` is then not needed, and the labels of a
+    /// mail are the folders of the sources.
     is_distinct: bool,
     delivered: u64,
     before_flags: char,
@@ -199,8 +200,8 @@ impl Delivery {
         target.clone_into(&mut self.target);
     }
 
-    /// Declares that no mail occurs twice, which saves the memory for `known`, and that the labels of a mail are the
-    /// folders of the sources that contain it, so that it is delivered to all of them.
+    /// Prepares the delivery for `merge`. No mail occurs twice then, so the memory for `known` is saved. The labels
+    /// of a mail are the folders that contained it, so the mail is delivered to all of them.
     #[cfg(feature = "cli")]
     pub(crate) fn of_distinct_mails(self) -> Self {
         Self {
@@ -340,7 +341,7 @@ impl Delivery {
                     platform::rename_folder(made.path(), &target)
                 });
                 synced.map_err(cannot_write(&target))?;
-                // The directory was renamed, so there is no temporary directory left to remove.
+                // The directory no longer exists under its temporary name, so it must not be removed at the end.
                 let _ = made.keep();
                 sync_folder(folder_of(&target))
             }
@@ -400,8 +401,8 @@ impl Delivery {
         Ok(Some(number))
     }
 
-    /// Creates a mailbox. Returns false if the name exists, because only the file system knows which names are the
-    /// same.
+    /// Creates a mailbox. Returns false if the name is taken. Only this attempt shows whether it is taken, because
+    /// file systems treat different names as the same.
     fn mailbox(&self, path: &Path) -> io::Result<bool> {
         let made = match self.form {
             Format::Mbox => new_file(path).and_then(|file| platform::own(&file, self.owner)),
@@ -430,7 +431,7 @@ impl Delivery {
     fn name(&self, flags: Flags, seconds: i64, octets: usize) -> String {
         let number = self.delivered;
         if self.form == Format::Eml {
-            // The names sort in the order of the messages.
+            // The number has leading zeros, so that the file names sort in the order of the messages.
             return format!("{number:08}.eml");
         }
         let name = format!("{seconds:010}.{number:08}.embody,S={octets}");

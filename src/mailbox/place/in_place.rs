@@ -229,7 +229,8 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
         Ok(())
     });
     match read {
-        // A file that became shorter has another digest, so the change is still detected.
+        // If the file has become shorter, its digest differs from the earlier one. So this error is not needed to
+        // detect the change.
         Ok(()) | Err(Error::Changed { .. }) => Ok(digest.finalize().to_vec()),
         Err(error) => Err(error),
     }

@@ -27,8 +27,8 @@ const PROCESSES: &str = "/proc";
 const ACCESS_MODE: u32 = 3;
 const READ_ONLY: u32 = 0;
 
-/// Copies mail that is appended to the old file to the new file. The first `known` bytes of the old file are in both.
-/// After an error, the old file may contain mail that the new file does not.
+/// Copies mail that is appended to the old file to the new file. The new file already contains the first
+/// `known` bytes of the old file. After an error, some of the appended mail may exist only in the old file.
 pub(crate) fn carry_over(
     lock: &Lock,
     target: &Path,
@@ -78,7 +78,8 @@ fn is_being_written(file: &File, processes: &Path) -> bool {
         })
 }
 
-/// Returns whether an open file may be writable, by its entry in /proc. If the entry is unreadable, it may be.
+/// Returns whether an open file may be writable, according to its entry in /proc. Returns true if the entry
+/// cannot be read.
 fn is_writable(information: &Path) -> bool {
     let text = fs::read_to_string(information).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));

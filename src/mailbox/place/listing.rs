@@ -33,17 +33,17 @@ use crate::platform::{MetadataExt as _, OsStrExt as _, absent};
 /// Minimum age of the last change of a directory for its time to be reliable. Old file systems store times in seconds,
 /// so a second change within a second is not visible.
 const SETTLED: Duration = Duration::from_secs(3);
-/// Number of consecutive listings without a new message after which listing stops, if the directories changed only just
-/// before the listings.
+/// Number of consecutive listings without a new message after which listing stops, if the directories seem
+/// unchanged during the listings but changed shortly before them. Their times may then hide a second change.
 const QUIET: usize = 2;
-/// Number of consecutive listings without a new message after which listing stops, if the directories also changed
-/// during the listings. It is larger because each of these listings may miss a message.
+/// Number of consecutive listings without a new message after which listing stops, if the directories change
+/// during the listings. The number is larger, because each such listing may miss a message.
 const BUSY: usize = 8;
 const MOST_LISTINGS: usize = 32;
 /// Maximum number of names that are tried for a message before it is reported as gone.
 const SEARCHES: usize = 16;
-/// Limit on the entries that all searches list, as a multiple of the entries of the folder. If another program deletes
-/// every message during the run, the run still takes linear time.
+/// Maximum number of entries that all searches together list, as a multiple of the number of messages.
+/// Otherwise, if another program deleted every message during the run, the time would be quadratic.
 const MOST_SEARCHED: u64 = 256;
 /// Maximum number of listings in one search. A single listing may miss a message that is renamed during it.
 const LISTINGS: usize = 3;
@@ -192,7 +192,8 @@ impl MessageFolder {
                 Ok(kind) if kind.is_file() => names.push(part.join(name)),
                 Ok(kind) if kind.is_dir() => {}
                 Ok(_) => others.push((entry.path(), OTHER.into())),
-                // On a file system that does not list file types, the type is unknown if the file was renamed since.
+                // Some file systems do not list file types, and the file was renamed before its type could be read. Its name is
+                // kept, because it may be a message; opening it will find the new name.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     names.push(part.join(name));
                 }
@@ -356,8 +357,9 @@ impl Messages<'_> {
         Ok(found)
     }
 
-    /// Returns the name of a message in the last search. The name of another message with the same unique part does not
-    /// count: such messages differ in the fields before the flags.
+    /// Returns the name of a message in the last search. Names of other listed messages are excluded. If several
+    /// names have the same unique part, a name with the same text before the flags is preferred, because different
+    /// messages differ in this text.
     fn listed(&self, searches: &Searches, listed: &Path) -> Option<PathBuf> {
         let is_free = |name: &&PathBuf| {
             let is_other = self.names.binary_search(name).is_ok();

@@ -30,7 +30,8 @@ use crate::mailbox::place::temporary::{folder_of, started, system, temporary_in}
 use crate::mailbox::{Observer, Stop};
 use crate::platform::{self, OsStrExt as _, host, is_gone};
 
-/// Age after which a dotlock is treated as stale if it does not name a process of this system.
+/// Age after which a dotlock is treated as stale if it does not name a process of this system. procmail uses
+/// the same limit.
 const STALE_AFTER: Duration = Duration::from_secs(1024);
 /// Interval at which the dotlock is renewed. Dovecot treats a dotlock as stale after 120 seconds.
 const RENEW_EVERY: Duration = Duration::from_secs(15);
@@ -110,8 +111,8 @@ impl Lock {
         Ok(self.file)
     }
 
-    /// Locks the file again that [`let_go`](Self::let_go) released. Returns [`Error::Changed`] if the path now belongs
-    /// to another file.
+    /// Locks a file again after [`let_go`](Self::let_go) released its lock. Returns [`Error::Changed`] if the path
+    /// now belongs to another file.
     pub(crate) fn again(
         file: Arc<File>,
         target: &Path,
@@ -232,8 +233,9 @@ impl Dotlock {
 
 impl Drop for Dotlock {
     fn drop(&mut self) {
-        // An error cannot be returned here, and the next run recognises that this process has ended. The file is kept
-        // open until the thread ends, so that its inode number cannot be used for another file.
+        // The error of the removal cannot be returned here. It does no harm, because the next run recognises that this
+        // process has ended. The lock file stays open until the thread ends, so that no other file gets its inode
+        // number before the check.
         if self.is_held() {
             let _ = fs::remove_file(&self.path);
         }

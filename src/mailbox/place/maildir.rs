@@ -49,7 +49,8 @@ use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline;
 use crate::platform::{self, OsStrExt as _, absent};
 
-/// Weight of a message that is not written yet, in bytes of memory. After a message is written, only its report counts.
+/// Memory that a message is assumed to need until it is written, in bytes. After that, only its report needs
+/// memory.
 const UNDER_WAY: usize = 256 << 10;
 
 /// Maximum number of attempts to replace a message, because a mail client may rename it before each attempt.
@@ -78,7 +79,7 @@ impl<S: Send> Job<'_, S> {
             None => {}
             Some(to) => {
                 make_folder(to)?;
-                // A single part of a Maildir is converted to a directory without parts.
+                // If only `cur` or `new` is converted, the result is a plain directory without `cur` and `new`.
                 let is_maildir = place.part.is_none() && !place.is_mh;
                 if is_maildir {
                     for name in ["cur", "new", "tmp"] {
@@ -178,7 +179,8 @@ impl<S: Send> Job<'_, S> {
         outcome.map(|()| summary)
     }
 
-    /// Copies the file with the flags of an MH folder. It stays valid, because messages keep their names.
+    /// Copies the file in which an MH folder stores flags. The flags in it refer to message names, which stay the
+    /// same, so the copy is valid.
     fn copy_beside(&self, to: &Path, name: &str) -> Result<(), Error> {
         let path = self.path.join(name);
         let Some(file) = absent(File::open(&path)).map_err(cannot_read(&path))? else {

@@ -114,8 +114,8 @@ impl Beside {
         self.finished_now(&new)
     }
 
-    /// Completes the file with the owner, mode, attributes and time of `like`: the file replaces `like`, or is a
-    /// message with its date.
+    /// Completes the file with the owner, mode, attributes and time of `like`. The time is kept because the file
+    /// replaces `like`, or because it is a message whose file time is its date.
     pub(crate) fn finished(self, like: &File) -> Result<Finished, Error> {
         let finished = self.finished_now(like)?;
         let dated = date(finished.temporary.as_file(), like);
@@ -183,7 +183,7 @@ impl Finished {
         let backup = backup.transpose()?.flatten();
         let replaced = self.exchanged(before);
         if let (Err(_), Some(backup)) = (&replaced, backup) {
-            // The target was not replaced, so the backup is removed: it would be in the way of the next run.
+            // The target was not replaced. The backup is removed, because the next run would refuse to overwrite it.
             let _ = fs::remove_file(backup);
         }
         let (old, target) = replaced?;

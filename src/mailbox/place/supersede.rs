@@ -39,8 +39,9 @@ impl Old<'_> {
         if renamed == self.path {
             return self.exchange(finished);
         }
-        // A twin is a file with the same unique name, which a killed run may have left. If its name does not contain
-        // the new size, it is not a copy of the new message, but an old message with equal content.
+        // A twin is another file with the same unique name, which a killed run may have left as a copy of the new
+        // message. A twin whose name does not contain the new size is no such copy, but an old message with equal
+        // content.
         if let Some(twin) = self.twin
             && resized(twin, new) == twin
         {

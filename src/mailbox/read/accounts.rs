@@ -282,7 +282,8 @@ mod tests {
             }
         }
         assert_eq!(names(folder.path()), 4, "no temporary file is left");
-        // In an mbox, all bytes are copied, but a wrong sum is detected as well.
+        // Without a conversion to another format, all bytes are copied and nothing would be lost. The check still
+        // detects the wrong sum.
         let (done, is_there) = convert("gap", &format!("From a-lie gap\n{text}"), Format::Auto);
         assert!(done.is_err() && !is_there);
     }

@@ -22,7 +22,7 @@ pub(crate) struct Background {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: io::Cursor<Vec<u8>>,
     ended: bool,
-    /// Stop for the thread, requested with the run or when the reader is dropped.
+    /// Stop of the thread. It is requested if the run is stopped or the reader is dropped.
     ending: Stop,
 }
 

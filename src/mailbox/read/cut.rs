@@ -27,8 +27,8 @@ use crate::mailbox::forms::{Division, carriage, mmdf};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::{At, Windows};
 
-/// Number of bytes at the start of the file in which a message without a right Content-Length must begin. If there is
-/// none, the mailbox counts as mboxcl2 and is not divided.
+/// Number of bytes at the start of the file that are searched for a message whose Content-Length is missing or
+/// wrong. If there is none, the mailbox counts as mboxcl2 and is not divided.
 const HEAD: u64 = 1 << 20;
 
 /// Returns the range that the options request, or `None` if it covers the whole source. Returns an error if the source
@@ -118,7 +118,8 @@ fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
     head.until = HEAD;
     while !head.counted.is_settled {
         let is_end = head.next_chunk()?.is_none();
-        // In MMDF, the line that divides messages may also be the text of a message, so a range could start inside one.
+        // In MMDF, a line that divides messages may also be text inside a message. A range could then start inside a
+        // message, so MMDF mailboxes are not divided.
         if head.division == Division::Mmdf {
             return Ok(Err(MMDF));
         }
@@ -129,8 +130,9 @@ fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
     Ok(Ok(head.offset))
 }
 
-/// Number of bytes before the range that are read as well. A line at the start of the range may be an older separator
-/// of a message that begins before it. The line before that one may be an empty line with CR LF.
+/// Number of bytes before the range that are read as well. The range may start at a `From ` line that does not
+/// start a message, because a separator up to [`LOOK_AHEAD`] bytes earlier does. The 3 bytes before that
+/// separator show whether it follows an empty line: the line ending of a line, and an empty line with CR LF.
 const BEFORE: u64 = LOOK_AHEAD as u64 + 3;
 
 impl Windows {
@@ -282,7 +284,8 @@ mod tests {
             bytes in pieces(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
             window in 1_usize..6000, other in 1_usize..6000, most in prop_oneof![Just(1_usize << 20), 1100_usize..4000],
         ) {
-            // A message near the size limit may count as too large with one window size and not with another.
+            // With different window sizes, a message near the size limit could count as too large in only one of them. So
+            // the same size is used if the limit is low.
             let is_bounded = most < 1 << 20;
             let other = if is_bounded { window } else { other };
             let bytes = [b"From a\n".as_slice(), &bytes].concat();
@@ -334,7 +337,7 @@ mod tests {
         let other = [counted.as_slice(), b"From a 10:00\nSubject: x\n\nx\n"].concat();
         assert!(settled(walk(&other)()).unwrap().is_ok());
         assert_eq!(settled(walk(b"")()).unwrap().err(), Some(COUNTED));
-        // The last message has no closing line, so that it ends with the file.
+        // No line closes the last message, so this message ends at the end of the file.
         let mmdf = b"\x01\x01\x01\x01\nSubject: x\n\nx\n";
         assert_eq!(settled(walk(mmdf)()).unwrap().err(), Some(MMDF));
     }

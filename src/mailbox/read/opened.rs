@@ -131,7 +131,7 @@ pub(crate) fn convert_open<S: Send>(
     let (open, target) = match output {
         Output::Path(target) => (None, target),
         Output::Open(file) => (Some(file), Path::new("standard output")),
-        // In this case no output is written, so the target has no name.
+        // No output is written here, so the target needs no name.
         _ => (None, Path::new("")),
     };
     let mut delivery = Delivery::start(form, options, open, target, None)?;
@@ -275,8 +275,8 @@ impl<S: Send> Job<'_, S> {
         }
         let is_result = summary.messages > 0 || damage.is_none() && !has_inner;
         if is_result && has_inner && self.nest(&mut sink)? {
-            // The observer is not told about this file: a continued run would otherwise skip the source and miss its
-            // other mailboxes.
+            // This file is not reported to the observer. Otherwise a continued run would consider the whole source
+            // converted, and miss its other mailboxes.
             sink.appear::<S>(original, kind, name, &())?;
         } else if is_result {
             sink.appear(original, kind, name, self.observer)?;

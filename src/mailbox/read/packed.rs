@@ -111,7 +111,7 @@ impl<S: Send> Job<'_, S> {
             let given = names.give(name, "", |_| Ok::<bool, Infallible>(true));
             given.unwrap_or_else(|never| match never {})
         };
-        // The mailbox of the mboxes already uses this name.
+        // The name of the archive is reserved for the mailbox that contains its mboxes.
         give(&stem(self.path));
         for one in spooled {
             let name = Path::new(one.name.trim_start_matches('/'));

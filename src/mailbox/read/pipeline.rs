@@ -51,7 +51,7 @@ struct State<'p, I, D> {
     slots: VecDeque<Slot<I, D>>,
     /// Number of the first item in `slots`.
     first: u64,
-    /// Time since which this item is the first one.
+    /// Time at which the first item in `slots` became the first one.
     first_since: Instant,
     weight: usize,
     /// Number of waiting threads. If it is 0, the system call that wakes a thread is avoided.
@@ -63,7 +63,8 @@ struct Slot<I, D> {
     /// The item. `None` while it is made lighter.
     item: Option<Arc<I>>,
     weight: usize,
-    /// Position of each part in the item, and the result of the part.
+    /// For each part of the item, its position in the item and its result. The result is `None` until the part is
+    /// finished.
     done: Vec<(usize, Option<D>)>,
     given: usize,
     /// Number of unfinished tasks of the item: the search for parts, and each part.
@@ -95,7 +96,7 @@ impl<I, D> State<'_, I, D> {
             return None;
         }
         let is_heavy = |slot: &Slot<I, D>| slot.open == 0 && !slot.is_light;
-        // Earlier items were made lighter before, so the search begins at the end.
+        // Items near the start were usually made lighter already, so the search begins at the end.
         let place = self.slots.iter().skip(1).rposition(is_heavy)?;
         Some(self.first + 1 + place as u64)
     }
@@ -198,8 +199,8 @@ impl<'p, I, D> Pipeline<'p, I, D> {
                 state = self.lock();
                 let slot = state.slot(number);
                 slot.done[index].1 = Some(done);
-                // `item` is dropped at the end of this block, before the lock is released. A thread that then sees the
-                // item finished is its only owner.
+                // `item` is dropped at the end of this block, while the lock is still held. A thread that later finds no open
+                // task in the slot is therefore the only owner of the item.
                 slot.open -= 1;
             } else if state.weight < self.budget
                 && let Some(read) = state.read.take()

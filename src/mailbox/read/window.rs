@@ -36,7 +36,8 @@ pub(crate) struct Chunk {
     /// File and offset from which the bytes can be read again. `None` for a stream, or if the bytes were converted
     /// while they were read.
     place: Option<(Arc<File>, u64)>,
-    /// Digest of the bytes while the buffer is freed. `None` otherwise.
+    /// Digest of the freed bytes, to check that they are unchanged when they are read again. `None` while the bytes
+    /// are in the buffer.
     let_go: Option<u64>,
     pub(crate) length: usize,
     /// Offset of the chunk in the bytes that are read.
@@ -46,7 +47,8 @@ pub(crate) struct Chunk {
     pub(crate) frames: Vec<Frame>,
     pub(crate) first_number: u64,
     pub(crate) oversized: u64,
-    /// Whether the bytes are the rest of a damaged mailbox before its first message.
+    /// Whether damage ended the mailbox before any message of this chunk was found. The bytes of the chunk then
+    /// belong to no message.
     pub(crate) is_torn: bool,
 }
 
@@ -178,7 +180,8 @@ impl Text<'_> {
 pub(crate) enum At {
     FirstByte,
     Message,
-    /// Inside bytes that are skipped without being examined: as many as the number says, or up to the next separator.
+    /// Inside bytes that are passed on without being examined. `Some` contains the number of these bytes; `None`
+    /// means that they end at the next separator.
     Passing(Option<u64>),
 }
 
@@ -219,7 +222,7 @@ pub(crate) struct Windows {
     /// State of the search for the end of the message at the start of the carried bytes.
     progress: Progress,
     pub(crate) offset: u64,
-    /// Offset up to which the source was read, including bytes that were not passed on.
+    /// Offset up to which the source was read. It includes the bytes that are not in a chunk yet.
     pub(crate) read: u64,
     /// Number of bytes of a last message that is incomplete because of damage. They are not passed on.
     cut_off: u64,
@@ -227,7 +230,7 @@ pub(crate) struct Windows {
     pub(crate) at: At,
     /// How messages are divided, which the start of the file determines.
     pub(crate) division: Division,
-    /// Offset before which a message must start to be returned.
+    /// Offset at which a requested range ends: a message that starts there or later is not returned.
     pub(crate) until: u64,
     pub(crate) counted: Counted,
 }
@@ -261,7 +264,8 @@ impl Windows {
     }
 
     pub(crate) fn next_chunk(&mut self) -> io::Result<Option<Chunk>> {
-        // A message that is skipped is read up to the next one.
+        // The end of the range was reached. If it is inside a message that is being skipped, reading continues up to
+        // the next message.
         if self.offset >= self.until && !matches!(self.at, At::Passing(_)) {
             return Ok(None);
         }
@@ -342,7 +346,8 @@ impl Windows {
         if is_end && damage.is_some_and(|damage| !damage.whole) && chunk.length == filled {
             chunk.is_torn = chunk.frames.is_empty();
             chunk.length = chunk.frames.pop().map_or(filled, |frame| frame.start);
-            // The number is added, not assigned: the next call reads an empty end of the source, and must not reset it.
+            // The number is added, not assigned. After the damage, the source returns no more bytes, and the next call
+            // would overwrite the number with 0.
             self.cut_off += (filled - chunk.length) as u64;
             filled = chunk.length;
         }

@@ -27,8 +27,8 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Returns the number of bytes that further messages may have. Items can share content, so that a small file could
-    /// otherwise expand to a large mailbox.
+    /// Returns the total number of bytes that further messages of the file may have. Items can share content, so
+    /// without this limit a small file could expand to a huge mailbox.
     pub(crate) fn room(&self, options: &Options) -> u64 {
         const ALWAYS: u64 = 64 << 20;
         const TIMES: u64 = 1000;
