@@ -47,7 +47,7 @@ impl Edit {
     }
 }
 
-/// Edits that must all be made, or none of them. The edits for one external body form a group.
+/// A group of edits, such as all edits for one external body. If one of them cannot be made, none of them is made.
 pub(crate) type Group = Vec<Edit>;
 
 /// Edits of one original, sorted by their spans, which do not overlap.
@@ -60,7 +60,8 @@ pub struct Edits {
     late: BTreeMap<(Span, usize), Edit>,
 }
 
-/// Error for an edit that overlaps another one, because the result of both would depend on their order.
+/// Error for an edit that overlaps an earlier edit. The result of two overlapping edits would depend on their order, so
+/// the second one is rejected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("two edits overlap; one of them changes the bytes {start}..{end}", start = .0.start, end = .0.end)]
 pub struct Overlap(pub(crate) Span);
@@ -143,8 +144,8 @@ impl Edits {
             .edits
             .partition_point(|edit| edit.span.end <= span.start);
         let inside = |edit: &Edit| edit.span.start < span.end;
-        // Edits do not overlap. Of the late edits that begin before the end of the span, the last one therefore also
-        // ends last, and no other late edit needs to be checked.
+        // Only one of the late edits must be checked. Edits do not overlap, so of all late edits that begin before the
+        // end of the span, the one that begins last also ends last.
         let late = self.late.range(..(Span::empty_at(span.end), 0)).next_back();
         self.edits.get(from).is_some_and(inside)
             || late.is_some_and(|(_, edit)| edit.span.end > span.start)
@@ -222,8 +223,8 @@ impl IntoIterator for Edits {
     }
 }
 
-/// Returns a function that computes the start of a span of the original in the output, and returns `None` if an edit
-/// touches the span. The spans must be passed to it in ascending order.
+/// Returns a function that computes where a span of the original starts in the output. The function returns `None` if
+/// an edit changes bytes of the span or inserts bytes into it. Spans must be passed to it in ascending order.
 pub(crate) fn moved(edits: &Edits) -> impl FnMut(Span) -> Option<usize> {
     let mut edits = edits.iter().peekable();
     let mut by = 0;
@@ -253,8 +254,8 @@ pub struct Spliced<'a> {
     chunks: Vec<&'a [u8]>,
 }
 
-/// Number of bytes after a header section that can affect where the section ends: a line that is not a field does not
-/// end the section if fields follow it.
+/// Number of bytes after a header section that a parser needs to find its end: a line that is not a field ends the
+/// section only if no fields follow the line within this distance.
 pub(crate) const BEHIND_HEADER: usize = 16 << 10;
 
 impl<'a> Spliced<'a> {

@@ -67,7 +67,8 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         signals: Signals::watch(),
     };
     walk.check()?;
-    // Blanking trackers needs no network, so it works without --fetch.
+    // `--embed remote` needs --fetch http or https. With `--trackers blank`, it is also useful without --fetch, because
+    // trackers are replaced without network requests.
     let needs_http = policy.embed.remote && policy.embed.trackers != Trackers::Blank;
     if needs_http && !walk.retrieves_http() && args.mode().writes() {
         let what = "--embed remote retrieves pictures over http and https, but --fetch allows neither; add --fetch http,https";
@@ -181,7 +182,8 @@ impl Walk<'_> {
                     break;
                 }
                 Err(error) => {
-                    // Running the command again would not help, because this source is not a mailbox.
+                    // The user gets the advice to run the same command again. A source that is not a mailbox would fail
+                    // again, so it does not count.
                     has_left_some |= !matches!(error, Error::NotAMailbox { .. });
                     reporter.display.say(&say::error(&error));
                     status = Status::of_error(&error);

@@ -75,7 +75,7 @@ fn detacher(
     policy: &Policy,
 ) -> Result<(Detaching, Option<Arc<dyn Store>>), Error> {
     let (store, base_url) = match args.walk.dry_run {
-        // A dry run does not even create the directory of the store.
+        // In a dry run the store is not opened, because opening it would create its directory.
         true => (None, store::unopened_base_url(&args.store, policy)?),
         false => {
             let store = open(&args.store, Purpose::Put, policy)?;
@@ -167,7 +167,8 @@ fn restorer(
     })
 }
 
-/// Creates the run over mailboxes. A dry run can also read one message from standard input, as a filter does.
+/// Creates the run over mailboxes. Without `--output` and `--in-place`, the source is standard input: a dry run reads
+/// one message from it, as a filter does.
 fn over_mailboxes<'a>(
     (sources, mode): (&[PathBuf], Mode),
     args: &'a WalkArgs,
@@ -184,8 +185,8 @@ fn over_mailboxes<'a>(
         sources => (sources.to_vec(), args.output.as_deref()),
     };
     let mut options = args.options(policy, mode);
-    // Messages that wait for a server use no core, so more of them are processed in parallel. The mailbox is not locked
-    // while they wait.
+    // Messages that wait for a server use no core, so more messages than cores are processed in parallel. `waits`
+    // leaves the mailbox unlocked during this time.
     if store.is_some_and(is_remote) {
         options.max_in_flight = policy.limits.in_flight.max(options.jobs);
         options.waits = true;

@@ -96,7 +96,8 @@ impl<'j> Job<'j> {
         ];
         for signal in heeded().chain([SIGABRT]) {
             for (status, holds) in statuses {
-                // If a handler cannot be set, the signal ends the process. No mail is lost in this case.
+                // If the handler of a signal cannot be set, the signal simply ends the process. The mail system then
+                // still has the mail.
                 let _ = signal_hook::flag::register_conditional_shutdown(
                     signal,
                     i32::from(status.code()),
@@ -187,8 +188,9 @@ impl<'j> Job<'j> {
             beside: None,
         })?;
         said.name(&name);
-        // A message that looks like an mbox can really be one, also on standard input. Changing it could damage its
-        // further messages.
+        // The message contains a line that can be the separator of a second message. It may really be an mbox from
+        // standard input. If the edits would replace such a line, the message is left unchanged, so that no further
+        // message is damaged.
         let is_left = second && takes_separators(&message, &edits);
         let mut buffered = BufWriter::with_capacity(message.len().min(64 << 10), &mut output);
         if is_left {

@@ -85,7 +85,8 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     let expanding = Expanding {
         expander,
         mode: args.mode(),
-        // The same setting as in `detach`, because the survey counts the changes of `detach`.
+        // The survey counts the changes that `detach` would make, so header fields with a wrong length are left
+        // unchanged, as in `detach`.
         lengths: Lengths::Reversible,
         recorder: cache.recorder.clone(),
         tells_rows: args.json,
@@ -155,7 +156,8 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         page: page_file.and_then(Path::to_str).map(str::to_owned),
         start: &inspection.start.time,
     };
-    // A single message is already described by its outline or its rows. With `--by` it is also counted.
+    // The outline or the rows already describe a single message, so the survey is printed only for mailboxes, and for
+    // `--by`.
     let is_told = inspection.is_of_mailbox.get() || !args.by.is_empty();
     match inspection.says {
         Says::Rows if is_told || tells_embeds => {

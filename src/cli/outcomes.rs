@@ -22,7 +22,7 @@ pub(super) enum Task {
 enum Thing {
     Picture,
     Attachment,
-    /// An attachment that `detach` moves or would move into a store.
+    /// An attachment in the mail that `detach` moves into a store, or would move in a dry run.
     Stored,
     Document,
 }
@@ -53,13 +53,12 @@ pub(super) struct Outcomes {
     answered: u64,
     /// Number of references for which no server could be reached, by reason.
     unreachable: BTreeMap<&'static str, u64>,
-    /// Number of references for which the proxy sent an error, or may have sent it.
+    /// Number of references with an error status that may be from the proxy ([`OF_PROXIES`]).
     of_proxy: u64,
 }
 
-/// Statuses with which a proxy reports that it cannot reach the server, or does not allow the request. A server can
-/// send the same statuses through the proxy. They are therefore counted as errors of the proxy only if no request of
-/// the run had another response.
+/// Statuses with which a proxy reports that it cannot reach the server, or does not allow the request. Servers send the
+/// same statuses. A status is therefore attributed to the proxy only if no request of the run had any other response.
 const OF_PROXIES: [u16; 4] = [403, 502, 503, 504];
 
 fn may_be_of_proxy(row: &Row, policy: &Policy) -> bool {

@@ -76,7 +76,8 @@ pub(super) fn account(
     let timeout = policy.limits.timeout;
     let mut account = location.with(Secret::new(from), policy.ca_file.clone());
     if timeout != Limits::default().timeout {
-        // The operating system does not accept a longer timeout than this.
+        // A timeout of zero would mean no timeout, and the operating system rejects very long ones. The timeout is
+        // therefore limited to the range from half a second to one day.
         account.silence = timeout.clamp(Duration::from_millis(500), Duration::from_secs(86_400));
     }
     Ok(Some(args.added_to(account)))

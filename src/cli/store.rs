@@ -252,7 +252,8 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let users = unread_users(args, &store, &sources, stop)?;
     match args.delete {
         true => sources.trouble.extend(users),
-        // A listing removes nothing, but the user must see which sources it could not read.
+        // Without `--delete`, a mailbox that was not named is no error, because nothing is removed. The user still gets
+        // a line about it.
         false => users.iter().for_each(|user| say::tell(&harmless(user))),
     }
     let incomplete = told(&sources);
@@ -264,8 +265,8 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let young = young - garbage.len();
     let delete = args.delete && !incomplete && !garbage.is_empty();
     let store = match delete {
-        // From here on, other processes wait before they add an object. An object that was added since this command
-        // started has a new modification time, so it is kept.
+        // The store is locked: other processes must wait before they add an object. If an object was added again after
+        // this command started, its modification time is new, so it is kept.
         true => Folder::open_alone(store.path())?,
         false => store,
     };

@@ -103,15 +103,15 @@ pub(super) fn stream(
     Ok(Some(Source::stream(reader, None, skipped)))
 }
 
-/// Number of bytes of a message that are read into memory first. If the prefilter finds nothing to change in them, the
-/// message is written to a temporary file.
+/// Number of bytes of a message that are read into memory first. If the message is longer and the prefilter finds
+/// nothing to change in these bytes, the message is copied to a temporary file, because it can be too large for memory.
 const SPOOL_FROM: usize = 16 << 20;
 const FIRST: usize = 32 << 10;
 const CHUNK: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(super) enum Input {
-    /// A message in memory, and the reason if it could not be written to a temporary file.
+    /// A message in memory. The text is the error if a temporary file for it could not be written.
     Message(Vec<u8>, Option<String>),
     Untouched(File),
 }
@@ -144,8 +144,8 @@ impl Input {
         };
         let (mut spooled, mut overlap) = (0, Prefilter::OVERLAP);
         loop {
-            // The end of the window is needed for the next search, because a word can cross its end. The next round
-            // writes it.
+            // A word that the prefilter searches for can be divided between two windows. The end of this window is
+            // therefore kept for the next search, and written after it.
             let kept = window.len().saturating_sub(overlap);
             if let Err(error) = file.write_all(window.get(..kept).unwrap_or_default()) {
                 let bytes = unspooled(&file, spooled, window, reader)?;
@@ -176,7 +176,8 @@ fn unspooled(
     mut reader: impl Read,
 ) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // If memory is exhausted, this returns an error. Growing the vector later would abort the process.
+    // Reserves the memory before reading, so that exhausted memory gives an error. If the vector grew later, it would
+    // abort the process.
     bytes.try_reserve_exact(spooled.saturating_add(window.len()))?;
     file.seek(SeekFrom::Start(0))?;
     file.take(spooled as u64).read_to_end(&mut bytes)?;
@@ -215,7 +216,7 @@ pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bo
             length(&found.path)
         }
         Kind::Maildir => in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new")),
-        // Other files in this directory are short, so all files are counted.
+        // The total size of all files in an MH directory is sufficient here: files other than messages are short.
         Kind::Mh => in_folder(&found.path),
     };
     finds.mailboxes.iter().map(octets).sum()

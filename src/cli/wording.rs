@@ -103,15 +103,18 @@ pub(super) fn follow(row: &Row) -> Option<String> {
 pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
     let reason = row.reason.filter(|_| row.outcome == Outcome::Left)?;
     match reason {
-        // No option moves a signed attachment out of its mail.
+        // `--signed rewrite` applies to references and pictures. No option detaches a signed or encrypted attachment.
         Reason::Signed | Reason::Encrypted if row.kind == Kind::Attachment => None,
-        // Content that is not a picture is never embedded as one.
+        // `--accept-mismatch` does not help, because only a picture can replace a picture.
         Reason::TypeMismatch if row.kind == Kind::Embed => None,
-        // This limit depends on the size of the mail, so no option raises it.
+        // The memory limit was exceeded, and not the limit of `--max-work`. It depends on the size of the message and
+        // cannot be set, so no option helps.
         Reason::TooMuchWork if !speaks_of(row, Setting::Work) => None,
-        // The redirects form a loop, so a higher limit would not help.
+        // The limit of `--max-redirects` was not exceeded: the redirects form a loop, and a higher limit would not
+        // help.
         Reason::TooManyRedirects if !speaks_of(row, Setting::Redirects) => None,
-        // The name is not an absolute path, so it is in no directory, and `--file-root` does not help.
+        // A reference without a URL has a relative path as its name. Such a path is in no directory, so `--file-root`
+        // does not help.
         Reason::OutsideFileRoot if row.url.is_none() => None,
         Reason::NotFollowed => follow(row),
         Reason::RedirectRefused => redirect(row, policy),
@@ -136,8 +139,8 @@ fn speaks_of(row: &Row, setting: Setting) -> bool {
     row.detail.settings().any(|it| it == setting)
 }
 
-/// Changes a copy of the policy until it allows the reference of the row. Returns `None` if changing an option does not
-/// help.
+/// Returns the options that must be added so that the policy allows the reference of the row. It finds them by changing
+/// a copy of the policy until it allows the reference. Returns `None` if no option helps.
 fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     let url = &*policy.map(row.url.as_deref().unwrap_or_default());
     let has_denied_hosts = !(policy.deny_hosts.is_empty() && policy.listed_hosts.is_empty());
@@ -171,8 +174,8 @@ fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     }
     match words.is_empty() {
         false => Some(words.join(" ")),
-        // The policy allows this URL, so it refused something later: an address, or the target of a redirect. The
-        // reason may be a denied host, and no option allows a host that is denied.
+        // The policy allows the URL itself. It refused the address of the host or the target of a redirect, which the
+        // row does not contain. The reason may be a denied host, and no option allows a denied host.
         true if reason != Reason::TypeNotAllowed && has_denied_hosts => None,
         true => would_allow(reason).map(str::to_owned),
     }

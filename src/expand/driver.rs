@@ -65,8 +65,8 @@ impl Driver<'_> {
                     _ => Ok(outcome),
                 };
             };
-            // Each round repeats the work of the earlier rounds, so their total is limited: the rounds before the last
-            // one may together do the work that one round may do, and the last round may do the same again.
+            // Each round repeats the work of the earlier rounds, so their sum is limited: all rounds but the last one
+            // may together do as much work as one round may do. The last round has the same limit for itself.
             spent = spent.saturating_add(outcome.work);
             answers = std::mem::take(&mut outcome.answers);
             drop(outcome);

@@ -211,19 +211,21 @@ impl Expander {
         if is_marked || may_hold_notes || self.prefilter().first(header).is_some() {
             return true;
         }
-        // The body of a part that is neither a reference nor a document is never read.
+        // `header` is parsed as a message without a body. If the message is a single part that is neither a reference
+        // nor a document, its body is never read.
         let tree = crate::mime::scan(header, &self.policy().limits.scan());
         let root = tree.root();
-        // If a multipart or message declares an encoding that RFC 2045 forbids for it, only its body shows whether it
-        // contains parts.
+        // A multipart or a message can declare base64, although RFC 2045 forbids it. The parser then needs the body to
+        // decide whether it contains parts, so the media type alone decides here.
         let is_composite = ["multipart/", "message/"]
             .iter()
             .any(|start| root.essence.starts_with(start));
         is_composite || root.content != crate::mime::PartKind::Leaf
     }
 
-    /// Returns the position of the first byte that [`Expander::expand`] might change, in a sequence of whole messages.
-    /// This is as fast as reading memory. `None` proves that nothing would change. A position proves nothing.
+    /// Returns the position of the first byte in a sequence of whole messages that [`Expander::expand`] might change.
+    /// `None` proves that no message would change. A position does not prove that a message would change. This is as
+    /// fast as reading memory.
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         match self.marks() {
             false => self.prefilter().first(bytes),

@@ -32,10 +32,10 @@ enum Word {
 /// Gmail's words in one language.
 struct Language {
     words: &'static [(&'static str, Word)],
-    /// Starts of the labels of Gmail's tabs (Social, Promotions and others), before the name of the tab.
+    /// Texts with which the labels of Gmail's tabs begin (`Category Social`). The name of the tab follows.
     categories: &'static [&'static str],
-    /// Whether the word for unread in this language is known from a real export. Only then is mail without it known to
-    /// be read.
+    /// Whether the word for unread in this language was found in a real export. Mail without a known word for unread
+    /// counts as read only in these languages.
     has_unread: bool,
 }
 

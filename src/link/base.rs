@@ -1,5 +1,6 @@
-//! The base URL against which relative URLs are resolved (the draft, §5.1). It is determined for one entity at a
-//! time, from the message to the innermost part. The innermost declared base is used.
+//! The base URL against which relative URLs are resolved (draft-fielding-url-syntax-05 §5.1, "the draft" below). Each
+//! entity, from the message to the innermost part, can declare a base in its header, and an HTML document in `<base>`.
+//! The innermost declared base is used.
 //!
 //! Two cases are not supported: RFC 822 comments in Content-Base and Content-Location, because a URL can contain `(`,
 //! and values longer than [`VALUE_LIMIT`].
@@ -39,9 +40,9 @@ impl Base {
         is_usable(&url).then_some(Self { url, origin })
     }
 
-    /// Returns the base that applies within a part. This is its Content-Base, which must be absolute. Without a valid
-    /// one it is its Content-Location, which may be relative to `enclosing` (or to [`THIS_MESSAGE`]). Otherwise it is
-    /// `enclosing`, the base of the entity around the part.
+    /// Returns the base URL for the links in a part. It is the Content-Base of the part, which must be absolute. If
+    /// that is missing or invalid, it is the Content-Location of the part, which may be relative to `enclosing` (or to
+    /// [`THIS_MESSAGE`]). If both are missing, it is `enclosing`, the base of the entity around the part.
     pub fn of_entity(
         enclosing: Option<&Self>,
         content_base: Option<&[u8]>,

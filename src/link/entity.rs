@@ -246,8 +246,8 @@ fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
             return lengths
                 .find_map(|length| Some((characters_of(bytes.get(..=length)?)?, 1 + length)));
         }
-        // Each name that is valid without `;` is also in the table with `;`. A shorter name before further letters
-        // does not count in an attribute. Therefore a single look-up is sufficient.
+        // One look-up is sufficient in an attribute. Each name that is valid without `;` is also in the table with `;`,
+        // and in an attribute a name is not recognised if a letter or digit follows.
         Some(b';') => 2 + name,
         Some(next) if *next == b'=' || next.is_ascii_alphanumeric() => return None,
         _ => 1 + name,

@@ -78,9 +78,9 @@ pub fn locate_in(document: &[u8], syntax: Syntax) -> HtmlLinks {
     locator.found
 }
 
-/// Returns the offsets of spaces before attributes that may be replaced with line endings, in tags that contain one
-/// of `values` (the ascending offsets of link values). After such a line ending, the new line begins with the name of
-/// an attribute and cannot be mistaken for a boundary line or for the separator line of a mailbox.
+/// Returns the offsets of spaces in tags that may be replaced with line endings, to shorten long lines. Only tags that
+/// contain one of `values` (the ascending offsets of link values) are considered. The new line begins with the name of
+/// an attribute, so it cannot be mistaken for a boundary line or for the separator line of a mailbox.
 pub fn blanks_in_tags<'d>(
     document: &'d [u8],
     syntax: Syntax,
@@ -121,7 +121,8 @@ pub fn blanks_in_tags<'d>(
     })
 }
 
-/// Returns whether the new line would begin with the name of an attribute.
+/// Returns whether the space at this offset may become a line ending: the name of an attribute must follow, and the new
+/// line must not begin with `From `.
 fn may_break(document: &[u8], at: usize) -> bool {
     let rest = document.get(at..).unwrap_or_default();
     matches!(rest, [b' ' | b'\t', next, ..] if next.is_ascii_alphabetic())

@@ -186,7 +186,8 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
     };
     let is_covered = |copy: usize, by: usize| relation(copy, by).is_ok();
     let is_surpassed = |copy: usize| all().any(|it| is_covered(copy, it) && !is_covered(it, copy));
-    // Returns the best of the copies that have the same content as this one.
+    // Returns the copy that is kept of all copies with the same content as this one: the best by [`MailCopy::rank`], or
+    // the earliest of equal rank.
     let best = |copy: usize| {
         let equal = all().filter(|&it| is_covered(copy, it) && is_covered(it, copy));
         equal
@@ -227,8 +228,8 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
     }
     let first = verdict.belongs_to.first().copied().unwrap_or_default();
     for top in tops {
-        // Comparing two mails in both directions can give two differences. The one that is later in [`Difference`] is
-        // more precise.
+        // Comparing mail A with B can give another difference than comparing B with A. Of the two, the later one in the
+        // order of [`Difference`] is more precise and is counted.
         let differences = [relation(top, first), relation(first, top)].map(Result::err);
         if top != first {
             verdict

@@ -178,8 +178,9 @@ impl Index {
 struct Group {
     key: [u8; 16],
     candidates: Vec<Candidate>,
-    /// The latest candidate after the first [`MOST_COMPARED`]. Identical messages follow each other, so the next
-    /// message can only be identical to this candidate.
+    /// The latest candidate that is not compared, because there are already [`MOST_COMPARED`] candidates. Messages are
+    /// sorted so that identical ones follow each other, so the next message is either identical to this candidate or
+    /// new.
     last: Option<Candidate>,
 }
 

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use crate::platform::FileExt as _;
 
-/// Memory for the records of one run, and later for the buffers of all runs, in bytes.
+/// Memory in bytes: first for the records of one run, and later, when the runs are merged, for the read buffers of all
+/// runs together.
 const MEMORY: usize = 24 << 20;
 
-/// Minimum size of the buffer of one run, in bytes.
+/// Minimum size of the read buffer of one run, in bytes, even if there are so many runs that [`MEMORY`] is exceeded.
 const LEAST: usize = 4 << 10;
 
 pub(super) struct Sorter<const N: usize> {

@@ -36,10 +36,10 @@ const PROGRESS_EVERY: Duration = Duration::from_secs(9);
 
 const TICK: Duration = Duration::from_secs(1);
 
-/// Maximum time without a packet between two messages, as in libmilter.
+/// Maximum time that a connection may be idle between two messages. libmilter has the same limit.
 const BETWEEN: Duration = Duration::from_secs(7210);
 
-/// Maximum time without a packet during a message.
+/// Maximum time without a packet from the mail system inside a message.
 const WITHIN: Duration = Duration::from_secs(600);
 
 /// Size of the read buffer, in bytes. It has room for several parts of a body, so that large mail needs few system
@@ -47,8 +47,8 @@ const WITHIN: Duration = Duration::from_secs(600);
 const READ_AT_ONCE: usize = 256 << 10;
 
 pub trait Journal: Send + Sync {
-    /// Records a message that was processed. If the message was not stored, `message` has no bytes. The queue id can be
-    /// missing. `elapsed` includes retrievals.
+    /// Records the outcome of one message. If the message was not stored, `message` contains no bytes. If the mail
+    /// system sent no queue id, the queue id in it is empty. `elapsed` includes the time of retrievals.
     fn processed(&self, message: &Incoming, verdict: &Verdict, report: &Report, elapsed: Duration);
     fn says(&self, line: &str);
 }
@@ -195,7 +195,8 @@ impl Server {
             add(&self.counters.open, 1);
             (number, is_full)
         };
-        // From here on, dropping the connection removes it from the list.
+        // The connection is in the list now. Dropping `Connection` removes it from the list, also after a panic or an
+        // early return.
         let connection = Connection {
             server: Arc::clone(self),
             number,

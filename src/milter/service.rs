@@ -68,7 +68,8 @@ pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (V
         }
     }));
     let defect = || Left::Trouble("a defect in embody".to_owned());
-    // After an error, the report is empty, because the changes that it names were not made.
+    // After an error, the message is accepted unchanged. The report is then empty, because it would list changes that
+    // were not made.
     judged
         .unwrap_or_else(|_| Err(defect()))
         .unwrap_or_else(|left| (Verdict::Unchanged(left), Report::default()))
@@ -83,7 +84,8 @@ fn verdict(
     if edits.is_empty() {
         return Ok(Verdict::Unchanged(Left::AsItIs));
     }
-    // The ledger counted all added content, but not the field of `--mark`.
+    // The engine already limited the growth by added content, but did not count the field of `--mark`. The length is
+    // therefore checked again.
     let length = edits.splice(&incoming.bytes).len();
     let most = most(expander);
     if length > most && length > incoming.bytes.len() {
@@ -110,9 +112,9 @@ pub struct Changes {
     body: Option<usize>,
 }
 
-/// Number that is added to the position of an inserted field. Postfix and Sendmail also count their own Received field,
-/// which a filter does not receive. Sendmail counts further fields that it may add, so an insertion there can be too
-/// far up.
+/// Number that is added to the position of an inserted field: Postfix and Sendmail also count their own Received field,
+/// which they do not send to a filter. Sendmail can count further fields of its own, so a field that embody inserts can
+/// be too far up in its header.
 const FIRST_PLACE: u32 = 1;
 
 /// Names, or starts of names, of the fields that embody may change, in lower case.
@@ -128,8 +130,8 @@ const OURS: [&[u8]; 5] = [
 /// for ever.
 const LONGEST_FIELD: usize = CHUNK - 6;
 
-/// Maximum number of changes of header fields. A mail system searches for each field from the start of the header, so
-/// more changes in a header with many fields would take it too long.
+/// Maximum number of changes of header fields in one message. For each change, the mail system searches the header from
+/// its start, so a larger number could block it in a header with many fields.
 const MOST_CHANGES: usize = 250;
 
 fn defect(what: &str) -> Left {

@@ -23,7 +23,8 @@ pub enum Manner {
     /// Quoted-printable with the escapes and line breaks that embody itself would write.
     QuotedPrintable,
     Identity {
-        /// Whether the line endings of the body are kept if the body is later inserted into a mail with other line endings.
+        /// Whether the line endings of the body belong to its content. They are then kept if the body is later inserted
+        /// into a mail with other line endings.
         keeps_line_ends: bool,
     },
 }
@@ -31,8 +32,8 @@ pub enum Manner {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wording {
     pub manner: Manner,
-    /// Line ending of the body. Under [`Manner::Identity`], it is the line ending of the header if all lines of the
-    /// body end with it. Otherwise it is the other line ending.
+    /// Line ending that the encoded body uses. Under [`Manner::Identity`], this is the line ending of the header if all
+    /// lines of the body end with it, and otherwise the other one of LF and CRLF.
     pub newline: Newline,
     /// Number of line endings after the last line.
     pub tail: usize,

@@ -95,7 +95,8 @@ impl Header {
                     header.separator = line.whole;
                     break;
                 }
-                // A continuation line of the stray line is skipped as well.
+                // A line that begins with a space or tab continues the line before it. If that line is not a field,
+                // both are skipped.
                 Some(b' ' | b'\t') if is_stray => {}
                 Some(b' ' | b'\t') if !header.fields.is_empty() => {
                     header.fields.extend_last(line.whole.end);

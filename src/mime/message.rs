@@ -63,10 +63,12 @@ pub struct Multipart {
     /// parts would be slow.
     pub boundary: Vec<u8>,
     pub preamble: Span,
-    /// One boundary line before each child, with the line break before it unless that belongs to the header above.
+    /// The boundary line before each child. Each span includes the line break before the boundary line, unless that
+    /// line break ends the header above.
     pub delimiters: Vec<Span>,
     pub close: Option<Span>,
-    /// Text after the close delimiter. If `overflow` is set, everything from the first part that was not read.
+    /// Text after the last boundary line (`--boundary--`). If `overflow` is set, this is everything from the first part
+    /// that was not read because of a limit.
     pub epilogue: Span,
     pub overflow: Option<Limit>,
 }
@@ -80,7 +82,8 @@ pub struct Part {
     pub span: Span,
     pub envelope: Span,
     pub header: Span,
-    /// Offset at which a new field is inserted: the end of the header, or the start of its first stray line.
+    /// Offset at which a new field is inserted: the end of the header. If the header contains a stray line, which is
+    /// not a field, this is the start of the first one, because programs disagree about the fields after it.
     pub agreed_end: usize,
     pub separator: Span,
     /// The body, without the line break that belongs to the following boundary line.
@@ -157,7 +160,7 @@ impl<'a> Tree<'a> {
             .collect()
     }
 
-    /// Returns whether the field is at the end of the message, so that it may be incomplete.
+    /// Returns whether the message ends within or directly after this field, so that the field may be incomplete.
     pub fn ends_in(&self, field: &Field) -> bool {
         field.whole.end == self.root().span.end
     }
@@ -224,8 +227,8 @@ impl<'a> Tree<'a> {
         steps.join(".")
     }
 
-    /// Returns whether a boundary line directly follows the part without a line break that belongs to it. New content
-    /// in this place must then end with a line ending.
+    /// Returns whether the next boundary line follows the part directly, because the line break between them belongs to
+    /// the part. New content in place of the part must then end with a line ending.
     pub fn abuts_boundary(&self, id: PartId) -> bool {
         let end = self.part(id).span.end;
         let next = self.original.get(end);
@@ -250,9 +253,10 @@ impl<'a> Tree<'a> {
             Some([b'\n', ..]) => 1,
             _ => 0,
         };
-        // Where there was a line break, one must remain, because the text before it may need it. Where there was
-        // none, none may be added. A boundary line directly after the header of another part has no line break of its
-        // own. If several consecutive parts are removed, only the first one had it.
+        // The boundary line of the removed part may begin after a line break that belongs to it. One line break must
+        // then remain, because the text before may need it as its end. A boundary line directly after the header of
+        // another part has no line break of its own, and none may be added there. If several consecutive parts are
+        // removed, only the first one had such a line break.
         let start = delimiter.start.max(removed_to);
         let own_break = match start == delimiter.start {
             true => free_break(start),

@@ -169,8 +169,9 @@ impl Scanner<'_> {
                 let Some(boundary) = self.boundary_of(part) else {
                     return PartKind::Leaf;
                 };
-                // If an outer multipart has the same boundary, its boundary lines look like those of this part. They
-                // do not show that this part is not encoded.
+                // This part declares base64 but is a multipart. Boundary lines in its body show that it is not really
+                // encoded. If an outer multipart has the same boundary, the lines may belong to that multipart and show
+                // nothing.
                 let is_taken = || self.boundaries().any(|(_, around)| around == boundary);
                 if part.encoding.is_encoded() && is_taken() {
                     return PartKind::Leaf;
@@ -210,8 +211,9 @@ impl Scanner<'_> {
         (!boundary.is_empty()).then_some(boundary)
     }
 
-    /// Finds the next boundary line. Returns the index of its multipart in `open`, whether the line closes the
-    /// multipart, and the span of the line with its line ending and the line break before it if that is free.
+    /// Finds the next boundary line. Returns the index in `open` of the multipart to which the line belongs, whether
+    /// the line closes this multipart, and the span of the line. The span includes the line ending, and the line break
+    /// before the line unless that ends a header.
     fn next_delimiter(&self) -> Option<(usize, bool, Span)> {
         self.boundaries().next()?;
         let mut from = self.floor;
@@ -234,7 +236,8 @@ impl Scanner<'_> {
                 let span = Span::new(self.line_break_before(start), line);
                 return Some((level, is_close, span));
             }
-            // The line ending of this line can be the line break before the next boundary line.
+            // The search continues at the line ending of this line, because it can be the line break before the next
+            // boundary line.
             from = line.saturating_sub(1).max(start + 1);
         }
     }
@@ -273,7 +276,8 @@ impl Scanner<'_> {
     fn close_above(&mut self, level: usize, end: usize) {
         for (part, _) in self.open.drain(level..).rev() {
             let part = &mut self.parts[part];
-            // If the body is empty, the boundary line may begin before it, with a line break that belongs to the part around.
+            // If the body is empty, the line break before the boundary line can be the end of the header of this part.
+            // The part must not end before its own body starts.
             part.span.end = end.max(part.body.start);
             part.body.end = part.span.end;
             // A multipart without any boundary line may really be encoded, so its transfer encoding is accepted.

@@ -35,8 +35,9 @@ pub fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
 /// mark.
 pub const BEFORE_FLAGS: [u8; 3] = *b":;!";
 
-/// Returns the character before the flags that the file system of `folder` allows. FAT rejects a colon in a name, and
-/// NTFS on Windows reads it as the start of the name of a stream.
+/// Returns the character that is written before the flags in file names of a Maildir: the colon, or a semicolon if the
+/// file system of `folder` does not allow colons. FAT rejects a colon in a name, and NTFS on Windows reads it as the
+/// start of the name of a stream.
 pub fn before_flags(folder: &Path) -> io::Result<char> {
     if cfg!(windows) {
         return Ok(';');

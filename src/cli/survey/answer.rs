@@ -15,9 +15,9 @@ pub enum Answer {
     Denied,
     /// The policy does not allow the request, or does not accept the response.
     Refused,
-    /// A limit stopped the run before this request. Another run may make the request.
+    /// A limit for the message or the run was reached before this request. Another run may make it.
     Limited,
-    /// No request was made, for another reason.
+    /// No request was made, for a reason that is neither the policy nor a limit.
     Unasked,
 }
 

@@ -43,7 +43,8 @@ struct Fact {
 
 const TILES: usize = 3;
 
-/// The sources from which `recover` gets content without an option that names a directory.
+/// The sources from which `recover` gets content by default. For others, the user must add an option that names a
+/// directory, a store or a kind of link.
 pub const RECOVERED: [Way; 3] = [Way::Here, Way::Web, Way::Ftp];
 
 pub fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings {
@@ -93,7 +94,7 @@ fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
         broken(survey),
     ];
     let mut facts: Vec<Fact> = facts.into_iter().flatten().collect();
-    // If there are no findings, these plain numbers are shown.
+    // Plain numbers with weight 0, which are shown if there are fewer findings than tiles.
     let plain = [
         (
             survey.mail.messages,

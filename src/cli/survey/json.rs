@@ -30,7 +30,7 @@ pub fn as_json(survey: &Survey, context: &SurveyContext<'_>, embed: Option<Field
     let references = Fields::default()
         .with("count", &survey.references)
         .with("kinds", &survey.kinds);
-    // The last two columns are printed only if an archive was used.
+    // Number of counts that are printed: the last two are about the archive and are omitted if no archive was used.
     let told = if context.has_archive { 6 } else { 4 };
     let probe = || with_first(told, Fields::default(), &survey.probe);
     let whole = with_all(Fields::default(), &survey.mail)

@@ -51,7 +51,7 @@ pub fn of(row: &Row) -> Option<(Way, Named)> {
 fn named(row: &Row) -> Option<Named> {
     let (one, many) = match row.kind {
         Kind::Link | Kind::Embed => return None,
-        // The mail already contains the content of this part.
+        // The content of the file was already put into the mail, so nothing is missing.
         Kind::Tnef | Kind::Rtf | Kind::Msg if row.reason == Some(Reason::AlreadyInMail) => {
             return None;
         }
@@ -138,7 +138,8 @@ fn way(row: &Row) -> Way {
         return Way::Ftp;
     }
     match row.kind {
-        // A note of Mailman in a digest contains no URL before embody follows it. Its content is on the web.
+        // Before embody follows a note in a Mailman digest, the row has no URL. The content is on the web, as for other
+        // notes of Mailman.
         Kind::Mailman | Kind::Hosted if followed_by.is_some() => Way::Web,
         Kind::Detached => Way::Directory,
         _ if names_directory() => Way::Directory,

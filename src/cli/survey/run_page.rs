@@ -32,12 +32,12 @@ pub struct RunTally {
     denied: What,
     refused: What,
     trackers: u64,
-    /// References that were left unchanged for other reasons, by reason.
+    /// Number of references that were left unchanged and are in none of the counts above, by reason.
     left: Named<u64>,
     lost_causes: Named<u64>,
     again_causes: Named<u64>,
     denied_causes: Named<u64>,
-    /// Options that would have allowed requests that the policy refused.
+    /// Number of references that the policy refused, by the option that would allow them.
     remedies: Named<u64>,
     hosts: Named<Fates>,
     listed: Vec<Lost>,

@@ -82,7 +82,7 @@ counts! {
 
     Links {
         documents,
-        /// Documents that were not read, or not completely.
+        /// Documents in which links may be missing from the counts, because they were not read or not read to the end.
         unread,
         count,
         relative,
@@ -114,7 +114,8 @@ counts! {
         refused,
         /// No request was made, because of a limit or because the picture is a tracker.
         unasked,
-        /// The content is in an archive. This count and the next one are printed only if an archive was used.
+        /// The content is in an archive of the web. The counts `archived` and `lost` are printed only if an archive was
+        /// used.
         archived,
         lost,
     }
@@ -270,7 +271,7 @@ pub struct Copies<K, const MOST: usize> {
     alone: Option<(K, u64)>,
 }
 
-/// `Default` is not derived, because the type of the hash need not have a default value.
+/// `Default` is written by hand, because deriving it would require that the type of the hash has a default value.
 impl<K, const MOST: usize> Default for Copies<K, MOST> {
     fn default() -> Self {
         Self {
@@ -287,7 +288,8 @@ impl Copies<Hash, MESSAGES> {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
         for whole in tree.fields(PartId::ROOT).wholes() {
-            // Empty pieces are skipped, because the hash depends on how the bytes are divided into pieces.
+            // The hash depends on how the bytes are divided into pieces. Empty pieces are skipped, so that two copies
+            // with the same bytes have the same hash.
             let before = Span::new(from, whole.start.max(from)).of(tree.original);
             if !before.is_empty() {
                 hash.write(before);

@@ -77,8 +77,8 @@ impl Detacher {
         (foreseen.len() as u64, foreseen.values().sum())
     }
 
-    /// Returns the position of the first byte that [`Detacher::detach`] could change, in `bytes`, which contains whole
-    /// messages. `None` proves that no message has a part to detach. This is much faster than parsing the messages.
+    /// Returns the position of the first byte that [`Detacher::detach`] could change. `bytes` contains whole messages.
+    /// `None` proves that no message has a part to detach. This is much faster than parsing the messages.
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.planner.first_touch(bytes)
     }

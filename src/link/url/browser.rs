@@ -255,8 +255,8 @@ fn forward(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Joins the directory of the base with a relative path. If the last segment of the base is a dot segment, or if its
-/// whole path is a drive, the base itself is the directory.
+/// Joins the directory of the base path with a relative path. The directory usually ends at the last slash. If the last
+/// segment is `.` or `..`, or if the whole path is a drive, the base itself is the directory.
 fn joined(base: &str, drive: &str, path: &str) -> String {
     let folder = up_to_last_slash(base);
     if path.starts_with('/') {
