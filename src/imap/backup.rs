@@ -161,7 +161,8 @@ impl Backup {
             let cur = self.folder.join("cur");
             match fs::rename(cur.join(&name), cur.join(&new)) {
                 Ok(()) => self.there.insert(message.uid, new),
-                // Another program removed or renamed the file since the directory was read.
+                // Another program removed or renamed the file since the directory was read. The message counts as not saved and
+                // is downloaded again.
                 Err(why) if why.kind() == io::ErrorKind::NotFound => {
                     self.there.remove(&message.uid);
                     return Ok(false);

@@ -222,7 +222,8 @@ impl<S: Send> AccountRun<'_, S> {
         Ok(chosen)
     }
 
-    /// Returns the messages that the server did not return although it still lists them.
+    /// Returns those `lost` messages that are still in the folder, so that they can be reported. The other `lost`
+    /// messages were deleted during the run.
     fn still_there(&mut self, lost: &BTreeSet<u32>) -> Result<Vec<u32>, ImapFailure> {
         let lost: Vec<u32> = lost.iter().copied().collect();
         let mut there = Vec::new();
@@ -281,7 +282,7 @@ impl<S: Send> AccountRun<'_, S> {
             let begin = |mut other: Self| {
                 let work = &work;
                 scope.spawn(move || {
-                    // If the server refuses another connection, the existing ones do the work.
+                    // If the server refuses another connection, the work continues over the connections that are already open.
                     let done = match other.session() {
                         Ok(_) => other.work(work),
                         Err(_) => Ok(()),
@@ -384,8 +385,7 @@ impl<S: Send> AccountRun<'_, S> {
                 return Ok(());
             };
             match piece {
-                // A message that is longer than the server announced will not be changed, so the rest of its content is
-                // discarded.
+                // A message that is longer than the server announced will not be changed, so further bytes of it are discarded.
                 BodyPiece::Octets(octets) if item.content.len() as u64 <= item.metadata.size => {
                     item.content.extend_from_slice(octets);
                 }

@@ -17,7 +17,7 @@ pub(super) struct Marked {
     pub(super) flags: Option<Vec<String>>,
 }
 
-/// Responses during the removal of a message.
+/// Data that the server returned while a message was removed.
 #[derive(Default)]
 pub(super) struct Removal {
     /// Flags and Gmail labels of the message immediately before the removal. `None` if the server did not return them, for

@@ -124,7 +124,8 @@ impl Assignment<'_> {
         owner(&self.output.join(path))
     }
 
-    /// Assigns the first path that belongs to no other folder. One always exists, because the number of paths is unlimited.
+    /// Assigns the first path that belongs to no other folder. The number of possible paths is unlimited, so a free
+    /// path always exists.
     fn choose(&mut self, folder: &RemoteFolder) -> io::Result<()> {
         for path in paths(folder) {
             if self.exact.contains(&path) {

@@ -70,7 +70,7 @@ pub(super) struct Habits {
     pub(super) refuses_condstore: bool,
     /// Number of consecutive messages that the server refused temporarily.
     pub(super) refused_in_a_row: u32,
-    /// Whether all messages that the server refuses temporarily are given up without another attempt, because waiting did not
+    /// Whether a message that the server refuses temporarily is given up at once. This is set after waiting did not
     /// help.
     pub(super) is_resigned: bool,
 }
@@ -405,8 +405,8 @@ impl Noted {
         self.is_current = true;
     }
 
-    /// Keeps the information of an unsolicited response that is needed later, and drops the rest, because a server can send any
-    /// amount of it.
+    /// Keeps the information of an unsolicited response that is needed later. Everything else is dropped, because a
+    /// server can send any amount of it.
     fn note(&mut self, read: &Response<'_>) {
         match read {
             Response::Status(status) => self.status(status),

@@ -125,7 +125,8 @@ pub(super) struct AccountRun<'r, S> {
     session: Option<ImapSession>,
     /// Whether a session was ever opened. If not, a failure to connect is final.
     was_open: bool,
-    /// Whether messages that the server refuses temporarily are given up without another attempt, because waiting did not help.
+    /// Whether a message that the server refuses temporarily is given up at once. This is set after waiting did not
+    /// help.
     is_resigned: bool,
     /// Journal of the account. `None` in a dry run.
     journal: Option<&'r Journal>,
@@ -257,7 +258,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             }
             match tries.pause(&failure, self.was_open) {
                 Some(pause) => self.pause(pause)?,
-                // After the last pause, messages that the server still refuses are skipped, so that the others can be
+                // After the last pause, messages that the server still refuses are skipped, so that all other messages are
                 // processed.
                 None if failure.is_refusal_for_now() && !self.is_resigned => {
                     self.is_resigned = true;

@@ -364,7 +364,8 @@ impl ImapSession {
                 }
                 repeats += 1;
                 match is_new {
-                    // The server returns only some of the messages per command, so the others are requested again.
+                    // The server returns only some of the messages for each command, so the missing messages are requested
+                    // again.
                     true => open.extend(rest),
                     false if from < to => {
                         let middle = from + (to - from) / 2;

@@ -194,7 +194,8 @@ fn attempt(exchange: &mut Exchange, account: &Account, secret: &str) -> Result<(
     }
 }
 
-/// Returns whether the server refused PLAIN because it does not support it. Any other refusal is about the password.
+/// Returns whether the server refused PLAIN because it does not support this mechanism. Any other refusal is
+/// treated as a wrong password.
 fn is_unsupported(why: &ImapFailure) -> bool {
     let ImapFailure::Refused {
         code, text, is_bad, ..

@@ -189,7 +189,8 @@ pub(super) enum Event {
     Seen(Sight, Sight),
     /// Result of [`Command::Mark`].
     Marked {
-        /// Whether the server did not mark the old message because it had changed.
+        /// `Ok(true)` if the server did not set `\Deleted` because the old message had changed. `Err` if the server
+        /// refused the command for another reason.
         answer: Result<bool, Refusal>,
         /// Flags of the old message in the responses. `None` if the responses do not contain them.
         flags: Option<Vec<String>>,
@@ -339,7 +340,8 @@ pub(super) struct Machine {
     /// Last known flags and labels of the old message.
     last: Option<Vec<String>>,
     last_labels: Option<Vec<String>>,
-    /// Whether the server did not return these flags or labels immediately before the old message was removed.
+    /// Whether `last` and `last_labels` may be out of date, because the server did not return the flags or labels
+    /// immediately before it removed the old message.
     is_last_unknown: bool,
     remark: Option<&'static str>,
     refusal: Option<Refusal>,
@@ -613,7 +615,8 @@ impl Machine {
             | ReplacementStep::TakingBack(uid, _) => *uid,
         };
         self.copy = uid;
-        // This UID is older than the new message, so the journal entry is wrong and both messages are kept.
+        // The server assigned this UID before the new message was appended, so it belongs to another message. The
+        // journal entry is wrong, and both messages are kept.
         if uid == self.entry.uid || uid < self.entry.least {
             self.goal = Goal::LeaveBoth(NOT_OURS.to_owned());
         }

@@ -957,7 +957,8 @@ fn refusal(code: &str) -> Refusal {
     }
 }
 
-/// Returns the possible results if a command with this result is refused, completely or in part.
+/// Returns the events that can occur if the server refuses a command, completely or in part. `event` is the
+/// event that would occur without the refusal.
 fn refused(event: &Event, code: &str) -> Vec<Event> {
     let why = || "no".to_owned();
     match event {

@@ -29,7 +29,8 @@ pub(crate) struct Sessions<'s> {
     idle: Mutex<Vec<ImapSession>>,
     /// Whether a session was ever opened. If not, a failure to connect is final.
     was_open: AtomicBool,
-    /// Whether messages that the server refuses temporarily are given up without another attempt, because waiting did not help.
+    /// Whether a message that the server refuses temporarily is given up at once. This is set after waiting did not
+    /// help.
     is_resigned: AtomicBool,
 }
 

@@ -316,7 +316,8 @@ impl Replacing<'_> {
             .session
             .append(&entry.folder, &entry.flags, &date, octets);
         let appended = answer(appended)?;
-        // Some servers show a session its own new messages only after a command such as NOOP.
+        // Some servers list a new message only after a later command such as NOOP, even in the session that appended
+        // it.
         self.session.noop_with_next();
         Ok(appended)
     }

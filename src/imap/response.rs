@@ -131,9 +131,11 @@ pub(crate) enum Response<'a> {
     Continue(&'a [u8]),
     Tagged(&'a [u8], Status<'a>),
     Status(Status<'a>),
-    /// An untagged response with a number, such as `* 23 EXISTS`: the number, the word in upper case, and the rest of the line.
+    /// An untagged response with a number, such as `* 23 EXISTS`: the number, the word in upper case, and the text
+    /// after the word.
     Numbered(u32, String, &'a [u8]),
-    /// An untagged response without a number, such as `* SEARCH 1 2`: the word in upper case, and the rest of the line.
+    /// An untagged response without a number, such as `* SEARCH 1 2`: the word in upper case, and the text after
+    /// the word.
     Data(String, &'a [u8]),
 }
 

@@ -22,8 +22,9 @@ use super::search::found_uids;
 use super::wire::Traffic;
 use crate::mailbox::Stop;
 
-/// Maximum number of times that a command is repeated, because a server may return only some of the messages. RFC 9738
-/// recommends that it returns at least 1000, which is about the number of messages in one command.
+/// Maximum number of times that a command is repeated for the messages that the server left out. A server may
+/// limit the number of messages in a response; RFC 9738 recommends a limit of at least 1000, which is about the
+/// number of messages in one command. So few repetitions are needed.
 const MOST_ROUNDS: usize = 20;
 
 /// A folder in the response to LIST.
@@ -87,7 +88,7 @@ impl ImapSession {
         })
     }
 
-    /// From now on, messages that the server refuses temporarily are given up immediately, because waiting did not help.
+    /// Gives up messages that the server refuses temporarily at once from now on, because waiting did not help.
     pub(super) fn resign(&mut self) {
         self.exchange.habits.is_resigned = true;
     }
@@ -303,9 +304,9 @@ impl ImapSession {
         Ok(found)
     }
 
-    /// Passes the metadata of each message to `each` as the responses arrive. The commands are pipelined. Messages that no
-    /// longer exist are skipped. A server may return only some of the messages for one command (RFC 9738), so the command is
-    /// repeated for the others as long as the server returns more.
+    /// Passes the metadata of each message to `each` as the responses arrive. The commands are pipelined. Messages
+    /// that no longer exist are skipped. A server may return only some of the messages for one command (RFC 9738),
+    /// so the command is repeated for the missing messages as long as the server returns any of them.
     pub(crate) fn fetch_metadata(
         &mut self,
         uids: &[u32],
@@ -343,8 +344,9 @@ impl ImapSession {
         self.exchange.server_name()
     }
 
-    /// Returns the RFC822.SIZE of messages, in ascending order of the UIDs. Messages that no longer exist are left out. A
-    /// server may return only some of the messages for one command, so the command is repeated for the others.
+    /// Returns the RFC822.SIZE of messages, in ascending order of the UIDs. Messages that no longer exist are left
+    /// out. A server may return only some of the messages for one command, so the command is repeated for the
+    /// missing messages.
     pub(crate) fn fetch_sizes(&mut self, uids: &[u32]) -> Result<Vec<(u32, u64)>, ImapFailure> {
         let mut rest = uids.to_vec();
         let mut sizes = BTreeMap::new();

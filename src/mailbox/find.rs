@@ -425,7 +425,8 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     }
 }
 
-/// Returns the same as [`judged`], except that Outlook mailboxes are kept for a reader that can read them.
+/// Judges a member of an archive as [`judged`] does, except that Outlook mailboxes are copied to temporary
+/// files, because the caller can read them.
 pub(crate) fn judged_with_psts(name: &[u8], start: &[u8]) -> Judged {
     match kind_of_start(start) {
         Ok(Kind::Pst) => Judged::Spooled,
@@ -443,7 +444,7 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
     }
     match kind_of_start(start) {
         // An archive with several mboxes is read as one mbox. After another mbox, the byte order mark would make the
-        // first separator a part of the previous message.
+        // first separator a part of the previous message, so this mbox is not read.
         Ok(Kind::Mbox) if start.starts_with(BYTE_ORDER_MARK) => {
             Judged::Left("an mbox that begins with a byte order mark")
         }

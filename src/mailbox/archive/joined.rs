@@ -13,7 +13,8 @@ use crate::error::unpoisoned;
 use crate::mailbox::compressed::Damage;
 
 const LOOKED_AT: usize = 64 << 10;
-/// Maximum number of skipped members that are reported by name. Further ones are only counted.
+/// Maximum number of skipped members that are reported by name. Further members are only counted, because an
+/// archive can have any number of them.
 const NAMED: usize = 10_000;
 const NAME: usize = 200;
 

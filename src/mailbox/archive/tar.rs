@@ -106,7 +106,8 @@ impl<R: Passing> Tar<R> {
         Ok(extension)
     }
 
-    /// Skips the rest of the map of a sparse file, which may follow the header in the old format of GNU tar.
+    /// Skips the map of a sparse file, as far as it is stored in blocks after the header (in the old format of GNU
+    /// tar).
     fn pass_map(&mut self, header: &[u8; BLOCK]) -> io::Result<()> {
         let mut goes_on = header[482] != 0;
         while goes_on {

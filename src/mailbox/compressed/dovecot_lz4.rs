@@ -9,7 +9,7 @@ use std::io::{self, BufRead as _, Read, Write};
 use super::method::DOVECOT_LZ4;
 use super::octets::Member;
 
-/// Maximum size of a chunk, compressed or not, in bytes. Dovecot refuses larger ones.
+/// Maximum size of a chunk, compressed or decompressed, in bytes. Dovecot refuses larger chunks.
 const MOST: usize = 1 << 20;
 const GROWTH: usize = 256;
 /// Size of the chunks that Dovecot writes, in bytes of mail.

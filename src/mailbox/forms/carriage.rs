@@ -107,7 +107,7 @@ fn in_returns(raw: &[u8], start: usize, new: &[u8], mark: Option<u8>) -> Vec<u8>
     let mut content = new[start..].iter().copied().peekable();
     while let Some(byte) = content.next() {
         out.push(match byte {
-            // New text may contain CR LF.
+            // New text may contain CR LF. The CR is dropped here, because the LF after it becomes a CR.
             b'\r' if content.peek() == Some(&b'\n') => continue,
             b'\n' => b'\r',
             byte if Some(byte) == mark => b'\n',

@@ -190,7 +190,8 @@ impl Flags {
         text(&LETTERS, self.0)
     }
 
-    /// Returns whether the header contains a field with flags. X-Keywords does not count.
+    /// Returns whether the header contains a field that stores flags. The field X-Keywords does not count, because
+    /// it stores keywords.
     pub(crate) fn has_fields(content: &[u8]) -> bool {
         fields(content).any(|(noted, ..)| noted != Noted::Keywords)
     }

@@ -43,8 +43,8 @@ pub(crate) fn content_start(message: &[u8]) -> Option<usize> {
     Some(opening + from_line_length(behind).unwrap_or(0))
 }
 
-/// Returns the rest of the `From ` line after `From `, for a message in MMDF or in an mbox. Returns an empty slice if
-/// there is no such line.
+/// Returns the text after `From ` in the `From ` line of a message in MMDF or in an mbox. Returns an empty
+/// slice if there is no such line.
 pub(crate) fn from_line(opening: &[u8]) -> &[u8] {
     let behind = opening
         .get(line(opening).unwrap_or(0)..)

@@ -486,13 +486,13 @@ pub(crate) fn holds_plausible(bytes: &[u8], from: usize) -> bool {
         .any(|line| is_plausible(&bytes[line.start..]))
 }
 
-/// A line that starts with `From `.
+/// The start of a line that starts with `From `, which may be a separator.
 struct Candidate {
     start: usize,
     after: After,
 }
 
-/// The bytes before a line that starts with `From `.
+/// How the bytes before a line that starts with `From ` end. The requirements for a separator depend on this.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum After {
     /// A bare CR.

@@ -1,13 +1,15 @@
 //! Creates new mailboxes and fills them with messages of another format, or with one mailbox for each label.
 //!
 //! A directory is filled under a temporary name that mail programs ignore, synced, and then renamed. It appears
-//! complete, and a run that ends earlier leaves nothing. For this reason, messages need not be written to `tmp` first.
+//! complete, and a run that ends earlier leaves nothing. For this reason, messages need not be written to `tmp`
+//! first.
 //!
-//! New files are private (modes 0600 and 0700), because the source may have access lists that a new directory cannot
-//! get. If root runs the program, the files belong to the owner of the source.
+//! New files are private (modes 0600 and 0700), because the source may have access lists that a new directory
+//! cannot get. If root runs the program, the files belong to the owner of the source.
 //!
-//! Names contain neither the current time nor random numbers (P4, reproducible results). A message in a Maildir is
-//! named by its date, which is also the time of its file, by its number in the run, and by its size, as in Dovecot.
+//! Names contain neither the current time nor random numbers, so that the same source always gives the same
+//! result. A message in a Maildir is named by its date, which is also the time of its file, by its number in
+//! the run, and by its size, as in Dovecot.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, FileTimes, Metadata};

@@ -64,7 +64,8 @@ pub(crate) struct Messages<'f> {
     /// Paths relative to the folder. Those of a Maildir are sorted.
     names: Vec<PathBuf>,
     searches: Mutex<Searches>,
-    /// Modification times of the directories before they were listed.
+    /// Modification times of the directories before they were listed. A different time later shows that the
+    /// directory has changed.
     state: Vec<Option<SystemTime>>,
     /// Device and inode number of each file of an MH folder that was opened.
     opened: Mutex<HashSet<(u64, u64)>>,
@@ -242,8 +243,9 @@ struct Listing {
 }
 
 impl Listing {
-    /// Adds a list, and returns whether it contains a message that an earlier listing missed. A new name in `new`, or a
-    /// number greater than all others in an MH folder, is a message that was delivered since, and does not count.
+    /// Adds a list, and returns whether it contains a message that an earlier listing missed. A message that was
+    /// delivered since does not count: it has a new name in `new`, or in an MH folder a number greater than all
+    /// other numbers.
     fn add(&mut self, place: &MessageFolder, part: &str, list: Vec<PathBuf>, again: bool) -> bool {
         if !again {
             self.names.extend(list);
@@ -298,9 +300,9 @@ impl Messages<'_> {
         Ok(None)
     }
 
-    /// Returns the messages of an MH folder that may not have been read, because another program renumbered or replaced
-    /// messages since they were listed. Numbers greater than the listed ones are mail that was delivered since, and do
-    /// not count.
+    /// Returns the messages of an MH folder that may not have been read, because another program renumbered or
+    /// replaced messages since they were listed. A number greater than all listed numbers is mail that was
+    /// delivered since, and does not count.
     pub(crate) fn missed(&self) -> io::Result<Vec<PathBuf>> {
         if !self.place.is_mh || self.place.state(self.place.parts()) == self.state {
             return Ok(Vec::new());

@@ -56,8 +56,8 @@ const UNDER_WAY: usize = 256 << 10;
 /// Maximum number of attempts to replace a message, because a mail client may rename it before each attempt.
 const ATTEMPTS: usize = 4;
 
-/// Maximum size of a compressed message, in bytes, that is decompressed in parallel with others. Larger ones are
-/// decompressed one at a time to limit memory.
+/// Maximum size of a compressed message, in bytes, that is decompressed in parallel with other messages. Larger
+/// messages are decompressed one at a time to limit memory.
 const SMALL: usize = 64 << 20;
 
 impl<S: Send> Job<'_, S> {

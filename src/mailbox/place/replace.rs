@@ -210,8 +210,8 @@ impl Finished {
         }
     }
 
-    /// Keeps the version of the file that another program wrote and that now has the temporary name. It gets a name
-    /// that users see, and the error names it.
+    /// Keeps the version of the file that another program wrote. This version now has the temporary name, so it
+    /// gets a name that the user can see. The returned error contains this name.
     pub(crate) fn kept(self, error: Option<io::Error>) -> Error {
         let Self { target, temporary } = self;
         let kept = keep_before(temporary, &target);

@@ -202,8 +202,8 @@ fn is_still(before: &Identity, path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Returns the link count of the new file, and whether its temporary name still belongs to it. Returns `None` for the
-/// latter if the temporary name no longer exists.
+/// Returns the link count of the new file, and whether its temporary name still belongs to it. The second value
+/// is `None` if the temporary name no longer exists.
 fn names_of(finished: &Finished) -> io::Result<(u64, Option<bool>)> {
     let new = finished.temporary.as_file().metadata()?;
     let named = absent(fs::symlink_metadata(finished.temporary.path()))?;

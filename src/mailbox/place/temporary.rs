@@ -1,6 +1,6 @@
-//! Temporary files next to the files that they will replace (`.embody-HOST-PID-SYSTEM-*`). A run that is not killed
-//! removes its own; the next run removes those of a killed run. To recognise these, this file finds out which processes
-//! still exist.
+//! Temporary files next to the files that they will replace (`.embody-HOST-PID-SYSTEM-*`). Each run removes its
+//! temporary files at its end. If a run is killed, the next run removes the files that it left, after checking
+//! that the process in their name no longer exists.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

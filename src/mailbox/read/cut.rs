@@ -136,7 +136,8 @@ fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
 const BEFORE: u64 = LOOK_AHEAD as u64 + 3;
 
 impl Windows {
-    /// Restricts the windows to the messages that begin in `range`. They end before the first message after the range.
+    /// Restricts the windows to the messages that begin in `range`. The windows end before the first message after
+    /// the range.
     fn piece(mut self, range: Range<u64>, settled: u64) -> io::Result<Self> {
         if range.start <= settled {
             return self.walked_to(range);

@@ -219,7 +219,8 @@ pub(crate) struct Windows {
     max_message: usize,
     carried: Vec<u8>,
     filled: usize,
-    /// State of the search for the end of the message at the start of the carried bytes.
+    /// State of the search for the end of the message whose first bytes are in `carried`, so that the next window
+    /// continues the search.
     progress: Progress,
     pub(crate) offset: u64,
     /// Offset up to which the source was read. It includes the bytes that are not in a chunk yet.
@@ -391,8 +392,8 @@ impl Windows {
         Ok(messages)
     }
 
-    /// Returns whether all bytes that were read end at `end`, except for bytes that damage cut off and bytes after a
-    /// range.
+    /// Returns whether the chunks before offset `end` contain all bytes that were read. Bytes that damage cut off,
+    /// and bytes after the requested range, are not counted.
     pub(crate) fn is_read_up_to(&self, end: u64) -> bool {
         let is_all = self.filled == 0 || self.offset >= self.until;
         is_all && end == self.offset && self.read == end + self.filled as u64 + self.cut_off
@@ -410,7 +411,8 @@ impl Windows {
         Ok(*filled < buffer.len())
     }
 
-    /// Finds the messages in the window. Returns their end, and the length of the next message if it is known.
+    /// Finds the messages in the window. Returns the end of the last complete message, and the length of the
+    /// message after it if a Content-Length determines this length.
     fn frames(
         &mut self,
         bytes: &[u8],
@@ -471,8 +473,9 @@ impl Windows {
             };
             return passed;
         }
-        // The search starts after offset 0, because the separator of the skipped message itself does not count. An
-        // empty first line counts only at the start of the *file*, not at the start of a window.
+        // The separator at offset 0 is that of the skipped message, so the search starts after it. An empty line at
+        // offset 0 counts as an empty line before a separator only at the start of the *file*, not at the start of a
+        // window.
         let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
         let next = match self.division {
             Division::Mmdf => mmdf::closing(bytes, from, whole).map(|(_, end)| end),
