@@ -20,8 +20,8 @@ pub(crate) const USER_AGENT: &str = concat!("embody/", env!("CARGO_PKG_VERSION")
 /// Maximum time that an unused connection is kept open. Many servers close idle connections after 15 seconds.
 const MOST_IDLE: Duration = Duration::from_secs(15);
 
-/// Builds a client. `silence` limits each step of a request: lookup, connecting, and every read and write. If it is `None`, the
-/// caller limits each request as a whole.
+/// Builds a client. `silence` limits each step of a request: the name lookup, connecting, and every read and write. If it is
+/// `None`, the steps have no limit, and the caller limits the request as a whole.
 pub(super) fn agent(
     policy: &Policy,
     roots: &[Certificate<'static>],
@@ -35,7 +35,8 @@ pub(super) fn agent(
     let config = |proxy| {
         Agent::config_builder()
             .tls_config(tls.clone())
-            // The proxy is always set: by default, ureq takes it from environment variables.
+            // A proxy setting is always passed, even if it is "none". Otherwise ureq would use a proxy from environment
+            // variables.
             .proxy(proxy)
             .user_agent(USER_AGENT)
             .http_status_as_error(false)
@@ -56,7 +57,7 @@ pub(super) fn agent(
         connector: DefaultConnector::default(),
         without_proxy: config(None),
     };
-    // An invalid proxy was already reported by `certificates`.
+    // An invalid proxy is ignored here, because `certificates` has already reported it.
     Agent::with_parts(config(proxy(policy).ok().flatten()), connector, resolver)
 }
 
@@ -99,11 +100,11 @@ pub(super) fn is_of_tls(why: &io::Error) -> bool {
         .is_some_and(|inner| inner.is::<rustls::Error>())
 }
 
-/// Returns how long a connection may have been idle to be used for this try (1 is the first) of a request.
+/// Returns the longest idle time of a connection that may be used for this try of a request. The first try has the number 1.
 ///
-/// A second try needs a new connection. If a load balancer dropped one idle connection, it has probably dropped the
-/// others, too, and they look open until something is sent on them. ureq drops the connections to this server that are
-/// too old, so no later request takes one of them either.
+/// A second try needs a new connection, so its limit is zero. If a load balancer dropped one idle connection, it has probably
+/// dropped the others, too, and a client notices this only when it sends something. ureq closes the connections to this server
+/// that exceed the limit, so no later request uses them either.
 pub(super) fn idle_age(tries: u32) -> Duration {
     match tries {
         1 => MOST_IDLE,
@@ -133,7 +134,7 @@ pub(crate) struct Reply {
 }
 
 impl Direct {
-    /// Creates the client. The time limit of the policy applies to each pause of the server, not to the whole request.
+    /// Creates the client. The time limit of the policy applies to each single wait for the server, not to the whole request.
     pub(crate) fn new(policy: &Policy) -> Result<Self, Error> {
         let roots = system_roots(&certificates(policy)?);
         let (silence, resolver) = (policy.limits.timeout, DefaultResolver::default());
@@ -161,7 +162,8 @@ impl Direct {
             };
             match answer.unwrap_or_else(|why| Err(why.into())) {
                 Ok(answer) => return whole(answer, at_most),
-                // The server has closed an idle connection. Sending the request again is harmless here.
+                // The server has closed an idle connection, so the request is sent once more. This is harmless, because sending
+                // it twice has the same effect as once.
                 Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
                 Err(why) => return Err(failed(&why)),
             }
@@ -210,7 +212,7 @@ fn failed(why: &ureq::Error) -> Refusal {
         | Trouble::Protocol(_) => true,
         _ => false,
     };
-    // The error text of a bad URL may contain the URL, which may be signed and therefore secret.
+    // The error text of ureq for an invalid URL may contain the URL. A signed URL is secret, so a text without it is used.
     let what = match why {
         Trouble::BadUri(_) | Trouble::Http(_) => "the URL cannot be used".to_owned(),
         why => why.to_string(),

@@ -71,7 +71,8 @@ pub(super) fn late() -> Refusal {
 #[derive(Clone, Debug)]
 pub(crate) struct Failed {
     pub(crate) refusal: Refusal,
-    /// The host or port from which there was no response at all. Requests for other URLs there would fail, too.
+    /// `Host` if the host did not respond at all, `Port` if only this port did not. Requests for other URLs there would fail,
+    /// too. `None` if the failure says nothing about other URLs.
     pub(crate) nobody: Option<Nobody>,
 }
 
@@ -104,7 +105,8 @@ impl Failed {
 impl From<Refusal> for Failed {
     fn from(refusal: Refusal) -> Self {
         let nobody = match (refusal.reason, refusal.retry) {
-            // Only a permanent failure counts. If the name server failed temporarily, it is not known whether the host exists.
+            // A name that does not exist is a fact about the host. After a temporary failure of the name server, it is not
+            // known whether the host exists.
             (Reason::NameNotFound, Retry::Never) => Some(Nobody::Host),
             _ => None,
         };

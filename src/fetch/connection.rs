@@ -167,7 +167,8 @@ struct Connection {
 struct AbsoluteForm {
     origin: String,
     authorization: String,
-    /// Whether the next bytes begin a request: nothing was sent yet, or a response was read since.
+    /// True if the next bytes that are sent begin a new request: nothing was sent on the connection yet, or a response was read
+    /// after the last request.
     is_answered: bool,
 }
 
@@ -186,9 +187,8 @@ impl AbsoluteForm {
 }
 
 impl Connection {
-    /// Calls `act` if the exchange of this thread, a request with its response, is recorded and uses this connection. If the
-    /// exchange has no connection yet, a reused connection becomes its connection, and bytes that are already in the buffer are
-    /// recorded first.
+    /// Calls `act` if the exchange of this thread is recorded and uses this connection. If no connection belongs to the
+    /// exchange yet, this one does from now on, and bytes that are already in its buffer are recorded first.
     fn if_heard(&mut self, act: impl FnOnce(&mut Current, &mut dyn Transport)) {
         let Some((number, address)) = self.tapped else {
             return;
@@ -222,7 +222,8 @@ impl Transport for Connection {
             return self.transport.transmit_output(amount, timeout);
         };
         form.is_answered = false;
-        // ureq sends the whole request line at once. If it does not, the request is not sent.
+        // Only a complete request line can be rewritten. ureq sends the whole line at once; if it ever did not, the request
+        // would fail here.
         let output: &[u8] = self.transport.buffers().output();
         let sent = output.get(..amount).and_then(|sent| form.of(sent));
         let sent = sent.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;

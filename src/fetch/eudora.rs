@@ -26,10 +26,11 @@ use crate::error::unpoisoned;
 /// Maximum number of parent directories that are searched.
 const MOST_AROUND: usize = 16;
 
-/// The place of a note: the number of the message in the mailbox, and the number of the note in the message.
+/// The position of a note (a line that names an attachment file): the number of the message in the mailbox, and the number of
+/// the note in the message.
 type Place = (u64, usize);
 
-/// A file that was found: the number of its directory, and its name.
+/// A file that was found: the index of its directory in the list of directories, and the name of the file.
 type EudoraName = (usize, OsString);
 
 pub(crate) type EudoraMailbox = Arc<Mutex<Option<(PathBuf, Arc<EudoraFiles>)>>>;
@@ -37,20 +38,21 @@ pub(crate) type EudoraMailbox = Arc<Mutex<Option<(PathBuf, Arc<EudoraFiles>)>>>;
 #[derive(Debug)]
 pub(crate) struct EudoraFiles {
     folders: Vec<Listing>,
-    /// The first note that names each file. Other notes that name the file are refused.
+    /// For each file, the first note that names it. The file belongs to this note; other notes that name the same file are
+    /// refused.
     claims: Mutex<HashMap<EudoraName, Place>>,
 }
 
 #[derive(Debug)]
 struct Listing {
     folder: Folder,
-    /// Whether the directory contains parts of a multipart/related, or attachments. `None` for the directory of an option,
-    /// which may contain both.
+    /// True if Eudora puts parts of a multipart/related into this directory, false if it puts attachments there. `None` for a
+    /// directory of `--attachments`, which may contain both.
     holds_parts: Option<bool>,
     /// Names of the files in the directory, by the normalized form ([`key`]) in which names are compared.
     names: HashMap<String, Vec<OsString>>,
-    /// Lengths in bytes at the start of the run, so that the engine works without access to the file system. For a symbolic
-    /// link, the value is a refusal.
+    /// Length of each file in bytes at the start of the run, so that the engine needs no access to the file system. A symbolic
+    /// link has a refusal instead of a length.
     lengths: HashMap<OsString, Result<u64, Refusal>>,
 }
 

@@ -23,8 +23,8 @@ pub(crate) struct Asked<'a> {
     pub(crate) how: How,
     pub(crate) whose: Whose,
     pub(crate) more: &'a [(HeaderName, HeaderValue)],
-    /// Whether a URL with a user name or password led to this request. A response to it may be meant for this user alone, so it
-    /// must not be shared.
+    /// Whether this URL, or a URL that redirected to it, contains a user name or password. The response may be private to that
+    /// user, so it must not be stored in the shared cache.
     pub(crate) is_personal: bool,
     pub(crate) allowance: Allowance,
 }
@@ -85,13 +85,13 @@ pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<Str
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Source {
-    /// Addresses of the server. The policy has allowed all of them.
+    /// The response came directly from a server with these addresses. The policy has allowed all of them.
     #[serde(rename = "addresses")]
     Server(Vec<IpAddr>),
     #[serde(rename = "proxy")]
     Proxy,
-    /// A response from the cache. `at` is when the server sent or last confirmed it, `first` is when the server sent it, both
-    /// in seconds since 1970.
+    /// The response came from the cache. `at` is when the server sent or last confirmed it, `first` is when the server sent it,
+    /// both in seconds since 1970.
     #[serde(skip)]
     Kept { at: u64, first: u64 },
 }
@@ -115,8 +115,8 @@ pub(crate) fn is_temporary(status: u16) -> bool {
 /// Name of the field with the time of a capture in a web archive (RFC 7089 §2.1.1).
 pub(crate) const MEMENTO_DATETIME: &str = "memento-datetime";
 
-/// Returns the time of the capture that an archive responded with. Returns `None` for a response of the archive's own, such as
-/// an error page, which has no such time.
+/// Returns the time at which the archive captured the content of this response, in seconds since 1970. Returns `None` for a
+/// page of the archive itself, such as an error page, because it has no Memento-Datetime field.
 pub(crate) fn captured(headers: &HeaderMap) -> Option<i64> {
     let value = headers.get(MEMENTO_DATETIME)?.to_str().ok()?;
     date::seconds(value.as_bytes()).filter(|seconds| *seconds > 0)
@@ -124,7 +124,7 @@ pub(crate) fn captured(headers: &HeaderMap) -> Option<i64> {
 
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Returns the pause that a Retry-After field requests. Its value is a number of seconds or a date (RFC 9110 §10.2.3).
+/// Returns the pause that a Retry-After field requests: a number of seconds, or the time until a date (RFC 9110 §10.2.3).
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
@@ -135,7 +135,8 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     until.duration_since(SystemTime::now()).ok()
 }
 
-/// Returns whether a response may be of the requested media type. If either type is missing or means "any data", it may be.
+/// Returns whether the media type of a response may be the requested one. A missing type and a type that means "any data" match
+/// every type.
 pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
     let essence = named.unwrap_or_default().split(';').next();
     let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();

@@ -48,8 +48,8 @@ pub(super) fn both(source: Refusal, archive: Refusal) -> Refusal {
             ..archive
         },
         Reason::Offline if source.reason == Reason::Offline => source,
-        // If the source was not contacted (`--offline`), it may still have the content, so only the refusal of the archive is
-        // reported.
+        // With `--offline`, the source was not contacted, so its refusal does not show whether it has the content. Only the
+        // refusal of the archive is reported.
         _ if source.reason == Reason::Offline => archive,
         _ => Refusal {
             detail: source
@@ -96,8 +96,8 @@ mod tests {
         let archive = || Ok("archive".to_owned());
         use {Reason as R, Retry as T};
         let rows = [
-            // Columns: result of the source, result of the archive, expected result with the source first, expected result with
-            // the archive first.
+            // Columns: result of the source, result of the archive, expected result if the source gets the first request,
+            // expected result if the archive gets it.
             (Ok(()), Ok(()), source(), archive()),
             (Err(&gone), Ok(()), archive(), archive()),
             (Err(&refused), Ok(()), archive(), archive()),

@@ -10,9 +10,10 @@ use crate::error::unpoisoned;
 /// Answers all requests, at most `in_flight` at a time. The answers have the order of the requests.
 ///
 /// `octets` limits the size of all bodies together, counted in the order of the requests. A body that exceeds the limit and
-/// every later one are refused with [`Reason::GrowthLimit`](crate::engine::report::Reason::GrowthLimit), and requests that are not sent
-/// yet are not sent. A request is sent only if fewer than `in_flight` requests lie between it and the first one without an
-/// answer. This limits the number of bodies in memory and of bodies retrieved in vain.
+/// every later one are refused with [`Reason::GrowthLimit`](crate::engine::report::Reason::GrowthLimit), and requests that are
+/// not sent yet are not sent. A new request is sent only if it is less than `in_flight` requests after the first unanswered
+/// one. Otherwise one slow response would let all later bodies collect in memory, although the size limit may refuse them in
+/// the end.
 pub fn answer_all(
     fetch: &dyn Fetch,
     requests: &[Request],
@@ -65,7 +66,7 @@ pub fn answer_all(
         work();
     });
     let state = unpoisoned(state.into_inner());
-    // Each request was taken by one of the threads, so every answer is present.
+    // A thread ends only after it has answered the requests that it took, so every answer is present.
     let answers = state.answers.into_iter();
     answers
         .map(|answer| answer.unwrap_or_else(|| Err(late())))
@@ -89,8 +90,8 @@ impl Several {
             };
             self.left = self.left.and_then(|left| left.checked_sub(size));
             if self.left.is_none() {
-                // Whether this request was sent depends on which thread was faster. The answer must be the same each time, so a
-                // body after the limit is replaced with the refusal.
+                // This body arrived although an earlier one had exceeded the limit. Whether such a request was sent depends on
+                // which thread was faster. The result must be the same in each run, so the body is replaced with the refusal.
                 *answer = Err(too_much(octets));
             }
         }

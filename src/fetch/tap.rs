@@ -1,7 +1,7 @@
 //! Copies the bytes of connections, after TLS was removed, to a [`Recorder`], which writes WARC files.
 //!
-//! ureq does the whole exchange in the thread of the caller. A thread-local variable therefore leads from a connection, even a
-//! reused one, to the exchange that it is used for.
+//! ureq does the whole exchange in the thread of the caller. A thread-local variable therefore contains the exchange that is
+//! being recorded, and each connection, even a reused one, passes its bytes to the exchange of its thread.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -14,7 +14,7 @@ use super::exchange::{Asked, Recorded, Response};
 use crate::engine::Content;
 use crate::engine::report::Reason;
 
-/// Longest wait for the next bytes of a body that is read only for the record.
+/// Longest wait for the next bytes of a response whose content is not used. It is read to its end only to record it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) trait Recorder: Send + Sync + fmt::Debug {
@@ -87,7 +87,7 @@ impl Listening {
         Self
     }
 
-    /// Shortens the time limit of reads, because the rest of the body is read only for the record.
+    /// Shortens the time limit of reads, because the rest of the content is not used but only recorded.
     pub(super) fn linger(&self, time: Duration) {
         with_current(|current| current.lingers = Instant::now().checked_add(time));
     }

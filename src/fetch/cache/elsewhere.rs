@@ -1,4 +1,4 @@
-//! Replaces the cache on systems other than Unix, where opening one is an error: the code relies on file descriptors, owners
+//! A cache for systems other than Unix: opening one is always an error, because the real code needs file descriptors, owners
 //! and locks of Unix.
 
 use std::convert::Infallible;
@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::key::Key;
 use crate::platform::disk::layout::Area;
 
-/// A cache directory, which cannot be opened on this system.
+/// A cache directory. No value of this type exists, because opening a cache fails on this system.
 #[derive(Debug)]
 pub struct CacheFolder(Infallible);
 

@@ -1,5 +1,5 @@
-//! Reads and writes one record in a file: a line of JSON, and its SHA-256 hash. A truncated file does not have its hash and
-//! counts as missing. The record of a URL is an [`Entry`].
+//! Reads and writes one record in a file: a line of JSON, and its SHA-256 hash. A truncated file lacks a matching hash and is
+//! treated as if it did not exist. The record of a URL is an [`Entry`].
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,8 @@ pub(super) struct Entry {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct KeptAnswer {
     pub(super) at: u64,
-    /// Time of the original response, in seconds since 1970, if the server has confirmed it since.
+    /// Time when the server sent the response, in seconds since 1970. `None` if it is the same as `at`, because the server has
+    /// not confirmed the response since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) first: Option<u64>,
     pub(super) status: u16,
@@ -86,14 +87,16 @@ pub(super) fn judge(from: &Source, policy: &Policy) -> Result<(), Refusal> {
         Source::Server(addresses) => addresses
             .iter()
             .try_for_each(|&it| policy.judge_address(it)),
-        // The proxy is part of the key, so the response came from the proxy that is used now, and there is no address to check.
+        // A response that came through a proxy has no server address to check. The key of the entry contains the proxy, so it
+        // is the proxy of this run.
         Source::Proxy | Source::Kept { .. } => Ok(()),
     }
 }
 
 impl Entry {
     fn key(&self) -> Key {
-        // The values contain no line feeds, so they cannot run into each other.
+        // The line feeds separate the values, and no value contains a line feed. So different values never produce the same
+        // key.
         Key::of(format!("GET\n{}\n{}\n{}", self.url, self.accept, self.trust).as_bytes())
     }
 
@@ -121,7 +124,7 @@ impl Entry {
             Some(octets) => {
                 folder.write(Area::Keys, &self.key(), &octets);
             }
-            // A new response that is too long to store also replaces the old one.
+            // If the new entry is too long to store, the old one is removed, because it is no longer valid.
             None => folder.remove(Area::Keys, &self.key()),
         }
     }

@@ -21,8 +21,8 @@ const NOBODY: Duration = Duration::from_secs(60 * 60);
 /// affected, so the pause is short. An archive can request a longer one.
 const LONGEST_OF_SOURCE: Duration = Duration::from_secs(60 * 60);
 
-/// Number of URLs with a pause that make the pause apply to the whole server. One URL alone may be a page that an attacker
-/// controls.
+/// If this many URLs of a server have a pause, all its URLs get one. A single URL is not enough: it may be a page of an
+/// attacker, who could block the whole server with it.
 const PAGES: usize = 3;
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -58,8 +58,8 @@ impl Silences {
     }
 }
 
-/// Returns the keys of a host and of one of its ports. They contain the trust of the run: a run with another proxy or other
-/// certificates may reach another server under this name.
+/// Returns the keys of a host and of one of its ports. They contain a hash of the proxy and the certificates, because a run
+/// with others may reach a different server under the same name.
 pub(super) fn names(trust: &str, host: &Host, port: u16) -> [String; 2] {
     [format!("{trust} {host}"), format!("{trust} {host} {port}")]
 }
@@ -76,7 +76,8 @@ pub(super) fn check(
         let (mut pages, of_server): (Vec<_>, Vec<_>) =
             known.all.into_iter().partition(|it| it.url.is_some());
         pages.sort_by_key(|page| std::cmp::Reverse(page.until));
-        // If at least [`PAGES`] URLs have a pause, it applies to all URLs of the server.
+        // The URL with the pause that ends as the third last. If there is one, at least [`PAGES`] URLs have a pause, and it
+        // applies to all URLs of the server.
         let all = pages.get(PAGES - 1);
         let page = pages.iter().find(|page| page.url == url).or(all);
         let page = page.filter(|_| url.is_some());
@@ -120,7 +121,8 @@ pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &F
         None => return,
     };
     let refusal = match failed.refusal.reason {
-        // Which of the two limits ended first depends on the message, so both are stored as a time-out.
+        // The deadline depends on how much time other references of the message needed, so it is stored like a time-out of the
+        // server.
         Reason::Timeout | Reason::Deadline => {
             Refusal::temporary(Reason::Timeout, "no connection came about")
         }
@@ -129,7 +131,8 @@ pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &F
     silence(folder, server, None, &refusal, NOBODY);
 }
 
-/// Stores a pause (RFC 9110 §10.2.3). A pause of an archive applies to the whole server, any other only to the URL.
+/// Stores a pause that the server requested (RFC 9110 §10.2.3). A pause of a web archive applies to the whole server. A pause
+/// of a source applies only to this URL.
 pub(super) fn pause(
     folder: &CacheFolder,
     [_, server]: &[String; 2],
@@ -157,7 +160,8 @@ fn silence(
     let (key, mut known) = Silences::load(folder, server, at);
     let url = url.map(|url| Key::of(url.as_bytes()).to_string());
     known.all.retain(|it| it.url != url);
-    // Parallel processes may store more entries than are needed. Those for the whole server are kept first.
+    // Parallel processes may have stored more entries than are needed, so the list is cut. Entries for the whole server are
+    // sorted first, because they matter more.
     known.all.sort_by_key(|it| it.url.is_some());
     known.all.truncate(PAGES + 1);
     known.all.push(Silence {

@@ -34,7 +34,8 @@ use crate::platform::disk::layout::Area;
 /// Lifetime of a capture in a web archive, in seconds. A capture does not change.
 const CAPTURE: u64 = 30 * 24 * 60 * 60;
 
-/// Lifetime of other responses of an archive, in seconds. It is shorter, because the archive may get more captures.
+/// Lifetime in seconds of other responses of an archive, such as redirects to the nearest capture. It is shorter, because the
+/// archive may get a nearer capture.
 const NEAREST: u64 = 24 * 60 * 60;
 
 const ARCHIVE_PAUSE: Duration = Duration::from_secs(60);
@@ -112,7 +113,8 @@ fn offline(detail: &str) -> Refusal {
 }
 
 impl Kept {
-    /// Returns a stored response with `--offline`. Its freshness does not matter, and neither does a later 404 or 410.
+    /// Returns a stored response with `--offline`. It may be stale, and it is used even if the server has responded with 404 or
+    /// 410 since, because this is the only content available.
     fn remembered(&self, asked: &Asked<'_>) -> Result<Response, Refusal> {
         let entry = Entry::load(&self.folder, asked, &self.trust);
         if let Some(kept) = &entry.answer {
@@ -146,8 +148,8 @@ impl Kept {
                         return Ok(answer(kept, body));
                     }
                 }
-                // If the stored content is too large for the policy, `body` fails and a new request is sent, because the
-                // content may have become smaller.
+                // If the stored content is larger than the policy allows, `body` fails. A new request is sent then, because the
+                // content on the server may have become smaller.
                 Some(conditions) if asked.how == How::Whole && !conditions.is_empty() => {
                     if let Ok(Some(body)) = self.body(kept) {
                         return self.ask_whether(asked, &mut entry, kept, body, &conditions, ask);
@@ -170,7 +172,8 @@ impl Kept {
             return Ok(answer);
         }
         let given = ask(asked)?;
-        // A capture is stored whatever its status is, because it does not change.
+        // A temporary error is not stored, because it may be over at the next try. A capture is stored even if it has the
+        // status of one: it repeats an old response and does not change.
         if is_capture(&given) || !is_temporary(given.status) {
             self.keep_whatever(asked, &mut entry, &given, now());
         }
@@ -265,7 +268,8 @@ impl Kept {
         }
         let news = semantics::relevant(&given.headers, self.ignoring);
         let Some(headers) = semantics::refreshed(kept, asked, &news) else {
-            // The 304 belongs to a response that is not in the cache, so a request without conditions is sent.
+            // The 304 confirms a response other than the stored one, so the request is sent again without conditions, to get
+            // the content.
             return self.renew(asked, entry, ask);
         };
         let renewed = KeptAnswer {
@@ -273,7 +277,8 @@ impl Kept {
             first: Some(kept.first.unwrap_or(kept.at)),
             asked: semantics::of_request(asked),
             from: match (&kept.from, entry::from(&given.source)) {
-                // The old addresses sent the content, and the new ones confirmed it, so the policy has to allow all of them.
+                // The content came from the old addresses, and the new addresses confirmed it. All of them are stored, so that
+                // the policy must allow each one.
                 (Source::Server(before), Some(Source::Server(now))) => {
                     let new = now.into_iter().filter(|it| !before.contains(it));
                     Source::Server(before.iter().copied().chain(new).take(64).collect())
@@ -300,7 +305,7 @@ impl Kept {
         let given = ask(asked);
         match &given {
             Err(failed) => hosts::found_nobody(folder, &server, failed),
-            // A capture with this status repeats what another server sent long ago, so it is not a pause of the archive.
+            // A capture with this status is an old response of another server. It does not request a pause for the archive.
             Ok(answer) if matches!(answer.status, 429 | 503) && !is_capture(answer) => {
                 let (status, wanted) = (answer.status, retry_after(&answer.headers));
                 let is_source = asked.whose == Whose::Source;
@@ -339,8 +344,8 @@ impl Kept {
             status if (status == 200 || is_redirect(status)) && asked.how == How::Whole => {
                 entry.gone = None;
                 entry.answer = None;
-                // Content of another type than the reference declares is not used, so it is not stored. Otherwise any mail
-                // could fill the cache with large pages.
+                // Content whose type differs from the one that the reference expects is not put into the mail, so it is not
+                // stored. Otherwise any mail could fill the cache with large pages.
                 let named = given.headers.get(header::CONTENT_TYPE);
                 let named = named.and_then(|value| value.to_str().ok());
                 let may_be_put_in =

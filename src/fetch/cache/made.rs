@@ -14,7 +14,8 @@ use crate::error::unpoisoned;
 use crate::key::Key;
 use crate::platform::{MetadataExt as _, OsStrExt as _, OsStringExt as _};
 
-/// Maximum length of a line in bytes. A path has at most 4096 bytes, and each is written as two hexadecimal digits.
+/// Maximum length of a line in bytes. A path has at most 4096 bytes, and each byte is written as two hexadecimal digits, so
+/// this leaves room for the other values.
 const LONGEST: u64 = 16 << 10;
 
 type Identity = (u64, u64, u64, i128);
@@ -26,7 +27,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    /// Reads the record of an earlier run. `to_append` is `None` if the record cannot be written.
+    /// Reads the record of an earlier run from `before`. New lines are written to `to_append`, or nowhere if it is `None`.
     pub(super) fn new(command: &str, before: Option<File>, to_append: Option<File>) -> Self {
         Self {
             command: command.to_owned(),
@@ -64,7 +65,8 @@ impl Made {
                 let _ = write!(line, "{octet:02x}");
             }
             let hash = Key::of(line.as_bytes());
-            // The line begins with a line feed, because a kill may have truncated the line before it.
+            // The line begins with a line feed. If an earlier run was killed while it wrote a line, the new line does not
+            // continue that one.
             Some(format!("\n{line} {hash}\n"))
         };
         let mut to = unpoisoned(self.file.lock());
@@ -73,7 +75,8 @@ impl Made {
             _ => Ok(()),
         };
         if written.is_err() {
-            // A full disk does not stop the run; only the record ends here.
+            // A full disk does not stop the run. Only the recording ends, so the files that follow are written again after an
+            // interruption.
             *to = None;
         }
     }

@@ -22,8 +22,8 @@ use crate::platform::disk::{names, open_folder, open_to_write};
 /// Block size of the file system, in bytes: a file occupies whole blocks.
 const BLOCK: u64 = 4 << 10;
 
-/// Maximum of the space that the cache of one run leaves free, in bytes. It leaves a twentieth of the disk, but no more than
-/// this.
+/// Upper limit, in bytes, of the disk space that the cache of one run leaves free. It leaves a twentieth of the disk free, but
+/// on a large disk only this much.
 const SPARE: u64 = 1 << 30;
 
 const SPARE_FILES: u64 = 10_000;
@@ -38,8 +38,8 @@ pub(super) fn on_disk(length: u64) -> u64 {
 #[derive(Default, Debug)]
 pub(super) struct Size {
     pub(super) at_most: Option<u64>,
-    /// Number of bytes that the cache of one run leaves free on the disk. Such a cache has no limit and no total. `None` for a
-    /// shared cache.
+    /// Number of bytes that the cache of one run leaves free on the disk, for the output. `None` for a shared cache, which has
+    /// a size limit and a total instead.
     pub(super) leaves: Option<u64>,
     pub(super) added: AtomicU64,
 }
@@ -55,8 +55,7 @@ impl Size {
             let spare = disk.f_blocks.saturating_mul(disk.f_frsize) / 20;
             let wanted = leaves.saturating_add(spare.min(SPARE));
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            // Some file systems create inodes on demand and report zero as their number, which does not mean that they are
-            // full.
+            // Zero inodes in total means that the file system creates inodes on demand, not that it is full.
             let spare = (disk.f_files / 20).min(SPARE_FILES) + FEW_FILES;
             let has_no_files = disk.f_files > 0 && disk.f_favail < spare;
             if has_no_files || free < wanted.saturating_add(on_disk(length)) {
@@ -89,7 +88,8 @@ impl Size {
             }
             (_, Some(most)) => (evict(root, most), now),
             (Some(sum), None) => sum,
-            // Without a limit, a process does not begin a total; it only adds to an existing one.
+            // Without a limit, nothing is evicted, so the files are not measured to begin a total. If another process has begun
+            // one, the new bytes are added to it.
             (None, None) => return,
         };
         let text = format!("{octets} {counted}");
@@ -116,7 +116,8 @@ fn evict(root: &OwnedFd, most: u64) -> u64 {
     }
     found.sort_unstable();
     let mut sum: u64 = found.iter().map(|(_, _, octets)| octets).sum();
-    // A margin below the limit remains, so that the next file does not cause another measurement.
+    // Eviction begins at 95 % of the limit, because at the limit itself the next file would cause another measurement of all
+    // files.
     if sum <= most / 20 * 19 {
         return sum;
     }
