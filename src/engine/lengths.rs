@@ -47,8 +47,8 @@ impl Measure {
     }
 }
 
-/// Compares the value of a field with the two possible counts. Returns 0 if it is the count without the line ending
-/// after the body, 1 if it is the count with it, and `None` if the value is wrong.
+/// Compares the value of a field with the two counts that programs use: without and with the line ending after the body.
+/// Returns the index of the matching count, or `None` if the value is wrong.
 fn told(counts: [usize; 2], digits: &[u8]) -> Option<usize> {
     let mut counts = counts.iter();
     counts.position(|count| count.to_string().as_bytes() == digits)
@@ -58,8 +58,8 @@ pub(crate) fn is_length(original: &[u8], field: &Field) -> bool {
     Measure::of(field.name.of(original)).is_some()
 }
 
-/// Adds the edits that correct the fields to `edits`. The second value is whether the change can be undone: it is
-/// `false` if a field with a wrong value became correct by chance, because undoing the change would then update it.
+/// Adds the edits that correct the fields to `edits`. Also returns whether undoing the change restores the message exactly. It
+/// does not if a wrong value became correct by chance: undoing the change would then also update this field.
 pub(crate) fn corrected(
     tree: &Tree<'_>,
     edits: Edits,
@@ -94,18 +94,19 @@ pub(crate) fn corrected(
         }
     }
     let is_reversible = correction.is_reversible;
-    // Each edit is inside a different field, so the edits cannot overlap.
+    // This cannot fail because of overlapping edits: each edit is inside a different field.
     let fields = Edits::of(correction.group).unwrap_or_default();
     (edits.then(tree.original.len(), fields), is_reversible)
 }
 
-/// Returns the fields that may need a correction and that no edit touches: the offset of each field in the output,
-/// and the part of the original to which it belongs.
+/// Returns the fields that may need a correction, without those that an edit changes anyway. For each field: its offset in the
+/// output, and its part in the original.
 fn told_fields(tree: &Tree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
     let mut all = Vec::new();
     let mut place_of = moved(edits);
     for part in tree.ids() {
-        // The Content-MD5 field of a leaf is not included: the code that changes a document also corrects its digest.
+        // Content-MD5 is corrected here only in messages and multiparts. In a leaf, the code that changes the body also
+        // corrects its digest.
         let is_around = tree.part(part).content != PartKind::Leaf;
         let fields = tree.fields(part).iter(tree.original).filter(|field| {
             is_length(tree.original, field) || (is_around && field.is(tree.original, "Content-MD5"))
@@ -123,8 +124,8 @@ struct BodyCounts<'c> {
 }
 
 impl<'c> BodyCounts<'c> {
-    /// Counts the line endings before each start and end of a body. Nested bodies contain the same bytes, but each
-    /// byte is read only once.
+    /// Counts the line endings before each start and end of a body. Nested bodies share bytes; with these sums, each byte is
+    /// counted only once.
     fn new(tree: &'c Tree<'c>) -> Self {
         let has_lines = |part: &PartId| {
             let mut fields = tree.fields(*part).iter(tree.original);
@@ -160,14 +161,15 @@ impl<'c> BodyCounts<'c> {
     }
 }
 
-/// State of a correction, which visits the parts from last to first. A corrected field can change its own length, and
-/// thereby the lengths of the parts around it.
+/// State of a correction. It visits the parts from last to first: a corrected field can change its own length, and this changes
+/// the lengths of the parts that contain it.
 struct Correction<'c> {
     before: BodyCounts<'c>,
     after: BodyCounts<'c>,
     edits: &'c Edits,
     lengths: Lengths,
-    /// Numbers of bytes and line endings by which the corrected fields grew, summed from the end of the message to each offset.
+    /// For each corrected field, from the last to the first: its offset, and the sums of the bytes and line endings that this
+    /// field and the fields after it gained.
     gained: Vec<(usize, [isize; 2])>,
     group: Group,
     is_reversible: bool,
@@ -199,8 +201,8 @@ impl Correction<'_> {
             None if self.lengths == Lengths::Reversible => {
                 self.is_reversible &= told(now, says).is_none();
             }
-            // The value is wrong for the old body but correct for the new one: the original content, which the field
-            // counted, is back.
+            // A field that was wrong for the old body is correct for the new one. The change has restored the body that the
+            // field was written for, so the field is kept.
             None if told(now, says).is_some() => {}
             None if part == PartId::ROOT => self.replace(value, now[0].to_string()),
             None => self.replace(field.whole, String::new()),

@@ -63,7 +63,7 @@ pub enum Provenance {
     None,
 }
 
-/// Data that a mail contains about a file in cloud storage. All of it was written by the sender and can be wrong.
+/// Facts about a file in cloud storage that the mail states. The sender wrote all of them, so they can be wrong.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct HostedFile {
@@ -74,13 +74,13 @@ pub struct HostedFile {
     pub name: Option<String>,
     /// URL that the mail displays, with the password masked.
     pub link: String,
-    /// Time at which the file expires, as in RFC 3339, or in the words of the mail if they cannot be read.
+    /// Time at which the file expires, as in RFC 3339. If the time in the mail cannot be parsed, its text is copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }
 
 words! {
-    /// Outcome for a reference. In a forecast and a dry run, the outcome that a real run would have.
+    /// What happened to a reference. In the report of a dry run, what would happen to it in a real run.
     #[derive(Serialize)]
     #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
@@ -101,7 +101,7 @@ words! {
 }
 
 impl Outcome {
-    /// Returns the corresponding outcome of a run that writes nothing.
+    /// Returns the corresponding outcome of a dry run, which writes nothing: `would-expand` for `expanded`, for example.
     pub fn would(self) -> Self {
         match self {
             Self::Expanded => Self::WouldExpand,
@@ -145,7 +145,7 @@ pub struct Row {
     pub archive: Option<String>,
     /// Source of the content.
     pub from: Provenance,
-    /// HTTP status code or FTP reply code of the server, also if it sent no content.
+    /// HTTP status code or FTP reply code of the server. It is set even if the server sent no content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
     /// URL that returned the content, after redirects, with the password masked.
@@ -164,10 +164,10 @@ pub struct Row {
     /// Identifier of the WARC record of the response, `urn:uuid:...`, if the run records responses.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub record: Option<Arc<str>>,
-    /// Data in the mail about a file in cloud storage.
+    /// What the mail states about a file in cloud storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosted: Option<Box<HostedFile>>,
-    /// Whether the content matches a value in the mail, which proves that it is the original content: in Apple Mail
+    /// Whether the mail contains a value that the content matches, which proves that the content is the original: in Apple Mail
     /// the length of the encoded body, in Eudora the hash of the URLs in the HTML.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub proved: bool,
@@ -256,7 +256,7 @@ impl Row {
         }
     }
 
-    /// Appends a remark to the detail, about an observation that changed nothing.
+    /// Appends a remark to the detail: something that was noticed but did not affect the outcome.
     pub fn remark(&mut self, note: &str) {
         self.detail.push("; ");
         self.detail.push(note);
@@ -275,8 +275,8 @@ pub(crate) fn rfc3339(time: SystemTime) -> String {
 pub struct Refusal {
     /// Reason as a stable word.
     pub reason: Reason,
-    /// Explanation for the user, without a full stop. It can quote the mail, and it records the settings that caused
-    /// the refusal.
+    /// Explanation for the user, without a full stop. It can quote the mail. It also contains the settings that caused the
+    /// refusal, so that the program can name their options.
     pub detail: Detail,
     /// Whether a later retry may succeed (timeouts, refused connections, HTTP 408, 429 and 5xx).
     pub retry: Retry,
@@ -331,11 +331,11 @@ impl Refusal {
 pub struct Report {
     /// One row per reference and per document, in the order of the message.
     pub rows: Vec<Row>,
-    /// Remarks about observations that changed nothing, such as a wrong size or a DKIM signature that is no longer
-    /// valid. Each remark names its part. The details of the rows contain the same remarks.
+    /// Remarks: things that were noticed but did not affect any outcome, such as a wrong size or a DKIM signature that is no
+    /// longer valid. Each remark names its part. The details of the rows contain the same remarks.
     pub notes: Vec<String>,
-    /// Number of bytes by which the message grew. In a forecast, the maximum growth through content that is in the
-    /// message already. Content that would be retrieved is not included.
+    /// Number of bytes by which the message grew. In a forecast, an upper bound for the growth by content that the message
+    /// already contains; content that would have to be retrieved is not included.
     pub gained: i64,
 }
 

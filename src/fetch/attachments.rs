@@ -44,7 +44,8 @@ impl Attachments {
             let mut found = Vec::new();
             for folder in &self.policy.attachments {
                 let path = folder.join(&end);
-                // The option may name a directory twice, and the file would then look ambiguous.
+                // The option may name a directory twice. The same path is counted once; otherwise the file would look
+                // ambiguous.
                 if self.roots.holds_file(&path) && !found.contains(&path) {
                     found.push(path);
                 }
@@ -58,8 +59,8 @@ impl Attachments {
         Ok(None)
     }
 
-    /// Returns the file from one of the directories. If there is none, returns the answer of `others`, after `also_missing` has
-    /// added that the file is missing.
+    /// Returns the file if one of the directories contains it. Otherwise returns the answer of `others`; `also_missing` adds to
+    /// it that the directories lack the file.
     fn file_or<T: From<Content>>(
         &self,
         request: &Request,
@@ -91,8 +92,8 @@ impl Attachments {
     }
 }
 
-/// Adds to the refusal of another source that no directory contains the file. The detail names the option, and the summary
-/// counts the files by that option.
+/// Adds to the refusal of another source that no directory contains the file. The detail names the option `--attachments`,
+/// because the summary counts the refusals by the option that would help.
 fn refused_and_missing(refusal: Refusal) -> Refusal {
     Refusal {
         detail: match refusal.detail.is_empty() {

@@ -47,7 +47,8 @@ impl Folder {
             Ok(metadata) if !metadata.is_dir() => return Err(not_regular(&path)),
             Ok(_) => {}
         }
-        // If a symbolic link replaces the directory at this moment, it can lead only to another directory inside this one.
+        // A symbolic link may replace the directory between the check and this call. It can lead only to another directory
+        // inside this one, because `open_dir` does not leave it.
         let handle = self.handle.open_dir(name);
         let handle = handle.map_err(|why| unreadable(&path, &why))?.into();
         Ok(Some(Self { path, handle }))
@@ -95,8 +96,8 @@ impl Folder {
 pub(crate) struct Sidecars {
     form: Follow,
     path: PathBuf,
-    /// Number in the path of the attachments. Apple Mail has it in the name of the message file. In a mailbox of Eudora it is
-    /// the number of the message.
+    /// The number in the path of the attachments. In Apple Mail it is in the name of the message file. In Eudora it is the
+    /// number of the message in the mailbox.
     number: String,
     own: OnceCell<Result<Option<Folder>, Refusal>>,
 }

@@ -21,11 +21,11 @@ pub(crate) enum Coding {
     Identity,
     Gzip,
     Deflate,
-    /// The value is not a list of known content codings. The bytes are used as the server sent them.
+    /// The value contains a word that is not a known content coding. The bytes are not decoded.
     Unknown(String),
 }
 
-/// Content codings in the IANA registry that other clients support and this program does not.
+/// Registered content codings (IANA) that this program does not decode. Content with one of them is refused.
 const NOT_DECODED: [&str; 9] = [
     "aes128gcm",
     "br",
@@ -76,18 +76,18 @@ impl Coding {
         }
     }
 
-    /// Checks the output of the [decoder](Self::decoder) if the coding is unknown. `media_type` is the value of the
-    /// Content-Type field.
+    /// If the coding is unknown, checks whether the bytes look like a picture, or like text of the declared type. Content with
+    /// a known coding is not checked. `media_type` is the value of the Content-Type field.
     ///
-    /// # Errors
-    /// The reason why the content may still be encoded.
+    /// # Errors The reason why the content may still be encoded.
     pub(crate) fn check(&self, content: &[u8], media_type: Option<&[u8]>) -> Result<(), String> {
         let Self::Unknown(value) = self else {
             return Ok(());
         };
         let is_text = || {
             let mut names = value.split(',').map(str::trim);
-            // The parser would treat a value without a slash as text/plain, although the server did not declare this.
+            // Without a slash, the value is not a media type. It is ignored, because the parser would treat it as text/plain,
+            // which the server did not declare.
             let media_type = media_type.filter(|value| value.contains(&b'/'));
             let media_type = media_type.map(MediaType::parse);
             !names.any(is_written_as_text)
@@ -102,7 +102,8 @@ impl Coding {
     }
 }
 
-/// Returns whether this encoding produces text. Text that is still encoded in it could not be distinguished from decoded text.
+/// Returns whether this encoding produces text. Content that is still encoded would then look like plain text, so it is not
+/// accepted.
 fn is_written_as_text(name: &str) -> bool {
     let name = name.strip_prefix("x-").unwrap_or(name);
     matches!(
@@ -144,7 +145,7 @@ fn is_text_of_type(content: &[u8], media_type: &MediaType<'_>) -> bool {
         && match essence {
             _ if is_markup => text.trim_start().starts_with('<'),
             "text/css" => text.contains(['{', '@']),
-            // Text without a space may be in base64 or another encoding.
+            // Text in base64 or a similar encoding has no spaces, so text without a space is not accepted.
             _ => text.trim().contains(' '),
         }
 }
@@ -159,7 +160,7 @@ struct Inflater<R> {
     source: R,
     state: Option<Decompress>,
     input: Box<[u8]>,
-    /// Start of the bytes in `input` that were read and not decoded yet.
+    /// Start of the bytes in `input` that are not decoded yet.
     start: usize,
     end: usize,
     is_over: bool,
@@ -240,7 +241,7 @@ mod tests {
 
     const TEXT: &[u8] = b"of the month of May, of the month of May, of the month of May";
 
-    /// A source that returns one byte per read.
+    /// A source that returns one byte per read, to test every split of the input.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {

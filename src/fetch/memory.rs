@@ -15,7 +15,7 @@ use crate::error::unpoisoned;
 type Key = (Need, Option<SystemTime>);
 type Answers<T> = Cache<Key, Result<T, Refusal>, ByWeight>;
 
-/// Estimated memory for the key and the headers of one entry, in bytes.
+/// Estimated memory for the key and the header fields of one entry, in bytes. It is added to the size of the content.
 const ENTRY: usize = 512;
 
 /// A type of answer that a [`Memory`] can hold.
@@ -49,7 +49,7 @@ impl Remembered for Answer {
 /// kept.
 pub(super) struct Memory<T: Remembered> {
     octets: usize,
-    /// Whether temporary refusals are kept. This suits a run that ends soon.
+    /// Whether temporary refusals are kept. This is only right for a run that ends soon: a service must send the request again.
     keeps_failures: bool,
     /// Age at which all answers are discarded. A service runs for months, and must not return the answers of its first day.
     age: Option<Duration>,
@@ -79,7 +79,7 @@ impl<T: Remembered> Memory<T> {
         let patience = request.deadline.saturating_duration_since(Instant::now());
         let answers = self.current();
         // The guard reserves the answer for this request. If the guard is dropped without an answer, even by a panic, the next
-        // waiting request takes over.
+        // waiting request sends the request itself.
         match answers.get_value_or_guard(&key, Some(patience)) {
             GuardResult::Value(answer) => answer,
             GuardResult::Timeout => Err(late()),
@@ -119,10 +119,11 @@ fn without_fragment(need: &Need) -> Need {
 fn answers<T: Remembered>(octets: usize) -> Answers<T> {
     let mut options = OptionsBuilder::new();
     options
-        // The capacity is divided among the shards, so a large body fits only if there is a single shard.
+        // The cache divides its capacity among its shards, and no entry can be larger than its shard. A single shard therefore
+        // allows the largest bodies.
         .shards(1)
-        // Half of the capacity is for entries that were requested only once so far. With less, most new entries would be
-        // evicted before their second request.
+        // Half of the capacity is for entries that were requested only once so far. With a smaller share, most new entries
+        // would be evicted before their second request.
         .hot_allocation(0.5)
         .estimated_items_capacity(1000)
         .weight_capacity(octets as u64);

@@ -7,7 +7,7 @@
 #[cfg(feature = "cli")]
 #[allow(unreachable_pub)]
 pub(crate) mod archive;
-// The library has the modules `cache` and `store` at its root.
+// The library re-exports `cache` and `store` at its root, so these two modules are public.
 #[cfg(feature = "cache")]
 #[doc(hidden)]
 #[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
@@ -15,7 +15,6 @@ pub(crate) mod archive;
 pub mod cache;
 #[cfg(feature = "cli")]
 pub(crate) mod record;
-// The program alone collects stores.
 #[cfg(feature = "http")]
 mod agent;
 mod allowance;
@@ -46,6 +45,7 @@ mod order;
 mod pace;
 mod request;
 mod several;
+// Only the command-line program removes unreferenced objects from stores, so other builds contain unused code here.
 #[doc(hidden)]
 #[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 #[allow(unreachable_pub)]

@@ -41,8 +41,8 @@ impl Names for SystemNames {
                 _ => Refusal::lasting(Reason::NameNotFound, detail),
             }
         })?;
-        // A set removes the duplicates: an untrusted name server decides how many addresses there are, so searching a list for
-        // each of them could take quadratic time.
+        // A set removes the duplicates. The number of addresses is chosen by an untrusted name server, so comparing each
+        // address with all others could take quadratic time.
         let mut known = HashSet::new();
         let addresses = found.flatten().map(|info| info.sockaddr.ip());
         Ok(addresses.filter(|address| known.insert(*address)).collect())

@@ -1,5 +1,5 @@
-//! Replaces `beside` in a build without the feature `file`: the type exists, but has no values, so no file next to a mailbox is
-//! read.
+//! Replaces the module `beside` in a build without the feature `file`. No value of its type can be created, so no file next to
+//! a mailbox is read.
 
 use std::time::Instant;
 

@@ -18,7 +18,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(500);
 struct Rates {
     between: Duration,
     between_questions: Duration,
-    /// Minimum pause after a 429, or after a failed connection. Archives block clients that ignore a 429.
+    /// Minimum pause after a 429, or after a failed connection. It is long, because archives block clients that ignore a 429.
     pause: Duration,
     strikes: u32,
     end: Option<Duration>,
@@ -58,8 +58,8 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Creates the pace of a service, which runs for months. After three 429 responses it uses the archive again a day later; a
-    /// run that ends does not use it again.
+    /// Creates the pace of a service, which runs for months: after three 429 responses it uses the archive again one day later.
+    /// In a run that ends, three 429 responses stop the use of the archive for the whole run.
     #[cfg(any(test, feature = "milter"))]
     pub(crate) fn of_service() -> Self {
         Self::with(Rates {
@@ -145,7 +145,7 @@ impl Pace {
         }
     }
 
-    /// Begins a pause. Several 429 responses to requests that were sent at the same time count as one.
+    /// Begins a pause. If requests that were sent at the same time get several 429 responses, these count as one.
     fn pause(&self, why: &'static str, wanted: Option<Duration>) {
         let mut state = unpoisoned(self.state.lock());
         let now = Instant::now();
@@ -232,7 +232,8 @@ mod tests {
     fn nobody_asks_within_a_pause_and_three_are_the_end() {
         let pace = pausing();
         for _ in 0..4 {
-            // Further 429 responses during the pause belong to requests that were sent before it, so they are not counted.
+            // The pauses after the first one begin while it lasts: they stand for 429 responses to requests that were sent
+            // before the pause. So they are not counted.
             pace.pause(TOO_MANY, None);
             let (turn, has_waited) = turn(&pace);
             assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);
@@ -285,7 +286,8 @@ mod tests {
 
     #[test]
     fn after_each_429_there_is_a_pause_and_after_three_an_end() {
-        // The rates allow requests after a pause. During a pause, none is sent.
+        // The time limits of `pace()` are short, so the requests wait until the pause is over. No request is sent during a
+        // pause.
         let (asked, reasons) = ask(pace(), &[(429, &[])], 6);
         assert_eq!(asked.len(), 3);
         for pair in asked.windows(2) {

@@ -15,7 +15,8 @@ pub struct Request {
     pub need: Need,
     /// Time at which all retrievals for the message must be complete.
     pub deadline: Instant,
-    /// Date of the message, for a [`Fetch`] whose answers [depend on it](Fetch::heeds_date).
+    /// Date of the message. It is used by a [`Fetch`] whose answers [depend on the date](Fetch::heeds_date), such as a web
+    /// archive.
     pub date: Option<SystemTime>,
 }
 
@@ -66,11 +67,10 @@ pub trait Fetch: Send + Sync {
     /// Answers a need in the given mode. A run returns the content. A probe returns an announcement, and transfers as few bytes
     /// as possible. A dry run returns only facts that need no request.
     ///
-    /// Override this method if the source can announce content without retrieving it. The default retrieves the content in a
-    /// probe, and only announces it in a dry run.
+    /// Override this method if the source can announce content without retrieving it. By default, a probe retrieves the whole
+    /// content, and a dry run returns an announcement without a request.
     ///
-    /// # Errors
-    /// The errors of [`Fetch::fetch`], as far as they can be found without the content.
+    /// # Errors The errors of [`Fetch::fetch`], as far as they can be found without the content.
     fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
         answer_by_fetching(self, request, mode)
     }

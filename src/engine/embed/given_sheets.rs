@@ -61,14 +61,15 @@ impl Pending<'_, '_> {
         }
     }
 
-    /// Looks for URLs in the style sheets that are available. Every URL with a number below `asked` was requested already: it
-    /// has content, or it failed.
+    /// Looks for URLs in the style sheets that have arrived. Every URL with a number below `asked` was requested already: its
+    /// content is available, or it failed.
     fn look_into_sheets(&mut self, asked: usize) {
         let mut later = Vec::new();
         while let Some(beside) = self.places.sheets.pop_front() {
             let number = match beside.0 {
                 Meaning::Picture(number) => Some(number),
-                // This URL, or its http alternative, is requested in the next round, so its style sheet must wait.
+                // The URL of this style sheet was found in this round and is requested in the next one. Or its https URL
+                // failed, and the http URL that replaces it is requested then. The sheet is kept for the next round.
                 Meaning::Url(url)
                     if self.places.instead.get(&url).copied().unwrap_or(url) >= asked =>
                 {
@@ -118,8 +119,8 @@ impl Pending<'_, '_> {
         }
     }
 
-    /// Adds the style sheet `first`, and the sheets that it imports, as parts. Returns the `cid:` URL of the first one, which
-    /// replaces `replaced` bytes of the document.
+    /// Adds the style sheet `first`, and the sheets that it imports, as parts. Returns the `cid:` URL of `first`. In the
+    /// document, this URL replaces a URL of `replaced` bytes.
     pub(super) fn give_sheet(
         &mut self,
         within: (PartId, Container),
@@ -163,8 +164,9 @@ impl Pending<'_, '_> {
                     self.inner_rows.push(row);
                 }
                 if matches!(given, Given::Awaited) {
-                    // The sheet is written in base64, which lengthens this URL by a third and adds line endings. Twice the
-                    // length is an upper bound.
+                    // In the dry run, the URL in the sheet cannot be replaced yet, and its final length is unknown. The sheet
+                    // is written in base64, which lengthens a URL by a third and adds line endings. Twice the length of a
+                    // `cid:` URL is an upper bound.
                     self.embedding.unresolved += 2 * OUR_URL as u64;
                 }
                 if let Given::Url(url) = given {
@@ -181,8 +183,8 @@ impl Pending<'_, '_> {
         Given::Url(url)
     }
 
-    /// Reserves memory and growth for a style sheet, and returns its `cid:` URL. The maximum cost is counted before the sheet
-    /// is written, because a sheet that it imports can import the first one again and then needs its URL.
+    /// Reserves memory and growth for a style sheet, and returns its `cid:` URL. The cost is reserved before the sheet is
+    /// written: the URL must exist by then, because a sheet that it imports can import it again.
     fn accept(
         &mut self,
         container: Container,
@@ -195,10 +197,12 @@ impl Pending<'_, '_> {
         if is_there || is_held || accepted.contains(&number) {
             return Ok(url);
         }
-        // Accepted style sheets are not written as parts yet, so the limit is lowered by their number.
+        // Each accepted style sheet will become a part, but is not written yet. So their number is subtracted from the limit on
+        // parts.
         let parts = self.session.policy().limits.parts;
         self.judge_parts(container, parts.saturating_sub(accepted.len()))?;
-        // Thousands of places can refer to a sheet that does not fit. Each attempt reads the sheet, so it counts as work.
+        // Thousands of places can refer to a sheet that does not fit, and each of them reads the sheet again. So this counts as
+        // work.
         let octets = self.pictures.octets(number).len();
         self.session.ledger.work(octets * 3)?;
         let most = self.most(container, number)?;

@@ -31,8 +31,9 @@ use crate::mime::{PartId, Tree};
 
 #[derive(Default)]
 pub(super) struct Embedding {
-    /// Number of bytes to add to the growth that a dry run predicts. If a picture cannot be retrieved, its relative link is
-    /// made absolute instead, which can be longer than the `cid:` URL of the picture.
+    /// Number of bytes by which a run may grow the message more than the dry run computed. The dry run assumes that each
+    /// picture can be retrieved. If it cannot, its relative link is made absolute instead, which can be longer than a `cid:`
+    /// URL.
     pub(super) unresolved: u64,
     wrapped: HashMap<String, String>,
 }
@@ -96,7 +97,7 @@ const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
 enum Given {
     Url(String),
     Nothing,
-    /// A run would retrieve the content. The document is processed as if the content were present.
+    /// A dry run does not have the content that a run would retrieve. The document is processed as if the content were present.
     Awaited,
     Refused(Refusal),
 }
@@ -109,10 +110,11 @@ struct Pending<'p, 's> {
     new: Vec<(New, usize)>,
     held: HashSet<(Container, usize)>,
     present: usize,
-    /// Result for each URL, by the number of the URL in [`Places::urls`]: a number in [`Pictures`], or a refusal.
+    /// Result for each URL, by its number in [`Places::urls`]: the number of the content in [`Pictures`], or a refusal.
     answers: HashMap<usize, Result<usize, Refusal>>,
     pictures: Pictures<'p>,
-    /// The places in each style sheet that is not part of the message yet, or the reason why the sheet cannot be read.
+    /// For each style sheet that is not part of the message yet: the places in it that show content, or the reason why the
+    /// sheet cannot be read.
     sheets: HashMap<(Container, usize), Result<Vec<Place>, Refusal>>,
     inner_rows: Vec<Row>,
     inner_named: Vec<PartId>,
@@ -125,7 +127,8 @@ impl Pending<'_, '_> {
     fn document(&mut self, part: PartId, found: &[Place]) {
         let gained = self.session.ledger.gained();
         let mut rows: Vec<Row> = Vec::new();
-        // The report has one row for each picture of the document, even if the document shows the picture several times.
+        // Pictures of the document that have a row in the report. A picture gets only one row, even if the document shows it
+        // several times.
         let mut told: HashSet<(Meaning, Option<String>)> = HashSet::new();
         let container = Container::of(self.tree, part);
         self.inner_named.clear();
@@ -135,7 +138,7 @@ impl Pending<'_, '_> {
             let mut of_source: Option<(String, Option<u32>)> = None;
             for place in tag {
                 let given = self.give((part, container.as_ref()), place);
-                // The fragment of a URL is not sent to the server, so URLs that differ only in the fragment get one row.
+                // The part of a URL after `#` is not sent to the server. So URLs that differ only in it get one row.
                 let shown = match &place.meaning {
                     Meaning::Url(_) if !place.has_fragment => None,
                     Meaning::Url(_) if !matches!(given, Given::Refused(_)) => None,
@@ -265,7 +268,8 @@ impl Pending<'_, '_> {
             if let Err(refusal) = self.judge_parts(container, parts) {
                 return Given::Refused(refusal);
             }
-            // The bytes of the old URL are subtracted later, when the document is written.
+            // This counts the new bytes only. The bytes of the old URL are subtracted here for the limit, and again from the
+            // real size when the document is written.
             let new = self.pictures.new_part(container, picture, picture);
             let cost = self.cost(container, new.len());
             let longest = content_id.len() + "cid:%40".len();
@@ -318,8 +322,8 @@ impl Pending<'_, '_> {
             row.url = Some(wanted.source.clone());
             row.media_type = wanted.is_sheet.then(|| SHEET.to_owned());
             if let Some(Ok(Some(found))) = self.session.retrieved.get(&wanted.need()) {
-                // A short URL can redirect to a long one, and every document repeats the long one in its row. So the length
-                // counts as work.
+                // The row of every document contains the URL after redirects. A short URL can redirect to a very long one, so
+                // its length counts as work.
                 let told = self.session.ledger.work(found.names_length());
                 answer = told.is_ok().then_some(found);
             }

@@ -27,7 +27,8 @@ impl Names {
             };
             let content_id = identifier(value);
             let mut around = tree.ancestors(part);
-            // Mail clients treat ids that contain blanks differently, so such a part is not reused.
+            // A part whose Content-ID contains blanks is not used for an equal picture, because mail clients treat such ids
+            // differently.
             if !holds_blank(value)
                 && let Some(digits) = digits_of(&content_id)
                 && let Some(related) = around.find(|above| tree.part(*above).essence == RELATED)

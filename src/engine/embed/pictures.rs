@@ -32,7 +32,8 @@ const LABEL: usize = 40;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Container {
-    /// New parts are inserted before the last boundary line of an existing multipart/related. The line begins at `end`.
+    /// The document is in an existing multipart/related. New parts are inserted before its last boundary line, which begins at
+    /// `end`.
     Extended {
         related: PartId,
         end: usize,
@@ -86,7 +87,8 @@ pub(super) fn source(
     (url, source): (&str, &str),
     policy: &Policy,
 ) -> (String, Vec<u8>) {
-    // If `--map` rewrote the URL, the message gets the original URL, because the rewritten one is local configuration.
+    // If `--map` rewrote the URL, the message gets the original URL. The rewritten URL belongs to the configuration of this
+    // computer.
     let last = match answer.is_direct(policy, url) {
         true => source,
         false => &answer.origin.url,
@@ -235,7 +237,7 @@ impl<'p> Pictures<'p> {
     pub(super) fn source_length(&self, number: usize) -> usize {
         let picture = self.pictures.get(number);
         let source = picture.and_then(|picture| picture.source.as_ref());
-        // The URL is percent-encoded, which can turn one byte into three.
+        // The URL is written percent-encoded, and each byte can become three. So this is an upper bound.
         source.map_or(0, |(url, field)| url.len() * 3 + field.len())
     }
 
@@ -362,7 +364,7 @@ pub(super) fn decoded(
     Ok((octets, media_type.essence, label))
 }
 
-/// Returns true if every mail client decodes the body of `part` to `octets`.
+/// Returns true if the body of `part` consists of `octets`, and every mail client decodes it in the same way.
 fn holds(tree: &Tree<'_>, policy: &Policy, part: PartId, octets: &[u8]) -> bool {
     let entity = tree.part(part);
     protection(tree, part, policy).is_none()

@@ -18,8 +18,8 @@ use crate::mime::{PartId, Tree};
 
 const SHOWN_DATA: usize = 48;
 
-/// Memory of one place until the document is written, in bytes, with its new URL and its edits. `THING` is the memory of one
-/// picture: its row and its new part, without the content. Both were measured and rounded up.
+/// Memory for one place until the document is written, in bytes, including its new URL and its edits. `THING` is the memory for
+/// one picture: its row and its new part, without the content. Both values were measured and rounded up.
 const PLACE: usize = 400;
 const THING: usize = 1_900;
 
@@ -32,7 +32,7 @@ pub(super) enum Meaning {
     Picture(usize),
     /// The blank picture that replaces a tracker, by its number in [`Pictures`]. The tracker itself is not requested.
     Blank(usize),
-    /// A URL to retrieve, by its number in [`Places::urls`].
+    /// Content that must be retrieved, by the number of its URL in [`Places::urls`].
     Url(usize),
     Refused(Box<Refusal>),
 }
@@ -48,7 +48,7 @@ pub(super) struct Place {
     pub(super) ordinal: usize,
     pub(super) meaning: Meaning,
     pub(super) octets: usize,
-    /// Maximum length of the link in bytes if it were made absolute.
+    /// Upper bound for the length of the link in bytes after it is made absolute. Zero if it is not made absolute.
     pub(super) absolute: usize,
     pub(super) tag: usize,
     /// True for the `src` of a tag that may also have candidates in `srcset`.
@@ -73,7 +73,7 @@ pub(super) struct Places {
     nested: usize,
     pub(super) most_nested: usize,
     room: usize,
-    /// Number of places that are not recorded, because the recorded ones already use the permitted memory.
+    /// Number of places that are not recorded, because the recorded places already use all of the permitted memory.
     unseen: usize,
     first_unseen: usize,
     refused: Option<Refusal>,
@@ -118,13 +118,14 @@ impl Places {
                 }
                 Ok(()) => {}
                 Err(refusal) => {
-                    // URLs that only this document needs are forgotten, so that they are not requested.
+                    // The document cannot be processed. The URLs that it added are removed from the list again, so that no
+                    // requests are sent for them.
                     for wanted in places.urls.drain(urls..) {
                         places.numbers.remove(&wanted.key());
                     }
                     places.sheets.truncate(sheets);
-                    // The prefilter skips documents without `data:` URLs, and then there is no row. This document gets no row
-                    // either, so that every command reports the same rows for the same message.
+                    // If only `data:` URLs are embedded, some commands skip documents without such URLs and report no row for
+                    // them. This document gets no row either, so that every command reports the same rows.
                     if !policy.embed.is_only_data() || may_hold_data(tree, part) {
                         places.documents.push((part, Err(refusal)));
                     }
@@ -161,7 +162,7 @@ impl Places {
         self.image_sets += usize::from(link.image_set == ImageSet::First);
         let image_set = (link.image_set != ImageSet::Outside).then_some(self.image_sets);
         let absolute = match shown.relative {
-            // Quoted-printable can need three bytes for each byte.
+            // In quoted-printable, each byte of the URL can need three bytes.
             Some(true) if is_wanted => shown.link.encoded(&*shown.absolute).len() * 3,
             _ => 0,
         };
@@ -228,8 +229,8 @@ impl Places {
         let policy = pictures.policy;
         let embed = policy.embed;
         let role = shown.link.role;
-        // If a place stays unchanged in this run, it must stay unchanged in the next run too, although the next run can find
-        // the same picture among the parts that were embedded for another place.
+        // A place that is left unchanged in this run must be left unchanged in later runs. In a later run, the same picture may
+        // be a part of the message already, embedded for another place; such a part is not used for this place.
         let is_tracker = shown.link.hidden && embed.trackers == Trackers::Leave;
         let is_left = is_tracker || self.refused.is_some();
         if let Some((part, identity)) = &shown.sibling
@@ -345,8 +346,8 @@ impl Places {
     }
 }
 
-/// Embeds a tracker if the document also shows its URL in a visible place. The URL is requested for that place anyway, and a
-/// second run would find the picture in the message and change the tracker.
+/// Treats a tracker like a normal picture if the document also shows its URL in a visible place. The URL is requested for that
+/// place anyway. If the tracker were left, a second run would find the picture in the message and change the tracker.
 fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
     let is_tracker = |place: &Place| match &place.meaning {
         Meaning::Refused(refusal) => refusal.reason == Reason::Tracker,
@@ -371,8 +372,8 @@ fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
     }
 }
 
-/// Gives the options of an `image-set()` that were not embedded the URL of the first one that was. Otherwise a mail client
-/// could request them from the network.
+/// Handles the options of an `image-set()` that were not embedded: they get the URL of the first embedded option. Otherwise a
+/// mail client could request them from the network.
 pub(super) fn point_options(
     found: &[Place],
     urls: &mut HashMap<usize, String>,

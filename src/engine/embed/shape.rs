@@ -18,7 +18,8 @@ impl Pending<'_, '_> {
         self.new.push((new, cost));
     }
 
-    /// Checks the limit on the number of parts. Parts above the limit would not be read by the next run.
+    /// Checks the limit on the number of parts. A message with more parts must not be written, because the next run would not
+    /// read the parts above the limit.
     pub(super) fn judge_parts(&self, container: Container, most: usize) -> Result<(), Refusal> {
         // The multipart that is created around a document counts as a part too.
         let made = self.new.len() + usize::from(matches!(container, Container::Wrapped(_)));

@@ -33,7 +33,8 @@ pub(super) fn of_answer(
     let octets = answer.clone();
     admit(octets.bytes(), answer.essence().as_deref(), policy)?;
     let charset = label(answer.charset().as_deref());
-    // `--map` may have changed the URL of the request. Relative URLs still refer to the original URL.
+    // Relative URLs in the sheet refer to the URL in the document. If `--map` changed the URL of the request, the changed URL
+    // is not used as their base.
     let base = match *answer.origin.url == *url {
         true => source,
         false => &answer.origin.url,

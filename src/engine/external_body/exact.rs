@@ -9,8 +9,8 @@ use crate::mime::header::has_control_character;
 use crate::mime::{Field, MediaType, PartId, TransferEncoding, Tree};
 use crate::span::{Newline, Span};
 
-/// Returns true for fields that belong to detached content. In a body part, these are all fields. In a whole message, these
-/// are the `Content-*` fields except Content-Length.
+/// Returns true for fields that move with the content when a part is detached. In a body part, these are all fields. In a whole
+/// message, these are the `Content-*` fields except Content-Length.
 pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
     !is_message || (field.is_content(original) && !field.is(original, "Content-Length"))
 }
@@ -32,8 +32,8 @@ pub(in crate::engine) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> C
     let Some(mut note) = Note::read(field.value.of(tree.original), newline) else {
         return Claim::Unreadable;
     };
-    // A mail system that converts line endings converts them both in headers and in text. So the line endings of restored text
-    // follow those of the header. In all other cases, the line endings of the content stay as they are.
+    // A mail system that converts line endings converts those of headers and of text parts. So restored text gets the line
+    // endings of the header. In all other cases, the content keeps its own line endings.
     let header = tree.part(body.part).header;
     // A part without a declared type is text (RFC 2045 §5.2).
     let declared = body.declared.as_ref().filter(|it| !it.essence.is_empty());
@@ -45,8 +45,8 @@ pub(in crate::engine) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> C
     Claim::Note(Box::new(note))
 }
 
-/// Returns the edits that restore a part. The error says how the part differs from its [`Note`], or what a header must not
-/// contain.
+/// Returns the edits that restore a part. `Err` contains the reason why this is impossible: the part differs from its [`Note`],
+/// or a header contains something that must not be restored.
 pub fn restored(
     tree: &Tree<'_>,
     body: &ExternalBody<'_>,

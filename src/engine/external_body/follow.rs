@@ -37,7 +37,8 @@ impl Follow {
         Self::Links,
     ];
 
-    /// Returns true if a program replaced an attachment by this kind of reference.
+    /// Returns true if references of this kind are put in place of an attachment, so that following them restores the
+    /// attachment.
     pub fn is_attachment(self) -> bool {
         !matches!(
             self,
@@ -94,8 +95,8 @@ impl Followed {
         Self(self.0 & !form.bit())
     }
 
-    /// Removes the kinds whose references are in texts and documents. They are not followed in content that was inserted into
-    /// the message.
+    /// Removes the kinds of references that occur inside texts and documents. In content that was inserted into the message,
+    /// they are not followed.
     pub(crate) fn without_notes(self) -> Self {
         let notes = [Follow::Mailman, Follow::MailmanDigests].into_iter();
         let files = Follow::HOSTED

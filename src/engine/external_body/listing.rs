@@ -18,8 +18,9 @@ const LISTING: &str = "listing";
 
 const LONGEST_NAME: usize = 100;
 
-/// Returns the edit that corrects the listing, the text that names the detached attachments. The listing of `before` is
-/// changed only if it is exactly the text that embody would write there. A missing listing is added only if `new` is set.
+/// Returns the edit that corrects the listing, the text that names the detached attachments, after a change of the message from
+/// `before` to `after`. The listing in `before` is replaced only if it is exactly the text that embody writes. If there is no
+/// listing, one is added only if `new` is set. `None` means that nothing changes.
 pub fn relisted(before: &Tree<'_>, after: &Tree<'_>, reading: &Reading, new: bool) -> Option<Edit> {
     let written = written(after, reading);
     let Some(part) = listing(before) else {

@@ -33,8 +33,8 @@ const ENCODING_FIELD: &str = "Content-Transfer-Encoding";
 
 const ESCAPED: AsciiSet = all_but(b"-._:");
 
-/// Returns the usual Content-Transfer-Encoding field for an encoding, without its line ending. Returns `None` if the encoding
-/// needs no field.
+/// Returns the Content-Transfer-Encoding field that programs usually write for an encoding, without its line ending. Returns
+/// `None` if no field is needed.
 pub fn usual_encoding_field(manner: Manner) -> Option<Vec<u8>> {
     let field = || format!("{ENCODING_FIELD}: {}", word_of(manner)).into_bytes();
     (!matches!(manner, Manner::Identity { .. })).then(field)
@@ -53,7 +53,8 @@ pub struct Note {
     pub sha256: String,
     pub size: Option<usize>,
     pub wording: Wording,
-    /// The original Content-Transfer-Encoding field, without its last line ending.
+    /// The original Content-Transfer-Encoding field, without the line ending at its end. `None` if there was no such field, or
+    /// if it was the usual one.
     pub encoding: Option<Vec<u8>>,
     /// True if embody added the Content-MD5 field to the phantom header, the header inside the external-body part.
     pub digest_added: bool,
@@ -63,8 +64,8 @@ pub struct Note {
 }
 
 impl Note {
-    /// Reads a note. `newline` is the line ending in the header of the part. Plain text has the same line ending, unless the
-    /// note names another one.
+    /// Reads a note, or returns `None` if it is invalid. `newline` is the line ending in the header of the part. It is also
+    /// that of plain text, unless the note names another one.
     pub fn read(value: &[u8], newline: Newline) -> Option<Self> {
         let text = std::str::from_utf8(value)
             .ok()
@@ -220,8 +221,8 @@ fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
     (is_one && !is_ended && is_clean).then(|| TransferEncoding::of(Some(only.value.of(field))))
 }
 
-/// Returns the value of [`Note::encoding`], or `None` if the note cannot represent the field. `newline` is the line ending in
-/// the header.
+/// Returns the value of [`Note::encoding`] for a part with this Content-Transfer-Encoding field. The outer `None` means that a
+/// note cannot represent the field, so the part cannot be restored exactly. `newline` is the line ending in the header.
 pub fn noted_encoding_field(
     original: &[u8],
     field: Option<&Field>,
@@ -297,7 +298,8 @@ mod tests {
         fn a_note_is_read_as_it_was_written(note in notes(), crlf: bool) {
             let newline = if crlf { Newline::CrLf } else { Newline::Lf };
             let mut note = note;
-            // If a body keeps its own line endings, they differ from those of the header.
+            // A body has line endings of its own only if they differ from those of the header, so the generated note must
+            // follow this rule.
             if let Manner::Identity { keeps_line_ends } = note.wording.manner {
                 note.wording.newline = if keeps_line_ends { newline.other() } else { newline };
             }

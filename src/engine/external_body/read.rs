@@ -31,7 +31,8 @@ impl<'a> ExternalBody<'a> {
             if content_type.is_some_and(|field| tree.ends_in(&field)) {
                 media_type = media_type.open_ended();
             }
-            // A part with an access type is not a shortcut, because its parameters contain the location of the content.
+            // An external-body part without an access type may be a shortcut: a file with the URL. With an access type, the
+            // parameters contain the location of the content.
             let body = match media_type.parameter("access-type") {
                 None => reader.shortcut(Form::Shortcut),
                 Some(_) => None,
@@ -100,8 +101,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Returns the content id that is the reference. It is in the outer header of the part (RFC 1873), but some programs write
-    /// it into the phantom header, the header inside the part.
+    /// Returns the Content-ID of the part in this message that contains the content. It is in the outer header (RFC 1873), but
+    /// some programs write it into the phantom header, the header inside the part.
     fn content_id_target(&self, phantom_id: Option<&str>) -> Result<Referent<'a>, Refusal> {
         let outer = self.tree.value(self.part, "Content-ID");
         let outer = outer.and_then(own_identifier);
@@ -185,8 +186,8 @@ fn required(media_type: &MediaType<'_>, name: &str) -> Result<Vec<u8>, Refusal> 
     let value = looked_up(media_type, name)?.unwrap_or_default();
     match value.trim_ascii() {
         [] => Err(missing_parameter(name, None)),
-        // Paths do not begin with `=?`, but programs write encoded words into any parameter that is not ASCII. The escape byte
-        // 0x1b belongs to ISO-2022-JP.
+        // Programs write encoded words (`=?`) or ISO-2022-JP (with the escape byte 0x1b) into parameters that are not ASCII. A
+        // real path does not begin like this, so the value is decoded.
         value if value.starts_with(b"=?") || value.contains(&0x1b) => match decoded_name(value) {
             Some(text) => Ok(text.into_bytes()),
             None => Err(undecodable(name)),

@@ -16,7 +16,7 @@ pub const ESSENCE: &str = "message/external-body";
 /// The form of a reference. It decides which bytes of the part stay when the content is inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
-    /// `message/external-body`. The body contains the phantom header, which describes the content.
+    /// `message/external-body`. Its body contains the phantom header: the header fields of the external content.
     ExternalBody,
     /// `X-Mozilla-Altered: AttachmentDetached`. The header that the body quotes is restored, and Thunderbird's fields are
     /// removed.
@@ -47,7 +47,7 @@ pub struct Reading {
     /// Maximum number of notes that are read in one message.
     pub most_notes: usize,
     pub forms: Followed,
-    /// A form that is read only because of the mailbox that contains the message.
+    /// A form that is valid only in some mailboxes, such as files next to the mailbox. `None` if the mailbox has no such form.
     pub beside: Option<Follow>,
 }
 
@@ -62,8 +62,9 @@ pub struct ExternalBody<'a> {
     pub form: Form,
     pub access_type: String,
     pub target: Result<Referent<'a>, Refusal>,
-    /// The phantom header, which describes the content. For a detached part, this is the quoted header, or the part's own
-    /// Content-Type if that describes the content.
+    /// The header fields of the external content: usually the phantom header, the header inside the part. For a part that
+    /// Thunderbird detached, it is the header that the body quotes, or the Content-Type of the part if that describes the
+    /// content.
     pub phantom: Header,
     pub declared: Option<MediaType<'a>>,
     /// Content-MD5 in the phantom header, the header inside the part (RFC 1864), without comments.
@@ -75,7 +76,7 @@ pub struct ExternalBody<'a> {
     pub expiration: Option<String>,
     pub file_name: Option<String>,
     pub claim: Claim,
-    /// The note of Mailman. One part can contain several notes.
+    /// The note of Mailman that is the reference. A part with several notes has one `ExternalBody` for each.
     pub scrubbed: Option<Scrubbed>,
     pub hosted: Option<Box<HostedFile>>,
 }
@@ -86,16 +87,16 @@ pub enum Referent<'a> {
     Data(Cow<'a, [u8]>),
     ContentId {
         content_id: String,
-        /// Message-ID in a `mid:` URL (RFC 2392), which names both ids.
+        /// Message-ID, if the reference is a `mid:` URL with both a Message-ID and a Content-ID (RFC 2392).
         message_id: Option<String>,
     },
     /// An absolute or relative URL without white space.
     Url(String),
     /// A file next to the mailbox that contains the message.
     Beside {
-        /// Name of the directory. Apple Mail uses the number of the part.
+        /// Name of the subdirectory that contains the file. In Apple Mail, it is the number of the part.
         folder: String,
-        /// Name of the file in the mail. The file itself can have another name.
+        /// Name of the file according to the mail. The file on the disk can have another name.
         name: Option<String>,
     },
 }
@@ -117,7 +118,8 @@ pub struct Scrubbed {
     pub scrap: Scrap,
     pub stored_name: String,
     pub description: Option<String>,
-    /// Size of the message in bytes before it was escaped, including one line before it.
+    /// Size of the original message in bytes, before Mailman escaped it as HTML. It includes one line that Mailman put before
+    /// the message.
     pub message_size: Option<u64>,
     pub is_in_digest: bool,
 }
@@ -178,13 +180,14 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
-    /// Returns true if the reference is inside a text, so that the part itself is also content.
+    /// Returns true if the reference is inside a text or a document. The part is then content, too, and must not be removed
+    /// with the reference.
     pub fn stands_in_text(&self) -> bool {
         matches!(self.form, Form::Scrubbed | Form::Hosted(_))
     }
 
-    /// Returns true if the Content-Transfer-Encoding in the phantom header is that of the stored bytes (RFC 2046 §5.2.3).
-    /// Content from a URL has no transfer encoding, and Thunderbird decodes the files that it saves.
+    /// Returns true if the stored content is encoded with the Content-Transfer-Encoding in the phantom header (RFC 2046
+    /// §5.2.3). Content from a URL is not encoded, and neither are the files that Thunderbird saves.
     pub fn describes_stored_octets(&self) -> bool {
         self.form == Form::ExternalBody && !self.access_type.eq_ignore_ascii_case("url")
     }
@@ -221,13 +224,13 @@ pub(in crate::engine) fn number(digits: &[u8]) -> Option<u64> {
     Some(digits.parse().unwrap_or(u64::MAX))
 }
 
-/// Writes a size for the report. The largest number means that the true size did not fit, so "or more" is added.
+/// Writes a size for the report. `u64::MAX` means that the number was too large to parse, so "or more" is added.
 pub fn size_in_words(octets: u64) -> String {
     let more = if octets == u64::MAX { " or more" } else { "" };
     format!("{octets} bytes{more}")
 }
 
-/// Returns an id without `<>`, text around them, and white space.
+/// Returns an id without `<>`, without text before and after them, and without white space.
 pub fn identifier(value: &[u8]) -> String {
     let mut text = with_octets_escaped(within_brackets(value)).into_owned();
     text.retain(|symbol| !symbol.is_whitespace());
@@ -278,8 +281,8 @@ pub(in crate::engine) fn bad_value(what: impl Into<Detail>) -> Refusal {
     Refusal::lasting(Reason::BadUrl, what)
 }
 
-/// Returns the refusal for a file name that cannot be decoded. The reference is the only place with the bytes of the name, so
-/// it must stay in the mail.
+/// Returns the refusal for a file name that cannot be decoded. The reference must stay in the mail, because its bytes are the
+/// only record of the name.
 pub(in crate::engine) fn undecodable_name(label: Option<&[u8]>) -> Refusal {
     let detail = match label {
         Some(label) => {
@@ -300,8 +303,8 @@ pub(in crate::engine) fn declared_charset<'a>(
     (!label.trim_ascii().is_empty()).then_some(label)
 }
 
-/// Decodes text, or returns `None` if the bytes are not valid in the charset. Without a declared charset, UTF-8 is accepted,
-/// and text that looks like Western European. Pipermail's archives of mailing lists declare no charset.
+/// Decodes text. Returns `None` if the bytes are not valid in the charset. Without a declared charset, as in Pipermail's
+/// archives of mailing lists, text is accepted if it is UTF-8 or looks like Western European.
 pub(in crate::engine) fn text_in<'t>(
     label: Option<&[u8]>,
     octets: &'t [u8],
@@ -322,7 +325,8 @@ pub(in crate::engine) fn deleted() -> Refusal {
     Refusal::lasting(Reason::Deleted, detail)
 }
 
-/// Removes the notes that exceed the limit, except one, whose row says that the limit was exceeded.
+/// Removes the references after the limit, except the first of them. This one is refused, and its row in the report says that
+/// the limit was exceeded.
 pub(in crate::engine) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading) {
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {

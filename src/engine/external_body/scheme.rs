@@ -45,8 +45,8 @@ impl Scheme {
         self.default_port().is_some()
     }
 
-    /// Returns the rank among several sources of the same attachment. The most reliable and nearest source has the lowest rank
-    /// and is tried first.
+    /// Returns a rank, to order several sources of the same attachment. The source with the lowest rank is tried first: the
+    /// most reliable and nearest one.
     pub(crate) fn usefulness(self) -> u8 {
         match self {
             Self::File => 0,

@@ -64,7 +64,8 @@ fn why_not_global_v6(address: Ipv6Addr) -> Option<String> {
     }
     let within = |segments, prefix| v6(segments, prefix).contains(&address);
     if within([0, 0, 0, 0, 0, 0xffff, 0, 0], 96) {
-        // For an IPv4-mapped address, the operating system connects to the IPv4 address, so only that address matters.
+        // The operating system connects to the IPv4 address that an IPv4-mapped address contains, so only that IPv4 address is
+        // checked.
         return why_not_global_v4(low).map(|_| embedded("the IPv4-mapped form", low));
     }
     if within([0; 8], 96) {
@@ -74,7 +75,8 @@ fn why_not_global_v6(address: Ipv6Addr) -> Option<String> {
         return Some(embedded("the IPv4-translated form", low));
     }
     if within([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96) {
-        // On a network without IPv4, each public IPv4 host has a NAT64 address, so these are allowed if the IPv4 address is.
+        // A network without IPv4 reaches each public IPv4 host through a NAT64 address. So a NAT64 address is allowed if the
+        // IPv4 address in it is.
         return why_not_global_v4(low).map(|_| embedded("the NAT64 form", low));
     }
     if within([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48) {

@@ -73,7 +73,7 @@ pub enum Links {
     Keep,
 }
 
-/// Content of HTML that is embedded as parts of the mail: `--embed`, `--embed-kinds` and `--trackers`.
+/// Which content of HTML documents is embedded as parts of the mail: `--embed`, `--embed-kinds` and `--trackers`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Embed {
     /// Whether content of `data:` URLs is embedded.
@@ -86,8 +86,8 @@ pub struct Embed {
     pub fonts: bool,
     /// Whether audio and video are embedded.
     pub media: bool,
-    /// Whether style sheets of `<link>` and `@import` are embedded, together with the content that they display, as
-    /// far as its kind is embedded.
+    /// Whether style sheets of `<link>` and `@import` are embedded. The pictures and fonts that they use are embedded too, if
+    /// `pictures` and `fonts` are set.
     pub styles: bool,
     /// Treatment of tracking pictures.
     pub trackers: Trackers,
@@ -161,8 +161,8 @@ pub struct Limits {
     pub redirects: u32,
     /// `--timeout`: time limit for one retrieval.
     pub timeout: Duration,
-    /// `--deadline`: time limit for all retrievals of one message. The work on the message may take a quarter longer, but at
-    /// most 5 s.
+    /// `--deadline`: time limit for all retrievals of one message. Processing the message as a whole may take a quarter more
+    /// time, but at most 5 seconds more.
     pub deadline: Duration,
     /// `--max-in-flight`: maximum number of parallel retrievals for all messages of a run together
     /// ([`in_flight`](crate::fetch::Fetcher::in_flight)). It is also the maximum for one message, with any
@@ -174,8 +174,8 @@ pub struct Limits {
     pub parts: usize,
     /// `--max-header`: maximum size of one header section, in bytes. Headers can contain data: URLs.
     pub header: usize,
-    /// `--max-work`: limit on processing, as a multiple of the size of the message and its retrieved content. The
-    /// allowed growth is added to it once.
+    /// `--max-work`: limit on processing: the number of bytes that may be read, as a multiple of the size of the message and
+    /// its retrieved content. The allowed growth is added once.
     pub work: u64,
 }
 

@@ -30,7 +30,8 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
     }
     let program = words.first_mut().filter(|program| !program.is_empty());
     let program = program.ok_or_else(|| wrong("it names no program"))?;
-    // The program is started in a temporary working directory, so a relative path would not find it.
+    // The program is started in a temporary working directory. A relative path with a slash would be resolved there, and the
+    // program would not be found.
     if program.contains('/')
         && let Ok(absolute) = std::path::absolute(&*program)
         && let Some(absolute) = absolute.to_str()

@@ -22,7 +22,7 @@ pub(super) fn is_localhost(name: &str) -> bool {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Host {
     Name(String),
-    /// An IP address. Different notations, such as `127.1`, `0x7f.1` and `2130706433`, are the same address.
+    /// An IP address. It can be written in several notations: `127.1`, `0x7f.1` and `2130706433` are the same address.
     Address(IpAddr),
 }
 
@@ -60,7 +60,7 @@ impl Host {
     }
 }
 
-/// Returns the host if it can be counted in statistics. Returns `None` if the text cannot be a host on the web: it is
+/// Returns the host, to count it in the statistics of a survey. Returns `None` if the text cannot be a host on the web: it is
 /// empty, has spaces or other symbols, or is a name without a dot.
 #[cfg(feature = "cli")]
 pub(crate) fn countable(text: &str) -> Option<String> {

@@ -40,8 +40,8 @@ impl Mapping {
     }
 }
 
-/// Returns the number of slashes after the scheme, and whether the prefix ends within a host name. Returns `None` if
-/// text after the prefix cannot become part of the host name.
+/// Returns the number of slashes after the scheme, and whether the prefix ends within a host name. Returns `None` if the prefix
+/// ends after the host, so that further text cannot change the host.
 fn open_end(prefix: &str) -> Option<(usize, bool)> {
     let behind = prefix.split_once(':').map_or(prefix, |(_, behind)| behind);
     let slashes = behind.len() - behind.trim_start_matches('/').len();
@@ -64,11 +64,10 @@ impl FromStr for Mapping {
 
     /// Parses `FROM=TO`. Both must begin with a scheme.
     ///
-    /// URLs can contain `=`. The separator is therefore the first `=` that is followed by a scheme and a colon. FROM
-    /// cannot contain such a text, for example `=http:`.
+    /// URLs can contain `=`. The separator is therefore the first `=` that is followed by a scheme and a colon. FROM can
+    /// therefore not contain `=` followed by a scheme and a colon, such as `=http:`.
     ///
-    /// # Errors
-    /// [`Error::Usage`] if the text has another form.
+    /// # Errors [`Error::Usage`] if the text has another form.
     fn from_str(text: &str) -> Result<Self, Error> {
         let because = |why: &str| Error::Usage(format!("'{text}' {why}").into());
         let wrong = || {

@@ -64,7 +64,8 @@ pub use target::{Proxy, Target};
 pub struct Policy {
     /// `--fetch`: URL schemes that may be retrieved, in addition to `data:` and `cid:`.
     pub fetch: BTreeSet<Scheme>,
-    /// `--allow-host`: if not empty, requests are sent only to these hosts. Private addresses remain forbidden.
+    /// `--allow-host`: if not empty, requests are sent only to these hosts. A host in the list that has a private address is
+    /// still refused.
     pub(crate) allow_hosts: HostPatterns,
     /// `--deny-host`: hosts to which no requests are sent, even if `allow_hosts` contains them.
     pub(crate) deny_hosts: HostPatterns,
@@ -107,7 +108,7 @@ pub struct Policy {
     pub embed: Embed,
     /// `--follow`: kinds of references that are followed, in addition to `message/external-body`.
     pub follow: Followed,
-    /// Whether the report lists references of kinds that are not followed.
+    /// Whether the report also lists references whose kind is not in `follow`, so that the user sees what a run could do.
     pub(crate) tells_unfollowed: bool,
     /// `--provenance`: whether an inserted part has a header field with the source and the time of the retrieval.
     pub provenance: bool,
@@ -146,7 +147,8 @@ impl Policy {
         };
         if !self.fetch.contains(&scheme) {
             let detail = not_among(&format!("{}:", scheme.as_str()), Setting::Fetch);
-            // A malformed URL is reported as malformed, because no change of the allowed schemes would help.
+            // The syntax is checked before the scheme is compared with the allowed schemes: a malformed URL cannot be retrieved
+            // with any setting.
             if !target::is_plain(scheme, url)
                 && let Err(broken) = Target::parse(scheme, url)
                 && broken.reason == Reason::BadUrl
@@ -266,13 +268,14 @@ impl Policy {
         match host {
             Host::Address(address) => self.judge_address(*address),
             Host::Name(name) if host::is_localhost(name) => {
-                // It is sufficient if one of the two addresses is allowed, because each address is checked again
-                // before a connection to it is made.
+                // `localhost` has two addresses. It is allowed if one of them is, because the address is checked again before
+                // each connection.
                 let [four, six] = host::LOOPBACK.map(|address| self.judge_address(address));
                 let (Err(four), Err(six)) = (four, six) else {
                     return Ok(());
                 };
-                // A denied address is reported as denied, because `--allow-net` would not allow it.
+                // If `--deny-host` contains one of the addresses, this is reported as the reason: `--allow-net`, which helps
+                // against the other reason, would have no effect.
                 let denied = |refusal: &Refusal| refusal.reason == Reason::HostNotAllowed;
                 let is_this = format!("{host} is this machine");
                 let Some(refusal) = [four, six].into_iter().find(denied) else {
@@ -322,7 +325,8 @@ impl Policy {
         }
     }
 
-    /// Returns the settings for reading references, including kinds that are not followed if the report should list them.
+    /// Returns the settings for reading references. If the report also lists kinds that are not followed, the settings include
+    /// these kinds.
     pub(crate) fn reading_to_tell(&self) -> Reading {
         let mut reading = self.reading();
         if self.tells_unfollowed {

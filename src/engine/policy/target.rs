@@ -79,7 +79,7 @@ impl Target {
             return self.public_url();
         };
         url.set_fragment(None);
-        // Both setters fail only for URLs without a host, which do not occur here.
+        // The setters fail only for URLs without a host. This URL has one, so their results are ignored.
         let _ = url.set_password(None);
         let _ = url.set_username("");
         url.into()
@@ -155,7 +155,7 @@ fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
             let slash = authority.find('/').ok_or_else(|| bad("it names no file"))?;
             let (host, path) = authority.split_at(slash);
             if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
-                // Text before an `@` can be a password and must not be reported.
+                // The text before an `@` can contain a password, so the error message gets only the text after it.
                 let machine = host.rsplit('@').next().unwrap_or_default();
                 let detail = format!("the file is on another computer, '{machine}'");
                 return Err(Refusal::lasting(Reason::UnsupportedScheme, detail));
@@ -188,7 +188,7 @@ fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
 #[cfg(not(unix))]
 fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
     let path = String::from_utf8(octets).map_err(|_| bad("its path is not UTF-8"))?;
-    // RFC 8089, appendix E.2: the drive letter follows the first slash, which is not part of the path.
+    // A path with a drive letter: the slash before the letter is not part of the path (RFC 8089, appendix E.2).
     let beneath = path.strip_prefix('/').unwrap_or_default();
     Ok(match beneath.as_bytes() {
         [drive, b':', b'/', ..] if drive.is_ascii_alphabetic() => beneath.into(),

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::detail::Setting;
 
-/// Converts the column of the table with the name of a setting, or `none`, into an `Option`.
+/// Converts one column of the table below into an `Option`: the name of a setting becomes `Some`, `none` becomes `None`.
 macro_rules! remedy {
     (none) => {
         None
@@ -141,7 +141,8 @@ reasons! {
 }
 
 impl Reason {
-    /// Returns whether a limit for one message was reached. If so, a later run may process the references that were left.
+    /// Returns whether the reason is that a limit for one message was reached. A later run begins with new limits, so it may
+    /// process the references that were left.
     pub fn is_bound(self) -> bool {
         matches!(
             self,

@@ -20,8 +20,8 @@ use crate::mime::charset::Charset;
 use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
 use crate::span::Span;
 
-/// Maximum number of items that are compared one by one. A longer mail is compared as a whole, and a copy of it that lacks a
-/// part is kept as a different mail.
+/// Maximum number of items that are compared one by one. If a mail has more, it equals only a mail with exactly the same items.
+/// A copy of it that lacks a part is then treated as a different mail and is kept.
 const MOST_ITEMS: usize = 1000;
 
 /// The body of a mail in the form in which it is compared.
@@ -58,7 +58,8 @@ impl Body {
         body
     }
 
-    /// Replaces all items with a single one, which is equal only for a mail with exactly the same items.
+    /// Replaces all items with a single one, whose digest is that of all items. So it equals only the item of a mail with
+    /// exactly the same items.
     fn unite(&mut self) {
         let all = format!("{:?} {}", self.items, self.is_cut);
         self.items = vec![Item::Content(Box::new(Leaf {
@@ -80,13 +81,13 @@ impl Body {
     }
 }
 
-/// The end of a mail, which may be missing.
+/// Describes where a mail is truncated, if it is.
 struct End {
-    /// Whether the end of the mail is missing.
+    /// Whether the mail is truncated.
     is_cut: bool,
     /// The part in which the mail is truncated.
     within: Option<PartId>,
-    /// The multiparts and messages without an end.
+    /// The multiparts and messages whose end is missing.
     open: BTreeSet<PartId>,
 }
 
@@ -118,8 +119,8 @@ impl End {
         let mut is_within = true;
         for above in tree.ancestors(last) {
             match &tree.part(above).content {
-                // The parser stops at a maximum number of parts. After that, it is unknown whether the end is missing, so the
-                // rest is compared unchanged.
+                // A multipart with an `overflow` has more parts than the parser reads. Whether its closing boundary line exists
+                // is unknown, so it counts as complete, and the unread bytes are compared as they are.
                 PartKind::Multipart(multipart)
                     if multipart.close.is_some() || multipart.overflow.is_some() =>
                 {
@@ -130,7 +131,7 @@ impl End {
                     if is_within {
                         end.within = Some(last);
                     }
-                    // The multiparts and messages around the part have no end either.
+                    // The multiparts and messages between the last part and this multipart are not ended either.
                     let between = tree.ancestors(last).take_while(|it| *it != above);
                     let is_open = |id: &PartId| !matches!(&tree.part(*id).content, PartKind::Multipart(it) if it.close.is_some());
                     end.open.extend(between.filter(is_open));
@@ -165,7 +166,7 @@ impl Describer<'_> {
         let tree = self.tree;
         let notes = scrubbed(tree, reading, &HashSet::new());
         let mut notes = notes.iter().peekable();
-        // The multiparts and messages around the current part.
+        // The multiparts and messages that contain the current part, the innermost last.
         let mut around: Vec<PartId> = Vec::new();
         let mut until = 0;
         for id in tree.ids() {
@@ -179,7 +180,7 @@ impl Describer<'_> {
             while let Some(note) = notes.next_if(|note| note.part == id) {
                 of_part.push(note);
             }
-            // The parts inside a note were read together with it.
+            // A note that replaces a message or a multipart is one item, so the parts inside it are skipped.
             if id != PartId::ROOT && part.span.start < until {
                 continue;
             }
@@ -249,7 +250,8 @@ impl Describer<'_> {
         let tree = self.tree;
         let part = tree.part(id);
         let body = part.body.of(tree.original);
-        // Mailman turns a mail into a single text, so only a mail without a multipart can be the result.
+        // Mailman's archive turns a whole mail into a single text. So the text must be the whole mail and not one of several
+        // parts.
         let may_be_scrubbed = id == PartId::ROOT && !notes.is_empty() && is_plain_text(tree, id);
         if may_be_scrubbed && self.scrubbed_leaf(id, notes) {
             return;
@@ -303,7 +305,8 @@ impl Describer<'_> {
             prefixes: lengths.into_iter().filter_map(prefix).collect(),
         };
         self.items.push(Item::Content(Box::new(leaf)));
-        // A mailing list gives its footer part only these fields.
+        // A mailing list writes only these fields into the header of its footer part. A part with other fields is not such a
+        // footer.
         let mut names = tree.fields(id).iter(tree.original);
         self.has_bare_last = !part.has_stray_lines()
             && names.all(|field| {
@@ -317,7 +320,8 @@ impl Describer<'_> {
             });
     }
 
-    /// Divides a text that Mailman made of several parts. Returns `false` if one of its notes contains unknown words.
+    /// Adds the items of a text into which Mailman turned several parts: texts, and notes in place of the other parts. Adds
+    /// nothing and returns `false` if a note contains other words than those of Mailman.
     fn scrubbed_leaf(&mut self, id: PartId, notes: &[&ExternalBody<'_>]) -> bool {
         let tree = self.tree;
         let part = tree.part(id);
@@ -376,8 +380,8 @@ impl Describer<'_> {
         true
     }
 
-    /// Removes the footer of a mailing list that is a part of its own. A list adds one if it cannot append the footer to the
-    /// text. If the mail was not a multipart, the list also added a multipart around it, which is removed, too.
+    /// Removes the footer of a mailing list if it is a part. A list adds such a part if it cannot append the footer to the
+    /// text. If the mail was not a multipart before, the list also added a multipart, which is removed, too.
     fn remove_footer_part(&mut self) {
         let is_mixed = self.tree.root().essence == "multipart/mixed";
         let [
@@ -397,12 +401,13 @@ impl Describer<'_> {
         if !is_mixed || !is_only_footer || last.cut_at.is_some() {
             return;
         }
-        // A multipart that the list added has only a boundary parameter, and no text around its parts.
+        // A multipart that a list added has no parameter except the boundary, and no text before and after its parts.
         let is_bare =
             start.before == nothing && *behind == nothing && start.fields == start.essence;
         let footer = self.items.len() - 2;
         self.items.remove(footer);
-        // Counts the parts that are left directly in the multipart.
+        // Counts the parts of the multipart, without the parts inside them. If only one is left, the list may have added the
+        // multipart.
         let (mut depth, mut count) = (0, 0);
         for item in &self.items {
             match item {
@@ -433,7 +438,8 @@ fn name_of_part(tree: &Tree<'_>, id: PartId) -> Option<u64> {
     name.map(|name| hash(name.as_bytes()))
 }
 
-/// Returns the digest of the charset of a text that is not ASCII. Archives of lists declare no charset, and use UTF-8.
+/// Returns the digest of the charset of a text, if the text has characters other than ASCII. Archives of lists declare no
+/// charset and use UTF-8, so a missing charset counts as UTF-8.
 fn charset_of(tree: &Tree<'_>, id: PartId, content: &[u8]) -> Option<u64> {
     let value = tree.value(id, "Content-Type").unwrap_or_default();
     let label = MediaType::parse(value).parameter("charset");
@@ -454,7 +460,8 @@ fn has_two_names(tree: &Tree<'_>, id: PartId) -> bool {
     matches!(names, [Some(one), Some(other)] if one != other)
 }
 
-/// Returns whether line feeds and ASCII words can be found in the bytes of a text. In UTF-16 and UTF-7 they cannot.
+/// Returns whether ASCII characters and line feeds in the bytes of a text mean these characters. In UTF-16 and UTF-7 they may
+/// not, so such a text is compared as bytes.
 fn is_readable(tree: &Tree<'_>, id: PartId) -> bool {
     let value = tree.value(id, "Content-Type").unwrap_or_default();
     match MediaType::parse(value).parameter("charset") {
@@ -486,7 +493,8 @@ fn fields_of_part(tree: &Tree<'_>, id: PartId, with_encoding: bool) -> u64 {
     let part = tree.part(id);
     let counts = |name: &[u8]| match name {
         b"content-transfer-encoding" => with_encoding,
-        // The other fields of a message are compared as its header.
+        // For an enclosed message, only the fields that describe its content count. Its other fields are compared as its
+        // header.
         _ if tree.is_message(id) => role(name) == Role::Content,
         _ => !is_of_programs(name),
     };
@@ -511,8 +519,8 @@ fn stray_lines(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
     }
 }
 
-/// Decodes the body of a part. Returns `None` if it has to be compared unchanged: several fields declare an encoding, or the
-/// body is not valid in its encoding.
+/// Decodes the body of a part. Returns `None` if it must be compared undecoded: several fields declare an encoding, or the body
+/// is not valid in its encoding.
 fn decoded(tree: &Tree<'_>, id: PartId, body: &[u8], is_cut: bool) -> Option<Vec<u8>> {
     let original = tree.original;
     let names = tree.fields(id).iter(original);
@@ -528,7 +536,7 @@ fn decoded(tree: &Tree<'_>, id: PartId, body: &[u8], is_cut: bool) -> Option<Vec
             false => None,
         },
         TransferEncoding::QuotedPrintable if is_cut => {
-            // The mail may be truncated within an escape sequence, which is removed.
+            // If the mail is truncated within an escape sequence, the incomplete sequence is removed.
             let near = body.len().saturating_sub(2);
             let sign = memchr::memrchr(b'=', body).filter(|at| *at >= near);
             let whole = body.get(..sign.unwrap_or(body.len())).unwrap_or_default();

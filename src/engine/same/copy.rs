@@ -19,7 +19,8 @@ use crate::engine::external_body::{Followed, Reading};
 use crate::engine::policy::{Follow, Policy};
 use crate::mime::{Header, PartId, Tree, scan};
 
-/// Maximum length of a header in bytes. A longer header is compared byte by byte, so every copy of such a mail is kept.
+/// Maximum length of a header in bytes. A longer header is not parsed but compared byte by byte, so every copy of such a mail
+/// is kept.
 const LONGEST_HEADER: usize = 1 << 20;
 
 /// The description of a copy of a mail.
@@ -37,7 +38,7 @@ pub(crate) struct MailCopy {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct CopyHeader {
-    /// Digest of all From fields. `date` and `subject` below are the same for their fields.
+    /// Digest of all From fields. `date` and `subject` below are the digests of the fields with these names.
     pub(super) from: u64,
     /// Digest of the name and address in From, if it contains exactly one mailbox.
     pub(super) mailbox: Option<u64>,
@@ -108,15 +109,15 @@ impl MailCopy {
         self.items.iter().filter(is_missing).count()
     }
 
-    /// Returns a sort key of copies with the same content, the most complete first: not truncated, then with fewer footers of
-    /// mailing lists. Values that the sender could forge are not used.
+    /// Returns a key that sorts copies with the same content. The smallest key is the best copy: one that is not truncated, and
+    /// then one with few footers of mailing lists. The sender cannot choose these values, so a forged copy cannot come first.
     pub(crate) fn rank(&self) -> impl Ord + use<> {
         (self.is_cut, self.footers.count())
     }
 }
 
-/// Returns a key that all copies of a mail share: the digest of the Message-ID. If there is none, the digest of From, Date,
-/// Subject and the first text.
+/// Returns a key that is equal for all copies of a mail: the digest of the Message-ID. A mail without a Message-ID has the
+/// digest of From, Date, Subject and the first text instead.
 pub(crate) fn copy_key(plain: &[u8]) -> Digest {
     let header = Header::of_message(plain, LONGEST_HEADER);
     let id = header.fields.value(plain, "Message-ID").map(identifier);
@@ -150,7 +151,7 @@ fn identifier(value: &[u8]) -> Vec<u8> {
     shown.iter().copied().filter(is_kept).collect()
 }
 
-/// The values of all fields with one name. A mail that repeats a field is different from one that does not.
+/// The values of all fields with one name. All of them count, so a mail that repeats a field differs from a mail that does not.
 #[derive(Default)]
 struct Repeated(Vec<u8>);
 
@@ -189,12 +190,14 @@ impl CopyHeader {
             if role != Role::Author && name != b"message-id" {
                 continue;
             }
-            // The Reply-To and Sender fields may have been added by a mailing list.
+            // A mailing list may have added the field (Reply-To or Sender): this tests whether its only entry is an address of
+            // the list.
             let is_of_list = |is_its: &dyn Fn(&Mailbox) -> bool| match entries(value).as_slice() {
                 [entry] => entry.mailbox().is_some_and(|mailbox| is_its(&mailbox)),
                 _ => false,
             };
-            // Fields with the same name are numbered, because their order matters.
+            // The order of fields with the same name matters, so each digest includes the number of the field among those with
+            // its name.
             let number = counts.entry(name.to_vec()).or_insert(0_u64);
             *number += 1;
             let start = [name, b":", &number.to_be_bytes()].concat();
@@ -216,7 +219,8 @@ impl CopyHeader {
                     copied_to.extend(entries(value).iter().map(|entry| hash(&entry.bytes())));
                 }
                 b"message-id" => {
-                    // The first Message-ID is the key of the copy, so only further ones are compared.
+                    // Copies with different first Message-IDs are never compared (`copy_key`), so only further Message-IDs are
+                    // compared here.
                     ids += 1;
                     if ids > 1 {
                         others.push(digest(&identifier(value)));

@@ -7,8 +7,8 @@
 use super::copy::{CopyHeader, MailCopy};
 use super::item::{Item, Leaf};
 
-/// Maximum number of different mails with the same Message-ID that are compared with each other. Further ones are kept, so that
-/// a million mails with one Message-ID take linear time.
+/// Maximum number of different mails with the same Message-ID that are compared with each other. Further mails with it are kept
+/// without a comparison: otherwise a million mails with one Message-ID would take quadratic time.
 pub(crate) const MOST_COMPARED: usize = 64;
 
 /// The reason why two mails are not copies of one mail.
@@ -39,17 +39,17 @@ impl Difference {
     }
 }
 
-/// Checks that `other` contains everything that `copy` contains. Anything else in `other` must be replaced by a note in `copy`,
-/// or come after the truncated end of `copy`.
+/// Checks that `other` contains everything that `copy` contains. `other` may contain more only where `copy` has a note in place
+/// of a part, or after the point at which `copy` is truncated.
 ///
-/// # Errors
-/// The first [`Difference`].
+/// # Errors The first [`Difference`].
 pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference> {
     covers_header(&other.header, &copy.header)?;
     if !copy.footers.agree_with(&other.footers) {
         return Err(Difference::Part);
     }
-    // A mailing list, or its archive, has turned the mail into a single text, so the structure of the parts is lost.
+    // An archive of a mailing list has turned the copy into a single text. The structure of its parts is lost, so the structure
+    // of both mails is ignored.
     let is_text = copy.is_scrubbed || copy.header.is_reduced;
     let [own, others] = [copy, other].map(|of| match is_text {
         true => without_structure(&of.items),
@@ -60,7 +60,7 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
         if let Item::Content(leaf) = item
             && leaf.cut_at.is_some()
         {
-            // The copy is truncated in this part.
+            // The copy is truncated in this part, so it has no more items. The part must be the beginning of the other one.
             return match rest.first() {
                 Some(Item::Content(other)) if is_start_of(leaf, other) => Ok(()),
                 _ => Err(Difference::Part),
@@ -77,7 +77,8 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
             (Item::Missing(note), Item::Content(other)) => note.is_of(other),
             (Item::Missing(note), Item::Missing(other)) => note == other,
             (Item::Missing(note), Item::Start(start)) => {
-                // The digest of an enclosed message is not known, so only its fields can be compared.
+                // The note replaces an enclosed message. `other` contains no digest of a whole message, so a note with a digest
+                // cannot be verified. Without one, the fields are compared.
                 start.is_message
                     && note.is_message
                     && note.content.is_none()
@@ -113,7 +114,7 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
     }
 }
 
-/// Returns the items after the end of the message whose start is directly before `items`.
+/// `items` begin after the start of a message or multipart. Returns the items after its end.
 fn behind_end<'i, 'a>(items: &'i [&'a Item]) -> &'i [&'a Item] {
     let mut depth = 1;
     for (at, item) in items.iter().enumerate() {
@@ -129,7 +130,7 @@ fn behind_end<'i, 'a>(items: &'i [&'a Item]) -> &'i [&'a Item] {
     &[]
 }
 
-/// Returns the items without multiparts and empty texts. Enclosed messages are kept.
+/// Returns the items without the starts and ends of multiparts, and without empty texts. Enclosed messages are kept.
 fn without_structure(items: &[Item]) -> Vec<&Item> {
     let mut kept = Vec::new();
     let mut around = Vec::new();
@@ -179,8 +180,8 @@ fn is_same(leaf: &Leaf, other: &Leaf) -> bool {
     leaf.fields == other.fields && (leaf.content == other.content || is_same_text)
 }
 
-/// Returns whether a text from the archive of a list is the text of a part. The archive does not keep the media type, so the
-/// part must be plain text.
+/// Returns whether a text from the archive of a list equals the text of a part. The archive contains only plain text and no
+/// media types, so the part must be plain text.
 fn is_shown(leaf: &Leaf, other: &Leaf) -> bool {
     match (leaf.shown, other.shown) {
         (Some(one), Some(shown)) => {
@@ -190,7 +191,7 @@ fn is_shown(leaf: &Leaf, other: &Leaf) -> bool {
     }
 }
 
-/// Returns whether a part that is truncated at the end of the mail is the beginning of `other`.
+/// Returns whether `leaf`, a part in which its mail is truncated, is the beginning of `other`.
 fn is_start_of(leaf: &Leaf, other: &Leaf) -> bool {
     let Some(length) = leaf.cut_at else {
         return false;

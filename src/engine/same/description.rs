@@ -41,7 +41,7 @@ pub(crate) struct Description {
     pub(super) located: Vec<u64>,
     /// Number of multiparts without a closing boundary line.
     pub(super) unclosed: usize,
-    /// Sum of the digests of the fields of parts that do not describe content.
+    /// Sum of the digests of those header fields of parts that do not describe the content.
     pub(super) other_fields: u64,
     /// Description of the message after unpacking parts that mail clients cannot read, such as `winmail.dat`.
     pub(super) opened: Option<Box<Self>>,
@@ -63,11 +63,12 @@ pub(super) struct Part {
     pub(super) essence: String,
     /// Length of the decoded content, in bytes.
     pub(super) size: u64,
-    /// Digest of the fields that describe the content, without `REWRITTEN_FIELDS`.
+    /// Digest of the fields that describe the content, without `REWRITTEN_FIELDS`: embody changes those together with the
+    /// content.
     pub(super) fields: u64,
     /// Digests of the single fields in `fields`, without Content-Type.
     pub(super) content_fields: Digests,
-    /// Digests of those fields that embody adds when it fills in content: Content-Disposition and Content-Base.
+    /// Digests of two fields that embody adds when it inserts external content: Content-Disposition and Content-Base.
     pub(super) added_fields: Digests,
     /// Digests of fields that neither describe the content nor were written by a program. Empty for a message, whose fields are
     /// in [`Description::header`].
@@ -75,15 +76,17 @@ pub(super) struct Part {
     pub(super) media_type: Digests,
     /// Digest of the decoded content.
     pub(super) content: Option<Digest>,
-    /// Digest of the content with line feeds, and without line endings at its end. `None` if the content has this form.
+    /// Digest of the content after its line endings are converted to line feeds and removed at its end. `None` if this changes
+    /// nothing, so that the digest would be that in `content`.
     pub(super) text: Option<Digest>,
-    /// Digests of the pieces of text between notes. Empty if the text contains no notes.
+    /// Digests of the pieces into which notes of Eudora divide the text. Empty if the text contains no notes.
     pub(super) pieces: Vec<u64>,
     pub(super) notes: usize,
     /// Whether this is a message as Eudora stores it: a single text with marked texts and with notes that name the attached
     /// files.
     pub(super) is_flattened: bool,
-    /// Number of files that the header of such a message names. Whether embody filled them in cannot be seen from the message.
+    /// Number of files that the header of a message of Eudora names. If embody inserts such a file, it leaves no trace that
+    /// connects the new part with the header, so only their number is checked.
     pub(super) files_of_header: usize,
     pub(super) document: Option<Document>,
     pub(super) reference: Option<Reference>,
@@ -94,7 +97,7 @@ pub(super) struct Part {
 /// An HTML or CSS document, divided into links and the text around them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Document {
-    /// Digest of the text without the URLs of links, with white space reduced to single spaces.
+    /// Digest of the document without the URLs of its links, and with each run of white space reduced to one space.
     pub(super) frame: Digest,
     pub(super) links: Vec<Link>,
 }
@@ -112,17 +115,20 @@ pub(super) enum Link {
 /// A part that refers to content outside the message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Reference {
-    /// Digests of the content, if the part contains its hash (a note of `embody detach`) or the content itself (a `data:` URL).
+    /// Digests of the external content, as far as the part determines it: its hash in a note of `embody detach`, or the bytes
+    /// in a `data:` URL. Otherwise empty.
     pub(super) of: Vec<Digest>,
     /// Media type of the content, if the part declares it.
     pub(super) essence: Option<String>,
     /// Media type with its parameters, from the phantom header: the header of the content inside a message/external-body part.
     pub(super) media_type: Digests,
-    /// Fields that are kept when the content is filled in, from the phantom header and from the header around it.
+    /// Fields that are kept when the content is inserted. They are in the phantom header, the header inside the part, and in
+    /// the header of the part itself.
     pub(super) fields: Digests,
     /// Whether the part is a note of `embody detach`.
     pub(super) is_note: bool,
-    /// Whether another reference to the same content comes before this one, so that this one is not filled in.
+    /// Whether an earlier reference of the message refers to the same content. In this case, no content is inserted for this
+    /// one.
     pub(super) is_rival: bool,
 }
 
@@ -154,7 +160,7 @@ impl Description {
         policy.limits.growth = u64::MAX >> 2;
         let tree = &scan(message, &policy.limits.scan());
         let reading = Reading {
-            // In the old mailbox, attachments of Apple Mail may be in files next to the message.
+            // Apple Mail stores attachments in files next to the message. The old message may refer to such files.
             beside: Some(Follow::Apple),
             ..policy.reading()
         };
@@ -171,7 +177,8 @@ impl Description {
             documents: Documents::new(tree, &policy),
             ledger: Ledger::new(&policy.limits, message.len()),
         };
-        // If a content has several sources, the first reference counts, and the others are rivals.
+        // Several references can be alternative sources of one content. Only the first is replaced with the content; the others
+        // are marked as rivals.
         for rival in plan.rivals.iter().flat_map(|group| group.iter().skip(1)) {
             if let Some(is_rival) = describer.is_rival.get_mut(*rival) {
                 *is_rival = true;
@@ -365,8 +372,8 @@ impl Describer<'_> {
         let original = tree.original;
         let names = field_names(original, phantom.iter(original));
         let around = |name: &[u8]| {
-            // If the content has a name or a disposition of its own, that of the outer header may be replaced, so it is not
-            // compared.
+            // These fields of the part stay when the content is inserted. The name and the disposition of the part may be
+            // replaced with those of the content, so they are not compared.
             describes_content(name)
                 && !is(name, "Content-Type")
                 && !is(name, "Content-Disposition")
@@ -399,8 +406,8 @@ impl Describer<'_> {
         digests.into_iter().collect()
     }
 
-    /// Returns the digests of fields that do not describe content. `fields` are those of the part, or those of the content to
-    /// which it refers.
+    /// Returns the digests of those fields in `fields` that do not describe content. `fields` is the header of the part, or the
+    /// phantom header with the fields of the external content.
     fn other_fields(&self, id: PartId, fields: &Fields) -> Digests {
         let mut digests = Vec::new();
         if !self.tree.is_message(id) {
@@ -458,8 +465,8 @@ fn objects(body: &ExternalBody<'_>) -> Vec<Digest> {
         .collect()
 }
 
-/// Returns whether the reference is a whole part. A text that contains a note of Mailman, or a document that links to a file in
-/// a cloud, is kept when the content is filled in.
+/// Returns whether the whole part is replaced with the content of the reference. A text with a note of Mailman, and a document
+/// with a link to a file in cloud storage, are kept when the content is inserted.
 fn is_whole_part(item: &PlannedItem<'_>) -> bool {
     item.body.scrubbed.is_none() && !matches!(item.body.form, Form::Hosted(_))
 }
@@ -477,7 +484,7 @@ fn link(url: &str) -> Link {
         start.eq_ignore_ascii_case(name).then_some(behind)
     };
     if let Some(id) = scheme("cid:") {
-        // The fragment leads to a place inside the part, so the part is the same.
+        // The text after `#` in a `cid:` URL is a place inside the part, so it is not part of the Content-ID.
         let id = id.split('#').next().unwrap_or_default();
         let id: Vec<u8> = percent_decode(id.as_bytes()).collect();
         return Link::Part(hash(id.trim_ascii()));

@@ -6,7 +6,7 @@ use super::plain::hash;
 use crate::mime::MediaType;
 use crate::mime::header::Fields;
 
-/// Maximum number of parameters of a media type that are compared.
+/// Maximum number of parameters of a media type that are compared. It limits the memory for a hostile mail.
 const MOST_PARAMETERS: usize = 64;
 
 /// Fields that embody rewrites or adds if it changes the content of the part.
@@ -87,13 +87,13 @@ pub(super) fn is(name: &[u8], other: &str) -> bool {
     name.eq_ignore_ascii_case(other.as_bytes())
 }
 
-/// Returns whether a field describes content, so that embody may change it even in the header of a message.
+/// Returns whether a field describes content. Embody may change such a field even in the header of a whole message.
 pub(super) fn is_content(name: &[u8]) -> bool {
     let start = name.get(..b"content-".len()).unwrap_or_default();
     start.eq_ignore_ascii_case(b"content-") || is(name, "MIME-Version") || is(name, "Lines")
 }
 
-/// Returns whether a field describes content and stays unchanged if embody changes the content.
+/// Returns whether a field describes content and is not changed by embody when the content changes.
 pub(super) fn describes_content(name: &[u8]) -> bool {
     is_content(name) && !REWRITTEN_FIELDS.iter().any(|it| is(name, it))
 }
@@ -102,8 +102,8 @@ pub(super) fn is_added(name: &[u8]) -> bool {
     is(name, "Content-Disposition") || is(name, "Content-Base")
 }
 
-/// Returns whether a field of a part belongs to a note of Thunderbird, Apple Mail or embody. It is removed when the content of
-/// the part is put back.
+/// Returns whether a field of a part was written by Thunderbird, Apple Mail or embody, as a note that the content is stored
+/// elsewhere. When the content is put back, the field is removed.
 pub(super) fn is_of_programs(name: &[u8]) -> bool {
     let name = name.to_ascii_lowercase();
     [&b"x-mozilla-"[..], b"x-embody", b"x-apple-"]

@@ -25,8 +25,8 @@ pub(super) fn fields_of(
         let value = match name.as_slice() {
             b"content-type" => {
                 let spelled = parameters(value);
-                // The type itself is already included. A field without parameters is left out, so that it equals a missing
-                // field with the same default type.
+                // The result begins with the media type, so a Content-Type field without parameters adds nothing. It is left
+                // out, and thus equals a missing field whose default is this type.
                 if has_one_type && spelled == essence.as_bytes() {
                     continue;
                 }
@@ -74,7 +74,7 @@ fn parameters(value: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A value that every program interprets in the same way.
+/// The parsed value of a field, if its syntax is so simple that every program interprets it in the same way.
 struct Clean<'v> {
     word: &'v [u8],
     /// Names of parameters as they are written, such as `name*0*`, and values without quotation marks.

@@ -1,5 +1,5 @@
-//! The items of which a body consists for the comparison: parts, notes in place of parts, and the starts and ends of multiparts
-//! and messages.
+//! The items into which the body of a mail is divided for the comparison: parts, notes in place of parts, and the starts and
+//! ends of multiparts and messages.
 
 use serde::{Deserialize, Serialize};
 
@@ -43,18 +43,18 @@ pub(super) struct Leaf {
     pub(super) content: Digest,
     /// Digest of a text without the footers of mailing lists. [`PlainText`](super::list::PlainText) describes its form.
     pub(super) text: Option<Digest>,
-    /// Digests of a [plain](super::body::is_plain_text) text in which `ann at example.org` is replaced with the address: with
-    /// and without the footers of mailing lists.
+    /// Two digests of a [plain](super::body::is_plain_text) text, with and without the footers of mailing lists. Addresses such
+    /// as `ann at example.org`, as archives write them, are replaced with real addresses first.
     pub(super) shown: Option<[Digest; 2]>,
-    /// Digest of the charset of a text that is not ASCII.
+    /// Digest of the charset of a text. `None` if the text is ASCII, so that its charset does not matter.
     pub(super) charset: Option<u64>,
     /// Whether Content-Type and Content-Disposition contain different names.
     pub(super) has_two_names: bool,
-    /// Length of the content if the mail is truncated in this part, in bytes: of the text for a text, otherwise of the decoded
-    /// content.
+    /// Length in bytes of the incomplete content, if the mail is truncated in this part. For a text, it is the length of the
+    /// normalized text; otherwise that of the decoded content.
     pub(super) cut_at: Option<u64>,
-    /// Lengths in bytes, and digests of as much of the content. A truncated copy is compared by them. The lengths are those
-    /// that were requested for this item, and `cut_at`.
+    /// Lengths, each with the digest of as many bytes at the start of the content. A truncated copy is compared with them. They
+    /// contain the lengths of the known truncated copies and `cut_at`.
     pub(super) prefixes: Vec<(u64, Digest)>,
 }
 
@@ -77,11 +77,11 @@ pub(crate) struct Place {
 /// The facts in a note that a program left in place of a removed part. A field is `None` if the note does not contain the fact.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Missing {
-    /// Digest of the note with its header. Notes with different words count as different parts.
+    /// Digest of the whole part that is the note. Two notes with different words count as different parts.
     pub(super) note: u64,
     /// Digest of the decoded content.
     pub(super) content: Option<Digest>,
-    /// Digest of the header fields of the removed part. A note of Mailman does not contain them.
+    /// Digest of the header fields of the removed part. `None` for a note of Mailman, which does not contain them.
     pub(super) fields: Option<u64>,
     /// Length of the decoded content, in bytes.
     pub(super) size: Option<u64>,

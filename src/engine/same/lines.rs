@@ -1,9 +1,10 @@
 //! Divides mails into lines for the comparison.
 
-/// Returns the lines of `text` without their line endings: LF or CRLF, also with several CRs.
+/// Returns the lines of `text` without their line endings. A line ends with LF or CRLF, and several CRs before the LF also
+/// belong to the line ending.
 ///
-/// A bare CR is a line ending only if the mail contains no LF, as on an old Macintosh. In other mails it is part of the
-/// content: two files that differ in it are different files.
+/// A bare CR is a line ending only if the mail contains no LF, as on an old Macintosh. In other mails a bare CR is content: two
+/// files that differ in it are different.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_old = memchr::memchr(b'\n', text).is_none();
     let mut rest = text;

@@ -24,7 +24,7 @@ pub(super) struct Lists {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct List {
-    /// Part of the address before `@`, in lower case. `host` is in lower case, too.
+    /// Part of the list's address before `@`, in lower case. `host` is the part after it, in lower case, too.
     name: String,
     host: String,
 }
@@ -34,7 +34,7 @@ impl List {
         format!("{}@{}", self.name, self.host)
     }
 
-    /// Returns whether a mailbox has no name, or the name of the list.
+    /// Returns whether the display name of a mailbox is empty or is the name of the list.
     fn is_named(&self, mailbox: &Mailbox) -> bool {
         mailbox.name.is_empty() || mailbox.name.eq_ignore_ascii_case(self.name.as_bytes())
     }
@@ -46,7 +46,7 @@ const LONGEST_NAME: usize = 64;
 const MOST_LISTS: usize = 16;
 
 impl Lists {
-    /// Finds the mailing lists in the header of a message, whose fields are `fields`.
+    /// Finds the mailing lists in the header of a message.
     pub(super) fn of(original: &[u8], fields: &Fields) -> Self {
         let (mut known, mut links) = (BTreeSet::new(), BTreeSet::new());
         let mut recipients: Vec<Mailbox> = Vec::new();
@@ -98,8 +98,8 @@ impl Lists {
         }
     }
 
-    /// Returns whether a Reply-To leads to the list, which must be the only recipient. With several recipients, an attacker
-    /// could declare one of them to be a list and direct the replies there.
+    /// Returns whether a Reply-To contains the address of the list, which must be the only recipient. If there were several
+    /// recipients, an attacker could declare one of them to be a list and direct the replies there.
     pub(super) fn have_reply_to(&self, mailbox: &Mailbox) -> bool {
         let address = mailbox.address();
         self.is_alone
@@ -109,7 +109,8 @@ impl Lists {
                 .any(|list| list.address() == address && list.is_named(mailbox))
     }
 
-    /// Returns whether a Sender is the software or the owner of one of the lists, such as `dev-bounces@HOST`.
+    /// Returns whether the address in a Sender field belongs to the software or the owner of one of the lists, such as
+    /// `dev-bounces@HOST`.
     pub(super) fn have_sender(&self, mailbox: &Mailbox) -> bool {
         let address = mailbox.address();
         let Some((local, host)) = address.rsplit_once('@') else {
@@ -261,10 +262,10 @@ fn bracketed(value: &[u8]) -> Vec<String> {
 /// Maximum number of footers in a text: a mail may pass through several lists.
 const MOST_FOOTERS: usize = 4;
 
-/// Maximum number of lines in a footer after the underscores.
+/// Maximum number of lines in a footer after the line of underscores.
 const MOST_LINES: usize = 5;
 
-/// Minimum number of underscores in the line before a footer. A person may write a shorter line.
+/// Minimum number of underscores in the first line of a footer. Shorter lines of underscores occur in text that people write.
 const UNDERSCORES: usize = 20;
 
 const LONGEST_FOOTER: usize = 2000;
@@ -273,7 +274,7 @@ const LONGEST_FOOTER: usize = 2000;
 pub(super) struct PlainText {
     /// The text with line feeds, without white space at its end.
     pub(super) whole: Vec<u8>,
-    /// Length of the text without the footers of lists.
+    /// Length of the text without the footers of lists, in bytes. The footers are at the end of `whole`.
     pub(super) length: usize,
     pub(super) footers: Footers,
 }
@@ -281,9 +282,10 @@ pub(super) struct PlainText {
 /// Digests of the footers in a copy.
 #[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize, serde::Deserialize)]
 pub(super) struct Footers {
-    /// Footers with links only to the host of the list.
+    /// Digests of footers whose links all lead to the host of the list.
     pub(super) proved: Vec<u64>,
-    /// Footers with links to other hosts that are in a List field.
+    /// Digests of footers with links to other hosts. The List fields of the copy contain these links, but the sender may have
+    /// forged both.
     pub(super) claimed: Vec<u64>,
 }
 
@@ -297,16 +299,16 @@ impl Footers {
         self.claimed.extend(&others.claimed);
     }
 
-    /// Returns whether two copies of one mail can have these footers. If their footers link to different unproven hosts, one of
-    /// them may be forged, and it is not possible to tell which.
+    /// Returns whether two mails with these footers can be copies of one mail. If their footers link to different hosts that
+    /// are not the host of the list, one footer may be forged, and it is unknown which one.
     pub(super) fn agree_with(&self, others: &Self) -> bool {
         let set = |digests: &[u64]| digests.iter().copied().collect::<Digests>();
         self.count() == 0 || others.count() == 0 || set(&self.claimed) == set(&others.claimed)
     }
 }
 
-/// Converts the line endings of a text to line feeds. In the plain form of a mail this is already done, but not inside an
-/// encoded part.
+/// Converts the line endings of a text to line feeds. The plain form of a mail has only line feeds, but an encoded part in it
+/// can contain others.
 fn with_line_feeds(content: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(content.len());
     for line in content.split(|byte| *byte == b'\n') {

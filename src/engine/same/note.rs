@@ -15,7 +15,7 @@ use crate::mime::header::{Field, Fields};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::Span;
 
-/// Maximum length of a note in bytes. A longer one contains other words.
+/// Maximum length of a note in bytes. A longer text cannot consist only of the words of the program.
 const LONGEST_NOTE: usize = 4096;
 
 impl Missing {
@@ -40,7 +40,8 @@ impl Missing {
                 || is_of_programs(field.name.of(original))
         };
         let body = ExternalBody::read(tree, id, reading)?;
-        // Apple Mail leaves the header fields of the removed part in place. They are compared later.
+        // In a note of any program except Apple Mail, the header of the part must contain only fields of that note. Apple Mail
+        // keeps the header fields of the removed part there; they are compared later.
         if body.form != Form::Apple && !own.iter(original).all(is_known) {
             return None;
         }
@@ -77,12 +78,13 @@ impl Missing {
         };
         let value = header.value(original, "Content-Type")?;
         let name = name_of(original, &header).text();
-        // A note with neither a name nor a digest could stand for any part.
+        // A note with neither a name nor a digest does not identify the removed part: it would match any part.
         if name.is_none() && missing.content.is_none() {
             return None;
         }
         let essence = MediaType::parse(value).essence;
-        // Thunderbird repeats the name in the header of its note, with `Deleted: ` before it.
+        // The note of Thunderbird has the name of the removed part in its own header, after `Deleted: `. A different name means
+        // that this is not such a note.
         let own_name = name_of(original, own).text();
         let is_its =
             |own: &str| name.as_deref() == Some(own.strip_prefix("Deleted: ").unwrap_or(own));
@@ -95,7 +97,7 @@ impl Missing {
         Some(missing)
     }
 
-    /// Parses a note of Mailman, whose text is `text`. Returns `None` if it contains other words.
+    /// Parses a note of Mailman, whose text is `text`. Returns `None` if the text contains words that are not Mailman's.
     pub(super) fn of_mailman(body: &ExternalBody<'_>, text: &[u8]) -> Option<Self> {
         let scrubbed = body.scrubbed.as_ref()?;
         let is_known = matches!(scrubbed.scrap, Scrap::File | Scrap::Html | Scrap::Text);
@@ -113,7 +115,7 @@ impl Missing {
         })
     }
 
-    /// Returns whether `leaf` can be the content that the note replaced.
+    /// Returns whether `leaf` can be the part that the note replaced.
     pub(super) fn is_of(&self, leaf: &Leaf) -> bool {
         let is_length = |length| length == leaf.encoded || length == leaf.encoded + 1;
         let is_declared = match self.fields {
@@ -161,13 +163,14 @@ fn quoted(tree: &Tree<'_>, id: PartId) -> Option<Fields> {
     is_all.then_some(header.fields)
 }
 
-/// Returns the digest of a media type. `application/octet-stream` does not describe the content, so it is not compared.
+/// Returns the digest of a media type. Returns `None` for `application/octet-stream`: it says nothing about the content, so it
+/// is not compared.
 fn known_essence(essence: Option<&str>) -> Option<u64> {
     let known = essence.filter(|it| *it != "application/octet-stream");
     known.map(|it| hash(it.as_bytes()))
 }
 
-/// The sentences of Mailman in English. A note in another language is not recognized, so that copy is kept.
+/// The sentences of Mailman in English. A note in another language is not recognized, so a copy with such a note is kept.
 const SENTENCES: [&[u8]; 3] = [
     b"A non-text attachment was scrubbed...",
     b"An HTML attachment was scrubbed...",

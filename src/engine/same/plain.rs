@@ -68,7 +68,8 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(content.len() + 1);
     let (mut is_header, mut is_dropped) = (true, false);
     for line in lines(content) {
-        // A `>From ` line in the header is the separator of another mailbox, so it is removed below.
+        // A quoted `>From ` line in the header is not text but the separator line of an earlier mailbox. It is not unquoted
+        // here, and is removed below.
         let line = if is_header { line } else { unquoted(line) };
         if is_header {
             let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
@@ -146,8 +147,8 @@ mod tests {
         fn plain_form_of_a_plain_form_is_itself(
             lines in prop::collection::vec("(>{0,2}From x|Status: R|Subject: b| folded||text)(\r\n|\n|\r)", 0..12),
         ) {
-            // If the first line is removed, the header may end earlier in the second run. So the test begins with a valid
-            // field.
+            // The text begins with a valid field. If the first line were one that `plain` removes, the header could end earlier
+            // when `plain` is applied again.
             let content = format!("Subject: a\n{}", lines.concat());
             let once = plain(content.as_bytes());
             prop_assert_eq!(plain(&once), once);

@@ -12,7 +12,7 @@ use crate::engine::BLANK_PICTURE;
 /// The changes that embody made to a message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Changes {
-    /// Number of links that now lead to a part of the mail.
+    /// Number of links that refer to content outside the mail in the old message, and to a part of the mail in the new one.
     pub(crate) embedded: usize,
     /// Number of attachments that were moved to a store. A note with their hash replaced them.
     pub(crate) detached: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Changes {
     pub(crate) opened: usize,
     /// Number of messages of Eudora that were converted back to MIME.
     pub(crate) unmarked: usize,
-    /// Number of messages that were replaced by another copy of the mail that is at least as complete.
+    /// Number of messages that were removed because another copy of the mail is at least as complete.
     pub(crate) merged: usize,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum Altered {
     },
     /// The fields of a part are different.
     PartFields { number: String },
-    /// A link in a document leads to a different URL.
+    /// A link in a document leads to another URL than before.
     Link { number: String },
     /// An enclosed message, or the text around parts, is missing or different.
     Around,
@@ -94,17 +94,17 @@ impl std::fmt::Display for Altered {
     }
 }
 
-/// Returns the changes that embody made to the message of `old`, so that it became the message of `new`.
+/// Returns the changes by which embody turned the message `old` into the message `new`.
 ///
-/// # Errors
-/// [`Altered`] if embody cannot have made the change.
+/// # Errors [`Altered`] if embody cannot have made the change.
 pub(crate) fn changes(old: &Description, new: &Description) -> Result<Changes, Altered> {
     let direct = changes_of_parts(old, new);
     let Some(opened) = old.opened.as_ref().filter(|_| direct.is_err()) else {
         return direct;
     };
     let further = match changes_of_parts(opened, new) {
-        // Unpacking, for example of a `winmail.dat`, was the only change.
+        // The unpacked message and the new one have the same content. So unpacking, for example of a `winmail.dat`, was the
+        // only change.
         Err(Altered::Encoding) => Changes::default(),
         Err(_) => return direct,
         Ok(changes) => changes,
@@ -149,21 +149,22 @@ struct Comparison<'c> {
     /// Index of the first item of the new message that was not yet matched.
     at: usize,
     parts_by_id: HashMap<u64, &'c Part>,
-    /// Last index of each content. A search for content after its last index is skipped.
+    /// For each content, the index of the last item with it. If this index was passed already, no search for the content is
+    /// needed.
     last: HashMap<Digest, usize>,
-    /// Items of the new message that were skipped.
+    /// Items of the new message that match no item of the old message: they must be inserted content.
     extra: Vec<&'c Item>,
     /// Content-IDs of multiparts and messages that have a Content-Location.
     located: HashSet<u64>,
     linked: HashSet<u64>,
     /// References of the old message whose content should be in the new one.
     filled: Vec<Part>,
-    /// Whether a document of the old message links to files in a cloud. Its links are unchanged in the new message, so nothing
-    /// shows which parts are those files.
+    /// Whether a document of the old message links to files in cloud storage. The links stay when the files are inserted, so
+    /// nothing in the new message shows which parts are these files.
     has_hosted: bool,
-    /// Number of contents that must be among the skipped items.
+    /// Number of references whose content must be among the items in `extra`.
     expected: usize,
-    /// Number of files that may be among the skipped items.
+    /// Number of files of Eudora that may be among the items in `extra`, because the header of the old message names them.
     files_of_header: usize,
     changes: Changes,
 }
@@ -223,12 +224,12 @@ impl<'c> Comparison<'c> {
         Err(altered(part))
     }
 
-    /// Returns whether the rest of the new message contains this content.
+    /// Returns whether the items of the new message that are not matched yet contain this content.
     fn may_stand(&self, content: Digest) -> bool {
         self.last.get(&content).is_some_and(|last| *last >= self.at)
     }
 
-    /// Continues after the item at `place`, counted from the current index.
+    /// Adds the items before `place` to `extra` and continues after `place`, which is counted from the current index.
     fn pass(&mut self, place: Option<usize>) -> Option<()> {
         let end = self.at + place?;
         self.extra.extend(self.new.get(self.at..end)?);
@@ -258,7 +259,8 @@ impl<'c> Comparison<'c> {
     /// Compares two parts. Returns `None` if they are unrelated.
     fn compare(&mut self, old: &Part, new: &Part) -> Result<Option<Changes>, Altered> {
         if old.is_flattened && !(new.is_flattened && old.fields == new.fields) {
-            // A text from a message that Eudora took apart may become text/plain and otherwise stay unchanged.
+            // Embody divides a message of Eudora into its texts and files. If only one text results, the content is unchanged
+            // and only its type becomes text/plain.
             let is_text = new.is_flattened && new.essence == "text/plain";
             let is_only_type = is_text && old.content == new.content;
             return Ok(is_only_type.then_some(Changes {
@@ -287,10 +289,12 @@ impl<'c> Comparison<'c> {
                 }
             }
             _ if is_same && old.fields == new.fields && old.other_fields == new.other_fields => {
-                // The content of files in a cloud is added as separate parts, and the document that links to them is unchanged.
+                // The part is unchanged. This is also the case for a document with links to files in cloud storage: the files
+                // are inserted as separate parts.
                 return Ok(Some(Changes::default()));
             }
-            // Most references have the same body, so only their fields distinguish them.
+            // References often have equal bodies, so an equal body does not prove that this is the same reference. If the
+            // fields differ, the search continues.
             (Some(_), _) if is_same => return Ok(None),
             _ if is_same => {
                 return Err(Altered::PartFields {
@@ -347,8 +351,8 @@ impl<'c> Comparison<'c> {
         Some(changes)
     }
 
-    /// Compares the pieces of a text with notes. If the content of a note was filled in, the new message has the text before
-    /// and after the note as separate parts.
+    /// Compares the pieces into which notes divide a text. If the content of a note was inserted, the new message has the text
+    /// before and after the note as separate parts.
     fn find_pieces(&mut self, old: &Part) -> bool {
         if old.notes == 0 && !old.is_flattened {
             return false;
@@ -390,8 +394,8 @@ impl<'c> Comparison<'c> {
     fn finish(&mut self) -> Result<(), Altered> {
         self.extra
             .extend(self.new.get(self.at..).unwrap_or_default());
-        // Content that was filled in may be a message, a multipart, or a document with its own pictures, so not every skipped
-        // item can be matched.
+        // Inserted content can itself be a message, a multipart, or a document with pictures. So there can be more additional
+        // items than references, and only their minimum number is checked.
         if self.expected > 0 {
             return match self.expected <= self.extra.len() {
                 true => self.check_filled(),
@@ -407,7 +411,8 @@ impl<'c> Comparison<'c> {
             .collect::<Option<_>>()
             .ok_or(Altered::More)?;
         for part in &extra {
-            // A style sheet that was embedded may contain links to pictures that were embedded with it.
+            // An additional part can be an embedded style sheet. The pictures to which it links were embedded with it, so they
+            // are expected, too.
             let links = part.document.iter().flat_map(|document| &document.links);
             self.linked.extend(links.filter_map(|link| match link {
                 Link::Part(id) => Some(*id),
@@ -434,8 +439,8 @@ impl<'c> Comparison<'c> {
 }
 
 impl Comparison<'_> {
-    /// Checks that the new message contains the content of each reference, as far as the reference describes it. The contents
-    /// must be different parts, in the order of the references. The content of a filled in message or multipart cannot be
+    /// Checks that the new message contains the content of each reference, as far as the reference describes it. Each reference
+    /// needs a part of its own, in the order of the references. If the content is a message or a multipart, it cannot be
     /// checked.
     fn check_filled(&self) -> Result<(), Altered> {
         let is_whole = |item: &&Item| !matches!(item, Item::Part(_));
@@ -478,8 +483,8 @@ fn is_filled(reference: &Reference, new: &Part) -> bool {
         && has_fields_of(reference, new)
 }
 
-/// Returns whether a part has all fields that are kept when the content of a reference is filled in, and no other fields except
-/// those that embody adds.
+/// Returns whether an inserted part has the right fields: all fields of the reference that are kept, and otherwise only fields
+/// that embody adds.
 fn has_fields_of(reference: &Reference, new: &Part) -> bool {
     let is_there = |it| new.content_fields.contains(it) || new.other_fields.contains(it);
     let is_known = |it| reference.fields.contains(it) || new.added_fields.contains(it);
@@ -510,8 +515,8 @@ fn altered(part: &Part) -> Altered {
     }
 }
 
-/// Returns the digests of the content of a part, with its own line endings and with line feeds. The store, or another copy of
-/// the text, may have either.
+/// Returns the digests of the content of a part, with its line endings as they are and converted to line feeds. Content in a
+/// store or in another copy can have either form.
 fn contents(part: &Part) -> impl Iterator<Item = Digest> {
     [part.content, part.text].into_iter().flatten()
 }

@@ -148,7 +148,8 @@ fn tokens(value: &[u8]) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut rest = value;
     let mut is_spaced = false;
-    // If a quotation mark has no end, later ones have none either, and the search is not repeated.
+    // False after a quotation mark without an end was found. Later ones cannot have an end either, and searching again for each
+    // of them would take quadratic time.
     let mut has_end = true;
     while let Some(&first) = rest.first() {
         if first.is_ascii_whitespace() {
@@ -168,7 +169,7 @@ fn tokens(value: &[u8]) -> Vec<Token> {
             _ if SPECIALS.contains(&first) => {
                 (Token::Special(first), rest.get(1..).unwrap_or_default())
             }
-            // A host name cannot contain encoded words.
+            // The word after `@` is a host name, in which encoded words are not decoded.
             _ if tokens.last() == Some(&Token::Special(b'@')) => {
                 let (word, behind) = rest.split_at(word_length(rest));
                 (Token::Words(word.to_vec()), behind)
@@ -252,7 +253,7 @@ const LONGEST_ENCODED: usize = 1000;
 /// Returns the length of the word at the start of `text` in bytes, at least 1.
 fn word_length(text: &[u8]) -> usize {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || SPECIALS.contains(byte) || *byte == b'"';
-    // An encoded word may contain special characters.
+    // An encoded word may contain characters that otherwise end a word, so its end is searched first.
     if text.starts_with(b"=?") {
         let near = text.get(..LONGEST_ENCODED).unwrap_or(text);
         let blank = near.iter().position(u8::is_ascii_whitespace);

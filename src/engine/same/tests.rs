@@ -235,8 +235,8 @@ fn part_that_a_note_replaces_is_covered_by_its_content_and_by_nothing_else() {
             ),
         ];
         for (what, file) in others {
-            // A note of Thunderbird or mutt does not contain a digest, so different content is not detected. With a digest,
-            // only the content matters.
+            // A note of Thunderbird or mutt contains no digest, so a file with different content is still accepted. A note of
+            // embody (`detached`) contains a digest, so only the content matters.
             let is_unproved =
                 what == "content" && (row.contains("Thunderbird") || row.contains("mutt"));
             if is_unproved || *row == "detached" && what != "content" {
@@ -249,7 +249,8 @@ fn part_that_a_note_replaces_is_covered_by_its_content_and_by_nothing_else() {
         assert_eq!(relation(copy, &more)[0], Err(Difference::Parts), "{row}");
     }
     assert!(relation(&scrubbed(PDF.len() + 1), &whole())[0].is_err());
-    // A line of hyphens in the text is not a separator. Mailman does not keep the text around the parts.
+    // Two things must not matter: a line of hyphens in the text, which only looks like a separator of Mailman, and text around
+    // the parts, which Mailman does not keep.
     let lines = "hello\n\n---------- a title ----------\n\nmore\n";
     let titled = scrubbed(PDF.len()).replace("hello\n", lines);
     let around = whole()
@@ -268,7 +269,8 @@ fn copy_that_is_visibly_cut_is_covered_and_a_mere_prefix_is_not() {
         assert_eq!(relation(cut, &whole)[0], Ok(()), "{length}: {cut}");
         seen += usize::from(relation(cut, &whole)[1].is_err());
     }
-    // If a mail is truncated in the header of a part, the rest of the header is unknown, so the copy is not covered.
+    // A mail that is truncated in the header of a part is not recognized as truncated, because the missing fields are unknown.
+    // So it is not covered.
     for length in start - 60..start - 2 {
         let cut = whole.get(..length).unwrap();
         assert!(relation(cut, &whole)[0].is_err(), "{length}: {cut}");
@@ -718,7 +720,8 @@ fn footer_with_other_words_or_of_another_list_is_text() {
         attached(&format!("{LINE}\ndev mailing list\n")),
     ));
     assert_others(&cases);
-    // A footer with links to another host is confirmed only by the copy itself. Of two such footers, one may be forged.
+    // The links of these footers lead to a host that is not the host of the list, and only the List fields of the copy confirm
+    // it. Of two such footers with different hosts, one may be forged.
     let claimed = |host: &str| {
         let field = format!("List-Subscribe: <https://{host}/listinfo/dev>\n");
         format!(
@@ -751,7 +754,7 @@ fn note_with_other_words_is_a_part_of_its_own() {
     let whole = whole();
     let good = note(&moz, &format!("{sentence}\n{quoted}"));
     assert_eq!(relation(&good, &whole)[0], Ok(()));
-    // Gmail adds a field to each attachment.
+    // Gmail adds a field to each attachment. The field must not prevent a match.
     let of_gmail = |mail: &str| {
         mail.replace("a.pdf\"\n", "a.pdf\"\nX-Attachment-Id: f_1\n")
             .replace("a.pdf\nContent-T", "a.pdf\nX-Attachment-Id: f_1\nContent-T")

@@ -58,13 +58,14 @@ pub(super) fn text_digest(content: &[u8]) -> Option<Digest> {
     Some(Digest::of(&text))
 }
 
-/// Returns the digest of a piece of text. Lines are compared without trailing white space, and empty lines are ignored, because
-/// embody changes the line endings at the edges of a piece. Returns `None` for an empty text.
+/// Returns the digest of a piece of text, or `None` for an empty text. Trailing white space of lines and empty lines are
+/// ignored, because embody changes the line endings at the start and the end of a piece.
 pub(super) fn piece(text: Option<&[u8]>) -> Option<u64> {
     let mut words = Vec::new();
     for line in text?.split(|byte| matches!(byte, b'\r' | b'\n')) {
         let line = line.trim_ascii_end();
-        // When embody fills in a note, it also removes the separator before it, which may be on the same line as the text.
+        // A separator can precede a note of Eudora on the same line as the text. Embody removes it together with the note, so
+        // it is ignored.
         let line = separator_at_end(line).map_or(line, |at| line.get(..at).unwrap_or(line));
         if !line.is_empty() {
             words.extend_from_slice(line);

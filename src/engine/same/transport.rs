@@ -7,7 +7,7 @@ use super::spelling::text;
 use crate::mime::date;
 use crate::mime::header::unfold;
 
-/// The role of a header field for the question whether two mails are copies of one.
+/// The role of a header field when two mails are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Role {
     /// A field that servers, mailing lists and mail clients add or change. It is ignored.

@@ -72,7 +72,7 @@ impl Fetch for Replaying {
                     let origin = &mut content.origin;
                     origin.from = Provenance::Archive;
                     origin.captured = captured;
-                    // The content has the time of the capture, because the server sent it then.
+                    // The time of the content is that of the capture and not the current time, because the server sent it then.
                     origin.at = captured;
                     origin.status = (capture.status != 0).then_some(capture.status);
                     origin.record = replay.record.map(Into::into);
@@ -82,7 +82,8 @@ impl Fetch for Replaying {
                 Replayed::Redirect(location) => location,
             };
             target = self.policy.judge_redirect(&target, &location)?;
-            // The target of the redirect is searched near the time of this capture, so that it shows the page of that time.
+            // The search for the target of the redirect uses the time of this capture instead of the date of the mail, so that
+            // both captures show the same state of the site.
             near = capture.at;
             go_on(&mut asked, &target, &self.policy)?;
         }
@@ -117,7 +118,8 @@ impl Replaying {
         let find = |url: &str| captures.near(url, near, holds);
         let mut url = target.public_url();
         let mut found = find(&url);
-        // The recorded URL may lack the user name, so the URL without it is searched, too.
+        // The recorded URL may lack the user name. If the URL with the user name was not found, it is searched again without
+        // it.
         if found.1.is_none() && target.has_userinfo() {
             url = target.request_url();
             found = find(&url);

@@ -193,10 +193,11 @@ impl Archive {
         let within = from(target).ok_or_else(no_url)?;
         if let Some((stamp, url)) = self.template.read(&within) {
             let next = self.original(url)?;
-            // The redirect often leads to a page on which the archive displays the capture. With the flag in the template, such
-            // as `id_`, the archive returns the capture unchanged.
+            // The redirect often leads to a page on which the archive displays the capture. The URL is built from the template
+            // instead, whose flag, such as `id_`, makes the archive return the capture unchanged.
             let meant = self.template.expand(stamp, &next.request_url());
-            // If only the scheme differs, such as https instead of http, the redirect is followed as it is.
+            // If the URL built from the template is the one that was just requested, the redirect changed only something that
+            // the template fixes, such as https instead of http. Then the redirect is followed as it is.
             let meant = match meant == target.request_url() {
                 true => self.policy.judge_redirect(target, &location)?,
                 false => self.policy.judge_url(&meant)?,
@@ -267,7 +268,8 @@ impl Archive {
     fn ask(&self, asked: &Asked<'_>) -> Result<Response, Refusal> {
         self.servers.exchange(asked).map_err(|failed| {
             let mut refusal = failed.refusal;
-            // The status is that of a stored pause: no request was sent, so the archive is busy.
+            // Only a stored pause in the cache causes an error with a status here: no request was sent, because the archive is
+            // busy.
             if refusal.reason == Reason::HttpStatus {
                 refusal.reason = Reason::ArchiveBusy;
             }

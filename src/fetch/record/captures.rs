@@ -21,7 +21,7 @@ use super::{is_of_mails, wacz};
 use crate::error::Error;
 use crate::platform::FileExt as _;
 
-/// Maximum number of captures: they need 200 MB of memory.
+/// Maximum number of captures in the index. This many need 200 MB of memory.
 const MOST: usize = 4_000_000;
 /// Maximum number of captures of a URL that are tried for one reference.
 const TRIES: usize = 8;
@@ -33,9 +33,9 @@ const OURS: &str = "software: embody";
 pub(super) enum CaptureKind {
     /// An HTTP response.
     Response,
-    /// Content without a response.
+    /// A record with content but without the header of a response, such as a file from ftp.
     Resource,
-    /// A response whose payload is in another record.
+    /// A response whose content equals that of an earlier response, so the payload is in another record.
     Revisit,
     /// A capture without usable content: it is truncated, has no valid status, or answers a method other than GET.
     Useless,
@@ -44,7 +44,8 @@ pub(super) enum CaptureKind {
 /// The index entry of a capture.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capture {
-    /// Hashes of its URL: of the simplified form (without scheme and `www.`), and of the exact form.
+    /// Two hashes of the capture's URL. `loose` is that of the simplified form (without scheme and `www.`), `exact` that of the
+    /// whole URL.
     loose: u64,
     exact: u64,
     /// Seconds since 1970.
@@ -78,7 +79,7 @@ pub(crate) struct Captures {
     /// Indexes of the captures that have a payload of their own, sorted by its digest.
     by_digest: Vec<u32>,
     hashes: RandomState,
-    /// Errors of files that could not be read completely.
+    /// Messages about files that could not be read completely. The captures before the error are in the index.
     trouble: Vec<String>,
 }
 
@@ -127,7 +128,7 @@ impl Captures {
         let read = io::Read::read(&mut &file, &mut start).map_err(failed)?;
         let start = start.get(..read).unwrap_or_default();
         let is_known = [&b"\x1f\x8b"[..], b"WARC/", b"PK\x03\x04"];
-        // A file shorter than these bytes may be a truncated one, so it is accepted.
+        // A file that is shorter than the expected first bytes may be truncated, so it is accepted if it begins like them.
         let is_one = |it: &&[u8]| start.starts_with(it) || it.starts_with(start);
         match is_known.iter().any(is_one) || is_zstandard(start) {
             true => Ok(()),
@@ -349,8 +350,8 @@ impl Captures {
         });
     }
 
-    /// Reads a request. A response to another method than GET is not content, so its capture is marked as useless. The request
-    /// is directly before or after its response.
+    /// Reads the record of a request, which is directly before or after its response. If the method is not GET, the response is
+    /// not the content of the URL, so its capture is marked as useless.
     fn take_request(&mut self, header: &RecordHeader, start: &[u8], seen: &mut Seen) {
         let is_other = !start.starts_with(b"GET ");
         let concurrent = header.value(names::CONCURRENT).map(unbracketed);
@@ -457,7 +458,7 @@ pub(super) fn seconds(date: &str) -> Option<i64> {
             _ => return None,
         }
     }
-    // Missing parts are those of the beginning: January, the first day, midnight.
+    // A shortened date, such as a year alone, means the beginning of that time: January, the first day, midnight.
     let rest = b"00000101000000".get(digits.len()..)?;
     if digits.len() < 4 || !digits.len().is_multiple_of(2) {
         return None;

@@ -20,7 +20,7 @@ use crate::platform::{FileExt as _, private, try_lock_handle, unlock_handle};
 /// Suffix of the names of WARC files.
 const SUFFIX: &str = ".warc.gz";
 
-/// Maximum time to wait for another process that is writing to the file. A mail is delayed for as long.
+/// Maximum time to wait for another process that is writing to the file. The processing of a mail can be delayed by this time.
 const PATIENCE: Duration = Duration::from_secs(5);
 const RETRY_EVERY: Duration = Duration::from_millis(10);
 
@@ -38,7 +38,7 @@ const MAGIC: &[u8] = b"\x1f\x8b\x08";
 pub(crate) struct RecordPlace {
     /// Path of the file. If the option contains `{pid}` or names a directory, each process has its own file.
     path: PathBuf,
-    /// Size in bytes from which on the next file is used.
+    /// When the file has at least this many bytes, records are written to the next file. `None` means no limit.
     most: Option<u64>,
 }
 
@@ -88,7 +88,7 @@ pub(super) struct RecordFile {
     pub(super) path: PathBuf,
     number: u64,
     file: File,
-    /// End of the last complete record, after the last write of this process.
+    /// Offset after the last complete record, after the last write of this process. `None` if the file was not checked yet.
     end: Option<u64>,
     /// Whether this process has written its `warcinfo` record to the file.
     pub(super) is_begun: bool,
@@ -208,7 +208,7 @@ impl<'f> Lock<'f> {
 
 impl Drop for Lock<'_> {
     fn drop(&mut self) {
-        // Closing the file would release the lock as well, but the file stays open.
+        // Closing the file would release the lock as well, but the file stays open for later records.
         let _ = unlock_handle(self.0);
     }
 }
@@ -225,7 +225,8 @@ fn whole(file: &File, length: u64) -> io::Result<Option<u64>> {
     let mut behind = length;
     while behind > near {
         let from = behind.saturating_sub(window).max(near);
-        // The first bytes of a member may begin in this window and end in the next one.
+        // The window overlaps the one after it by two bytes, because the three first bytes of a member may be divided between
+        // them.
         let size = usize::try_from((behind + 2).min(length) - from).unwrap_or(0);
         let mut octets = vec![0; size];
         file.read_exact_at(&mut octets, from)?;

@@ -9,7 +9,7 @@ use crate::engine::report::rfc3339;
 /// The first line of a record.
 const VERSION: &str = "WARC/1.1";
 
-/// Maximum length of a header in bytes, both read and written. URLs may be long.
+/// Maximum length of a header in bytes, both read and written. It is large, because a header contains a URL, which may be long.
 pub(super) const LONGEST: u64 = 1 << 20;
 
 /// Names of header fields.

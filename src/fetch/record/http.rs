@@ -3,7 +3,8 @@
 //! Interim responses (RFC 9110 §15.2) and bytes after the end are skipped. The length of the content is determined as `fetch`
 //! does it: by one `chunked`, or by a Content-Length, or by the end of the connection.
 
-/// Maximum length of the head of a response, in bytes. If a head is longer, it is unknown where its response ends.
+/// Maximum length of the head of a response, in bytes. If a head is longer, parsing stops, and the end of the response is
+/// unknown.
 const LONGEST_HEAD: usize = 1 << 20;
 
 /// Maximum length of a line with the size of a chunk, or of a trailer field, in bytes.
@@ -12,7 +13,7 @@ const LONGEST_LINE: usize = 64 << 10;
 /// A parser for a response that arrives in pieces.
 #[derive(Debug)]
 pub(super) struct Answered {
-    /// Bytes of the head with its empty line, as far as they have arrived.
+    /// Bytes of the head that have arrived so far, including the empty line at its end.
     pub(super) head: Vec<u8>,
     /// Whether the request was HEAD, so that the response has no content.
     is_head: bool,
@@ -24,7 +25,7 @@ enum Stage {
     Head,
     /// Number of bytes of the content that have not arrived yet.
     Length(u64),
-    /// The line with the size of a chunk, of which a part has arrived.
+    /// Inside the line with the size of a chunk.
     Size {
         size: u64,
         line: usize,
@@ -33,7 +34,7 @@ enum Stage {
     Chunk(u64),
     /// The line ending after a chunk.
     ChunkEnd,
-    /// A line of the trailer fields after the last chunk. The number is its length so far, in bytes.
+    /// Inside a line of the trailer fields, which follow the last chunk. The number is the length of the line so far, in bytes.
     Trailer(usize),
     UntilClosed,
     /// The response is malformed, so it is unknown where it ends.
@@ -64,7 +65,7 @@ impl Answered {
         self.stage == Stage::Whole
     }
 
-    /// Ends the response if it extends to the end of the connection, which was closed.
+    /// Handles the end of the connection: a response without a length is complete now.
     pub(super) fn close(&mut self) {
         if self.stage == Stage::UntilClosed {
             self.stage = Stage::Whole;
@@ -113,7 +114,7 @@ impl Answered {
         types.iter().any(|start| named.starts_with(start))
     }
 
-    /// Adds the next bytes. Returns the bytes of the content among them, including the framing of chunks.
+    /// Adds the next bytes. Returns those bytes that belong to the content, including the framing of chunks.
     pub(super) fn take<'o>(&mut self, octets: &'o [u8]) -> &'o [u8] {
         let mut rest = octets;
         while self.stage == Stage::Head && !rest.is_empty() {
@@ -237,8 +238,8 @@ fn head_end(head: &[u8], known: usize) -> Option<usize> {
     .next()
 }
 
-/// Replaces the credentials in a request, and keeps their scheme, so that the request can be recorded. Returns whether anything
-/// was replaced.
+/// Returns a copy of the request with the credentials replaced by `instead`, so that it can be recorded; the authentication
+/// scheme is kept. Also returns whether anything was replaced.
 pub(super) fn masked(request: &[u8], instead: &str) -> (Vec<u8>, bool) {
     let end = head_end(request, 0).unwrap_or(request.len());
     let (head, content) = request.split_at_checked(end).unwrap_or((request, &[]));

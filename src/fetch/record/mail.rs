@@ -28,14 +28,14 @@ pub(crate) struct Mailed<'m> {
 
 /// A decoded text of a mail.
 struct MailText {
-    /// Name in the URL, such as `1.2.html`.
+    /// Last component of the text's URL, such as `1.2.html`.
     name: String,
     media_type: String,
     octets: Vec<u8>,
 }
 
 impl WarcRecorder {
-    /// Records which responses a mail used. Writes nothing if no row contains the id of a record.
+    /// Records which responses a mail used. Writes nothing if no row of the report refers to a recorded response.
     pub(crate) fn mail(&self, mail: &Mailed<'_>, rows: &[Row], limits: &ScanLimits) {
         let records: BTreeSet<&str> = rows
             .iter()
@@ -81,7 +81,7 @@ fn resource(
     shared.member(header, &text.octets)
 }
 
-/// Returns the text of the metadata record.
+/// Returns the text of the metadata record: the mail, and the responses that it used.
 fn said(mail: &Mailed<'_>, hash: &str, rows: &[Row]) -> String {
     let mut text = String::new();
     let mut say = |name: &str, value: &str| {

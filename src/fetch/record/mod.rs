@@ -43,14 +43,15 @@ mod zstandard;
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// Replaces a password in a recorded request.
+/// The text that replaces a password in a recorded request.
 pub(crate) const MASKED: &str = "masked-by-embody";
 
-/// Prefix of the URLs of mails. No server has this name (RFC 2606), but pywb can replay URLs below it.
+/// Prefix of the URLs under which mails are recorded. No server can have this host name (RFC 2606), but the program pywb can
+/// still replay URLs with this prefix.
 pub(crate) const MAILS: &str = "http://mail.invalid/";
 
-/// Returns whether a URL, as a URL parser writes it, is below [`MAILS`]. `https` counts, too, because it makes no difference to
-/// replaying.
+/// Returns whether a URL, as a URL parser writes it, begins with [`MAILS`]. The same URL with `https` also counts, because
+/// programs that replay WARC files ignore the scheme.
 fn is_of_mails(url: &str) -> bool {
     let behind = |url| str::split_once(url, "://").unwrap_or_default().1;
     url.starts_with("http") && behind(url).starts_with(behind(MAILS))

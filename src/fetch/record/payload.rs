@@ -19,7 +19,7 @@ use crate::engine::report::{Reason, Refusal};
 use crate::fetch::Coding;
 use crate::mime::picture_end;
 
-/// Maximum number of bytes in a block in addition to the content, for the header and the framing of chunks.
+/// Maximum size of a block without its content, in bytes: the header and the framing of chunks.
 const AROUND: u64 = 1 << 20;
 
 /// The result of replaying a capture.
@@ -87,7 +87,8 @@ impl Captures {
         };
         let media_type = match held.start {
             Some(_) => own_type.or_else(|| held.head.text("content-type")),
-            // A `resource` from ftp or from a file has no media type of its own.
+            // A `resource` record from ftp or from a file: the source declared no media type, so the one in the record is not
+            // used.
             None if !url.starts_with("http") => None,
             None => held.header.value(names::MEDIA_TYPE).map(str::to_owned),
         };
@@ -134,8 +135,8 @@ impl Captures {
         })
     }
 
-    /// Returns the record with the payload of a revisit: that with the URL and time to which it refers, or one with the same
-    /// digest.
+    /// Returns the record with the payload of a revisit record: the record with the URL and time that the revisit names, or a
+    /// record with the same digest.
     fn meant(&self, revisit: &Held, policy: &Policy) -> Result<Held, Refusal> {
         let header = &revisit.header;
         let lost = || refused("the capture refers to a record that is not in these files");
@@ -189,8 +190,8 @@ impl Held {
         }
     }
 
-    /// Returns the content. A record that embody wrote contains the bytes of the server even if they were refused at that time,
-    /// for example as truncated. So the same rule as for a server applies to it: the end of the content must be marked.
+    /// Returns the content. A record that embody wrote may contain a response that was refused, for example because it was
+    /// truncated. So the rule for responses of servers is applied again: the end of the content must be marked.
     fn content(&self, is_ours: bool, policy: &Policy) -> Result<Bytes, Refusal> {
         let payload = self.checked()?;
         if self.start.is_none() {

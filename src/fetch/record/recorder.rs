@@ -29,7 +29,8 @@ pub(super) const FIELDS: &str = "application/warc-fields";
 const SAME_PAYLOAD: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
-/// Maximum number of payloads that are remembered. If there are more, all are forgotten.
+/// Maximum number of payloads that are remembered, to write a short record if the same payload arrives again. Beyond this
+/// number, all are forgotten, to limit the memory.
 const PAYLOADS: usize = 100_000;
 
 /// Maximum number of bytes of a request that are recorded.
@@ -51,9 +52,10 @@ pub(super) struct RecorderParts {
 #[derive(Default, Debug)]
 struct RecorderState {
     file: Option<RecordFile>,
-    /// Responses that were written completely, by the digest of their payload.
+    /// For the digest of each payload, the complete record that contains it. A later response with the same payload refers to
+    /// this record.
     payloads: HashMap<String, Recorded>,
-    /// Number of responses that could not be written, the first error, and their URLs.
+    /// Number of responses that could not be written; the first error and their URLs are in the next fields.
     missing: u64,
     why: Option<String>,
     urls: Vec<String>,
@@ -114,7 +116,7 @@ impl WarcRecorder {
         }
         let mut header = self.0.header(RecordType::Metadata, "urn:x-embody:missing");
         header.add(names::MEDIA_TYPE, FIELDS);
-        // If the record cannot be written, the message contains the same facts.
+        // Failing to write this record is not an error: the returned message contains the same facts.
         let _ = self
             .0
             .member(header, text.as_bytes())
@@ -228,7 +230,8 @@ impl Recorder for WarcRecorder {
         let shared = &self.0;
         let url = asked.target.request_url();
         let Some(first) = &answer.recorded else {
-            // The response was cached without a record, so its content is recorded now.
+            // An earlier run without a recorder stored the response in the cache. No record contains its content, so the
+            // content is recorded now.
             return (answer.status == 200 && asked.how == How::Whole)
                 .then(|| {
                     let media_type = text(&answer.headers, &header::CONTENT_TYPE);
@@ -240,7 +243,7 @@ impl Recorder for WarcRecorder {
         refer(&mut header, first);
         header.add(names::PROFILE, SAME_PAYLOAD);
         header.add(names::MEDIA_TYPE, RESPONSE);
-        // The block contains no header fields, because the record to which it refers contains them.
+        // The block consists only of the status line. The header fields are in the record to which this one refers.
         let block = format!("HTTP/1.1 {} From the cache\r\n\r\n", answer.status);
         let recorded = recorded(&header, &url, &first.payload);
         let member = shared.member(header, block.as_bytes());
@@ -411,8 +414,8 @@ impl WireExchange {
         self.shared.member(header, &told)
     }
 
-    /// Creates the record of the response. Also returns the facts by which later records can refer to it, and whether they may
-    /// do so. Returns `None` if no byte of a response arrived.
+    /// Creates the record of the response. Also returns the id, URL, date and payload by which later records can refer to this
+    /// one, and whether they may do so. Returns `None` if no byte of a response arrived.
     #[allow(clippy::type_complexity)]
     fn response(
         &mut self,

@@ -14,7 +14,8 @@ use flate2::bufread::GzDecoder;
 use super::header::RecordHeader;
 use crate::platform::FileExt as _;
 
-/// Number of bytes at the beginning of a block that a scan returns.
+/// Number of bytes at the beginning of each block that a scan returns. This is enough for the status line and the header fields
+/// that the index needs.
 const SHOWN: usize = 4096;
 /// Limits of the decompressed size in bytes: `FLOOR`, plus [`RATIO`] times the size of the file.
 const FLOOR: u64 = 1 << 30;
@@ -156,7 +157,7 @@ pub(super) struct Scanned<'s> {
 /// A scan of a volume from its start.
 pub(super) struct Scan<'v> {
     volume: &'v Volume,
-    /// Offset in the file at which the source began.
+    /// Offset in the file at which the bytes of `source` begin.
     from: u64,
     source: Counted<BufReader<VolumeWindow>>,
     inflated: u64,
@@ -216,7 +217,7 @@ impl Scan<'_> {
         let size = self.volume.end - self.volume.start;
         let most = FLOOR.saturating_add(size.saturating_mul(RATIO));
         let rest = length - show(&mut inside, length, &mut self.shown)?;
-        // The length in the header is not trusted: only bytes that actually arrive are counted.
+        // The length in the header may be wrong, so the limit counts only the bytes that actually arrive.
         let most = rest.min(most.saturating_sub(self.inflated));
         let skipped = io::copy(&mut (&mut inside).take(most), &mut io::sink())?;
         if skipped < rest {
@@ -228,7 +229,7 @@ impl Scan<'_> {
         }
         self.inflated = self.inflated.saturating_add(length);
         skip_blanks(&mut inside)?;
-        // Reading to the end of the member also checks its checksum.
+        // The member must end here. Reading up to its end also verifies its checksum.
         if !inside.fill_buf()?.is_empty() {
             return Err(damaged("a gzip member contains several records"));
         }

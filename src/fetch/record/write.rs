@@ -51,7 +51,7 @@ impl RecordMember {
         let mut source = CrcReader::new(content.chain(&b"\r\n\r\n"[..]));
         let mut octets = SpooledTempFile::new(HELD);
         if is_packed {
-            // The final size is allocated at once, because growing the buffer step by step would copy it several times.
+            // The buffer gets its final size at once. Growing it step by step would copy the bytes several times.
             octets.set_len(length + length / STORED as u64 * 5 + 1024)?;
         }
         octets.write_all(START)?;
@@ -94,7 +94,7 @@ fn stored(source: &mut impl Read, target: SpooledTempFile) -> io::Result<Spooled
     loop {
         let length = source.read(&mut block)?;
         let short = u16::try_from(length).map_err(io::Error::other)?;
-        // An empty block marks the end.
+        // The member ends with a stored block. The flag marks the last block, which is empty.
         target.write_all(&[u8::from(length == 0)])?;
         target.write_all(&short.to_le_bytes())?;
         target.write_all(&(!short).to_le_bytes())?;

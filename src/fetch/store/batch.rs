@@ -84,7 +84,8 @@ fn content_is_durable(pending: &ObjectFile) -> io::Result<Option<Key>> {
         ObjectFile::Reused(file) => sync(file).map(|()| None),
         ObjectFile::Written(temporary) => {
             sync(&temporary.file)?;
-            // The pages are dropped from memory first, so that the hash is that of the bytes on the disk.
+            // The pages of the file are dropped from the page cache first, so that the hash is computed from the bytes on the
+            // disk.
             #[cfg(target_os = "linux")]
             let _ = rustix::fs::fadvise(&temporary.file, 0, None, rustix::fs::Advice::DontNeed);
             Key::of_file(&temporary.file).map(Some)
@@ -112,7 +113,7 @@ fn placed(
     if let ObjectFile::Written(temporary) = pending
         && !places.at(&path, temporary.become_new(&folder, &key.to_string()))?
     {
-        // Another process has created the object since; it is verified and used.
+        // Another process has created the object in the meantime. That object is verified and used.
         match reuse(places, key)? {
             Some(there) => places.at(&path, sync(&there))?,
             None => return places.at(&path, Err(Errno::NOENT)),
@@ -121,8 +122,8 @@ fn placed(
     Ok(folder)
 }
 
-/// Verifies an existing object and updates its modification time. A garbage collection removes only old objects, so it keeps
-/// this one.
+/// Verifies an existing object and updates its modification time. A garbage collection removes only objects with an old
+/// modification time, so it keeps this one. Returns `None` if the object does not exist.
 pub(super) fn reuse(places: &Places, key: &Key) -> Result<Option<File>, StoreError> {
     let there = verified(places, key)?;
     if let Some(file) = &there {

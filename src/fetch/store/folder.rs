@@ -68,7 +68,8 @@ impl Folder {
         let lock = locked(&places, FlockOperation::NonBlockingLockShared)?;
         let temporaries = places.make_folder(&places.root, STORE_TEMPORARIES);
         let temporaries = places.at(STORE_TEMPORARIES, temporaries)?;
-        // A file that can be locked belongs to no running process, not even on another machine, so it is abandoned.
+        // A temporary file is locked while its process runs, even on another machine. So a file whose lock is free is abandoned
+        // and is removed.
         sweep(&temporaries, STORE_PREFIX, |file| {
             rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive).is_ok()
         });
@@ -114,7 +115,8 @@ impl Folder {
     }
 
     fn commit(&self) {
-        // The lock makes a second thread wait until its objects that are in the batch of the first thread are durable.
+        // If another thread is committing a batch, objects of this thread may be in it. The lock makes this thread wait until
+        // they are durable.
         let _alone = unpoisoned(self.committing.lock());
         let batch = {
             let mut waiting = unpoisoned(self.waiting.lock());
@@ -127,7 +129,7 @@ impl Folder {
         let keys: Vec<Key> = batch.keys().copied().collect();
         let mut failed = commit(&self.places, batch);
         let mut waiting = unpoisoned(self.waiting.lock());
-        // If an object was put again after a failure, only the result of the last attempt is kept.
+        // If an object was put again after a failure, its last result replaces the earlier one.
         for key in keys {
             match failed.remove(&key) {
                 Some(why) => waiting.failed.insert(key, why),
@@ -144,7 +146,8 @@ impl Store for Folder {
             return Err(StoreError::lasting(what));
         };
         {
-            // Other threads wait, because a mail may also refer to objects that they put.
+            // The lock is held until the user is in the list. Other threads wait, because mail of this user may also refer to
+            // objects that they put.
             let mut unlisted = unpoisoned(self.unlisted.lock());
             if let Some(user) = unlisted.as_ref() {
                 list(&self.places, temporaries, user)?;
@@ -162,7 +165,7 @@ impl Store for Folder {
         let is_full = {
             let mut waiting = unpoisoned(self.waiting.lock());
             waiting.octets += octets.len();
-            // If two threads put the same content, the temporary file of the first one is dropped.
+            // If two threads put the same content, this replaces the first temporary file, which is then removed.
             waiting.pending.insert(key, pending);
             waiting.pending.len() >= MOST_PENDING || waiting.octets >= MOST_PENDING_OCTETS
         };
@@ -187,7 +190,7 @@ impl Store for Folder {
 
     fn get(&self, key: &Key, at_most: u64) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(file) = self.places.object(key)? else {
-            // If the directory was unmounted, the object only seems to be missing, so this is an error.
+            // If the directory was unmounted, the object only seems to be missing. `check` returns an error in this case.
             self.places.check()?;
             return Ok(None);
         };
@@ -199,7 +202,8 @@ impl Store for Folder {
             )));
         }
         let mut octets = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        // A file that grows while it is read does not have its hash, so the extra byte makes this an error.
+        // One byte more than the size is read. If the file grows while it is read, the extra byte changes the hash, and the
+        // result is an error.
         let read = file.take(size + 1).read_to_end(&mut octets);
         self.places.at(&key.path(), read)?;
         if Key::of(&octets) != *key {

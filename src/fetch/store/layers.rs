@@ -15,7 +15,8 @@ const PIECE: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     depth: usize,
-    /// Whether this layer is inside quoted-printable. A layer inside is not decoded from quoted-printable again.
+    /// Whether this layer or one around it was decoded from quoted-printable. If so, it is not decoded from quoted-printable
+    /// again.
     under_quoted_printable: bool,
     window: Vec<u8>,
     block: Block,
@@ -32,14 +33,15 @@ impl Layers {
         }
     }
 
-    /// Adds bytes. `visit` is called with windows that overlap by [`LONGEST`] bytes, so that each reference is complete in one
-    /// of them. It may be in two.
+    /// Adds bytes. Calls `visit` with windows that overlap by [`LONGEST`] bytes, so that each reference is complete in one of
+    /// them. A reference in the overlap is visited twice.
     pub(crate) fn push(&mut self, octets: &[u8], visit: &mut dyn FnMut(&[u8])) {
         self.window.extend_from_slice(octets);
         visit(&self.window);
         if !self.under_quoted_printable {
             if self.quoted_printable.is_none() && has_escapes(&self.window) {
-                // The text before the first escape sequence is the same with and without decoding, so decoding starts only now.
+                // Before the first escape sequence, decoding changes nothing. So decoding starts only when the window contains
+                // one.
                 let layer = Box::new((Vec::new(), self.within(true)));
                 self.unquote(layer, &self.window.clone(), visit);
             } else if let Some(layer) = self.quoted_printable.take() {
@@ -143,7 +145,7 @@ fn may_go_on(behind: &[u8]) -> bool {
     is_break || matches!(behind, [digit] if digit.is_ascii_hexdigit())
 }
 
-/// Finds blocks of lines that begin with characters of base64 (RFC 2045 §6.8), and decodes them.
+/// Finds blocks of consecutive lines that begin with characters of base64 (RFC 2045 §6.8), and decodes them.
 #[derive(Debug, Default)]
 struct Block {
     state: Base64State,
@@ -157,13 +159,13 @@ enum Base64State {
     Elsewhere,
     #[default]
     Inside,
-    /// Padding was read. Further characters begin another block.
+    /// Padding was read, so the base64 text is complete. Characters that follow begin another block.
     Padding,
     Blank,
 }
 
 impl Block {
-    /// Minimum length of a block in characters. A shorter one is too short for a reference.
+    /// Minimum length of a block in characters. The 64 digits of a reference need this many characters of base64.
     const SHORTEST: usize = 64 * 4 / 3;
 
     fn push(&mut self, octets: &[u8], inner: &mut dyn FnMut(Option<&[u8]>)) {
@@ -179,7 +181,9 @@ impl Block {
             }
             match first {
                 b'\n' | b'\r' => {
-                    // An empty line usually separates two bodies. It ends the block, unless the block could continue here.
+                    // An empty line usually separates two bodies, so it ends the block. Base64 consists of groups of four
+                    // characters. If the last group is complete, the same block could continue after the line, so it is not
+                    // ended here.
                     if first == b'\n' && self.line == 0 && !self.length.is_multiple_of(4) {
                         self.end(inner);
                     }

@@ -55,8 +55,8 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// The store cannot accept the object, or contains different content under its name.
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError>;
 
-    /// Sets the user whose mail will refer to the objects that are added from now on. A store with garbage collection adds the
-    /// user to its list before the first of these objects, and returns an error from `put` if this fails.
+    /// Sets the user whose mail will refer to the objects that are added after this call. A store with garbage collection adds
+    /// the user to its list before the first of these objects, and returns an error from `put` if this fails.
     fn puts_from(&self, _user: User) {}
 
     /// Makes the objects that [`put`](Store::put) has accepted durable, reads them back and compares their hashes. No mail may
@@ -93,9 +93,9 @@ pub struct User {
 pub enum Mail {
     /// A mailbox, a message, or a directory of them: an absolute path, or a URL.
     At(PathBuf),
-    /// The mail came from standard input and was written to standard output.
+    /// Mail that was read from standard input and written to standard output, so its location is unknown.
     Filtered,
-    /// A mailbox that was not added, because the list was full.
+    /// A mailbox that is missing in the list, because the list was full.
     Unlisted,
 }
 
@@ -148,8 +148,8 @@ impl StoreError {
         }
     }
 
-    /// Creates an error from one of the system. A full disk, an unreachable server and an unmounted directory are temporary.
-    /// Missing permissions and a file of the wrong type are not.
+    /// Creates an error from an I/O error. A full disk, an unreachable server and an unmounted directory are temporary. Missing
+    /// permissions and a file of the wrong type are not.
     pub fn io(what: impl Into<String>, source: io::Error) -> Self {
         let is_temporary = !matches!(
             source.kind(),
@@ -178,7 +178,7 @@ impl StoreError {
         self.is_temporary
     }
 
-    /// Copies the error, for another thread whose object failed in the same batch.
+    /// Copies the error. Another thread returns the copy, because its object failed in the same batch.
     pub(crate) fn again(&self) -> Self {
         Self {
             what: self.what.clone(),

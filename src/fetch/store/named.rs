@@ -18,8 +18,8 @@ pub(crate) enum Purpose {
     Read,
 }
 
-/// Opens a store. Of the policy only the proxy, the certificates, the time limit and the number of connections apply: the user
-/// has chosen the server, so its address is not checked.
+/// Opens a store. Only the proxy, the certificates, the time limit and the number of connections are taken from the policy. The
+/// user has chosen the server, so its address is not checked.
 pub(crate) fn open(
     name: &str,
     purpose: Purpose,
@@ -54,7 +54,7 @@ pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, E
         return Ok(on_server(scheme, name, &variable, policy)?.base_url());
     }
     let path = std::path::absolute(folder_of(name)?).map_err(|_| not_a_store(name))?;
-    // Symbolic links are resolved, as in an open store, so that the URLs are the same.
+    // Symbolic links are resolved, because an open store also has its real path. Otherwise the two URLs would differ.
     let path = path.canonicalize().unwrap_or(path);
     let url = url::Url::from_directory_path(path).map_err(|()| not_a_store(name))?;
     Ok(url.into())

@@ -107,8 +107,8 @@ impl Places {
         let place = format!("{outer}/{inner}");
         let folder = self.at(&place, self.make_folder(&at, &inner))?;
         let durable = || unpoisoned(self.durable.lock());
-        // The parent is synced once per process even if the directory existed: the process that created it may not have synced
-        // yet.
+        // The process that created the directory may not have synced the parent yet. So the parent is synced even if the
+        // directory existed, but only once per process.
         for (name, around) in [(&outer, &self.root), (&place, &at)] {
             if !durable().contains(name) {
                 self.at(&outer, sync(around))?;
@@ -147,7 +147,8 @@ impl Places {
         let folder = open_folder(&at, name)?;
         if made {
             let found = rustix::fs::fstat(&folder)?;
-            // The set-group-ID bit was inherited from the parent and is kept.
+            // The new directory may have inherited the set-group-ID bit from its parent. `fchmod` would clear the bit, so it is
+            // added to the mode.
             let inherited = Mode::from_raw_mode(found.st_mode as RawMode & 0o7000);
             rustix::fs::fchmod(&folder, self.mode | inherited)?;
         }

@@ -42,7 +42,8 @@ impl S3 {
         let region = needed("AWS_REGION")?;
         let of_amazon = || format!("https://s3.{region}.amazonaws.com");
         let (endpoint, style) = match variable("AWS_ENDPOINT_URL") {
-            // A server of the user's own seldom has a DNS name for each bucket, so the bucket is put into the path.
+            // With an endpoint of the user's own, the bucket is put into the path: such a server seldom has a DNS name for each
+            // bucket.
             Some(endpoint) => (endpoint, UrlStyle::Path),
             None => (of_amazon(), UrlStyle::VirtualHost),
         };
@@ -76,7 +77,8 @@ impl Server for S3 {
         let credentials = Some(&self.credentials);
         if method == "PUT" {
             let mut put = self.bucket.put_object(credentials, &object);
-            // The field is signed, so that a proxy cannot remove it unnoticed.
+            // The field prevents overwriting an object. It is part of the signature, so a proxy cannot remove it without making
+            // the request invalid.
             put.headers_mut().insert("if-none-match", "*");
             let fields = vec![("if-none-match", "*".to_owned())];
             (put.sign(VALID).into(), fields)

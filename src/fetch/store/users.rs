@@ -76,7 +76,8 @@ pub(super) fn list(
         None => {
             let entry = places.write(temporaries, &listed)?;
             places.at(STORE_TEMPORARIES, sync(&entry.file))?;
-            // If another process creates the entry first, its content is the same.
+            // If another process has created the entry in the meantime, the result is the same: its name is the hash of its
+            // content.
             places.at(STORE_USERS, entry.become_new(&folder, &name))?;
         }
     }

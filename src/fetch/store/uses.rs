@@ -25,7 +25,8 @@ fn is_between(octet: u8) -> bool {
 }
 
 pub(crate) fn keys(octets: &[u8], each: &mut dyn FnMut(Key, usize, usize)) {
-    // A reference has at least 64 bytes, so testing every sixteenth byte cannot miss one.
+    // Distance between the bytes that are tested first. A reference has at least 64 bytes, so testing every sixteenth byte
+    // cannot miss one.
     const STRIDE: usize = 16;
     let is_of_use = |&octet: &u8| {
         octet.is_ascii_hexdigit() || is_between(octet) || b"*=urlURL".contains(&octet)
@@ -94,8 +95,8 @@ fn next_piece(octets: &[u8]) -> Option<usize> {
 
 const NOTE: [&[u8]; 2] = [b"X-Embody-Detached:", b"x-embody-detached:"];
 
-/// Finds references to objects that are beyond doubt: in the header field that detach writes, and in URLs that end with the
-/// path of an object.
+/// Finds references that are certain, without the guesses of the search for all runs of digits: the values of the header field
+/// that detach writes, and URLs that end with the path of an object.
 pub(crate) fn references(octets: &[u8], each: &mut dyn FnMut(Key, usize)) {
     for name in NOTE {
         for at in memmem::find_iter(octets, name) {

@@ -88,7 +88,8 @@ impl Web {
     }
 
     fn ask(&self, key: &Key, at_most: u64) -> Result<Reply, StoreError> {
-        // The limit is for objects. The body of an error response may be longer than a short object.
+        // The limit is for objects. The body of an error response may be longer than a short object, and is read for the error
+        // message.
         let at_most = at_most.max(LONGEST_EXPLANATION);
         self.send("GET", &key.path(), None, at_most)
     }
@@ -110,14 +111,14 @@ impl Web {
         let path = key.path();
         let put = || self.send("PUT", &path, Some(octets), LONGEST_EXPLANATION);
         let reply = put()?;
-        // RFC 4918 §9.7.1: the status 409 means that a directory is missing. nginx returns 500.
+        // A missing directory causes the status 409 (RFC 4918 §9.7.1). nginx returns 500 instead.
         let folders = self.server.folders(key);
         if folders.is_empty() || !matches!(reply.status, 404 | 409 | 500) {
             return Ok(reply);
         }
         for folder in folders {
             let made = self.send("MKCOL", &folder, None, LONGEST_EXPLANATION)?;
-            // The status 405 means that the directory exists (RFC 4918 §9.3.1).
+            // The status 405 means that the directory already exists (RFC 4918 §9.3.1), which is not an error.
             if !matches!(made.status, 200..=299 | 405) {
                 return Err(self.refused("MKCOL", &folder, &made));
             }
@@ -130,7 +131,8 @@ impl Store for Web {
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
         let (key, size) = (Key::of(octets), octets.len() as u64);
         let there = self.ask(&key, size)?;
-        // A 403 may mean that the object is missing or that it may not be read. PUT never replaces an object, so it is tried.
+        // A 403 may mean that the object is missing, or that the user may not read it. Uploading is tried in both cases,
+        // because PUT never replaces an object.
         let is_hidden = there.status == 403 && self.server.hides_absence();
         if !is_hidden && self.answer(&key, size, there)?.is_some() {
             return Ok(key);

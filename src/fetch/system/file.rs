@@ -120,8 +120,8 @@ fn outside(what: String) -> Refusal {
 }
 
 pub(in crate::fetch) fn unreadable(path: &Path, why: &std::io::Error) -> Refusal {
-    // A symbolic link that leads out of the root causes EXDEV on Linux (RESOLVE_BENEATH). On other systems, cap-std itself
-    // returns an error without a number.
+    // On Linux (RESOLVE_BENEATH), a symbolic link that leads out of the root causes EXDEV. On other systems, cap-std creates
+    // the error itself, without an error number.
     #[cfg(unix)]
     let crosses = why.raw_os_error() == Some(rustix::io::Errno::XDEV.raw_os_error());
     #[cfg(not(unix))]

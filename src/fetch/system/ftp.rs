@@ -39,7 +39,8 @@ pub(super) fn retrieve(
     let watchdog = Watchdog::over(&socket, allowance)?;
     let outcome = converse(policy, target, &place, socket, &watchdog, allowance);
     outcome.map_err(|refusal| match refusal.reason {
-        // After the time limit, the watchdog has closed the connections, so that is the cause of any error.
+        // At the time limit, the watchdog closes the connections, which causes errors of other kinds. So each error after the
+        // limit is reported as a time-out.
         reason if allowance.is_over() && reason != Reason::TooLarge => allowance.overrun(),
         _ => refusal,
     })
@@ -87,7 +88,8 @@ pub(super) fn connect(
     RemotePath::of(target)?;
     let mut last = None;
     for (tried, address) in addresses.iter().enumerate() {
-        // The time is divided among the addresses that are left, so that one that does not respond leaves time for the others.
+        // Each address gets an equal share of the remaining time, so that an address that does not respond leaves time for the
+        // others.
         let left = u32::try_from(addresses.len() - tried)
             .unwrap_or(u32::MAX)
             .max(1);
@@ -183,8 +185,8 @@ fn data_connection(
     if let Ok(mut sockets) = sockets.lock() {
         sockets.push(twin);
     }
-    // The time limit may have ended before the socket was in the list. Then the watchdog has not closed it, so the time is
-    // checked again.
+    // The time limit may have ended before the socket was added to the list of the watchdog. The watchdog has then not closed
+    // the socket, so the time is checked here.
     allowance.remaining().map_err(late)?;
     Ok(socket)
 }
@@ -219,7 +221,7 @@ fn broken(why: &Error) -> Refusal {
 
 struct Watchdog {
     sockets: Arc<Mutex<Vec<TcpStream>>>,
-    /// Keeps the watchdog thread running. Dropping the sender ends the thread.
+    /// Keeps the watchdog thread running: when the sender is dropped, the thread ends.
     _leash: mpsc::Sender<()>,
 }
 
@@ -251,7 +253,8 @@ fn shut(sockets: &Mutex<Vec<TcpStream>>) {
     }
 }
 
-/// Maps each byte to the character with the same number and back, so that the server receives exactly the bytes of the URL.
+/// Converts between bytes and text: each byte becomes the character with the same number. suppaftp uses text, and the server
+/// must receive exactly the bytes of the URL.
 #[derive(Clone, Copy, Debug)]
 struct ByteChars;
 

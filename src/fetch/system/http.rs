@@ -104,7 +104,8 @@ impl Servers {
 
 fn not_200(status: u16, policy: &Policy, target: &Target) -> Refusal {
     let mut detail = format!("the server answered {status}");
-    // A response that the proxy itself generated looks like one of the server (RFC 9110 §7.7), so the message names the proxy.
+    // A response that the proxy itself generated looks like a response of the server (RFC 9110 §7.7), so the message also names
+    // the proxy.
     if let (Some(proxy), Scheme::Http) = (&policy.proxy, target.scheme()) {
         detail.push_str(&format!(", through the proxy {}", proxy.place()));
     }

@@ -48,7 +48,7 @@ const MOST_HOSTS: usize = 10_000;
 /// Maximum number of addresses remembered for a host: one more than a cache stores, so that the cache can detect an excess.
 const MOST_ADDRESSES: usize = 65;
 
-/// Limits for the body of a redirect or an error, which is read only for the record: bytes, and time.
+/// Limits for the body of a redirect or an error, in bytes and time. The content is not used; it is read only to record it.
 const LINGERING: (u64, Duration) = (1 << 20, Duration::from_secs(5));
 
 type Resolved = Arc<Mutex<HashMap<(String, u16), Vec<IpAddr>>>>;
@@ -57,8 +57,8 @@ pub(crate) struct Servers {
     pub(crate) disk: Option<Box<dyn Disk>>,
     pub(crate) pace: Pace,
     pub(crate) is_stopped: IsStopped,
-    /// Counts time-outs of hosts, in a run that ends: a host that does not respond gets no further requests. `None` in a
-    /// service.
+    /// Counts time-outs of hosts in a run that ends, so that a host that does not respond gets no further requests. `None` in a
+    /// service, which runs for months and must try such a host again.
     pub(crate) unresponsive: Option<Unresponsive>,
     pub(super) policy: Arc<Policy>,
     pub(super) recorder: Option<Arc<dyn Recorder>>,
@@ -109,7 +109,8 @@ impl Servers {
         if asked.whose != Whose::Source {
             self.pace
                 .turn(asked.whose, asked.allowance, &*self.is_stopped)?;
-            // The time limit begins when the request is sent, after it waited for its turn.
+            // The request has waited until the rate limit of the archive allowed it. The time limit begins now, so that waiting
+            // does not count.
             let timeout = self.policy.limits.timeout;
             let given = self.over_wire(&Asked {
                 allowance: asked.allowance.at_most(timeout),
@@ -134,8 +135,8 @@ impl Servers {
         let (response, listening) = self.request(asked)?;
         let status = response.status().as_u16();
         if let (407, Some(proxy)) = (status, &self.policy.proxy) {
-            // The response comes from the proxy itself and not from the server (RFC 9110 §15.5.8). A CONNECT that gets a 407
-            // fails in the same way.
+            // A 407 comes from the proxy itself and not from the server (RFC 9110 §15.5.8), so it is an error of the
+            // connection. For https, a CONNECT with a 407 fails with the same error.
             listening.forget();
             let place = proxy.place();
             let what = "it returned 407; check the user name and password of the proxy";
@@ -247,7 +248,8 @@ impl Resolver for JudgedAddresses {
         let refused = |refusal: Refusal| ureq::Error::Other(Box::new(refusal));
         let (host, port) = host_and_port(uri).ok_or(ureq::Error::HostNotFound)?;
         let allowance = Allowance::of(*timeout.after);
-        // If a proxy is configured, ureq resolves only the name of the proxy here, never that of the server.
+        // If a proxy is configured, ureq resolves only the name of the proxy here, never that of the server. The policy does
+        // not restrict the address of the proxy.
         let policy = config.proxy().is_none().then_some(&*self.policy);
         let addresses = names::addresses(policy, &self.names, &host, port, allowance);
         let addresses = addresses.map_err(refused)?;
@@ -255,7 +257,8 @@ impl Resolver for JudgedAddresses {
         if found.len() >= MOST_HOSTS {
             found.clear();
         }
-        // Addresses from earlier lookups are kept, because a connection to one of them may still be in use.
+        // The map tells from which addresses a response can come. Addresses from earlier lookups are kept, because a connection
+        // to one of them may still be in use.
         let those = found.entry((host.to_string(), port)).or_default();
         for address in addresses.iter().map(SocketAddr::ip) {
             if those.len() < MOST_ADDRESSES && !those.contains(&address) {
@@ -279,7 +282,7 @@ fn host_and_port(uri: &Uri) -> Option<(Host, u16)> {
 }
 
 fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
-    // A failure on the way to the proxy does not show that the server is unreachable.
+    // With a proxy, a time-out can be a failure on the way to the proxy. It does not show that the server is unreachable.
     let is_direct = policy.proxy.is_none();
     if let ureq::Error::Other(inner) = &error
         && let Some(NoConnection { elapsed, .. }) = inner.downcast_ref()
@@ -298,7 +301,8 @@ fn failed(error: ureq::Error, policy: &Policy, allowance: Allowance) -> Failed {
     }
     if let Some(proxy) = &policy.proxy {
         failed.nobody = None;
-        // With a proxy, only its name is resolved, and only it is connected to. So the proxy caused the failure.
+        // With a proxy, ureq resolves only the name of the proxy and connects only to it. So the proxy caused the failure, and
+        // the message names it.
         let reason = failed.refusal.reason;
         if matches!(reason, Reason::ConnectionFailed | Reason::NameNotFound) {
             let detail = format!("the proxy {}: {}", proxy.place(), failed.refusal.detail);
@@ -314,7 +318,8 @@ fn refusal_of(error: ureq::Error, allowance: Allowance) -> Refusal {
     match error {
         Trouble::Other(inner) => match inner.downcast::<Refusal>() {
             Ok(refusal) => match refusal.reason {
-                // The resolver has only the remaining time and cannot tell which of the two limits has ended.
+                // The resolver has only the remaining time, not its origin. `overrun` determines whether `--timeout` or the
+                // deadline of the message has ended.
                 Reason::Timeout | Reason::Deadline => allowance.overrun(),
                 _ => *refusal,
             },

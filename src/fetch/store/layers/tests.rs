@@ -141,7 +141,8 @@ fn what_is_no_use_is_none() {
     }
 }
 
-/// Files that consist only of digits, or only of bytes that may interrupt a reference, take time proportional to their length.
+/// Two expensive inputs: files that consist only of digits, and files that consist only of bytes that may interrupt a
+/// reference. The time for them must be proportional to their length.
 #[test]
 fn hostile_files_cost_what_their_length_says() {
     let long = 4 << 20;
