@@ -268,8 +268,8 @@ impl Pending<'_, '_> {
             if let Err(refusal) = self.judge_parts(container, parts) {
                 return Given::Refused(refusal);
             }
-            // This counts the new bytes only. The bytes of the old URL are subtracted here for the limit, and again from the
-            // real size when the document is written.
+            // An estimate for the limit: the new part and the longest possible `cid:` URL, minus the old URL. The real growth
+            // replaces the estimate when the document is written.
             let new = self.pictures.new_part(container, picture, picture);
             let cost = self.cost(container, new.len());
             let longest = content_id.len() + "cid:%40".len();

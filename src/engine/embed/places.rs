@@ -124,8 +124,9 @@ impl Places {
                         places.numbers.remove(&wanted.key());
                     }
                     places.sheets.truncate(sheets);
-                    // If only `data:` URLs are embedded, some commands skip documents without such URLs and report no row for
-                    // them. This document gets no row either, so that every command reports the same rows.
+                    // If only `data:` URLs are embedded, the prefilter skips messages without such URLs, and their documents
+                    // get no row. A document without `data:` URLs gets no row here either, so that every command reports the
+                    // same rows.
                     if !policy.embed.is_only_data() || may_hold_data(tree, part) {
                         places.documents.push((part, Err(refusal)));
                     }

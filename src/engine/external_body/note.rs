@@ -53,8 +53,7 @@ pub struct Note {
     pub sha256: String,
     pub size: Option<usize>,
     pub wording: Wording,
-    /// The original Content-Transfer-Encoding field, without the line ending at its end. `None` if there was no such field, or
-    /// if it was the usual one.
+    /// The original Content-Transfer-Encoding field, without the line ending at its end. `None` if there was no such field.
     pub encoding: Option<Vec<u8>>,
     /// True if embody added the Content-MD5 field to the phantom header, the header inside the external-body part.
     pub digest_added: bool,

@@ -1,4 +1,5 @@
-//! Parts that must wait for the next pass, or that an earlier pass has already opened.
+//! Keeps track of the parts that were opened: parts that an earlier pass has opened, and parts that must wait for the next
+//! pass.
 
 use std::collections::HashSet;
 
@@ -9,10 +10,11 @@ use crate::mime::PartId;
 pub struct Handled {
     /// Digests of parts that an earlier pass opened and that stay in the message.
     kept: HashSet<String>,
-    /// Digests of parts that the current pass opened. An equal part waits for the next pass, which finds the content in the
-    /// message and does not add it again.
+    /// Digests of parts that the current pass opened. A part with the same digest waits for the next pass: by then the message
+    /// contains the content, and it is not added twice.
     opened: HashSet<String>,
-    /// Texts that got an alternative in the current pass. The next alternative must wait, because its edits would overlap.
+    /// Texts to which the current pass added HTML as an alternative. A second alternative for the same text must wait for the
+    /// next pass, because the edits of both would overlap.
     hosts: HashSet<PartId>,
 }
 

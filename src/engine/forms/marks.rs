@@ -1,4 +1,5 @@
-//! Searches for byte strings that occur in every message with a part of some form. A message without them need not be scanned.
+//! Searches for marks: byte strings of which at least one occurs in every message with a part of some form. A message without
+//! marks need not be parsed.
 
 use aho_corasick::{AhoCorasick, MatchKind, packed};
 
@@ -7,12 +8,12 @@ use crate::mime::{Part, TransferEncoding};
 /// A byte string of a form. Every message with a part of the form contains at least one of the form's marks.
 #[derive(Clone, Copy, Debug)]
 pub enum Mark {
-    /// A string at the start of a line: the start of an encoded body.
+    /// A string that counts only at the start of a line, because it is the start of an encoded body.
     Line(&'static [u8]),
-    /// A string anywhere, in exactly this case.
+    /// A string that counts anywhere, in exactly this case.
     Text(&'static [u8]),
-    /// A string anywhere, in any case. The search looks for two letters and the byte before them, so these three bytes should
-    /// be rare in other text.
+    /// A string that counts anywhere, in any case. To be fast, the search first looks for three bytes of it: two letters and
+    /// the byte before them. These three bytes should be rare in other text.
     Word {
         text: &'static [u8],
         /// Position in `text` of the byte before the two letters.
@@ -40,7 +41,8 @@ impl Mark {
         }
     }
 
-    /// Returns the start of the mark if one of its patterns is at `at` and the rest of the mark surrounds it.
+    /// Checks the whole mark at a place where the search has found one of its patterns. Returns the start of the mark, or
+    /// `None` if the bytes around the pattern are not those of the mark.
     fn around(self, bytes: &[u8], at: usize) -> Option<usize> {
         let Self::Word { text, anchor } = self else {
             return Some(at);
@@ -53,7 +55,7 @@ impl Mark {
 
 /// Searches for all marks of one or more forms in one pass.
 pub struct Marks {
-    /// The mark to which each pattern belongs, in the order of the patterns.
+    /// For each pattern of the search, the mark to which it belongs.
     marks: Vec<Mark>,
     search: Search,
 }
@@ -62,7 +64,7 @@ pub struct Marks {
 enum Search {
     Vectors(packed::Searcher),
     Automaton(AhoCorasick),
-    /// The search could not be built, so every position is a candidate.
+    /// The search could not be built. Every position is then reported as a mark, so that no message is skipped.
     Anywhere,
 }
 

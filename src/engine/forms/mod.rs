@@ -41,7 +41,8 @@ pub struct Form {
     pub follow: Follow,
     /// Kind of the rows for this form in the report.
     kind: Kind,
-    /// Returns the position of the first mark at or after an offset. Messages without such a part can also contain a mark.
+    /// Returns the position of the first mark at or after an offset. A mark alone does not prove that the message has a part of
+    /// this form.
     pub first: fn(&[u8], usize) -> Option<usize>,
     /// Returns the marks. Every message with a part of this form contains at least one of them.
     marks: fn() -> Vec<Mark>,
@@ -132,8 +133,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens the parts of `message`, to which the edits in `self` were applied. New parts are searched again, because an
-    /// enclosed message can contain parts of a form, too.
+    /// Opens the parts of `message`. The edits in `self` were already applied to it. New parts are searched again, because an
+    /// opened message can itself contain parts of a form.
     #[must_use]
     pub fn further(
         mut self,
@@ -144,7 +145,7 @@ impl Opened {
     ) -> Self {
         let told = policy.reading_to_tell().forms;
         let limits = policy.limits.scan();
-        // Most messages contain no mark, so this check saves most of the work.
+        // Most messages contain no mark of any form. Returning here saves parsing them.
         if first_of_any(self.made.as_deref().unwrap_or(message), 0).is_none() {
             return self;
         }
@@ -152,7 +153,7 @@ impl Opened {
             let mut handled = Handled::default();
             for level in 0..=policy.limits.depth {
                 let current = self.made.as_deref().unwrap_or(message);
-                // Most messages contain no mark of this form and need not be scanned.
+                // Without a mark of this form, the message need not be parsed for it.
                 if (form.first)(current, 0).is_none() {
                     break;
                 }
@@ -166,7 +167,8 @@ impl Opened {
                 let rows = form.pass(&mut opening, name);
                 let edits = opening.edits;
                 handled.end_pass();
-                // The current pass has examined unchanged parts again, so their rows from the last pass are replaced.
+                // Parts that stayed unchanged were examined again in this pass and got new rows, so their rows from the last
+                // pass are removed.
                 let is_settled = |row: &Row| row.kind != form.kind || row.outcome != Outcome::Left;
                 self.rows.retain(is_settled);
                 self.rows.extend(rows);

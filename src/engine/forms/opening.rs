@@ -9,7 +9,7 @@ use crate::engine::policy::Policy;
 use crate::engine::report::{Outcome, Provenance, Reason, Refusal, Row};
 use crate::mime::{PartId, Tree};
 
-/// Number of bytes of work that examining one part of the tree counts as.
+/// The amount of work, in bytes, that counts for examining one part of the tree.
 const LOOK: usize = 64;
 
 pub struct Opening<'o> {
@@ -41,11 +41,10 @@ impl<'o> Opening<'o> {
     }
 
     /// Inserts `contents` in the place of `part`, except content that the message already contains. `digest` is the digest of
-    /// the part. If `keeps` is true, the part stays. Returns the number of new parts, or `None` if the part waits for the next
-    /// pass.
+    /// the part. If `keeps` is true, the part stays. Returns the number of new parts. Returns `None` if the part must be opened
+    /// in the next pass, because its edits would overlap those of another part.
     ///
-    /// # Errors
-    /// Returns [`Reason::AlreadyInMail`] with the detail `already` if nothing would change, and the errors of the
+    /// # Errors Returns [`Reason::AlreadyInMail`] with the detail `already` if nothing would change, and the errors of the
     /// limits.
     pub fn put_contents(
         &mut self,
@@ -55,7 +54,8 @@ impl<'o> Opening<'o> {
         already: impl FnOnce() -> String,
         row: &mut Row,
     ) -> Result<Option<usize>, Refusal> {
-        // A message can contain many parts of this form, and each one searches all parts for texts, so this counts as work.
+        // For each part of this form, all parts of the message are searched for texts. With many parts the time grows
+        // quadratically, so each search counts as work.
         self.ledger
             .work(self.tree.ids().count().saturating_mul(LOOK))?;
         if self.known.is_none() {

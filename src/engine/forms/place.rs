@@ -58,7 +58,8 @@ impl Known {
                     known
                         .digests
                         .insert(digest(&bytes, name_of(tree, id).as_deref()));
-                    // Reports are text too, so they are compared without regard to line endings.
+                    // Line endings make no difference for texts. Parts of the type `message/*`, such as delivery reports, are
+                    // text, too.
                     if part.essence.starts_with("text/") || part.essence.starts_with("message/") {
                         known.digests.insert(text_digest(&bytes));
                     }
@@ -69,8 +70,8 @@ impl Known {
         known
     }
 
-    /// Returns true if the message already contains the content. A Content-ID can be forged, so it is enough only if the
-    /// opened part stays in the message and nothing can be lost.
+    /// Returns true if the message already contains the content. Equal bytes prove this. A Content-ID does not, because the
+    /// sender can forge it; it is accepted only if the opened part stays in the message, so that nothing can be lost.
     pub fn has(&self, leaf: &Leaf<'_>, stays: bool) -> bool {
         if stays && self.ids.contains(made_id(leaf).as_bytes()) {
             return true;
@@ -107,8 +108,8 @@ fn name_of(tree: &Tree<'_>, id: PartId) -> Option<String> {
     MediaType::parse(value).name("filename").text()
 }
 
-/// Returns a Content-ID made from the hash of a document. Its links may be changed later, and then the document is recognised
-/// by this id, because its bytes differ.
+/// Returns a Content-ID that contains the hash of a document. Links in the document may be changed later. Its bytes then
+/// differ, but it is still recognized by this id.
 fn made_id(leaf: &Leaf<'_>) -> String {
     let hash = entity::sha256(leaf.bytes());
     format!("{}@embody.invalid", hash.get(..32).unwrap_or_default())
@@ -191,7 +192,8 @@ pub fn place(
     contents.attachments.retain(is_new);
     if !texts.is_empty() {
         contents.rtf_text = None;
-        // The mail already has a text, which is the alternative to the new HTML.
+        // The new HTML needs no new text, because the existing text of the mail becomes its alternative. Without new HTML, the
+        // new text is inserted only if its words differ from those of the existing texts.
         contents.text = contents
             .text
             .take_if(|text| !has_html && !says_the_same(tree, &texts, text));

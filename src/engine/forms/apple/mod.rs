@@ -38,8 +38,8 @@ impl<'a> Reader<'a, '_> {
         };
         let phantom = self.phantom(fields.clone(), SectionEnd::Regular);
         let mut body = ExternalBody::with(tree, part, Form::Apple, target, phantom);
-        // Without a declared type, the part is text/plain (RFC 2045 §5.2). Its Content-ID is ignored here, because parts with
-        // the same id would count as alternative sources for one attachment.
+        // Without a declared type, the part is text/plain (RFC 2045 §5.2). Its Content-ID is removed from the reference:
+        // references with the same id would count as alternative sources of one attachment.
         body.declared
             .get_or_insert_with(|| MediaType::parse(b"text/plain"));
         body.content_id = None;

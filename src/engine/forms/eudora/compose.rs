@@ -24,8 +24,8 @@ enum Slot<'f> {
 }
 
 impl Flattened<'_> {
-    /// Returns the edits for the message, and a sentence about the change for a message without files. Returns a [`Refusal`]
-    /// if the message must stay unchanged.
+    /// Returns the edits for the message. For a message without files, also returns a sentence about the change, for its row.
+    /// Returns a [`Refusal`] if the message must stay unchanged.
     pub(super) fn edits(
         &self,
         found: &[Option<File>],
@@ -83,7 +83,8 @@ impl Flattened<'_> {
         Ok((edits, what))
     }
 
-    /// Divides the body into texts and files. If a file is missing, the line that names it stays part of the text around it.
+    /// Divides the body into texts and files. If a file is missing, the line that names it becomes part of the text before and
+    /// after it.
     fn slots<'f>(&self, found: &'f [Option<File>]) -> Vec<Slot<'f>> {
         let message = self.message;
         let mut slots: Vec<Slot<'f>> = Vec::new();
@@ -134,8 +135,8 @@ impl Flattened<'_> {
         slots
     }
 
-    /// Returns the encoded text if a line is too long for mail or the text contains NUL or a bare CR. Otherwise the text stays
-    /// unencoded, and the result is `None`.
+    /// Returns the encoded text and its encoding, if the text must be encoded: it has a line that is too long for mail, a NUL
+    /// or a bare CR. Returns `None` for any other text, which is written as it is.
     fn encoded(&self, text: &EudoraText) -> Option<(TransferEncoding, Vec<u8>)> {
         let octets = text.span.of(self.message);
         let is_bare = |at: usize| octets.get(at + 1) != Some(&b'\n');
@@ -156,7 +157,7 @@ impl Flattened<'_> {
             .media_type
             .filter(|it| MediaType::parse(it).main() == "text");
         match (text.wrapper, header) {
-            // Text without markup of Eudora keeps the media type of the message.
+            // The text has no markup of Eudora, and the header declares a text type: that type is kept.
             (None, Some(value)) => {
                 fields.extend_from_slice(value);
                 let is_named = MediaType::parse(value).parameter("charset").is_some();
@@ -181,8 +182,8 @@ impl Flattened<'_> {
             true => TransferEncoding::SevenBit,
             false => TransferEncoding::EightBit,
         });
-        // Browsers show an empty page for a message that is only HTML and has no Content-Transfer-Encoding field. So text that
-        // Eudora marked always gets this field.
+        // If a message consists only of HTML and has no Content-Transfer-Encoding field, some browsers show an empty page. So
+        // text that Eudora marked (`wrapper`) always gets this field.
         if encoding != TransferEncoding::SevenBit || text.wrapper.is_some() {
             let name = "Content-Transfer-Encoding";
             entity::push_field(&mut fields, name, encoding.as_str(), Newline::CrLf);

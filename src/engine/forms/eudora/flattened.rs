@@ -1,4 +1,5 @@
-//! A message as Eudora stores it. Eudora took the multipart apart, so parts of the header are no longer true.
+//! A message as Eudora stores it. Eudora took the multipart apart but kept its header, so some header fields no longer describe
+//! the body.
 
 use crate::engine::external_body::{EudoraNote, EudoraPiece, EudoraText, eudora_pieces};
 use crate::engine::policy::Policy;
@@ -27,7 +28,7 @@ impl<'m> Flattened<'m> {
         if header.end == SectionEnd::TooLarge || holds_boundary(message, body, media_type) {
             return None;
         }
-        // Each file can have a text before it, so files may use only half of the limit on parts.
+        // A text can precede each file, so a message with this many files can get twice as many parts.
         let most = policy.limits.parts / 2;
         let (pieces, is_cut) = eudora_pieces(message, body, most);
         let named = EudoraNote::of_header(message, &header.fields, most);
@@ -82,9 +83,9 @@ impl Flattened<'_> {
         self.texts().any(|(_, text)| text.wrapper.is_some())
     }
 
-    /// Returns the charset of a text: the one to which Eudora for the Mac converted it, otherwise the one in the header,
-    /// otherwise UTF-8 if the bytes are valid, otherwise the one that Eudora noted. A charset that the bytes contradict is
-    /// ignored.
+    /// Returns the charset of a text, or `None` if none is declared for ASCII text. The first of these that applies is used:
+    /// the charset to which Eudora for the Mac converted the text, the charset in the header, UTF-8 if the bytes are valid, the
+    /// charset that Eudora noted. A declared charset that contradicts the bytes is ignored.
     pub(super) fn charset(&self, text: &EudoraText) -> Option<String> {
         let octets = text.span.of(self.message);
         let is_utf8 = std::str::from_utf8(octets).is_ok();
@@ -99,7 +100,8 @@ impl Flattened<'_> {
         if octets.is_ascii() {
             return header;
         }
-        // A note of the form `X/macintosh` means that the text arrived in the charset X and that Eudora converted it.
+        // Eudora notes the charset in a comment. `X/Y` in it means that the text arrived in the charset X and that Eudora
+        // converted it to Y, such as `macintosh`.
         let comment = text.charset.map(|span| span.of(self.message));
         let comment = comment.and_then(|octets| token(octets, b"()<>@,;:\\\"[]?="));
         let (is_made, comment) = match comment.as_deref().map(|it| it.rsplit_once('/')) {
@@ -129,7 +131,8 @@ impl Flattened<'_> {
             .value(self.message, "Content-Transfer-Encoding");
         let encoding = encoding.map(|value| unfold(value).trim_ascii().to_ascii_lowercase());
         match encoding.as_deref() {
-            // In quoted-printable, every `=` begins an escape or ends a line. Any other `=` shows that the body is decoded.
+            // In quoted-printable, every `=` begins an escape sequence or ends a line. If the body contains an `=` in another
+            // place, it is already decoded.
             Some(b"quoted-printable") => !memchr::memchr_iter(b'=', octets).all(|at| {
                 let hexadecimal = |octet: Option<&u8>| octet.is_some_and(u8::is_ascii_hexdigit);
                 let behind = octets.get(at + 1..).unwrap_or_default();

@@ -32,8 +32,8 @@ use crate::span::{Newline, starts_like};
 
 const AROUND: usize = 200;
 
-/// The links in the texts, by the hash that Eudora records. Each entry has the number of the text, and the Content-ID or the
-/// URL for a Content-Location.
+/// The links in the texts, by the hash of their target, which Eudora also records in the note of the file. Each link has the
+/// number of its text, and its target: a Content-ID (`Ok`) or a URL for a Content-Location (`Err`).
 type Referred = HashMap<u32, Link>;
 type Link = (usize, Result<String, String>);
 
@@ -49,7 +49,7 @@ impl Session<'_> {
         if self.settings.detached_only || !is_told {
             return done;
         }
-        // Every message is read once, even if this exceeds the limit of work.
+        // Reading the message counts as work, but is not refused if the limit is exceeded: every message must be read once.
         self.ledger.spend(message.len().saturating_mul(2));
         let Some(mut flattened) = Flattened::read(message, policy) else {
             return done;
@@ -96,7 +96,8 @@ impl Session<'_> {
                     &mut row,
                 )
             });
-            // A header can name files anywhere on the user's disk. A missing file of this kind is normal and gets no row.
+            // The header of a sent mail names files anywhere on the sender's disk. They are usually missing, so a missing file
+            // of this kind gets no row.
             let is_row = index < in_body || file.is_ok();
             found.push(match file {
                 Ok(file) => Some(file),
@@ -139,8 +140,8 @@ impl Session<'_> {
         done
     }
 
-    /// Reads the files that the message names, as far as the limit on growth allows. If a file was not read yet, this round
-    /// stops, and the driver reads the file before the next round.
+    /// Requests the files that the message names, as far as the limit on growth allows. The engine itself performs no I/O: if a
+    /// file was not read yet, this round ends, the driver reads the file, and the next round finds it in `answers`.
     fn read_named(&mut self, files: &[Result<EudoraFile, Refusal>]) {
         if self.last.is_some() {
             return;
@@ -197,7 +198,8 @@ impl Session<'_> {
         let is_text = obtained.essence.starts_with("text/");
         let octets = obtained.content.bytes();
         let encoded = match is_text.then(|| lines_of(octets)).flatten() {
-            // Text with lines that begin with `From ` is encoded in base64, because an mbox would quote these lines.
+            // A text with lines that begin with `From ` is encoded in base64 below. Otherwise an mbox would quote these lines
+            // and thereby change the file.
             Some(text) if !holds_from(&text) => encode_text(text, newline, boundaries),
             Some(text) => encode_base64(&text, newline),
             None => encode_base64(octets, newline),
@@ -222,8 +224,8 @@ impl Session<'_> {
     }
 }
 
-/// Returns the refusal for a file that the driver has not read yet. The result of this round is discarded, so no report
-/// contains it.
+/// Returns the refusal for a file that the driver has not read yet. The results of this round are discarded, so the user never
+/// sees this refusal.
 fn not_read() -> Refusal {
     Refusal::temporary(Reason::FileNotReadable, "the file was not read yet")
 }
@@ -241,8 +243,8 @@ fn holds_from(text: &[u8]) -> bool {
     text.starts_with(b"From ") || memchr::memmem::find(text, b"\nFrom ").is_some()
 }
 
-/// Returns a text with its bare CRs (line endings of the Mac) replaced by LF. Returns `None` if the file contains several
-/// kinds of line endings, or a NUL.
+/// Returns a text with its bare CRs (line endings of the Mac) replaced by LF. Returns `None` if the file cannot be treated as
+/// text: it contains several kinds of line endings, or a NUL.
 fn lines_of(octets: &[u8]) -> Option<Vec<u8>> {
     let count = |octet| memchr::memchr_iter(octet, octets).count();
     let (cr, lf) = (count(b'\r'), count(b'\n'));

@@ -28,7 +28,8 @@ use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
 use crate::mime::{PartId, PartKind, Tree};
 
-/// Returns the links to hosted files in all documents. Parts in `known` are references themselves and are not read.
+/// Returns the links to hosted files in all documents. The parts in `known` are skipped, because they are references
+/// themselves.
 pub fn hosted<'a>(
     tree: &Tree<'a>,
     reading: &Reading,
@@ -39,7 +40,8 @@ pub fn hosted<'a>(
         return Vec::new();
     }
     let mut bodies: Vec<ExternalBody<'a>> = Vec::new();
-    // Number of the reference for each file of a message, by the URL of the file. Each file is listed once.
+    // For each message and the URL of each file in it, the index of the reference in `bodies`. Further links to the same file
+    // do not become references of their own.
     let mut found: HashMap<(PartId, String), usize> = HashMap::new();
     // An attached HTML page is a file and not the text of the mail, so its links are not read.
     let is_read = |&part: &PartId| {
@@ -69,7 +71,8 @@ pub fn hosted<'a>(
         let message = tree.message_of(part);
         shown(&text.octets, |mut shown| {
             shown.name = shown.name.filter(|name| text.has_name(name));
-            // One reference more than the limit is kept, and its row says that the limit was exceeded.
+            // One reference more than the limit is kept. `limit_notes` refuses this one, and its row says that the limit was
+            // exceeded.
             let is_told =
                 reading.forms.contains(shown.follow) && bodies.len() <= reading.most_notes;
             let Some((url, place)) = place_of(&shown).filter(|_| is_told) else {
@@ -81,9 +84,11 @@ pub fn hosted<'a>(
                 .entry((message, key.to_owned()))
                 .or_insert(bodies.len());
             if let Some(body) = bodies.get_mut(number) {
-                // The first link to a file can be a picture, and the second one its name.
+                // A further link to the same file adds to the reference: a file is often linked twice, with a picture and with
+                // its name.
                 if body.form == Form::Hosted(Follow::Links) && shown.follow != Follow::Links {
-                    // The first link to this file was a bare link, and this one is marked as an attachment.
+                    // The earlier link was a bare link, and this one has the mark of an attachment, which says more about the
+                    // file.
                     body.form = Form::Hosted(shown.follow);
                     body.size = shown.size.or(body.size);
                     body.file_name = name.or(body.file_name.take());
@@ -111,15 +116,17 @@ pub fn hosted<'a>(
     bodies
 }
 
-/// A document converted to UTF-8. If its charset is not supported, the bytes stay as they are.
+/// A document converted to UTF-8. If its charset is not supported, the bytes are not converted, and `unreadable` is the name of
+/// the charset.
 struct Text<'d> {
     octets: Cow<'d, [u8]>,
     unreadable: Option<Vec<u8>>,
 }
 
 impl<'d> Text<'d> {
-    /// Decodes a document. The charset is the one that the part declares, otherwise that of a byte order mark or of `<meta>`.
-    /// If none is declared, it is UTF-8 or ISO-2022-JP if the bytes are valid, otherwise windows-1252 as in browsers.
+    /// Decodes a document. The first charset that exists is used: the one that the part declares, that of a byte order mark,
+    /// that of `<meta>`. If there is none, valid UTF-8 is UTF-8, or ISO-2022-JP if it contains the escape sequences of it;
+    /// other bytes are windows-1252, as in browsers.
     fn of(declared: Option<Cow<'_, [u8]>>, document: &'d [u8]) -> Self {
         let known = |octets| Self {
             octets,
@@ -134,7 +141,8 @@ impl<'d> Text<'d> {
             let syntax = Syntax::Html;
             let label = locate_in(document, syntax).charset;
             let label = label.or_else(|| Some(in_xml_declaration(document)?.to_vec()));
-            // A document whose label can be read as ASCII is not UTF-16, whatever the label says.
+            // The label was found by reading the document as ASCII. So the document cannot be in UTF-16, and a label that says
+            // so is ignored.
             let label = label.filter(|label| !is_ascii_label(label) && !is_utf16_label(label));
             label.map(Cow::Owned)
         };
@@ -181,13 +189,14 @@ fn place_of(shown: &Marked) -> Option<(Url, Located)> {
         Follow::Outlook => {
             place.filter(|place| ["onedrive", "sharepoint"].contains(&place.provider))
         }
-        // A bare link counts only if it leads to a file. Mail Drop links count only with the mark that Apple Mail writes.
+        // A bare link, without the mark of a mail program, counts only if its URL leads to a single file. Mail Drop is excluded
+        // here, because Apple Mail always marks its links.
         _ => place.filter(|place| place.plain.is_ok() && place.provider != "mail-drop"),
     };
     place.map(|place| (url, place))
 }
 
-/// Returns the name of the file. The text of a bare link can be anything, so it is used only if it looks like a file name.
+/// Returns the name of the file. The text of a bare link can be any words, so it is used only if it looks like a file name.
 fn name_of(shown: &Marked, place: &Located) -> Option<String> {
     let said = shown.name.as_deref();
     let name = match shown.follow {

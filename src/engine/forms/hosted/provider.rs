@@ -44,7 +44,8 @@ const ROWS: [Row; 9] = [
     ("box", ".box.com", by_token),
 ];
 
-/// Parts of the host names above. A document that contains none of them has no bare link to a hosted file.
+/// Parts of the host names of the providers. A document without any of them contains no bare link to a hosted file, so it need
+/// not be parsed.
 pub(super) const HOSTS: [&str; 6] = [
     "drive.google.com",
     "1drv.ms",
@@ -142,7 +143,7 @@ fn document(page: &Url, _: Option<&str>) -> Option<Located> {
     is_document.then(|| Located::nowhere("a document of Google"))
 }
 
-/// Reads a Mail Drop link, whose parameters are a template for the URL of the file and the values to insert into it.
+/// Reads a Mail Drop link. One parameter is a template for the URL of the file, and the others are inserted into it.
 fn mail_drop(page: &Url, _: Option<&str>) -> Option<Located> {
     if page.path().trim_end_matches('/') != "/attachment" {
         return None;
@@ -230,7 +231,7 @@ fn by_token(page: &Url, name: Option<&str>) -> Option<Located> {
     Some(Located::at(plain))
 }
 
-/// Adds the parameter `wanted` to a URL, and removes the parameters in `without`, which have the opposite meaning.
+/// Adds the parameter `wanted` to a URL. The parameters in `without` have the opposite meaning and are removed.
 fn with(page: &Url, wanted: &str, without: &[&str]) -> String {
     let query = page.query().unwrap_or_default();
     let stays = |it: &&str| {

@@ -1,5 +1,5 @@
-//! Files in cloud storage: recognises pages that a server sends instead of the file, and lists which files the program of
-//! `--resolver` must retrieve.
+//! Judges the responses of cloud storage providers, which often return a web page instead of the file. If a resolver program is
+//! configured, it is used next.
 
 use mail_parser::DateTime;
 use memchr::memmem;
@@ -17,7 +17,7 @@ use crate::mime::date;
 use crate::mime::media_type::is_page;
 use crate::span::starts_like;
 
-/// Maximum number of bytes of a page that are searched. The message of the page is at its start.
+/// Number of bytes at the start of a web page that are searched. The message of the page is there.
 const LONGEST: usize = 256 << 10;
 
 const SIGN_IN: [&str; 7] = [
@@ -30,7 +30,8 @@ const SIGN_IN: [&str; 7] = [
     "appleid.apple.com",
 ];
 
-/// Words of pages, in lower case, each with the reason for the report. The first one that a page contains is used.
+/// Words in web pages, in lower case, and the reasons that they show. The first entry that occurs in the page determines the
+/// reason.
 const SAID: [(Reason, &str); 11] = [
     (Reason::ScanPage, "virus scan warning"),
     (Reason::ScanPage, "id=\"uc-download-link\""),
@@ -51,7 +52,7 @@ fn judge_page(body: &ExternalBody<'_>, answer: &Content) -> Result<(), Refusal> 
     let essence = answer.essence();
     let is_html = match essence.as_deref() {
         Some(essence) => is_page(essence),
-        // A resolver does not declare a media type, so the bytes are examined.
+        // A resolver program returns no media type, so the first bytes of the content decide.
         None => is_markup(start),
     };
     if !is_html {
@@ -67,7 +68,8 @@ fn judge_page(body: &ExternalBody<'_>, answer: &Content) -> Result<(), Refusal> 
     let is_promised = body.file_name.as_deref().is_some_and(is_page_name);
     let reason = match said.map_or(Reason::WebPage, |(reason, _)| *reason) {
         _ if is_gate => Reason::SignIn,
-        // If the attachment itself is a web page, its text can contain such words.
+        // The file in the mail is itself a web page. It may contain any words, so only the signs of a sign-in or scan page
+        // count.
         Reason::WebPage | Reason::Expired if is_promised => return Ok(()),
         reason => reason,
     };
@@ -115,7 +117,7 @@ fn time_of(text: &str) -> Option<i64> {
 }
 
 impl Session<'_> {
-    /// Returns true if the content may contain a reference, which a later pass must follow.
+    /// Returns whether the content can itself contain references, which a later round would find when it reads the message.
     pub(in crate::engine) fn may_refer(&self, obtained: &Obtained) -> bool {
         self.settings.prefilter.notes(obtained.content.bytes())
     }

@@ -101,7 +101,8 @@ mod tests {
         fn whatever_was_escaped_comes_back(text in "([ -~\\t\\r\\n]|&nbsp|&nbsp;|&amp;){0,200}") {
             let text = text.as_bytes();
             prop_assert_eq!(message(&escaped(text, &[])).unwrap(), text);
-            // Eight `&nbsp` without semicolons, followed by a semicolon, look like an escaped tab, so such a page is refused.
+            // Not every page can be restored: eight `&nbsp` without semicolons, followed by a semicolon, look like an escaped
+            // tab. `page` returns `None` for such a page.
             let stored = [FRONT, &escaped(text, &OF_PAGES), BEHIND].concat();
             if let Some(undone) = page(&stored) {
                 prop_assert_eq!(undone, text);

@@ -33,7 +33,8 @@ use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::{Lines, Span};
 
-/// Returns the notes that Mailman left in the texts of a message. Parts in `known` are references themselves and are not read.
+/// Returns the notes that Mailman left in the texts of a message. The parts in `known` are skipped, because they are references
+/// themselves.
 pub fn scrubbed<'a>(
     tree: &Tree<'a>,
     reading: &Reading,
@@ -45,7 +46,7 @@ pub fn scrubbed<'a>(
         return Vec::new();
     }
     let own = own_hashes(tree);
-    // An attachment is not a text that Mailman wrote, so it is not read.
+    // Mailman writes its notes into the text of the mail. So attachments and enclosed messages are not searched.
     let is_text = |&part: &PartId| {
         let entity = tree.part(part);
         entity.essence == "text/plain"
@@ -76,7 +77,7 @@ pub fn scrubbed<'a>(
         let proves = |at: usize, hash: &str| {
             is_own(hash) || block_at(at).is_some_and(|(_, block)| proves(block, hash))
         };
-        // One note more than the limit is kept, and its row says that the limit was exceeded.
+        // One note more than the limit is kept. `limit_notes` refuses this one, and its row says that the limit was exceeded.
         let room = (reading.most_notes + 1).saturating_sub(bodies.len());
         let mut notes = shape::notes(text, room, proves);
         if is_read {
@@ -106,8 +107,9 @@ fn own_hashes(tree: &Tree<'_>) -> Vec<u32> {
     hashes(id.unwrap_or_default())
 }
 
-/// Returns the text of a part. An encoded text is decoded and gets the line endings of the mail. Returns `None` if the decoded
-/// text could not be in a mail without an encoding (RFC 2045 §2.8), or contains a boundary line of the mail.
+/// Returns the text of a part in the form in which it can be written into the mail without an encoding: an encoded text is
+/// decoded, and its line endings become those of the mail. Returns `None` if this is impossible, because mail cannot contain
+/// such text unencoded (RFC 2045 §2.8) or because it contains a boundary line of the mail.
 pub fn text_of_part<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> {
     let entity = tree.part(part);
     let body = entity.body.of(tree.original);
@@ -143,7 +145,8 @@ fn described<'a>(
     let [name, description] = [name, description].map(Option::unwrap_or_default);
     let mut body = ExternalBody::bare(tree, part, Form::Scrubbed, target);
     body.declared = Some(MediaType::parse(media_type).bare());
-    // For a message, the note contains the size before escaping, which differs from that of the file.
+    // The size in the note is compared with that of the file. For an enclosed message this is impossible: the note contains its
+    // size before escaping, and the file is escaped.
     body.size = note.size.filter(|_| note.scrap == Scrap::File);
     body.file_name = file_name(&name).filter(|_| name != description);
     body.scrubbed = Some(Scrubbed {
@@ -158,12 +161,12 @@ fn described<'a>(
     body
 }
 
-// Built only once, because most texts are short and building costs more than the search.
+// The search is built only once: most texts are short, and building it takes longer than the search itself.
 static REMOVED: LazyLock<Finder<'static>> =
     LazyLock::new(|| Finder::new("HTML attachment scrubbed and removed"));
 
-/// Finds the lines that replace HTML that Mailman did not store. They have no URL that identifies them, so only the English
-/// sentence is found.
+/// Finds the lines that Mailman wrote in place of HTML that it did not store. They contain no URL, so they can be recognized
+/// only by their words, and only the English ones are known.
 fn removed(text: &[u8]) -> impl Iterator<Item = Note<'_>> {
     let length = REMOVED.needle().len();
     let is_alone = move |&at: &usize| {
@@ -223,7 +226,8 @@ fn blocks(text: &[u8]) -> Vec<(usize, Vec<u32>)> {
         let id = header.fields.value(text, "Message-ID").unwrap_or_default();
         blocks.push((start, hashes(id)));
     }
-    // A line between two mails ends the first one. The text after the line belongs to neither mail.
+    // The line between two mails of a digest is the end of the first one. The text between this line and the next mail belongs
+    // to neither.
     let ends = Lines::new(text, Span::new(0, text.len()))
         .filter(|line| line.content.of(text) == BETWEEN_BLOCKS)
         .map(|line| (line.whole.start, Vec::new()));

@@ -5,14 +5,14 @@ use std::collections::BTreeSet;
 use crate::span::{Line, Lines, Span};
 
 const LONGEST: usize = 120;
-/// Minimum number of hyphens on each side. Most translations have 14.
+/// Minimum number of hyphens before and after the words. Most translations of Mailman have 14.
 const HYPHENS: usize = 8;
 /// The Vietnamese translation has this stroke of three bytes instead of a hyphen.
 const STROKE: &[u8] = "\u{2501}".as_bytes();
 const STROKES: usize = 4;
 
-/// Returns the position of a separator at the end of a line. It is usually 0, but old versions of Mailman appended the
-/// separator to a text without a final line ending.
+/// Returns the position in the line at which a separator begins, if the line ends with one. The position is usually 0. It is
+/// larger if the text before had no line ending, because old versions of Mailman appended the separator directly.
 pub fn at_end(line: &[u8]) -> Option<usize> {
     let line = line.trim_ascii_end();
     let from = line.len().saturating_sub(LONGEST);
@@ -44,9 +44,10 @@ fn without<'t>(mut text: &'t [u8], stroke: &[u8]) -> &'t [u8] {
     text
 }
 
-/// Divides a text into the notes that are replaced and the text that stays. `notes` lists all notes in order, each with true
-/// if it is replaced. A piece with an index represents the note with this index, and its span is the empty lines after the
-/// note. A piece without an index is text that stays. Separators are removed if the same separator is next to a note.
+/// Divides a text into the notes that are replaced and the text that stays. `notes` contains all notes in order, and true for
+/// each that is replaced. A piece with an index is the note with this index; its span contains only the empty lines after the
+/// note. A piece without an index is text that stays. A separator is removed if the same words are also in a separator next to
+/// a note.
 pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<(Option<usize>, Span)> {
     let known = beside(text, within, notes);
     let mut pieces = Vec::new();
@@ -86,7 +87,8 @@ pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<(Option
     pieces
 }
 
-/// Returns the empty lines at the start of `within` if only a separator or nothing follows them. Otherwise the span is empty.
+/// Returns the empty lines at the start of `within`, if a separator or the end of the text follows them. Returns an empty span
+/// if other text follows, because the empty lines then belong to this text.
 fn blank_behind(text: &[u8], within: Span) -> Span {
     let mut end = within.start;
     for line in Lines::new(text, within) {

@@ -48,7 +48,7 @@ impl Note<'_> {
     }
 }
 
-// Built only once, because most texts are short and building costs more than the search.
+// The search is built only once: most texts are short, and building it takes longer than the search itself.
 static URLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("://"));
 
 /// Returns up to `most` notes of Mailman. `proves` returns true if the hash in the URL is that of the message.
@@ -82,7 +82,8 @@ fn note_at<'t>(
     let front = text.get(line_start..start)?;
     let is_bracketed = front.ends_with(b"<");
     let front = front.strip_suffix(b"<").unwrap_or(front);
-    // The label before the URL. It is on the line above if the URL was moved to the next line.
+    // The label is the words before the URL, on the same line. A mail program may have moved the URL to the next line; then the
+    // label is the line above it.
     let (label_start, label) = match front {
         [] => {
             let above = line_above(text, from, line_start)?;
@@ -104,7 +105,8 @@ fn note_at<'t>(
     {
         [] => return Some(note),
         [name] => (Scrap::Text, name, b"", b"", None),
-        // Four fields are name, type, size and description of a file, or sender, subject, date and size of a message.
+        // A note with four fields describes a file (name, type, size, description) or an enclosed message (sender, subject,
+        // date, size).
         [name, second, third, fourth] => match number_of(third).filter(|_| is_type(second)) {
             Some(size) => (Scrap::File, name, second, fourth, Some(size)),
             None => (Scrap::Message, b"", b"", b"", Some(number_of(fourth)?)),
@@ -130,7 +132,8 @@ fn number_of(value: &[u8]) -> Option<u64> {
     number(digits).filter(|_| is_unit)
 }
 
-/// Returns true if the value is a media type. A type without a subtype is accepted, because one note in a hundred has one.
+/// Returns true if the value is a media type. A type without a subtype is also accepted, because one note in a hundred contains
+/// such a value.
 fn is_type(value: &[u8]) -> bool {
     let token = |part: &[u8]| {
         let is_token = |&byte: &u8| byte.is_ascii_alphanumeric() || b"!#$&-^_.+'".contains(&byte);
@@ -171,7 +174,8 @@ fn lines_above(text: &[u8], from: usize, mut at: usize) -> (Vec<Span>, Top) {
     (lines, Top::Text)
 }
 
-/// Returns the start of the note, and the values of its fields. A note has no field, one field or four fields.
+/// Reads the fields and the sentence above the label of a URL. Returns the start of the note and the values of its fields. A
+/// note has no field, one field or four fields.
 fn note_above(text: &[u8], from: usize, label: Span) -> Option<(usize, Vec<&[u8]>)> {
     let (lines, top) = lines_above(text, from, label.start);
     let mut fields: Vec<&[u8]> = Vec::new();
@@ -193,13 +197,14 @@ fn note_above(text: &[u8], from: usize, label: Span) -> Option<(usize, Vec<&[u8]
     fields.reverse();
     let above = lines.get(used..).unwrap_or_default();
     let start = match (above, top) {
-        // A single field or a URL alone can be ordinary text, so a note without a sentence must have four fields.
+        // No sentence was found. One field, or a URL alone, can be ordinary text, so only a note with four fields is accepted
+        // without a sentence. The label itself can also be the sentence.
         ([], Top::Edge) if fields.len() == 4 || is_sentence(label.of(text)) => end,
-        // The English sentence is a single line, so the lines above it do not matter.
+        // The English sentence is known and consists of one line. The note begins with this line, whatever precedes it.
         ([first, ..], _) if first.of(text).ends_with(b"was scrubbed...") => first.start,
         ([.., first], Top::Edge) if above.len() <= 2 => first.start,
         ([first, ..], _) if is_sentence(first.of(text)) => first.start,
-        // In one translation, an empty line follows the sentence.
+        // In one translation, an empty line follows the sentence. So the sentence is searched above the empty line, too.
         ([], Top::Blank(at)) if !fields.is_empty() => {
             let (above, top) = lines_above(text, from, at);
             let [first] = above.as_slice() else {
@@ -213,10 +218,11 @@ fn note_above(text: &[u8], from: usize, label: Span) -> Option<(usize, Vec<&[u8]
     Some((start, fields))
 }
 
-/// Returns true if the line ends with an ellipsis, or has one before a blank, as the first line of a note has.
+/// Returns true if the line can be the sentence of a note, which ends with an ellipsis. The ellipsis is at the end of the line,
+/// or a blank follows it.
 fn is_sentence(line: &[u8]) -> bool {
     const ENDS: [&[u8]; 4] = [b"...", b"..", b"&hellip;", "\u{2026}".as_bytes()];
-    // In Arabic, the URL follows the sentence on the same line.
+    // In Arabic, the URL follows on the same line, so the ellipsis can also be inside the line.
     let line = line.trim_ascii_end();
     ENDS.iter().any(|end| line.ends_with(end)) || memmem::find(line, b"... ").is_some()
 }

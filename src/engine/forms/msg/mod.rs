@@ -92,7 +92,8 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
     }
     policy.judge_form(Follow::Msg)?;
     row.bytes = Some(bytes.len() as u64);
-    // An enclosed message is written again as part of each message around it, so the work is counted twice.
+    // The content of an enclosed message is written once for itself and again as part of each message that contains it, so the
+    // size counts twice.
     opening.ledger.work(bytes.len().saturating_mul(2))?;
     let depth = (policy.limits.depth.saturating_sub(part.depth) / LEVELS).min(DEEPEST);
     let message = msg::read(&bytes, depth).map_err(|why| {
@@ -100,7 +101,7 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
     })?;
     policy.judge_type("message/rfc822")?;
     let mut mail = source::mail(&message.item);
-    // The boundary line that follows begins with a line ending, which replaces this one.
+    // The last line ending is removed, because the boundary line that follows begins with one.
     if mail.content.ends_with(b"\n") {
         mail.content.pop();
     }
@@ -145,7 +146,7 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
 }
 
 fn kept(missing: &[String]) -> String {
-    // A hostile file can have thousands of faults, so the sentence lists only some of them.
+    // Maximum number of faults in the sentence. A hostile file can have thousands.
     const MOST: usize = 10;
     let mut said: Vec<String> = missing.iter().take(MOST).cloned().collect();
     let more = missing.len().saturating_sub(MOST);

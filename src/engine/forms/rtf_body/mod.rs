@@ -21,7 +21,7 @@ pub const NAME: &[u8] = b"rtf-body.rtf";
 
 const TYPES: [&str; 3] = ["application/rtf", "text/rtf", "text/richtext"];
 
-/// Endings of file names and media types of RTF, in the cases that programs write.
+/// Endings of file names and of media types of RTF, in the combinations of upper and lower case that programs write.
 const WORDS: [&[u8]; 5] = [b".rtf", b".RTF", b"/rtf", b"/RTF", b"/richtext"];
 
 /// Returns the marks; see [`Form::marks`](super::Form::marks).

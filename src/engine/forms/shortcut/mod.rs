@@ -56,7 +56,8 @@ fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
             continue;
         }
         if !is_shortcut && !line.is_empty() && !line.starts_with(';') && section.is_empty() {
-            // A shortcut file begins with a section, so this file is something else.
+            // Before the first section, a shortcut file has only comments and empty lines. This file has other text, so it is
+            // not a shortcut.
             return None;
         }
         if !section.eq_ignore_ascii_case("InternetShortcut") {
@@ -65,9 +66,10 @@ fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
         if let Some((key, value)) = line.split_once('=')
             && key.trim().eq_ignore_ascii_case("URL")
         {
-            // Lines are not folded in this format, so blanks belong to the URL.
+            // Lines are not folded in this format, so a blank inside the value is part of the URL.
             let url = value.trim().trim_matches('"').replace(' ', "%20");
-            // Half of a UTF-16 character is damage. A replacement character would make the URL refer to another resource.
+            // A replacement character shows that the file was damaged, for example half of a UTF-16 character. The URL would
+            // refer to another resource.
             if url.contains(char::REPLACEMENT_CHARACTER) {
                 return Some(Err(bad_value(
                     "the URL in the shortcut file contains a damaged character",

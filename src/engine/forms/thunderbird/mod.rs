@@ -43,7 +43,8 @@ pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
     REFERENCE_FIELDS.iter().any(|name| field.is(original, name))
 }
 
-/// Returns true for fields that `embody detach` writes into a part of this form. The original fields are in the quoted header.
+/// Returns true for fields that `embody detach` writes into a part of this form. The original fields are in the header that the
+/// body quotes.
 pub(in crate::engine) fn is_written(original: &[u8], field: &Field) -> bool {
     [
         "Content-Type",
@@ -81,7 +82,7 @@ impl<'a> Reader<'a, '_> {
         if is("AttachmentDeleted") || is_deleted {
             return Some(self.unusable(deleted()));
         }
-        // A text that only quotes a detached part is not a reference.
+        // The part may only quote a detached part, for example in a forwarded text. It is then not a reference.
         if strays.is_some_and(|strays| !strays.is_empty())
             && (self.tree.is_message(self.part) || !is("AttachmentDetached"))
         {
@@ -101,7 +102,8 @@ impl<'a> Reader<'a, '_> {
         if is("AttachmentDetached") {
             return Some(self.unusable(missing_url()));
         }
-        // In a draft, this field has another first word if the file is not uploaded yet.
+        // The value of this field begins with `cloudFile` if the file was uploaded. In a draft with a file that is not uploaded
+        // yet, it begins with another word.
         let cloud_field = field(CLOUD_FIELD)?;
         let cloud = cloud_field.value.of(self.tree.original);
         if !first_word(cloud).eq_ignore_ascii_case(b"cloudFile") {
@@ -128,8 +130,8 @@ impl<'a> Reader<'a, '_> {
             PartKind::Multipart(_) if !entity.children.is_empty() => {
                 Err(own_content("it contains other parts"))
             }
-            // Base64 cannot contain the sentence, because it has blanks. Quoted-printable can contain it, but may escape the
-            // quoted header, so it is refused.
+            // A body in quoted-printable may have escape sequences in the quoted header, so it is refused. A body in base64
+            // never gets here: it cannot contain the sentence, which has blanks.
             _ if entity.encoding == TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => target,
         };
@@ -142,7 +144,7 @@ impl<'a> Reader<'a, '_> {
         body
     }
 
-    /// Reads a part that keeps its own header. The note in its body is replaced by the content.
+    /// Reads a part that keeps its own header. Its body is a note about the content, and the content replaces it.
     fn beside_a_note(&self, form: Form, target: Result<Referent<'a>, Refusal>) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
         let is_page = form == Form::CloudFile
@@ -160,7 +162,8 @@ impl<'a> Reader<'a, '_> {
         } else {
             target
         };
-        // The media type of a page about the file is not the type of the file.
+        // The body is a page about the file. The header of the part describes the page, so it says nothing about the type of
+        // the file.
         let phantom = match is_page {
             true => Header::none_at(entity.body.start),
             false => self.own_type(),
@@ -198,8 +201,8 @@ impl<'a> Reader<'a, '_> {
         }
     }
 
-    /// Returns the fields before [`SENTENCE`], which an empty line separated from the header of the part, then the quoted
-    /// header after it, and true if the body contains nothing else.
+    /// Finds the original header that Thunderbird quotes in the body. Returns the fields before [`SENTENCE`] (an empty line
+    /// separated them from the header of the part), the quoted header after it, and true if the body contains nothing else.
     fn quotation(&self) -> Option<(Fields, Header, bool)> {
         const STRAY_BLOCKS: usize = 2;
         let body = self.tree.part(self.part).body;
@@ -234,7 +237,8 @@ impl<'a> Reader<'a, '_> {
         while at < end {
             let block = self.header(at, end);
             last = block.end;
-            // A continuation line after an empty line has no field to continue, so the quoted header ends here.
+            // A field without a name is a continuation line after an empty line. It continues no field, so the quoted header
+            // ends before it.
             let is_named = |field: Field| !field.name.is_empty();
             let is_whole = block.fields.iter(self.tree.original).all(is_named);
             if block.end != SectionEnd::Regular || !is_whole {
@@ -338,8 +342,8 @@ fn cloud_part(value: &[u8]) -> (Result<Referent<'_>, Refusal>, Option<String>) {
     }
 }
 
-/// Returns the value of the parameter `name`, which is the last one and is not quoted. Up to version 91, Thunderbird wrote the
-/// name of the file only there.
+/// Returns the file name in the parameter `name`. Up to version 91, Thunderbird wrote the name only into this parameter,
+/// without quotation marks and as the last one. Returns `Ok(None)` if there is no name, and an error if it cannot be decoded.
 fn name_behind(behind: &[u8]) -> Result<Option<String>, Refusal> {
     const NAME: &[u8] = b"name=";
     let at = memchr::memchr_iter(b';', behind).find_map(|at| {

@@ -20,8 +20,8 @@ use crate::span::{Lines, Newline, Span};
 /// Start of the line that begins a block.
 const BEGIN: &[u8] = b"begin ";
 
-/// The word that begins a block, which quoted-printable does not change. It is followed by its base64 for each of the three
-/// positions that a byte can have in a base64 group.
+/// The word with which a block begins: as it is, also in quoted-printable, and in base64. Base64 encodes groups of three bytes,
+/// so there is one string for each position of the word in a group.
 const WORDS: [&[u8]; 4] = [b"begin", b"YmVnaW4", b"JlZ2lu", b"iZWdpb"];
 
 /// Returns the marks; see [`Form::marks`](super::Form::marks).
@@ -58,12 +58,13 @@ fn blocks(text: &[u8]) -> Vec<Block> {
         let mut bytes = Vec::new();
         let mut is_ended = false;
         let (mut is_short, mut has_grave) = (false, false);
-        // A line that is not data is only peeked at, because it may begin another block.
+        // A line that is not data may begin another block. It is not consumed here, so that the outer loop reads it.
         while let Some(next) = lines.peek() {
             let content = next.content.of(text);
             if is_ended {
-                // Mail programs shorten lines by removing blanks at their ends. This encoder writes grave accents instead of
-                // blanks, so a short line has lost data, and the block is not decoded.
+                // A short line has lost blanks at its end, which some mail programs remove. An encoder that writes blanks for
+                // zeros makes this harmless. This block has grave accents for zeros, so another loss made the line short, and
+                // the block is not decoded.
                 let is_cut = is_short && has_grave;
                 if content.trim_ascii_end() == b"end" && !is_cut {
                     let span = Span::new(start, next.whole.end);
@@ -115,13 +116,14 @@ fn data(line: &[u8], bytes: &mut Vec<u8>) -> Option<(usize, bool)> {
         b' '..=b'`' => Some((byte - b' ') & 63),
         _ => None,
     };
-    // An empty line is a line of length 0 whose only symbol, a blank, was removed by a mail program.
+    // A line of data with the length 0 consists of a single blank. If the line is empty, a mail program has removed the blank.
     let Some((first, symbols)) = line.split_first() else {
         return Some((0, false));
     };
     let length = usize::from(value(*first)?);
     let wanted = length.div_ceil(3) * 4;
-    // Mail programs remove blanks at the ends of lines, and some encoders append a checksum symbol. Both are accepted.
+    // The line may be shorter than its length says, because mail programs remove blanks at the ends of lines. It may be longer
+    // by one symbol, because some encoders append a checksum.
     if symbols.len() > wanted + 1 || symbols.iter().any(|byte| value(*byte).is_none()) {
         return None;
     }
@@ -152,7 +154,7 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
     let (tree, policy) = (opening.tree, opening.policy);
     let part = tree.part(id);
     let body = part.body.of(tree.original);
-    // An encoded body must be decoded before the line that begins a block can be found.
+    // An unencoded text without the start of a block is skipped. An encoded one must be decoded before this can be tested.
     let is_plain = !part.encoding.is_encoded();
     if is_plain && memchr::memmem::find(body, BEGIN).is_none() {
         return Ok(false);

@@ -16,8 +16,8 @@ use crate::engine::policy::Policy;
 use crate::engine::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::mime::{PartId, PartKind, Tree, entity};
 
-/// Start of a body that contains TNEF: in base64, in quoted-printable, and without an encoding. The base64 is cut where it
-/// depends on the next byte.
+/// Start of a body that contains TNEF: in base64, in quoted-printable, and without an encoding. The base64 string ends before
+/// the first symbol that depends on further bytes.
 const STARTS: [&[u8]; 4] = [b"eJ8+I", b"x=9F>\"", b"x=9f>\"", tnef::SIGNATURE];
 
 /// Returns the marks; see [`Form::marks`](super::Form::marks). The prefilter also searches for the end of the media types.
@@ -76,7 +76,8 @@ pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool
     if opening.handled.has(&digest) {
         return Ok(false);
     }
-    // An enclosed item is written again as part of each item around it, so the work is counted twice.
+    // The content of an enclosed item is written once for itself and again as part of each item that contains it, so the size
+    // counts twice.
     opening.ledger.work(bytes.len().saturating_mul(2))?;
     let depth = (policy.limits.depth.saturating_sub(part.depth) / LEVELS).min(DEEPEST);
     let stream = tnef::read(&bytes, depth);
@@ -163,7 +164,7 @@ fn told(contents: &Contents<'_>, damage: &[tnef::Damage]) -> Told {
         .iter()
         .map(|it| format!("it {}", it.what()))
         .collect();
-    // A hostile file can have thousands of faults, so the sentence lists only some of them.
+    // Maximum number of faults in the sentence. A hostile file can have thousands.
     const MOST: usize = 10;
     kept.extend(contents.unmapped.iter().take(MOST).cloned());
     let more = contents.unmapped.len().saturating_sub(MOST);

@@ -13,7 +13,7 @@ pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
     decoded.into_owned()
 }
 
-/// Returns true if the name does not lead to another directory and is not a device of Windows.
+/// Returns true if the name is safe: it cannot lead to another directory, and it is not a device of Windows.
 pub fn is_file_name(name: &str) -> bool {
     let leads_elsewhere = |letter: char| letter == '\\' || letter.is_control();
     let is_dots = matches!(name, "" | "." | "..");

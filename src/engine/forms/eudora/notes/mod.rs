@@ -59,24 +59,25 @@ impl Wrapper {
 
 #[derive(PartialEq, Eq, Debug)]
 pub struct EudoraNote {
-    /// The line with its line ending, and with the empty line that Windows writes before it. Empty for a file that a header
-    /// field names.
+    /// The line of the note with its line ending. On Windows, Eudora writes an empty line before the note, which is included.
+    /// The span is empty if a header field and not a line names the file.
     pub whole: Span,
-    /// Last component of the path, decoded. It can be invalid as a file name.
+    /// Last component of the path in the note, decoded. It is not checked, so it may be invalid as a file name.
     pub name: String,
     pub is_embedded: bool,
     pub macintosh: Option<[u8; 4]>,
-    /// Hashes of the Content-ID and of the Content-Location. A hash is 0 if there is no such field.
+    /// Hashes of the part's Content-ID and Content-Location, as Eudora recorded them. A hash is 0 if the part had no such
+    /// field.
     pub hashes: (u32, u32),
 }
 
-/// Divides a body into texts and notes. After `most` notes and marked texts, the rest is a single text, and the second value
-/// is true.
+/// Divides a body into texts and notes. Only the first `most` notes and marked texts are recognized. Everything after them is a
+/// single text, and the second value is then true.
 pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPiece>, bool) {
     let mut pieces = Vec::new();
     let mut lines = Lines::new(original, body);
     let (mut start, mut room) = (body.start, most);
-    // The line before, if it was empty.
+    // The previous line, if it was empty. It belongs to a note that follows.
     let mut empty: Option<Span> = None;
     let push_text = |pieces: &mut Vec<EudoraPiece>, from: usize, to: usize| {
         if from < to {
@@ -102,7 +103,7 @@ pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPie
                     is_end.then(|| Span::new(at, line.whole.end))
                 });
             let end = closed.unwrap_or(Span::empty_at(body.end));
-            // On Windows, the tag is on a separate line.
+            // On Windows, the start tag is on a line of its own, so the text begins after the line ending.
             let behind = match original.get(from..end.start) {
                 Some([b'\r', b'\n', ..]) => from + 2,
                 Some([b'\n', ..]) => from + 1,
@@ -206,8 +207,8 @@ impl EudoraNote {
         })
     }
 
-    /// Returns the files that the header of a mail written in Eudora names. Received mail has a Received field, and its header
-    /// is not trusted.
+    /// Returns the files that header fields name. Eudora writes these fields into mail that it sends. Received mail, which has
+    /// a Received field, returns nothing: its sender could have written the fields.
     pub fn of_header(original: &[u8], fields: &Fields, most: usize) -> Vec<Self> {
         if fields.first(original, "Received").is_some() {
             return Vec::new();
@@ -216,7 +217,7 @@ impl EudoraNote {
         let (attached, embedded) = (value("X-Attachments"), value("X-EmbeddedContent"));
         let files = attached.split(|&octet| octet == b';').filter_map(|path| {
             let path = path.trim_ascii();
-            // On the Mac, the path ends with a colon.
+            // On the Mac, a colon follows the path, and the path begins with one.
             Self::new(
                 path.strip_suffix(b":").unwrap_or(path),
                 path.starts_with(b":"),
@@ -264,7 +265,8 @@ fn attached(value: &[u8]) -> Option<EudoraNote> {
     {
         return of_mac(path, kind);
     }
-    // Paths without quotes have only short names. A value with blanks is a sentence and not a path.
+    // A path without quotation marks contains only short file names, without blanks. If there are blanks, the value is a
+    // sentence that a person wrote.
     let is_path = match value {
         [drive, b':', b'\\', ..] => drive.is_ascii_alphabetic(),
         [b'\\', b'\\', ..] => true,
