@@ -15,6 +15,7 @@ pub(crate) mod archive;
 pub mod cache;
 #[cfg(feature = "cli")]
 pub(crate) mod record;
+// The modules below are private to this directory, except `store`.
 #[cfg(feature = "http")]
 mod agent;
 mod allowance;

@@ -7,7 +7,7 @@ use super::header::{self, Person};
 use super::properties::{APPOINTMENT, Guid, Item, MEETING, Value, id, integer, text};
 use super::recurrence::{self, Exception, Recurrence, Unmapped};
 
-/// A meeting as text/calendar, and a list of the values that the calendar does not contain.
+/// A meeting as text/calendar, and a list of those values of the item that are not in it.
 pub(super) struct Calendar {
     pub(super) text: String,
     pub(super) method: &'static str,
@@ -57,7 +57,8 @@ pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Ca
     let meeting = Meeting {
         item,
         uid: uid(item, start),
-        // The time stamp is a time of the item, not the current time, so that the same item always gives the same calendar.
+        // The time stamp is a time stored in the item and not the current time, so that the same item always gives the same
+        // calendar.
         stamp: time_of(item, MEETING, 0x001a)
             .or_else(|| time(item.properties.value(id::SUBMIT_TIME)))
             .unwrap_or(start),
@@ -121,7 +122,7 @@ fn is_exception(item: &Item<'_>) -> bool {
     is_set(item, MEETING, 0x000a) || time_of(item, APPOINTMENT, REPLACED).is_some()
 }
 
-/// A recurrence rule with its time zone. The zone is `None` for meetings that last whole days.
+/// The recurrence rule of a meeting, and its time zone. Meetings that last whole days have no time zone (`None`).
 struct Series {
     recurrence: Recurrence,
     zone: Option<Zone>,
@@ -190,8 +191,8 @@ struct Meeting<'m> {
 }
 
 impl Meeting<'_> {
-    /// Writes the series, followed by one event for each changed meeting. Returns a description of the values that are left
-    /// out.
+    /// Writes the series, followed by one event for each changed meeting. Returns `None` if everything was written, otherwise a
+    /// description of the values that are left out.
     fn series(&self, lines: &mut Lines, series: &Series) -> Option<&'static str> {
         let Series {
             recurrence, zone, ..
@@ -213,8 +214,9 @@ impl Meeting<'_> {
         let before = lines.0.len();
         self.event(lines, &times, &Exception::default());
         let event = lines.0.len() - before;
-        // The event of each changed meeting repeats the participants and the text. So that a short rule cannot create a very
-        // large calendar, the text is written only into the event of the series if it does not fit.
+        // The event of each changed meeting repeats the participants and the text, so a short rule could create a very large
+        // calendar. If the changed meetings exceed this number of bytes, they are written without the text. If they still
+        // exceed it, they are left out.
         let most = (series.size.saturating_mul(16)).saturating_add(event.saturating_mul(4));
         let without_text = Self {
             description: None,

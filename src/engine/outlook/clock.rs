@@ -10,7 +10,8 @@ pub(super) const DAY: i64 = 24 * 60;
 
 /// Returns the number of days from 1601-01-01 to a date.
 pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years are counted from March here, so that the leap day is the last day of a year and does not shift the months.
+    // Years begin in March here. The leap day is then the last day of a year, so it does not change the number of days before
+    // any month.
     let (year, month) = match month > 2 {
         true => (year - 1600, month - 3),
         false => (year - 1601, month + 9),
@@ -70,14 +71,14 @@ pub(super) fn time_text(minutes: i64) -> String {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Zone {
     pub(super) name: String,
-    /// Minutes to add to standard time to get UTC.
+    /// Number of minutes that must be added to a local time in standard time to get UTC.
     standard: i64,
     summer: Option<Summer>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Summer {
-    /// Minutes to add to summer time to get UTC.
+    /// Number of minutes that must be added to a local time in summer time to get UTC.
     bias: i64,
     begins: Change,
     ends: Change,
@@ -95,8 +96,8 @@ struct Change {
 }
 
 impl Zone {
-    /// Returns the time zone of a recurring meeting. Returns `None` if the meeting has no zone, or if the clocks of the zone
-    /// do not change on the same weekdays in every year.
+    /// Returns the time zone of a recurring meeting. Returns `None` if the item contains no time zone, or if the clocks do not
+    /// change by the same rule in every year.
     pub(super) fn of(item: &Item<'_>) -> Option<Self> {
         let bytes = |number| match item.properties.named(&APPOINTMENT, number)? {
             Value::Bytes(bytes) => Some(bytes.as_ref()),
@@ -110,7 +111,8 @@ impl Zone {
             text(value, item.page)
         };
         let name = name.or_else(description);
-        // If the two rules differ, the rule of this property is used (MS-OXOCAL 2.2.1.41).
+        // An item can contain its time zone twice. If the two rules differ, the rule in this property is used (MS-OXOCAL
+        // 2.2.1.41).
         let own = bytes(0x8233).and_then(|bytes| biases(&mut Cursor { rest: bytes }, 2));
         let zone = own.or(rule.flatten())?;
         let is_plain = |it: &char| it.is_alphanumeric() || " .-_/+()".contains(*it);
@@ -134,7 +136,8 @@ impl Zone {
         let (begins, ends) = (summer.begins.at(year), summer.ends.at(year));
         let is_summer = match begins < ends {
             true => (begins..ends).contains(&local),
-            // In the southern hemisphere, summer time includes the turn of the year.
+            // In the southern hemisphere, summer time begins late in a year and ends early in the next. So it is all of the
+            // year except the time between its end and its start.
             false => !(ends..begins).contains(&local),
         };
         match is_summer {
@@ -143,8 +146,8 @@ impl Zone {
         }
     }
 
-    /// Converts a local time to UTC. When the clocks are set back, one hour occurs twice; such a time is in the first of the
-    /// two.
+    /// Converts a local time to UTC. When the clocks are set back, each time in one hour occurs twice; the earlier one is
+    /// meant.
     pub(super) fn utc(&self, local: i64) -> i64 {
         local + self.bias(local)
     }
@@ -206,7 +209,8 @@ fn offset(bias: i64) -> String {
     format!("{sign}{:02}{:02}", minutes / 60, minutes % 60)
 }
 
-/// Returns the name of a time zone definition, and the rule in effect if it can be converted.
+/// Reads a time zone definition. Returns the name of the zone and the rule that is currently in effect. The rule is `None` if
+/// it cannot be converted.
 fn definition(bytes: &[u8]) -> Option<(String, Option<Zone>)> {
     const EFFECTIVE: u16 = 2;
     let mut cursor = Cursor { rest: bytes };
@@ -234,8 +238,8 @@ fn definition(bytes: &[u8]) -> Option<(String, Option<Zone>)> {
     Some((name, rule))
 }
 
-/// Reads the offsets of standard time and summer time, and the moments at which they begin. Before each moment, `years` bytes
-/// are skipped.
+/// Reads the offsets of standard time and summer time, and the moments at which they begin. `years` is the number of bytes
+/// before each moment, which contain a year and are skipped.
 fn biases(cursor: &mut Cursor<'_>, years: usize) -> Option<Zone> {
     let mut bias = || Some(i64::from(cursor.u32()? as i32)).filter(|it| it.abs() < DAY);
     let (all, standard, summer) = (bias()?, bias()?, bias()?);

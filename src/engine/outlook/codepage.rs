@@ -102,8 +102,8 @@ pub fn of_font(charset: i32) -> Option<u32> {
         238 => 1250,
         254 => 437,
         255 => 850,
-        // 0 is the charset of western fonts, but programs write it into documents of every code page. 1 (default) and 2
-        // (symbols) have no code page. In all these cases, the code page of the document is used.
+        // The charset does not identify a code page. 0 means western fonts, but programs write it into documents of every code
+        // page; 1 means the default, and 2 symbols. In all these cases, the code page of the document is used.
         _ => return None,
     })
 }

@@ -36,7 +36,7 @@ pub struct Contents<'a> {
     pub attachments: Vec<Leaf<'a>>,
     /// Text that was converted from RTF. It is used only if the mail has no other text.
     pub rtf_text: Option<Leaf<'a>>,
-    /// A sentence for each content that mail cannot contain, or that cannot be read.
+    /// A sentence for each piece of content that mail cannot contain, or that cannot be read.
     pub unmapped: Vec<String>,
     /// Names of properties for which mail has no header field.
     pub properties: Vec<&'static str>,
@@ -78,8 +78,8 @@ impl<'a> Contents<'a> {
         if let Some(report) = self.report {
             let kind = vec![("report-type".to_owned(), report.kind.to_owned())];
             parts.push(Part::Leaf(report.leaf));
-            // The single attached message of a report is the message that the report is about, so it becomes a part of the
-            // report.
+            // If a report has a single attached message, the report is about this message. So it becomes a part of the
+            // multipart/report.
             if let [
                 Leaf {
                     body: Body::Message(_),
@@ -400,7 +400,8 @@ fn leaf<'a>(
         Content::File(bytes) => {
             let essence = text(id::MIME_TAG).filter(|tag| is_type(tag));
             let essence = essence.map(|tag| tag.to_ascii_lowercase());
-            // A message, a multipart or TNEF must not be encoded in base64, so another type is used.
+            // A file is encoded in base64, which is not allowed for the types message, multipart and TNEF. If the file declares
+            // one of them, its type is guessed instead.
             let essence = essence.filter(|it| !is_composite(it) && it != "application/ms-tnef");
             let essence = essence.unwrap_or_else(|| guessed(name.as_deref(), bytes).to_owned());
             let mut leaf = Leaf::new(&essence, Body::Bytes(bytes.clone()));

@@ -15,12 +15,12 @@ pub enum Compound<'a> {
     Damaged(Damaged<'a>),
 }
 
-/// An entry of a storage: a stream or another storage.
+/// An entry in a storage (a directory inside the compound file): a stream, or another storage.
 pub struct Listed {
     pub name: String,
     pub path: PathBuf,
     pub is_stream: bool,
-    /// Entry in the tables of an intact file. `None` in a damaged file, because its class ids may be wrong.
+    /// The entry in the tables of the file. `None` if the file is damaged, because the class id in the entry may then be wrong.
     pub entry: Option<cfb::Entry>,
 }
 
@@ -152,9 +152,9 @@ pub struct Damaged<'a> {
     bytes: &'a [u8],
     /// Size of a sector in bytes.
     sector: usize,
-    /// For each sector, the next sector of its chain.
+    /// The allocation table: for each sector, the number of the next sector of the same stream.
     next: Vec<u32>,
-    /// For each sector of the small streams, the next sector of its chain.
+    /// The allocation table for small streams: for each small sector, the number of the next one of the same stream.
     next_small: Vec<u32>,
     /// Ordinary sectors that contain the small streams.
     small: Vec<u32>,
@@ -235,8 +235,8 @@ impl<'a> Damaged<'a> {
     fn table(&self) -> Vec<u32> {
         let count = (self.bytes.len() / self.sector).saturating_add(1);
         let mut sectors: Vec<u32> = numbers(self.bytes.get(76..512).unwrap_or_default()).collect();
-        // A large table has more sectors than the header can list. The other sectors are in a linked list: the last number in
-        // each sector of the list is the next sector of the list.
+        // The header contains the sector numbers of the table. If the table is too large for this, further sector numbers are
+        // in a linked list of sectors. The last number in a sector of this list is the next sector of the list.
         let (mut at, mut seen) = (u32_at(self.bytes, 68).unwrap_or(END), HashSet::new());
         while at < MOST_SECTORS && seen.insert(at) {
             let list: Vec<u32> = numbers(self.at(at)).collect();
@@ -254,7 +254,8 @@ impl<'a> Damaged<'a> {
             }
             let before = next.len();
             next.extend(numbers(self.at(*sector)));
-            // If a part of the table is after the end of the file, the chains of its sectors end here.
+            // If a sector of the table is after the end of the file, its numbers are missing. They count as ends, so streams
+            // that need them are incomplete.
             next.resize(before + self.sector / 4, MOST_SECTORS);
         }
         next.truncate(count);

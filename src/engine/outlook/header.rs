@@ -1,4 +1,4 @@
-//! The header of a message that is made from an item of Outlook, for example from an item attached to another one.
+//! Writes the header of a message that is created from an item of Outlook.
 
 use std::borrow::Cow;
 
@@ -44,8 +44,8 @@ pub(super) fn of(item: &Item<'_>) -> Vec<u8> {
     }
     let mut header = Vec::new();
     let by = sender(item, false);
-    // Some items have only the name, without an address, of the person in whose name they were sent. If the sender has the
-    // same name, the sender's address is used.
+    // An item can be sent by one person in the name of another. Sometimes only the name of that other person is known, without
+    // an address. If the sender has the same name, both are the same person, and the sender's address is used.
     let is_sender = |from: &Person| {
         let same = |by: &Person| by.name.is_some() && by.name == from.name;
         from.address.starts_with(NAME_ALONE) && by.as_ref().is_some_and(same)
@@ -218,11 +218,12 @@ pub(super) fn sender(item: &Item<'_>, is_represented: bool) -> Option<Person> {
     person(item.text(name), smtp, item.text(address))
 }
 
-/// Returns the recipients of one kind: 1 is To, 2 is Cc, 3 is Bcc. If the item has no table of recipients, only their names
-/// are known, from the text that Outlook displays.
+/// Returns the recipients of one kind: 1 is To, 2 is Cc, 3 is Bcc. If the item has no table of recipients, the recipients are
+/// taken from the text that Outlook displays (`display`), which contains only names.
 pub(super) fn recipients(item: &Item<'_>, kind: i64, display: u16) -> Vec<Person> {
     let is = |it: &&Properties<'_>| {
-        // The high bits contain how the server processed the address, so they are ignored.
+        // The low bits contain the kind of the recipient. The high bits describe how a server processed the address, and are
+        // ignored.
         it.integer(id::RECIPIENT_TYPE).unwrap_or(1) & 15 == kind
     };
     let people = item.recipients.iter().filter(is);
@@ -270,10 +271,11 @@ fn person(name: Option<String>, smtp: Option<String>, address: Option<String>) -
     Some(Person { name, address })
 }
 
-/// Start of an address that embody creates if only a name is known.
+/// Start of the address that embody creates for a person of whom only the name is known.
 const NAME_ALONE: &str = "IMCEAX-";
 
-/// Writes an address that is not an internet address, such as one of Exchange, in the form that Exchange uses for this.
+/// Converts an address that is not an internet address, such as an Exchange address, to an internet address. It has the form
+/// that Exchange itself uses for this purpose.
 fn encapsulated(kind: &str, text: &str) -> String {
     let mut local = format!("IMCEA{kind}-");
     for byte in text.bytes() {

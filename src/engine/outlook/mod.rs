@@ -27,7 +27,7 @@ pub mod tnef;
 mod values;
 
 #[cfg(test)]
-// The integration tests include the same file as a module of their own.
+// The integration tests also include this file, as a module of their own, so clippy would report it as included twice.
 #[allow(clippy::duplicate_mod)]
 #[path = "../../../tests/common/tnef.rs"]
 mod sample;

@@ -123,7 +123,7 @@ impl Contents {
         self.streams.contains_key(PROPERTIES) || self.values().next().is_some()
     }
 
-    /// Creates a list of properties from the names of the streams, for a storage whose own list is missing.
+    /// Creates a list of properties from the names of the streams. It replaces the list of a storage if that is missing.
     fn list(&self) -> Vec<[u8; 16]> {
         let mut values: Vec<(u16, u16)> = self.values().collect();
         values.sort_unstable();
@@ -155,7 +155,7 @@ impl Reading<'_> {
         let name = || path.file_name().unwrap_or_default().to_string_lossy();
         if let Some(why) = fault {
             self.lose(format!("{} ({why})", name()));
-            // The bytes before the fault are kept, because an incomplete text is better than no text.
+            // If bytes were read before the fault, they are used, because an incomplete text is better than no text.
             if bytes.is_empty() {
                 return None;
             }
@@ -166,8 +166,9 @@ impl Reading<'_> {
                 Some(bytes)
             }
             None => {
-                // In a damaged file, many streams can share the same sectors. Halving the number of bytes that may still be
-                // read limits how often such a large stream is read.
+                // The stream is too large to be in this file together with the others, so it is damaged and shares sectors with
+                // other streams. Thousands of such streams may follow, and each one is read up to `room`. Halving `room` limits
+                // the total work.
                 self.room /= 2;
                 self.lose(format!(
                     "{} (its declared size exceeds that of the file)",
@@ -184,7 +185,7 @@ impl Reading<'_> {
     }
 
     fn tell(&mut self, what: String) {
-        // A hostile file can have thousands of faults, so the list is limited.
+        // Maximum number of faults in the list. A hostile file can have thousands.
         const MOST: usize = 20;
         if self.damage.len() < MOST {
             self.damage.push(what);
@@ -207,7 +208,8 @@ impl Reading<'_> {
         Names::read(&guids, &entries, &strings)
     }
 
-    /// Reads an item. `header` is the number of bytes before the first property, which depends on the kind of storage.
+    /// Reads an item. `header` is the number of bytes before the first entry of its list of properties; it depends on whether
+    /// the item is a message, a recipient or an attachment.
     fn item(&mut self, storage: &Path, header: usize, depth: usize) -> Item<'static> {
         let contents = self.contents(storage);
         let mut item = Item {
@@ -492,7 +494,8 @@ mod tests {
         assert_eq!(reading.room, 3000);
         assert!(reading.stream(Path::new("/large")).is_none());
         assert_eq!(reading.room, 1500);
-        // After the large stream was rejected twice, a small stream can still be read.
+        // The large stream was rejected twice and halved `room` each time. What is left must still be enough for a small
+        // stream.
         assert_eq!(reading.stream(Path::new("/small")).unwrap().len(), 100);
         assert_eq!(reading.room, 1400);
     }

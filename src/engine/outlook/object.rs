@@ -43,7 +43,7 @@ pub fn read(storage: &[u8]) -> Object {
     };
     let mut stream = |name: &str| {
         let stream = file.open_stream(name).ok()?;
-        // A length that exceeds the length of the file is wrong, so it is ignored.
+        // A declared length that exceeds the length of the whole file is wrong, so it is limited to that length.
         let most = u64::try_from(storage.len()).unwrap_or(u64::MAX);
         let mut bytes = Vec::new();
         stream.take(most).read_to_end(&mut bytes).ok()?;

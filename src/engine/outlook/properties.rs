@@ -118,7 +118,7 @@ pub fn without_end(bytes: &[u8]) -> &[u8] {
     bytes.get(..end.map_or(0, |end| end + 1)).unwrap_or(bytes)
 }
 
-/// A message, an appointment, or another item of a mailbox.
+/// An item of a mailbox: a message, an appointment, a contact, or any other kind.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Item<'a> {
     pub properties: Properties<'a>,

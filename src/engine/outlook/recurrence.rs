@@ -14,7 +14,7 @@ const LAST: i64 = 0x5ae9_80df;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Recurrence {
     pattern: Pattern,
-    /// Number of days, weeks or months from one date to the next.
+    /// Interval between two dates of the series, in days, weeks or months.
     interval: i64,
     end: End,
     /// First day of the week. 0 is Sunday.
@@ -87,7 +87,8 @@ fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, Unmapp
     if cursor.u16()? != VERSION {
         return None;
     }
-    // Skips the version of the writing program, and the frequency, which follows from the pattern and the interval.
+    // Skips the version of the writing program. Also skips the frequency, because the pattern and the interval below contain
+    // the same information.
     cursor.take(4)?;
     let kind = cursor.u16()?;
     let calendar = cursor.u16()?;
@@ -176,8 +177,8 @@ fn dates(cursor: &mut Cursor<'_>) -> Option<Vec<i64>> {
 const SUBJECT: u16 = 0x0001;
 const LOCATION: u16 = 0x0010;
 const BUSY: u16 = 0x0020;
-/// Flags of the fields with four bytes each, in the order in which the fields follow: the type and two fields for the reminder
-/// before the location, then the busy status, attachment, subtype and colour.
+/// Flags: each one means that an exception contains a certain field of four bytes. The fields follow in this order: the type
+/// and two fields for the reminder before the location; the busy status, attachment, subtype and colour after it.
 const BEFORE_LOCATION: [u16; 3] = [0x0002, 0x0004, 0x0008];
 const AFTER_LOCATION: [u16; 4] = [BUSY, 0x0040, 0x0080, 0x0100];
 
@@ -218,14 +219,16 @@ fn exceptions(cursor: &mut Cursor<'_>, page: u32) -> Option<Vec<Exception>> {
 }
 
 fn narrow(cursor: &mut Cursor<'_>, page: u32) -> Option<String> {
-    // Two lengths precede the text. The first one counts a final NUL that is not stored, so the second one is used.
+    // Two lengths precede the text. The first one includes a final NUL that is not stored, so the second one is the number of
+    // bytes to read.
     cursor.u16()?;
     let length = cursor.u16()?;
     let bytes = without_end(cursor.take(length.into())?);
     Some(codepage::decode(page, bytes).0.into_owned())
 }
 
-/// Reads a number of four bytes. Returns `Some(None)` if the exception does not contain the number.
+/// Reads a number of four bytes if the flag `has` is set. Returns `Some(None)` if it is not set, and `None` if bytes are
+/// missing.
 fn number(cursor: &mut Cursor<'_>, has: u16) -> Option<Option<i64>> {
     Some(match has {
         0 => None,
@@ -317,7 +320,8 @@ impl Recurrence {
                 rule.push_str(&format!(";BYDAY={};WKST={begins}", weekdays(mask)));
             }
             Pattern::Monthly(day) => {
-                // Length of the shortest month in which the meeting takes place. Up to this day, BYMONTHDAY alone is enough.
+                // Number of days of the shortest month in which the meeting can take place. Up to this day, every month has the
+                // day, and BYMONTHDAY alone is enough. For later days, short months need their last day instead.
                 let shortest = match is_yearly {
                     true => length(1601, month),
                     false => 28,
@@ -394,7 +398,7 @@ mod tests {
         let texts = (exception.subject.as_deref(), exception.location.as_deref());
         let subject = "Simple Recurrence with exceptions";
         assert_eq!(texts, (Some(subject), Some("34/4141")));
-        // If the Unicode block is cut off, the other texts give the same result.
+        // The block with the Unicode texts is truncated. The other texts must still give the same result.
         let cut = hex(SERIES).split_at(0x98).0.to_vec();
         let narrow = read(&cut, 1252).unwrap();
         assert_eq!(narrow.exceptions, changed.exceptions);

@@ -14,7 +14,7 @@ pub struct Report<'a> {
     pub leaf: Leaf<'a>,
 }
 
-/// A report with its readable text, which is used if the item has no text of its own.
+/// A report, and a text for people, which is used if the item has no text of its own.
 pub(super) struct Read {
     pub(super) report: Report<'static>,
     pub(super) text: String,

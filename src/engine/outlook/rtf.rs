@@ -215,7 +215,8 @@ struct State {
     /// True inside `\htmlrtf`: this RTF does not belong to the HTML and is skipped.
     is_rtf_only: bool,
     font: Option<i32>,
-    /// Number of replacement characters after each `\uN`, for readers that do not support it.
+    /// Number of replacement characters after each `\uN`. They are for readers that do not support `\uN`, so they are skipped
+    /// here.
     replacement: u8,
 }
 
@@ -233,7 +234,8 @@ impl Default for State {
 struct Reader {
     source: Source,
     text: String,
-    /// Bytes that are not decoded yet, because the bytes of one character can be in several tokens.
+    /// Bytes of text that are not decoded yet. The bytes of one character can be in several tokens, so they are collected
+    /// first.
     pending: Vec<u8>,
     pending_page: u32,
     /// Code page of the document.
@@ -246,9 +248,9 @@ struct Reader {
     stack: Vec<State>,
     /// Number of open groups beyond [`DEPTH`], whose states are not stored.
     deeper: usize,
-    /// Number of replacement characters to skip after `\uN`.
+    /// Number of replacement characters after the last `\uN` that are still to be skipped.
     skip: usize,
-    /// The first half of a surrogate pair, and the length of the text before it.
+    /// The first half of a surrogate pair whose second half is not read yet, and the length of the text before it.
     half: Option<(u16, usize)>,
     is_lossy: bool,
     /// True after the last group was closed.
@@ -378,7 +380,7 @@ impl Reader {
         }
     }
 
-    /// Inserts U+FFFD at `from`, because the second half of a surrogate pair is missing.
+    /// Inserts U+FFFD at `from`, in place of half a surrogate pair whose second half never came.
     fn lose_half(&mut self, from: usize) {
         self.is_lossy = true;
         if self.text.is_char_boundary(from) {
@@ -401,8 +403,8 @@ impl Reader {
         if let Some((high, from)) = self.half.take() {
             let pair = char::decode_utf16([high, unit]).next();
             let between = self.text.get(from..).unwrap_or_default();
-            // Some programs write two replacement characters but declare one, so question marks between the halves are
-            // removed.
+            // Some programs write two replacement characters although they declare one. The second one is then in the text, as
+            // a question mark between the two halves, and is removed.
             if let Some(Ok(symbol)) = pair
                 && between.bytes().all(|byte| byte == b'?')
             {
@@ -508,8 +510,8 @@ impl Reader {
                 self.state.replacement = u8::try_from(count).unwrap_or(1);
             }
             (b"u", Some(unit)) => {
-                // In the specification, numbers above 32767 are written as negative numbers. Programs also write them as
-                // positive numbers.
+                // According to the specification, numbers above 32767 are written as negative numbers, but some programs write
+                // them as positive ones. The lower 16 bits are the same.
                 self.unit((unit & 0xffff) as u16);
                 self.skip += usize::from(self.state.replacement);
             }

@@ -10,7 +10,7 @@ use super::properties::{Item, id};
 pub struct Mail {
     /// Header and body, with LF line endings.
     pub content: Vec<u8>,
-    /// A sentence for each content that the message lacks.
+    /// A sentence for each piece of content of the item that the message lacks.
     pub missing: Vec<String>,
     pub state: ItemState,
     pub subject: Option<String>,
@@ -47,7 +47,7 @@ fn state_of(item: &Item<'_>) -> ItemState {
     const UNSENT: i64 = 8;
     let integer = |id| item.properties.integer(id);
     let flags = integer(id::FLAGS).unwrap_or(READ);
-    // Number of the user's last action on the message: reply (102), reply to all (103) or forward (104).
+    // The user's last action on the message, as a number: reply (102), reply to all (103) or forward (104).
     let action = integer(id::LAST_ACTION);
     let time = |id| item.properties.time(id).and_then(seconds);
     ItemState {

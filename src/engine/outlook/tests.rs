@@ -26,7 +26,7 @@ fn tnef_cut_at_any_byte_gives_the_front_and_says_so() {
         assert!(front.len() <= all.len() + 200, "{end}");
         undetected += usize::from(damage.is_empty());
     }
-    // A file that ends between two attributes looks complete, so this cut is not detected.
+    // A file that is truncated exactly between two attributes looks complete, so in these few cases no damage is reported.
     assert!(undetected < 20, "{undetected}");
 }
 
@@ -79,7 +79,8 @@ fn tnef_of_empty_properties_takes_bounded_memory() {
     assert_eq!(stream.damage, [tnef::Damage::TooMany]);
 }
 
-/// The number of recipients in the table is untrusted, so it must not determine the memory or the time.
+/// The file declares the number of recipients in the table. The number is untrusted, so it must not determine the memory or the
+/// time.
 #[test]
 fn tnef_with_four_billion_recipients_that_are_not_there_ends_at_once() {
     for rest in [b"".as_slice(), b"\0", b"\0\0\0\0\0"] {

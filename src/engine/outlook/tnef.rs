@@ -136,12 +136,14 @@ impl Reading {
         if cursor.u16().is_none() {
             self.damage.push(Damage::Truncated);
         }
-        // MAPI properties are more precise than the older attributes of Microsoft Mail, so the attributes are stored
-        // separately and added after the properties.
+        // A stream can contain the same value as a MAPI property and as an older attribute of Microsoft Mail. The first value
+        // of a list is used and the MAPI property is more precise, so the older values are collected separately and appended at
+        // the end.
         let mut older = Properties::default();
         let mut attachments: Vec<Draft<'a>> = Vec::new();
         while !cursor.rest.is_empty() {
-            // Programs that write text add a line ending to the file, and others add padding. Neither is damage.
+            // Only line endings and NULs are left. Programs that treat the file as text append a line ending, and others append
+            // padding. Neither is damage.
             if cursor.rest.iter().all(|it| matches!(it, 0 | b'\r' | b'\n')) {
                 break;
             }
@@ -178,8 +180,8 @@ impl Reading {
         item
     }
 
-    /// Reads the last attribute, whose end is missing. An incomplete content is better than none. The file is reported as
-    /// damaged, so it also stays in the mail.
+    /// Reads the last attribute of a truncated stream, whose end is missing. Incomplete content is better than none. The stream
+    /// is reported as damaged, so the original file also stays in the mail.
     fn cut<'a>(&mut self, rest: &'a [u8], item: &mut Item<'a>, attachments: &mut Vec<Draft<'a>>) {
         let mut cursor = Cursor { rest };
         if let (Some(number), Some(_)) = (cursor.u32(), cursor.u32()) {
@@ -207,7 +209,7 @@ impl Reading {
             attribute::BODY => older.push(id::BODY, narrow()),
             attribute::PRIORITY => {
                 let priority = Cursor { rest: content }.u16();
-                // The highest priority is 1 in this attribute, and 2 in MAPI.
+                // Converts the priority: the highest is 1 in this attribute, and 2 in MAPI.
                 let importance = priority.map(|it| 3_i64.saturating_sub(i64::from(it)));
                 if let Some(importance) = importance.filter(|it| (0..3).contains(it)) {
                     older.push(id::IMPORTANCE, Value::Integer(importance));
@@ -283,8 +285,8 @@ impl Reading {
             Some(Value::Bytes(Cow::Borrowed(bytes))) => Some(*bytes),
             _ => None,
         };
-        // An attachment with an embedded object also has ordinary data. These are only a placeholder for programs that do not
-        // support objects, so the object is used first.
+        // The value `DATA` can be an embedded object. The attachment then also has ordinary data, but only as a placeholder for
+        // programs that do not support objects. So the object is used if there is one.
         let embedded = |object: &'a [u8]| {
             let (interface, content) = object.split_first_chunk::<16>()?;
             match *interface {
@@ -393,7 +395,7 @@ fn last<'d, 'a>(attachments: &'d mut Vec<Draft<'a>>) -> Option<&'d mut Draft<'a>
     attachments.last_mut()
 }
 
-/// An attachment of which some attributes are not read yet.
+/// An attachment whose attributes are still being read.
 #[derive(Default)]
 struct Draft<'a> {
     properties: Properties<'a>,

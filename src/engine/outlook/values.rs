@@ -60,8 +60,8 @@ pub fn stored(kind: u16, bytes: Cow<'_, [u8]>) -> Option<Value<'_>> {
 pub struct Names(HashMap<u16, (Guid, Name)>);
 
 impl Names {
-    /// Reads the three lists of MS-OXMSG 2.2.3.1 and MS-PST 2.4.7, which have the same layout. If an entry cannot be read, its
-    /// property has no name.
+    /// Reads the three lists that contain the names of properties. `.msg` and `.pst` files have the same layout (MS-OXMSG
+    /// 2.2.3.1, MS-PST 2.4.7). If an entry cannot be read, its property has no name.
     pub fn read(guids: &[u8], entries: &[u8], strings: &[u8]) -> Self {
         let mut names = HashMap::new();
         for (entry, _) in entries.as_chunks::<8>().0.iter().zip(0..0x8000) {
@@ -111,8 +111,8 @@ fn text(strings: &[u8], at: u32) -> Option<String> {
     Some(wide(rest.get(..length)?))
 }
 
-/// Sets the code page of the item. Programs often declare a wrong one, so the first code page is used in which every text is
-/// valid: the one for the internet text, the one of the item, the charset in the header, and finally Windows-1252.
+/// Sets the code page of the item. Programs often declare a wrong one, so several are tried: the one for the internet text, the
+/// one of the item, and the charset in the header. The first in which every text is valid is used, otherwise Windows-1252.
 pub fn set_page(item: &mut Item<'_>) {
     let properties = &item.properties;
     let page = |id| {
@@ -136,7 +136,7 @@ fn texts<'p>(properties: &'p Properties<'_>) -> impl Iterator<Item = &'p [u8]> {
         .0
         .iter()
         .filter_map(|property| match &property.value {
-            // The HTML declares its own charset, so it is not checked here.
+            // The HTML declares its own charset, so it does not affect the choice of the code page.
             Value::Narrow(bytes) if property.id != id::HTML => Some(bytes.as_ref()),
             _ => None,
         })
