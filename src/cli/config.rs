@@ -32,7 +32,8 @@ pub(super) fn merged<'a>(
     if !arguments.iter().any(is_named) {
         return unchanged;
     }
-    // Errors on the command line are ignored here. The parser of the merged command line reports them.
+    // This first parse is only needed to find `--config`, so it ignores errors. After the options of the file are
+    // inserted, the complete command line is parsed again, which reports them.
     let mut of_program;
     let (command, given) = match options.has_subcommands() {
         true => {

@@ -280,8 +280,8 @@ impl Walk<'_> {
 
     /// Returns the commands that check that the result contains all mail of its source.
     ///
-    /// Returns an empty text if such a command would give a wrong result: for mail on a server, which needs further
-    /// options, for a part of a mailbox, and if a message that is twice in the source was written only once.
+    /// Returns an empty text if `embody compare` could not give a correct answer: for mail on a server, which needs
+    /// further options; for a part of a mailbox; and if a message that is twice in the source was written only once.
     fn proof(&self, summary: &Summary, targets: &[PathBuf]) -> String {
         let options = &self.options;
         let is_other_form = options.output_format != Format::Auto || options.by_label.is_some();
@@ -314,8 +314,8 @@ impl Walk<'_> {
         lines.collect()
     }
 
-    /// Returns whether `compare` can read the source as mail. Messages of Eudora are converted to MIME, so all of them
-    /// are different afterwards.
+    /// Returns whether `compare` can compare the source with its result. It cannot compare a mailbox of Eudora, because
+    /// all its messages are converted to MIME and are therefore different.
     fn is_named_file(&self, source: &Path) -> bool {
         #[cfg(all(unix, feature = "imap"))]
         if remote::is_remote(source) {

@@ -57,11 +57,11 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The processing of one message to standard output.
+/// The run that processes one message and writes it to standard output.
 ///
-/// If the process is stopped by a signal, or aborted because memory or the stack is exhausted, it ends with the status
-/// "try again". A mail system could otherwise take the signal for a permanent error of this mail. After the mail was
-/// written, the process ends with success instead.
+/// If a signal stops the process, or if exhausted memory or stack aborts it, the exit status is "try again". A mail
+/// system could otherwise take the signal for a permanent error of this mail. After the mail was written, the exit
+/// status is success even then.
 pub(super) struct Job<'j> {
     file: Option<&'j Path>,
     saying: &'j SayingArgs,
@@ -73,8 +73,9 @@ pub(super) struct Job<'j> {
 }
 
 impl<'j> Job<'j> {
-    /// Sets the exit statuses for signals, and checks the report, before any file is opened or created. Temporary files
-    /// of the mail have no name, and files that a store leaves are removed by a later run.
+    /// Sets the exit statuses for signals, and checks the path of the report, before any file is opened or created. A
+    /// signal therefore leaves nothing to clean up: temporary files of the mail have no name, and a later run removes
+    /// the temporary files of a store.
     pub(super) fn begin(
         saying: &'j SayingArgs,
         file: Option<&'j Path>,

@@ -40,7 +40,8 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
                 quoting => quoting,
             };
             let (content, _) = plain(&message.content, quoting);
-            // The same names as in the rows of a report, so that other programs can match a row with its message.
+            // The fields have the same names as in the rows of a report, so that other programs can match a row with
+            // its message.
             let head = Fields::default()
                 .with("source", &message.source.to_string_lossy())
                 .with("index", &message.number)
@@ -57,8 +58,8 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     Ok(status)
 }
 
-/// Returns whether the program that wrote an mbox also quotes lines that are already quoted. `last` stores the result
-/// for the file of the previous message.
+/// Returns whether the program that wrote this mbox also quotes lines that are already quoted (`>From` as `>>From`).
+/// `last` contains the result for the file of the previous message, so that each file is examined only once.
 fn is_twice(source: &Path, last: &mut Option<(PathBuf, bool)>) -> bool {
     if let Some((_, is_twice)) = last.as_ref().filter(|(last, _)| last == source) {
         return *is_twice;

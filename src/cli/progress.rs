@@ -158,7 +158,8 @@ impl Progress {
     }
 
     fn bar(&self, text: &str, columns: usize) -> String {
-        // A character in the last column moves the cursor of some terminals to the next line.
+        // One column is left free, because a character in the last column moves the cursor of some terminals to the
+        // next line.
         let room = columns.saturating_sub(1);
         let bar = room.saturating_sub(text.len() + 1).min(*BAR_COLUMNS.end());
         if !BAR_COLUMNS.contains(&bar) || self.total == 0 {

@@ -149,8 +149,8 @@ pub(super) fn check_apart(
     Ok(())
 }
 
-/// Device and inode of an existing file. For a new file, device and inode of its directory, and its name. Two
-/// paths with equal values are the same file.
+/// Identity of a file: the device and the inode of an existing file, or the device and the inode of the directory and
+/// the name of a file that does not exist yet. Two paths with equal values are the same file.
 type Identity = (u64, u64, Option<OsString>);
 
 /// Returns the identity of a file. Returns `None` for a terminal or the null device, which several outputs may share.
@@ -181,7 +181,8 @@ fn member(place: &Identity, source: &Path) -> Option<PathBuf> {
                 folders.push(entry.path());
                 continue;
             }
-            // The inode number in the directory listing excludes most files without a further system call.
+            // The directory listing already contains inode numbers. Most files are excluded by theirs, without a system
+            // call for each file.
             let may_be = kind.is_none_or(|kind| !kind.is_file() || entry.ino() == *inode);
             if new.is_none() && may_be && identity(&entry.path()).as_ref() == Some(place) {
                 return Some(entry.path());

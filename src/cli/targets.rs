@@ -48,7 +48,8 @@ pub(super) fn of(
     Ok(targets)
 }
 
-/// Returns the top-level folders of Thunderbird in the output directory, each with a different name.
+/// Returns the paths of the top-level folders that Thunderbird shows, one for each source, in the output directory.
+/// Equal names get a number.
 fn in_thunderbird(sources: &[PathBuf], output: &Path) -> Result<Vec<PathBuf>, Error> {
     if names_a_file(output) {
         let shown = output.display();
@@ -92,7 +93,8 @@ fn plain(name: &OsStr) -> OsString {
     plain.as_os_str().to_owned()
 }
 
-/// Returns the name of the result. If it has another format than the source, it gets the extension of this format.
+/// Returns the file name of the result. If the result has another format than the source, the extension of the source
+/// is replaced by that of the format.
 fn renamed(source: &Path, name: &OsStr, options: &Options, stop: &Stop) -> OsString {
     let mut unpacked = Path::new(name);
     if Method::of_name(unpacked).is_some() {

@@ -20,7 +20,8 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// Creates the record of a message. Rows about files that are missing next to a mailbox always name their message.
+    /// Creates the record of a message. It contains the origin of the message if rows are printed, and always if the
+    /// mailbox has files next to it, because the table of missing files names each message.
     pub(super) fn of(message: &Message<'_>, report: Report, tells_rows: bool) -> Self {
         let is_named = !report.rows.is_empty() && (tells_rows || message.beside.is_some());
         Self {
@@ -31,7 +32,7 @@ impl Said {
         }
     }
 
-    /// Returns the memory, in bytes, that is needed until the message is written.
+    /// Returns the memory in bytes that this record occupies until its message is written.
     fn weight(&self) -> usize {
         let rows: usize = self.report.rows.iter().map(Row::weight).sum();
         let notes: usize = self.report.notes.iter().map(String::len).sum();

@@ -87,7 +87,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                         .map_or(self.css.len(), |length| from + length + 2);
                 }
                 b'"' | b'\'' => self.string(byte),
-                // These two tokens must be checked before names, because a name can begin with dashes.
+                // `-->` and `<!--` are tokens of their own. They are checked before names, because a name can also
+                // begin with dashes.
                 b'-' if self.rest(self.at).starts_with(b"-->") => self.skip_token(3),
                 b'<' if self.rest(self.at).starts_with(b"<!--") => self.skip_token(4),
                 _ if self.starts_number() => self.number(),
@@ -217,7 +218,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                 // A backslash at the end of the file is ignored in a string. In an unquoted URL it is U+FFFD.
                 b'\\' if self.peek(1).is_none() => break,
                 _ if byte == quote => break,
-                // A line ending in a string makes it a bad string, which ends before the line ending.
+                // A string that contains a line ending is invalid, so no link is reported for it. The scanner continues
+                // at the line ending.
                 b'\n' | b'\r' | 0x0C => return,
                 b'\\' if self.is_escape(0) => self.skip_escape(),
                 b'\\' => self.at += 1 + line_end(self.rest(self.at + 1), u8::is_ascii_whitespace),

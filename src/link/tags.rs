@@ -58,8 +58,8 @@ pub(super) struct Tags<'a> {
     is_styling: bool,
     scopes: Scopes,
     tag_start: usize,
-    /// Distances of the spaces between the attributes of a start tag from the start of the tag, if they are needed.
-    /// They are stored in 32 bits, because a tag can consist of millions of spaces.
+    /// Offsets of the spaces between the attributes of the current start tag, relative to the start of the tag. `None`
+    /// if they are not needed. They have 32 bits to save memory, because a tag can consist of millions of spaces.
     blanks: Option<Vec<u32>>,
     /// Offset after which the document contains no `]]>`. It avoids repeated searches if there are a million `<![CDATA[`.
     no_section_end_from: usize,
@@ -228,7 +228,8 @@ impl<'a> Tags<'a> {
         let (name, value) = self.name_and_value(is_start)?;
         if is_start && let Some(name) = attribute_name(name.of(self.document)) {
             let bit = 1_u32 << (name as u32);
-            // Browsers ignore a repeated attribute, even if the first one had no value.
+            // Browsers use the first attribute with a name, even if it has no value. Later attributes with this name
+            // are ignored, so each name is marked as seen.
             let value = match name {
                 Name::Hidden => value.or(Some((Span::empty_at(self.at), None))),
                 _ => value,
@@ -252,7 +253,7 @@ impl<'a> Tags<'a> {
             self.at += 1;
             self.value()?
         } else {
-            // The offsets of spaces are needed only for start tags.
+            // New line endings are inserted only into start tags, so the spaces of end tags are not stored.
             if is_start {
                 self.remember_blanks(name.end..self.at);
             }

@@ -96,20 +96,23 @@ pub enum Role {
     StyleSheet,
 }
 
-/// List of links in little memory. A [`LinkValue`] takes fifty bytes, but a link in the document may take only two
-/// (`ping="a b c"`). For each link the list stores the distance from the link before, the length, whether it opens a
-/// tag, and whether its kind is the same. For most links this takes two bytes.
+/// Compact list of links. A [`LinkValue`] takes fifty bytes of memory, but a link in the document may take only two
+/// bytes (`ping="a b c"`), so a document could otherwise exhaust the memory. For each link the list stores the distance
+/// from the link before, the length, whether it opens a tag, and whether its kind is the same. For most links this
+/// takes two bytes.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Links {
     packed: Vec<u8>,
-    /// First link of each kind. A document has few kinds.
+    /// First link of each kind. A kind is a combination of all fields except the span and `opens_tag`. A document has
+    /// few kinds.
     kinds: Vec<LinkValue>,
     last: (usize, usize),
 }
 
 impl Links {
     pub fn push(&mut self, link: LinkValue) {
-        // The fields that differ most often are compared first, because there are several comparisons for each link.
+        // For each link, several known kinds can be compared. The fields that differ most often are compared first, so
+        // that most comparisons end early.
         let is_alike = |known: &LinkValue| {
             known.role == link.role
                 && known.grammar == link.grammar

@@ -49,7 +49,8 @@ pub fn decode<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
         let (text, is_damaged) = encoding.decode_without_bom_handling(&octets);
         return (!is_damaged).then(|| Cow::Owned(text.into_owned()));
     }
-    // A BOM can indicate the opposite byte order, but not a different charset.
+    // A BOM of UTF-16 has precedence over the byte order of the label. A BOM of another charset does not change the
+    // charset.
     let (encoding, octets) = match octets {
         [0xfe, 0xff, rest @ ..] if encoding == UTF_16LE => (UTF_16BE, rest),
         [0xff, 0xfe, rest @ ..] if encoding == UTF_16BE => (UTF_16LE, rest),
@@ -114,7 +115,8 @@ pub fn is_ascii_label(label: &[u8]) -> bool {
     is(b"us-ascii") || is(b"ascii")
 }
 
-/// Returns whether the label means UTF-16. Such a label is wrong if words could be found in the text before it was decoded.
+/// Returns whether the label is a name of UTF-16. If words were found in text that was not decoded, the text cannot be
+/// UTF-16, so such a label is wrong.
 pub fn is_utf16_label(label: &[u8]) -> bool {
     let encoding = encoding_of(label);
     encoding.is_some_and(|it| it == UTF_16BE || it == UTF_16LE)
@@ -145,7 +147,8 @@ fn alias(lower: &[u8]) -> Option<&'static Encoding> {
         b"cp949" | b"ms949" | b"uhc" | b"ks-c-5601" | b"x-windows-949" | b"euckr" => EUC_KR,
         b"cp950" | b"ms950" | b"windows-950" | b"big5hkscs" | b"big5-eten" | b"big5-2003" => BIG5,
         b"eucjp" => EUC_JP,
-        // These variants have additional escape sequences. The decoder rejects text that contains them.
+        // The decoder does not support the additional escape sequences of these variants. It rejects text that contains
+        // them, so accepting the label is safe.
         b"iso-2022-jp-1" | b"iso-2022-jp-2" | b"iso-2022-jp-3" | b"iso-2022-jp-ms" | b"cp50220"
         | b"cp50221" | b"cp50222" => ISO_2022_JP,
         b"cp874" => WINDOWS_874,
@@ -191,8 +194,8 @@ fn without_idle_escapes(octets: &[u8]) -> Cow<'_, [u8]> {
     }
 }
 
-/// Byte that replaces the second bytes of characters. It is not ASCII, and it is not the second byte of a character
-/// in any charset.
+/// Byte that replaces the second byte of a character, so that the second byte is not mistaken for ASCII. In every
+/// charset, 0xff is neither ASCII nor the second byte of a character.
 const MASK: u8 = 0xff;
 
 impl Charset {

@@ -62,14 +62,14 @@ fn decoded(text: &[u8], label: Option<&[u8]>) -> (String, bool) {
 
 struct Decoded<'t> {
     text: String,
-    /// Whether all text up to this point could be decoded.
+    /// False if an encoded word could not be decoded.
     is_whole: bool,
     label: Option<&'t [u8]>,
     /// Charset of the words that are not decoded yet. They are decoded together, because a character can be split
     /// between two words.
     charset: &'t [u8],
     words: Vec<Vec<u8>>,
-    /// Rest of the field from the first of these words.
+    /// The field from the first of these words to its end. If the words cannot be decoded, they are copied from it.
     written: &'t [u8],
     /// White space after the last word. It is part of the text only if no other word follows (§6.2).
     blanks: &'t [u8],
@@ -104,15 +104,16 @@ impl<'t> Decoded<'t> {
         self.end_word_at(self.blanks.len() + rest.len());
     }
 
-    /// Decodes the collected words, after which the field has another `behind` bytes.
+    /// Decodes the collected words. `behind` is the number of bytes of the field after them.
     fn end_word_at(&mut self, behind: usize) {
         let words = std::mem::take(&mut self.words);
         let label = std::mem::take(&mut self.charset);
         if words.is_empty() {
             return;
         }
-        // If a program split a character between two words, they can be decoded only together. If words do not end in
-        // ASCII, as they should, they can be decoded only one by one. Therefore both are tried.
+        // If a program split a character between two words, the words can be decoded only together. If a word does not
+        // end in the ASCII state of its charset, as it should, the words can be decoded only one by one. Therefore both
+        // are tried.
         let all = words.concat();
         let together = charset::decode(label, &all).map(Cow::into_owned);
         let apart = || {

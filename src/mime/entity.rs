@@ -58,14 +58,16 @@ pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     field
 }
 
-/// Returns a boundary for a new multipart. No line of `content` begins with it, and neither it nor a boundary in
-/// `around` is the beginning of the other. It contains `=_`, which cannot occur in base64 and quoted-printable.
+/// Returns a boundary for a new multipart, derived from `seed`. No boundary line in `content` begins with it. Neither
+/// it nor a boundary in `around` (the outer multiparts) is the beginning of the other. It contains `=_`, which cannot
+/// occur in base64 and quoted-printable.
 pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     let hash = sha256(seed);
     let hash = hash.get(..24).unwrap_or_default();
     let first = format!("=_embody_{hash}");
-    // The sender can predict the boundary and use the first million numbers in the content. Therefore all used
-    // numbers are collected at once, instead of searching for each of them.
+    // The sender can predict the boundary, and write a million lines that look like it with the numbers that would be
+    // tried. All numbers in the content are therefore collected at once, instead of searching the content for each
+    // number.
     let lines = Lines::new(content, Span::new(0, content.len()));
     let lines = lines.filter_map(|line| line.content.of(content).strip_prefix(b"--"));
     let behind = lines.filter_map(|line| line.strip_prefix(first.as_bytes()));

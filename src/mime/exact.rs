@@ -1,11 +1,12 @@
-//! Compact description of how a body was encoded, so that its content can later be encoded to exactly the same body.
+//! Compact description of how a body was encoded ([`Wording`]). With it, the decoded content can later be encoded to
+//! exactly the same body.
 //!
-//! RFC 2045 leaves some choices to the writer: the length of lines, the line ending, and the end of the last line. A
-//! body is decoded together with these choices. It is accepted only if encoding the content again gives the same
-//! body, byte for byte.
+//! RFC 2045 leaves some choices to the writer: the length of lines, the line ending, and the end of the last line. The
+//! description contains these choices. It is created only if encoding the content with it gives the same body, byte for
+//! byte.
 //!
-//! A [`Wording`] can come from untrusted input. Therefore its lengths are limited, and the size of the encoded body
-//! can be computed in advance ([`Wording::length`]).
+//! A [`Wording`] can come from untrusted input. Therefore its lengths are limited, and the size of the encoded body can
+//! be computed in advance ([`Wording::length`]).
 
 use memchr::memchr;
 
@@ -91,7 +92,8 @@ impl Wording {
         match self.manner {
             Manner::Base64 { .. } => encoding == TransferEncoding::Base64,
             Manner::QuotedPrintable => encoding == TransferEncoding::QuotedPrintable,
-            // A body with an unknown transfer encoding is stored as it is.
+            // Identity means that the body is not encoded. A body with an unknown transfer encoding is also stored as
+            // it is.
             Manner::Identity { .. } => {
                 !encoding.is_encoded() || encoding == TransferEncoding::Unknown
             }
@@ -186,7 +188,7 @@ fn without_tail(body: &[u8], newline: Newline) -> Option<(&[u8], Newline, usize)
         core = front;
         tail += 1;
     }
-    // With the line ending `\n`, a `\r\n` at the end would leave its `\r`.
+    // If line endings of the other kind remain at the end, the body mixes both kinds and cannot be described.
     (!core.ends_with(b"\r") && !core.ends_with(b"\n")).then_some((core, newline, tail))
 }
 

@@ -76,7 +76,8 @@ impl<'a> MappedBody<'a> {
         let mut line = LineAround::default();
         let mut replacements = Vec::new();
         let mut written = Vec::new();
-        // Offset and column after the last replacement. The column is used for the next replacement if it is on the same line.
+        // Offset and column of the encoded body after the last replacement. If the next replacement is on the same
+        // line, its column depends on them.
         let mut behind: Option<(usize, usize)> = None;
         changes.for_each(|changed, replacement| {
             let mut start = place_of(changed.start).start;
@@ -166,10 +167,9 @@ impl<'a> MappedBody<'a> {
     }
 }
 
-/// Returns the length of the lines before `octet` that need not be encoded again, in decoded and in encoded bytes.
-/// Each of them consists of a multiple of four symbols and nothing else. A line with padding is not included, because
-/// many programs stop there and would not read the new lines after it. The last line is not included if it has no
-/// line ending.
+/// Returns the length of the lines before the decoded byte `octet` that stay unchanged, in decoded and in encoded
+/// bytes. Such a line consists of a multiple of four symbols. It contains no padding, because many programs stop at
+/// padding and would not read new lines after it. It has a line ending.
 fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     let (mut octets, mut at) = (0, 0);
     for line in Lines::new(bytes, Span::new(0, bytes.len())) {
@@ -234,8 +234,8 @@ fn half_escape(front: &[u8], octets: &[u8]) -> usize {
     }
 }
 
-/// The line around an offset. Offsets must be passed in ascending order, so that each byte is searched only once,
-/// even if there are many offsets on one line.
+/// The encoded line that contains an offset. Offsets must be passed in ascending order, so that each byte is searched
+/// only once, even if there are many offsets on one line.
 #[derive(Default)]
 struct LineAround {
     start: usize,

@@ -108,7 +108,7 @@ impl<'a> Iterator for Parameters<'a> {
             }
             let (name, behind) = self.name(start);
             if self.bytes.get(behind) != Some(&b'=') {
-                // A word without a value: `;base64`, a stray quote, a truncated field.
+                // A word without a value, such as `;base64`, a stray quote or a truncated field. It is skipped.
                 self.at = behind;
                 continue;
             }
@@ -155,7 +155,8 @@ impl<'a> Parameters<'a> {
             let hit = memchr3(b'=', b';', b'(', rest).map_or(self.bytes.len(), |hit| at + hit);
             let is_comment = self.bytes.get(hit) == Some(&b'(');
             if end.is_some_and(|_| hit > at) {
-                // A comment between two words is kept, because such a text is not a valid name anyway.
+                // More text follows the comment, so the comment is between two words. It is not removed, because two
+                // words are not a valid name anyway.
                 end = None;
             } else if is_comment {
                 end = end.or(Some(hit));
@@ -174,9 +175,9 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Joins sections, which must be sorted. Each has a number and an offset. If a section is missing, returns its
-    /// number as an error. The charset is in the first section and applies to all sections together, because a
-    /// section can end in the middle of a character.
+    /// Joins the sections of one parameter. Each section is given by its number and the offset of the field at which it
+    /// can be read again. The sections must be sorted. If a section is missing, its number is the error. The charset is
+    /// in the first section and applies to the joined bytes, because a section can end in the middle of a character.
     fn joined(&self, sections: &[(u32, u32)]) -> Result<Joined, u32> {
         let mut numbers = (0u32..).zip(sections);
         if let Some((missing, _)) = numbers.find(|(expected, (section, _))| section != expected) {
@@ -261,8 +262,8 @@ impl<'a> Parameters<'a> {
         (raw.trim_ascii(), Quoting::Bare)
     }
 
-    /// Returns the start of a value, after white space and comments. A comment must have white space before it or a
-    /// quote after it, because `name=(1).txt` has no comment.
+    /// Returns the start of a value, after white space and comments. Text in parentheses is a comment only if white
+    /// space is before it or a quote is directly after it, because `name=(1).txt` contains no comment.
     fn value_start(&mut self, from: usize) -> usize {
         let start = skip_blanks(self.bytes, from);
         if self.bytes.get(start) != Some(&b'(') {

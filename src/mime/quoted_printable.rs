@@ -48,7 +48,8 @@ pub(super) fn decode(body: &[u8]) -> Vec<u8> {
 /// Returns the pieces of a body. A piece is either an escape, with its decoded byte, or a run of bytes that are not encoded.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
     let mut lines = Lines::new(bytes, Span::new(0, bytes.len()));
-    // Unread text of the current line, and the line ending after it unless it is soft.
+    // Text of the current line that was not returned yet, and the span of its line ending. `None` if the line ends with
+    // a soft line break, which has no content.
     let (mut text, mut ending) = (Span::default(), None);
     std::iter::from_fn(move || {
         while text.is_empty() {
@@ -82,8 +83,8 @@ fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
     })
 }
 
-/// Returns a function that returns the encoded bytes of each decoded byte. The offsets must be passed to it in
-/// ascending order. After the last byte it returns an empty span at the end.
+/// Returns a function that maps the offset of a decoded byte to the span of its encoded bytes. Offsets must be passed
+/// to it in ascending order. For an offset after the last byte, it returns an empty span at the end.
 pub(super) fn places(bytes: &[u8]) -> impl FnMut(usize) -> Span {
     let mut pieces = pieces(bytes).peekable();
     // Number of decoded bytes before the next piece, and the end of the last piece.
@@ -131,8 +132,8 @@ pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>)
     }
 }
 
-/// Encodes text in the same way as Apple Mail: lines are broken after spaces, and a text without a line ending at its
-/// end is followed by a soft line break.
+/// Encodes text with exactly the line breaks and escapes of Apple Mail: lines are broken after spaces, and text that
+/// does not end with a line ending is followed by a soft line break.
 pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
     /// Maximum column after a word with its space, after the last word of a line, and within a word that is too long
     /// for a line.
@@ -149,7 +150,8 @@ pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
                 .map_or(rest.len(), |at| at + 1);
             let room = COLUMNS[usize::from(word == rest.len())];
             let behind = |at| rest.get(at..).unwrap_or_default();
-            // The word is measured as in the middle of a line, where fewer bytes are escaped than at its start.
+            // Apple Mail measures a word as if it were in the middle of a line, where fewer bytes must be escaped than
+            // at the start.
             let wide: usize = (0..word).map(|at| width(behind(at), 1)).sum();
             if column > 0 && column + wide > room {
                 push_soft_break(newline, &mut encoded);

@@ -216,7 +216,8 @@ fn last_symbol(body: &[u8]) -> usize {
     last.map_or(0, |last| last + 1)
 }
 
-/// Content of the lines after the last line that ends with a complete group of four symbols.
+/// Properties of the lines after the last complete group of four symbols. They decide whether these lines are a footer
+/// in plain text or damaged base64.
 #[derive(Default)]
 struct Rest {
     has_symbols: bool,

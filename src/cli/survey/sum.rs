@@ -41,8 +41,8 @@ pub struct Survey {
     pub outcomes: BTreeMap<String, u64>,
     pub years: Named<Year>,
     pub senders: Named<Amount>,
-    /// Domain of the sender. It is counted in `senders` only when this survey is added to the sum, because thousands of
-    /// surveys may wait for this, and one text needs less memory than a map.
+    /// Domain of the sender of a single message. It is counted in `senders` only when this survey is added to the sum:
+    /// thousands of surveys may wait for this, and one text needs less memory than a map.
     pub sender: Option<Box<str>>,
     pub copies: Copies<Hash, MESSAGES>,
     pub hosts: Named<Host>,
@@ -131,7 +131,8 @@ impl Survey {
         self.broken.add(other.broken);
     }
 
-    /// Corrects the places of messages after the mailbox is known: a message in a separate file has no number.
+    /// Corrects the places of messages once the path of the mailbox is known. In a mailbox of separate files, a message
+    /// is named by its file, so its number is removed.
     pub fn locate(&mut self, mailbox: &Path) {
         let largest = self.largest.iter_mut().map(|it| &mut it.place);
         for place in largest.chain(self.broken.places_mut()) {
@@ -165,7 +166,8 @@ impl Survey {
         sum
     }
 
-    /// Takes the counts of the whole run. The difference of the sizes is the space that `detach` would save.
+    /// Adopts the counts of the whole run from its summary. The run applied the edits of `detach` without writing them,
+    /// so the difference between the sizes before and after is the space that `detach` would save.
     pub fn walked(&mut self, summary: &Summary) {
         self.mail.mailboxes = summary.mailboxes;
         self.mail.oversized = summary.oversized;
@@ -204,8 +206,8 @@ impl Dates {
 }
 
 impl Detach {
-    /// Returns the number and size of the objects that `detach` would store. Contents that were not compared count as
-    /// different.
+    /// Returns the number and size of the objects that `detach` would store. Equal contents are one object. Contents
+    /// above the limit on compared contents count as different.
     pub fn objects(&self) -> Amount {
         let repeated = self.contents.repeated;
         Amount {

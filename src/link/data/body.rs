@@ -5,15 +5,15 @@
 use base64_simd::{STANDARD_NO_PAD, forgiving_decode_inplace};
 use memchr::memchr;
 
-/// Size of the stage, in symbols. It fits into the first-level cache and into the stack of a small thread, and it is
-/// a multiple of four.
+/// Size of the stage (the buffer of symbols), in symbols. It fits into the first-level cache and into the stack of a
+/// small thread. It is a multiple of four, because four symbols are decoded together.
 const STAGE: usize = 4096;
 
 /// Length in bytes of the copies into the stage. A word of RFC 2017 or a line of base64 in mail is not longer.
 const BLOCK: usize = 80;
 
-/// Maximum number of symbols that are decoded directly, without the stage. A larger number would mean more repeated
-/// work if a `%` or a space follows in the middle.
+/// Maximum number of symbols that are decoded directly from the URL, without the stage. If a `%` or a space follows
+/// within them, the attempt fails and they are decoded again, so a larger number could waste more work.
 const STRETCH: usize = 16 * STAGE;
 
 /// Decodes forgiving-base64. At first it assumes that white space occurs only around line endings, where folding puts
@@ -57,13 +57,14 @@ fn decode_lines<'a>(
                 word = last.map_or(0, |last| last + 1);
             }
             if stage.length == 0 && word > STAGE {
-                // The last symbols are decoded later, because they may be padding.
+                // The last one to four symbols are left for the stage, because they may be padding, which this decoder
+                // does not accept.
                 let symbols = rest.get(..(word - 1) / 4 * 4).unwrap_or_default();
                 decode_whole(symbols, content).ok_or(undecoded)?;
                 rest = rest.get(symbols.len()..).unwrap_or_default();
                 break;
             }
-            // At least one symbol is taken: the rest begins with a symbol, and the stage has space.
+            // This always makes progress: `rest` begins with a symbol, and the stage has room for at least one.
             let taken = stage.take(rest, word);
             rest = skip_folding(rest.get(taken..).unwrap_or_default());
         }
