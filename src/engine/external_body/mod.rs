@@ -9,6 +9,7 @@
 //! * LOCAL-FILE names must be absolute: a relative name depended on the sender's directory, and `~` on the sender's account.
 
 mod exact;
+pub(in crate::engine) mod facts;
 mod follow;
 pub(in crate::engine) mod listing;
 pub(in crate::engine) mod note;

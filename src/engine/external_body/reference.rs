@@ -180,12 +180,6 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
-    /// Returns true if the reference is inside a text or a document. The part is then content, too, and must not be removed
-    /// with the reference.
-    pub fn stands_in_text(&self) -> bool {
-        matches!(self.form, Form::Scrubbed | Form::Hosted(_))
-    }
-
     /// Returns true if the stored content is encoded with the Content-Transfer-Encoding in the phantom header (RFC 2046
     /// §5.2.3). Content from a URL is not encoded, and neither are the files that Thunderbird saves.
     pub fn describes_stored_octets(&self) -> bool {
@@ -201,15 +195,6 @@ impl<'a> ExternalBody<'a> {
 
     pub fn is_page_about_it(&self) -> bool {
         self.form == Form::CloudFile && self.declared.is_none()
-    }
-
-    /// Returns the suffix that a program added to the file name, as in `Report.docx.url` and `Report.docx.html`.
-    pub fn suffix(&self) -> Option<&'static str> {
-        match self.form {
-            Form::Shortcut | Form::AttachedShortcut => Some(".url"),
-            Form::CloudFile if self.is_page_about_it() => Some(".html"),
-            _ => None,
-        }
     }
 }
 

@@ -13,6 +13,7 @@ mod marks;
 pub mod msg;
 mod opening;
 mod place;
+mod references;
 pub mod rtf_body;
 pub mod shortcut;
 pub mod sympa;

@@ -76,14 +76,9 @@ impl Planner<'_> {
         let (shown_url, step) = self.step(&body);
         Item {
             number: self.tree.number(body.part),
-            kind: match body.form {
-                _ if body.claim != Claim::None => Kind::Attachment,
-                Form::ExternalBody => Kind::ExternalBody,
-                Form::Detached | Form::Enclosure | Form::CloudFile => Kind::Detached,
-                Form::Shortcut | Form::AttachedShortcut => Kind::Shortcut,
-                Form::Scrubbed => Kind::Mailman,
-                Form::Hosted(_) | Form::Sympa => Kind::Hosted,
-                Form::Apple => Kind::Apple,
+            kind: match body.claim {
+                Claim::None => body.form.facts().kind,
+                Claim::Note(_) | Claim::Unreadable => Kind::Attachment,
             },
             shown_url: shown_url.or_else(|| Some(body.hosted.as_ref()?.link.clone())),
             step: self.judge(&body).and(step).unwrap_or_else(Step::Leave),
@@ -178,8 +173,7 @@ impl Planner<'_> {
         let is_http = Scheme::of_url(&mapped).is_some_and(Scheme::is_http);
         let step = allowed.and_then(|()| {
             self.policy.judge_size(body.size.unwrap_or(0))?;
-            // For content that Mailman stored, servers guess the type, so no type is requested.
-            let is_asked = is_http && body.form != Form::Scrubbed;
+            let is_asked = is_http && body.form.facts().server_knows_type;
             let declared = body.declared.as_ref().filter(|_| is_asked);
             let accept = declared.map(|declared| declared.essence.to_string());
             let url = asked.to_owned();
@@ -235,19 +229,14 @@ fn components_in_attachments(policy: &Policy, body: &ExternalBody<'_>) -> Option
     if cfg!(not(feature = "file")) || policy.attachments.is_empty() || body.claim != Claim::None {
         return None;
     }
-    match body.form {
-        // Mailman and Sympa use the same names in all lists, so the directory must match too. It contains a hash.
-        Form::Scrubbed | Form::Sympa => Some(2),
-        Form::Detached => Some(1),
-        _ => None,
-    }
+    body.form.facts().attachment_components
 }
 
 /// Returns the question for the program of `--resolver` about a file in cloud storage, if the policy allows requests to the
 /// server.
 pub(crate) fn question(policy: &Policy, body: &ExternalBody<'_>) -> Option<Need> {
     let hosted = body.hosted.as_deref();
-    let hosted = hosted.filter(|_| matches!(body.form, Form::Hosted(_) | Form::Sympa))?;
+    let hosted = hosted.filter(|_| body.is_hosted())?;
     if policy.resolver.is_empty() {
         return None;
     }

@@ -7,14 +7,19 @@
 //!
 //! Apple Mail sometimes loses the last `-` of a closing boundary line. Then the damaged line is in the body of the last part.
 
+use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::listing::name_of;
 use crate::engine::external_body::reference::{Reader, own_content};
 use crate::engine::external_body::{ExternalBody, Follow, Form, Referent};
+use crate::engine::report::Kind;
 use crate::mime::header::SectionEnd;
 use crate::mime::{MediaType, PartId, PartKind, Tree};
 use crate::span::Span;
 
 pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
+
+/// The file is next to the mailbox.
+pub const FACTS: Facts = Facts::of_whole_part(Kind::Apple);
 
 impl<'a> Reader<'a, '_> {
     pub(in crate::engine) fn apple(&self) -> Option<ExternalBody<'a>> {

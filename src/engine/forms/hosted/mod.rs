@@ -17,16 +17,23 @@ use url::Url;
 pub use self::marks::may_show;
 use self::marks::{Marked, shown};
 use self::provider::{Located, known, shared};
+use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::reference::{declared_charset, limit_notes};
 use crate::engine::external_body::url::read_url;
 use crate::engine::external_body::{ExternalBody, Follow, Form, Reading};
 use crate::engine::forms::mailman::{extension_of, file_name_in};
-use crate::engine::report::{HostedFile, rfc3339};
+use crate::engine::report::{HostedFile, Kind, rfc3339};
 use crate::link::html::{Syntax, locate_in};
 use crate::link::label::in_xml_declaration;
 use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
 use crate::mime::{PartId, PartKind, Tree};
+
+/// A link in a document.
+pub const FACTS: Facts = Facts {
+    is_in_text: true,
+    ..Facts::of_whole_part(Kind::Hosted)
+};
 
 /// Returns the links to hosted files in all documents. The parts in `known` are skipped, because they are references
 /// themselves.

@@ -5,7 +5,7 @@ use mail_parser::DateTime;
 use memchr::memmem;
 
 use crate::engine::context::Context;
-use crate::engine::external_body::{ExternalBody, Form};
+use crate::engine::external_body::ExternalBody;
 use crate::engine::needs::Found;
 use crate::engine::obtained::Obtained;
 use crate::engine::plan::{Item, Step, question};
@@ -88,10 +88,6 @@ fn is_markup(start: &[u8]) -> bool {
     starts_like(start, b"<!doctype html") || starts_like(start, b"<html")
 }
 
-fn is_hosted(body: &ExternalBody<'_>) -> bool {
-    matches!(body.form, Form::Hosted(_) | Form::Sympa)
-}
-
 fn judged(context: &Context, body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
     let hosted = body.hosted.as_ref();
     let expires = hosted.and_then(|hosted| hosted.expires.as_deref());
@@ -139,7 +135,7 @@ impl Session<'_> {
         };
         match self.retrieved.get(need) {
             Some(Err(refusal)) => Err(refusal.clone()),
-            Some(Ok(Some(answer))) if is_hosted(&item.body) => judge_page(&item.body, answer),
+            Some(Ok(Some(answer))) if item.body.is_hosted() => judge_page(&item.body, answer),
             _ => Ok(()),
         }
     }
@@ -150,7 +146,7 @@ impl Session<'_> {
         need: &Need,
     ) -> Option<Found<Content>> {
         let answered = self.retrieved.get(need).cloned();
-        if !is_hosted(&item.body) {
+        if !item.body.is_hosted() {
             return answered;
         }
         let Err(refusal) = self.settled(item) else {

@@ -23,15 +23,26 @@ use sha1::{Digest as _, Sha1};
 pub use self::escape::unescaped;
 pub use self::separator::{at_end as separator_at_end, divided};
 use self::shape::Note;
+use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::reference::{
     declared_charset, deleted, limit_notes, text_in, undecodable_name,
 };
 use crate::engine::external_body::{
     ExternalBody, Follow, Form, Reading, Referent, Scrap, Scrubbed,
 };
+use crate::engine::report::Kind;
 use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::{Lines, Span};
+
+/// A note in a text. The names of the files of all lists are alike, so the directory before the name, which is a hash, must be
+/// equal as well. Servers guess the media types of these files.
+pub const FACTS: Facts = Facts {
+    is_in_text: true,
+    attachment_components: Some(2),
+    server_knows_type: false,
+    ..Facts::of_whole_part(Kind::Mailman)
+};
 
 /// Returns the notes that Mailman left in the texts of a message. The parts in `known` are skipped, because they are references
 /// themselves.

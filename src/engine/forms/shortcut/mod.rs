@@ -8,10 +8,11 @@ use std::borrow::Cow;
 
 use encoding_rs::{Encoding, UTF_16BE, UTF_16LE};
 
+use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::reference::{Reader, bad_value, cut_off, missing_url};
 use crate::engine::external_body::url::read_url;
 use crate::engine::external_body::{ExternalBody, Follow, Form, Referent};
-use crate::engine::report::Refusal;
+use crate::engine::report::{Kind, Refusal};
 use crate::link::url::with_octets_escaped;
 use crate::mime::PartKind;
 
@@ -22,6 +23,12 @@ pub(crate) const ESSENCES: [&str; 2] = [
 
 /// Maximum length of a shortcut file in bytes. A real one contains a URL and a few other lines.
 const LONGEST: usize = 64 << 10;
+
+/// The name of the shortcut is that of the file with `.url`.
+pub const FACTS: Facts = Facts {
+    suffix: Some(".url"),
+    ..Facts::of_whole_part(Kind::Shortcut)
+};
 
 impl<'a> Reader<'a, '_> {
     pub(in crate::engine) fn attached_shortcut(&self) -> Option<ExternalBody<'a>> {

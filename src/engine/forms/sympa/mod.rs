@@ -8,13 +8,14 @@ use std::borrow::Cow;
 
 use percent_encoding::percent_decode_str;
 
+use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::reference::{
     Reader, declared_charset, text_in, undecodable_name,
 };
 use crate::engine::external_body::url::read_url;
 use crate::engine::external_body::{ExternalBody, Follow, Form};
 use crate::engine::forms::mailman::{extension_of, file_name_in};
-use crate::engine::report::HostedFile;
+use crate::engine::report::{HostedFile, Kind};
 use crate::mime::charset;
 use crate::mime::entity::uri;
 use crate::mime::{MediaType, PartKind};
@@ -27,6 +28,12 @@ const UNKNOWN: &[u8] = b"unknown-8bit";
 const PATH: &str = "/attach/";
 
 const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this message"];
+
+/// A part that is a note. The names of the files of all lists are alike, so the directory before the name must be equal as well.
+pub const FACTS: Facts = Facts {
+    attachment_components: Some(2),
+    ..Facts::of_whole_part(Kind::Hosted)
+};
 
 impl<'a> Reader<'a, '_> {
     pub(in crate::engine) fn sympa(&self) -> Option<ExternalBody<'a>> {

@@ -14,13 +14,14 @@
 
 use std::borrow::Cow;
 
+use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::note::NOTE_FIELD;
 use crate::engine::external_body::reference::{
     Reader, cut_off, deleted, encoded, missing_url, own_content, size_of, undecodable_name,
 };
 use crate::engine::external_body::url::read_url;
 use crate::engine::external_body::{ExternalBody, Form, Referent};
-use crate::engine::report::Refusal;
+use crate::engine::report::{Kind, Refusal};
 use crate::mime::encoded_words::decoded_name;
 use crate::mime::header::{self, SectionEnd};
 use crate::mime::{Field, Fields, Header, MediaType, PartKind, TransferEncoding};
@@ -37,6 +38,21 @@ pub const SENTENCE: &[u8] = b"You deleted an attachment from this message. The o
 
 /// Maximum length of a note in bytes. The longest known note has about a hundred bytes.
 const LONGEST_NOTE: usize = 2 << 10;
+
+/// An attachment that was detached: a file with its name may be in a directory of `--attachments`.
+pub const DETACHED: Facts = Facts {
+    attachment_components: Some(1),
+    ..Facts::of_whole_part(Kind::Detached)
+};
+
+/// An enclosure of a news feed.
+pub const ENCLOSURE: Facts = Facts::of_whole_part(Kind::Detached);
+
+/// A file that was uploaded. The page about it, which is a part of the mail, has the name of the file with `.html`.
+pub const CLOUD_FILE: Facts = Facts {
+    suffix: Some(".html"),
+    ..Facts::of_whole_part(Kind::Detached)
+};
 
 /// Returns true for fields that make a part a reference. They are removed when the content is inserted.
 pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
