@@ -48,6 +48,51 @@ pub fn of_label(wanted: &[u8]) -> Option<u32> {
     })
 }
 
+/// Returns the code page of Windows for the languages in which mail is sent in this one. `None` if the code pages do not differ.
+#[cfg_attr(not(feature = "outlook"), allow(dead_code))]
+pub fn of_system(sent: u32) -> Option<u32> {
+    Some(match sent {
+        20932 | 50220..=50222 | 51932 => 932,
+        51936 | 54936 => 936,
+        51949 => 949,
+        _ => return None,
+    })
+}
+
+/// Returns true if Windows can use this code page as the one of a system.
+#[cfg_attr(not(feature = "outlook"), allow(dead_code))]
+pub fn is_of_system(page: u32) -> bool {
+    matches!(page, 874 | 932 | 936 | 949 | 950 | 1250..=1258)
+}
+
+/// Returns the code page of Windows for a language and a country (MS-LCID). `None` if it is Windows-1252, or there is none.
+#[cfg_attr(not(feature = "outlook"), allow(dead_code))]
+pub fn of_locale(locale: u32) -> Option<u32> {
+    let is_cyrillic = matches!(
+        locale,
+        0x0c1a | 0x1c1a | 0x201a | 0x281a | 0x301a | 0x082c | 0x0843
+    );
+    // The low bits are the language.
+    Some(match locale & 0x3ff {
+        _ if locale > 0xffff => return None,
+        _ if is_cyrillic => 1251,
+        0x04 if matches!(locale, 0x0404 | 0x0c04 | 0x1404) => 950,
+        0x04 => 936,
+        0x11 => 932,
+        0x12 => 949,
+        0x1e => 874,
+        0x05 | 0x0e | 0x15 | 0x18 | 0x1a | 0x1b | 0x1c | 0x24 => 1250,
+        0x02 | 0x19 | 0x22 | 0x23 | 0x2f | 0x3f | 0x40 | 0x44 | 0x50 => 1251,
+        0x08 => 1253,
+        0x1f | 0x2c | 0x43 => 1254,
+        0x0d => 1255,
+        0x01 | 0x20 | 0x29 => 1256,
+        0x25..=0x27 => 1257,
+        0x2a => 1258,
+        _ => return None,
+    })
+}
+
 /// Decodes text, and returns true if every byte was valid in the code page. All code pages except UTF-16 and ISO-2022 contain
 /// ASCII, so ASCII text is decoded even if the code page is not supported.
 pub fn decode(page: u32, bytes: &[u8]) -> (Cow<'_, str>, bool) {

@@ -167,10 +167,17 @@ fn ids_field(header: &mut Vec<u8>, name: &str, text: &str) {
     header.extend_from_slice(field.as_bytes());
 }
 
+/// Returns the header without the title line that Exchange servers until 2003 write before the fields.
+pub(super) fn without_title(header: &str) -> &str {
+    let rest = header.strip_prefix("Microsoft Mail Internet Headers Version");
+    let rest = rest.and_then(|rest| rest.split_once('\n'));
+    rest.map_or(header, |(_, fields)| fields.trim_start())
+}
+
 /// Returns the header fields that the message had during transport, if the item still contains them.
 fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
     let text = item.text(id::TRANSPORT_HEADERS)?;
-    let text = text.trim_start().as_bytes();
+    let text = without_title(text.trim_start()).as_bytes();
     let read = Header::of_message(text, text.len());
     let mut fields = Vec::new();
     for field in read.fields.iter(text) {
@@ -181,7 +188,7 @@ fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
         let name = str::from_utf8(field.name.of(text)).ok()?;
         let value = crate::mime::header::unfold(field.value.of(text));
         let value = String::from_utf8_lossy(&value).into_owned();
-        if value.is_ascii() {
+        if name.is_ascii() && value.is_ascii() {
             let whole = crate::mime::transfer::with_newlines(
                 field.whole.of(text).to_vec(),
                 crate::span::Newline::CrLf,
@@ -199,7 +206,11 @@ fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
                 continue;
             }
         }
-        text_field(&mut fields, name, &value);
+        match name.is_ascii() {
+            true => text_field(&mut fields, name, &value),
+            // A damaged name must not make the header one that is not ASCII.
+            false => text_field(&mut fields, "X-Damaged-Field", &format!("{name}: {value}")),
+        }
     }
     let has = |name: &str| read.fields.first(text, name).is_some();
     (has("From") || has("Date")).then_some(fields)

@@ -451,30 +451,103 @@ mod tests {
         assert!(read(&bytes, 8).unwrap().damage.is_empty());
     }
 
+    /// A message with these numbers and this subject in bytes.
+    fn narrow(numbers: &[(u16, u32)], subject: &[u8]) -> Item<'static> {
+        let mut list = list(32, &[(id::SUBJECT, kind::NARROW)]);
+        for (id, number) in numbers {
+            list.extend_from_slice(&3_u16.to_le_bytes());
+            list.extend_from_slice(&id.to_le_bytes());
+            list.extend_from_slice(&[0; 4]);
+            list.extend_from_slice(&number.to_le_bytes());
+            list.extend_from_slice(&[0; 4]);
+        }
+        let bytes = compound(&[
+            ("/__properties_version1.0", list),
+            ("/__substg1.0_0037001E", subject.to_vec()),
+        ]);
+        read(&bytes, 1).unwrap().item
+    }
+
+    #[test]
+    fn msg_with_a_title_above_its_transport_header_keeps_the_header() {
+        let header = b"Microsoft Mail Internet Headers Version 2.0\r\n\
+            Received: from a by b; Fri, 12 Sep 2008 07:28:29 -0700\r\nFrom: \"Ann\" <ann@example.org>\r\n\
+            Content-Type: text/plain; charset=\"koi8-r\"\r\nX-Own: 1\r\n\r\n\r\n";
+        let properties = [
+            (0x007d, kind::NARROW),
+            (id::SUBJECT, kind::NARROW),
+            (id::SENDER_NAME, kind::NARROW),
+        ];
+        let bytes = compound(&[
+            ("/__properties_version1.0", list(32, &properties)),
+            ("/__substg1.0_007D001E", header.to_vec()),
+            ("/__substg1.0_0037001E", b"\xf0\xd2\xc9".to_vec()),
+            ("/__substg1.0_0C1A001E", b"/O=ANN".to_vec()),
+        ]);
+        let item = read(&bytes, 1).unwrap().item;
+        let text = String::from_utf8(mail(&item).content).unwrap();
+        assert!(
+            text.starts_with(
+                "Received: from a by b; Fri, 12 Sep 2008 07:28:29 -0700\nFrom: \"Ann\" <ann@example.org>\nX-Own: 1\n"
+            ),
+            "{text}"
+        );
+        assert!(!text.contains("exchange.invalid"), "{text}");
+        // The charset of the header is found as well.
+        assert_eq!(item.page, 20866);
+    }
+
     #[test]
     fn msg_in_its_own_code_page_is_read_in_it() {
-        let page = |page: u32| {
-            let mut list = list(32, &[(id::SUBJECT, kind::NARROW)]);
-            for (id, page) in [(id::INTERNET_CODEPAGE, 65001), (id::MESSAGE_CODEPAGE, page)] {
-                list.extend_from_slice(&3_u16.to_le_bytes());
-                list.extend_from_slice(&id.to_le_bytes());
-                list.extend_from_slice(&[0; 4]);
-                list.extend_from_slice(&page.to_le_bytes());
-                list.extend_from_slice(&[0; 4]);
-            }
-            list
-        };
         for (number, subject, expected) in [
             (1251, &b"\xcf\xf0\xe8"[..], "\u{41f}\u{440}\u{438}"),
             (932, b"\x93\xfa\x96\x7b\0", "\u{65e5}\u{672c}"),
             (1252, b"\xc3\xa9\0", "\u{e9}"),
         ] {
-            let bytes = compound(&[
-                ("/__properties_version1.0", page(number)),
-                ("/__substg1.0_0037001E", subject.to_vec()),
-            ]);
-            let item = read(&bytes, 1).unwrap().item;
+            let pages = [
+                (id::INTERNET_CODEPAGE, 65001),
+                (id::MESSAGE_CODEPAGE, number),
+            ];
+            let item = narrow(&pages, subject);
             assert_eq!(item.text(id::SUBJECT).as_deref(), Some(expected));
+        }
+    }
+
+    #[test]
+    fn msg_without_its_code_page_is_read_in_that_of_its_language() {
+        let japanese = "\u{65e5}\u{672c}";
+        for (numbers, subject, expected) in [
+            // ISO-2022-JP is how the mail was sent, and the texts are in the code page of the system.
+            (
+                &[(id::INTERNET_CODEPAGE, 50220), (id::LOCALE, 0x0411)][..],
+                &b"\x93\xfa\x96\x7b"[..],
+                japanese,
+            ),
+            (
+                &[(id::INTERNET_CODEPAGE, 50220)],
+                b"\x93\xfa\x96\x7b",
+                japanese,
+            ),
+            (&[(id::LOCALE, 0x0411)], b"\x93\xfa\x96\x7b", japanese),
+            (
+                &[(id::LOCALE, 0x0419)],
+                b"\xcf\xf0\xe8",
+                "\u{41f}\u{440}\u{438}",
+            ),
+            (&[(id::LOCALE, 0x0404)], b"\xa4\xa4", "\u{4e2d}"),
+            (&[(id::LOCALE, 0x0804)], b"\xd6\xd0", "\u{4e2d}"),
+            (&[(id::LOCALE, 0x0415)], b"\xb3", "\u{142}"),
+            (&[(id::LOCALE, 0x0407)], b"\xe9", "\u{e9}"),
+            (&[(id::LOCALE, u32::MAX)], b"\xe9", "\u{e9}"),
+            // Texts that are no Japanese are western.
+            (&[(id::LOCALE, 0x0411)], b"caf\xe9", "caf\u{e9}"),
+        ] {
+            let item = narrow(numbers, subject);
+            assert_eq!(
+                item.text(id::SUBJECT).as_deref(),
+                Some(expected),
+                "{numbers:x?}"
+            );
         }
     }
 

@@ -204,6 +204,7 @@ pub mod id {
     pub const CONTENT_LOCATION: u16 = 0x3713;
     pub const SMTP_ADDRESS: u16 = 0x39fe;
     pub const INTERNET_CODEPAGE: u16 = 0x3fde;
+    pub const LOCALE: u16 = 0x3ff1;
     pub const MESSAGE_CODEPAGE: u16 = 0x3ffd;
     pub const SENDER_SMTP: u16 = 0x5d01;
     pub const REPRESENTING_SMTP: u16 = 0x5d02;
@@ -365,7 +366,7 @@ const TABLE: &[(u16, Becomes)] = &[
     (0x3714, Housekeeping), // flags
     (0x3716, Housekeeping), // disposition
     (id::INTERNET_CODEPAGE, Housekeeping),
-    (0x3ff1, Housekeeping), // locale
+    (id::LOCALE, Housekeeping),
     (0x3ff8, Unmapped("name of the last author")),
     (0x3ff9, Housekeeping),
     (0x3ffa, Unmapped("name of the last author")),

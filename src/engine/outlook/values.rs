@@ -112,7 +112,8 @@ fn text(strings: &[u8], at: u32) -> Option<String> {
 }
 
 /// Sets the code page of the item. Programs often declare a wrong one, so several are tried: the one for the internet text, the
-/// one of the item, and the charset in the header. The first in which every text is valid is used, otherwise Windows-1252.
+/// one of the item, the charset in the header, and those that Windows uses for the same languages, because Outlook writes in
+/// the code page of the system. The first in which every text is valid is used, otherwise Windows-1252.
 pub fn set_page(item: &mut Item<'_>) {
     let properties = &item.properties;
     let page = |id| {
@@ -122,7 +123,10 @@ pub fn set_page(item: &mut Item<'_>) {
     let header = properties.text(id::TRANSPORT_HEADERS, codepage::WESTERN);
     let header = header.and_then(|header| codepage::of_label(&charset_in(&header)?));
     let (internet, own) = (page(id::INTERNET_CODEPAGE), page(id::MESSAGE_CODEPAGE));
-    let candidates = [internet, own, header];
+    let locale = properties.integer(id::LOCALE);
+    let locale = locale.and_then(|id| codepage::of_locale(u32::try_from(id).ok()?));
+    let of_system = internet.and_then(codepage::of_system);
+    let candidates = [internet, own, header, of_system, locale];
     let narrow: Vec<&[u8]> = texts(properties)
         .chain(item.recipients.iter().flat_map(texts))
         .collect();
@@ -144,7 +148,7 @@ fn texts<'p>(properties: &'p Properties<'_>) -> impl Iterator<Item = &'p [u8]> {
 
 /// Returns the charset of the Content-Type field in a header.
 fn charset_in(header: &str) -> Option<Vec<u8>> {
-    let bytes = header.as_bytes();
+    let bytes = super::header::without_title(header.trim_start()).as_bytes();
     let read = crate::mime::Header::of_message(bytes, bytes.len());
     let value = read.fields.value(bytes, "Content-Type")?;
     let charset = crate::mime::MediaType::parse(value).parameter("charset")?;
