@@ -64,15 +64,12 @@ pub(crate) fn pst_of_start(start: &[u8]) -> Option<Result<(), NotMail>> {
     return start
         .starts_with(pst::SIGNATURE)
         .then(|| match pst::version(start) {
-            Some(14 | 15 | 23) => Ok(()),
             Some(36) => Err(NotMail::Format(
                 "an OST file of Outlook 2013 or later (version 36)",
                 "embody does not read this version; export the mailbox to a .pst file in Outlook, and convert that file",
             )),
-            _ => Err(NotMail::Format(
-                "an Outlook PST file of an unknown version",
-                "embody reads the versions 14, 15 and 23; export the mailbox to a new .pst file in Outlook, and convert that file",
-            )),
+            // A damaged header may name any version.
+            _ => Ok(()),
         });
     #[cfg(not(feature = "outlook"))]
     return start.first().and(None);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
-use crate::detail::Detail;
+use crate::detail::{Detail, Setting};
 use crate::engine::outlook::pst::{Kind as ItemKind, TOO_LARGE};
 use crate::engine::outlook::source;
 use crate::error::Error;
@@ -116,8 +116,14 @@ impl<S: Send> Job<'_, S> {
         let most_octets = u64::try_from(most).unwrap_or(u64::MAX).min(room);
         let lost = |subject: Option<&str>, why: &str| {
             let called = called(number, subject);
-            let why = format!("{called}: the item {why}; it was not written");
-            (Letter::Lost(why.into()), Vec::new())
+            let why = format!("{called}: not written, because {why}");
+            let why = match why.ends_with(TOO_LARGE) {
+                true => Detail::from(format!("{why} ("))
+                    .naming(Setting::Expanded)
+                    .then(")"),
+                false => why.into(),
+            };
+            (Letter::Lost(why), Vec::new())
         };
         let read = match mailbox.item(item, most_octets) {
             Ok(read) => read,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::ndb::{Allowance, Fault, File, Node, TOO_LARGE, Width, u16_at, u32_at};
-use crate::engine::outlook::properties::{Properties, Value};
+use crate::engine::outlook::properties::{Properties, Value, id};
 use crate::engine::outlook::values::{Names, fixed, kind, stored, width};
 
 /// Maximum number of levels of a tree in a heap.
@@ -30,10 +30,10 @@ impl<'f> Heap<'f> {
         let blocks = file.blocks(node.data, allowance)?;
         let first = blocks.first().map(Vec::as_slice).unwrap_or_default();
         let (Some(&[signature, kind]), Some(root)) = (first.get(2..4), u32_at(first, 4)) else {
-            return Err("has no data".to_owned());
+            return Err("it has no data".to_owned());
         };
         if signature != 0xec {
-            return Err("has data of an unknown form".to_owned());
+            return Err("its data was overwritten with other data".to_owned());
         }
         let subnodes = file.subnodes(node.subnodes, allowance);
         Ok(Self {
@@ -64,11 +64,14 @@ impl<'f> Heap<'f> {
         match id & 0x1f {
             _ if id == 0 => Ok(Cow::Borrowed(&[])),
             0 => {
-                let piece = self.piece(id).ok_or("a value is not in the file")?;
+                let piece = self.piece(id).ok_or("its value is not in the file")?;
                 Ok(Cow::Borrowed(piece))
             }
             _ => {
-                let node = self.subnodes.get(&id).ok_or("a value is not in the file")?;
+                let node = self
+                    .subnodes
+                    .get(&id)
+                    .ok_or("its value is not in the file")?;
                 Ok(Cow::Owned(self.file.data(node.data, allowance)?))
             }
         }
@@ -76,14 +79,16 @@ impl<'f> Heap<'f> {
 
     /// Returns the records of a tree, each with its key. The header of the tree is a piece of the heap.
     fn records(&self, header: u32, allowance: &mut Allowance) -> Result<Vec<&[u8]>, Fault> {
-        let header = self.piece(header).ok_or("has no list of its values")?;
+        let header = self
+            .piece(header)
+            .ok_or("the list of its properties is missing")?;
         let (Some(&[0xb5, key, entry, levels]), Some(root)) = (header.get(..4), u32_at(header, 4))
         else {
-            return Err("has a damaged list of its values".to_owned());
+            return Err("the list of its properties is damaged".to_owned());
         };
         let (key, entry) = (usize::from(key), usize::from(entry));
         if levels > DEEPEST || key == 0 || entry == 0 {
-            return Err("has a damaged list of its values".to_owned());
+            return Err("the list of its properties is damaged".to_owned());
         }
         let mut open = vec![(root, levels)];
         let mut records = Vec::new();
@@ -97,7 +102,7 @@ impl<'f> Heap<'f> {
                 .piece(id)
                 .filter(|_| looks < MOST_VALUES && records.len() < 1 << 22);
             let Some(piece) = piece else {
-                allowance.tell("a part of a list of values is not in the file".to_owned());
+                allowance.tell("a part of the list of its properties is missing".to_owned());
                 continue;
             };
             match level.checked_sub(1) {
@@ -175,7 +180,7 @@ impl<'f> PropertyList<'f> {
     pub fn open(file: &'f File, node: Node, allowance: &mut Allowance) -> Result<Self, Fault> {
         let heap = Heap::open(file, node, allowance)?;
         if heap.kind != PROPERTIES {
-            return Err("is no list of properties".to_owned());
+            return Err("its data is not a list of properties".to_owned());
         }
         let records = heap.records(heap.root, allowance)?;
         let read =
@@ -189,7 +194,7 @@ impl<'f> PropertyList<'f> {
         match self.read(id, allowance) {
             Ok(value) => value,
             Err(why) => {
-                allowance.tell(format!("property {id:04x}: {why}"));
+                allowance.tell(format!("{} cannot be read: {why}", called(id)));
                 None
             }
         }
@@ -231,11 +236,26 @@ impl<'f> PropertyList<'f> {
             match read_value(&self.heap, *kind, *value, allowance) {
                 Ok(value) => properties.0.extend(value.map(|it| names.property(*id, it))),
                 Err(why) if why == TOO_LARGE => return Err(why),
-                Err(why) => allowance.tell(format!("property {id:04x}: {why}")),
+                Err(why) => allowance.tell(format!("{} cannot be read: {why}", called(*id))),
             }
         }
         Ok(properties)
     }
+}
+
+/// A property as a person calls it.
+fn called(property: u16) -> Cow<'static, str> {
+    Cow::Borrowed(match property {
+        id::SUBJECT => "the subject",
+        id::BODY => "the text",
+        id::HTML => "the HTML",
+        id::RTF => "the formatted text (RTF)",
+        id::TRANSPORT_HEADERS => "the header",
+        id::DATA => "the content",
+        id::DISPLAY_NAME => "the name",
+        id::ADDRESS | id::SMTP_ADDRESS => "the address",
+        _ => return Cow::Owned(format!("the property {property:04x}")),
+    })
 }
 
 /// A table, with the ids and the positions of its rows.
@@ -263,10 +283,10 @@ impl<'f> Table<'f> {
     pub fn open(file: &'f File, node: Node, allowance: &mut Allowance) -> Result<Self, Fault> {
         let heap = Heap::open(file, node, allowance)?;
         if heap.kind != TABLE {
-            return Err("is no table".to_owned());
+            return Err("its data is not a table".to_owned());
         }
-        let header = heap.piece(heap.root).ok_or("has no columns")?;
-        let damaged = || "has damaged columns".to_owned();
+        let header = heap.piece(heap.root).ok_or("its columns are missing")?;
+        let damaged = || "its columns are damaged".to_owned();
         let count = usize::from(*header.get(1).ok_or_else(damaged)?);
         let number = |at| u16_at(header, at).map(usize::from).ok_or_else(damaged);
         let (bits, step) = (number(6)?, number(8)?);
@@ -321,16 +341,20 @@ impl<'f> Table<'f> {
         let blocks = match self.cells & 0x1f {
             _ if self.cells == 0 => Vec::new(),
             0 => {
-                let piece = self.heap.piece(self.cells).ok_or("has no rows")?;
+                let piece = self.heap.piece(self.cells).ok_or("its rows are missing")?;
                 vec![piece.to_vec()]
             }
             _ => {
-                let node = self.heap.subnodes.get(&self.cells).ok_or("has no rows")?;
+                let node = self
+                    .heap
+                    .subnodes
+                    .get(&self.cells)
+                    .ok_or("its rows are missing")?;
                 file.blocks(node.data, allowance)?
             }
         };
         if self.step == 0 {
-            return Err("has damaged columns".to_owned());
+            return Err("its columns are damaged".to_owned());
         }
         // A row is never split between two blocks.
         let in_block = (file.start.width.of_block() / self.step).max(1);
@@ -341,7 +365,7 @@ impl<'f> Table<'f> {
             let block = blocks.get(place / in_block);
             let row = block.and_then(|block| block.get(start..start + self.step));
             let Some(row) = row else {
-                allowance.tell("a row of a table is not in the file".to_owned());
+                allowance.tell("a recipient is not in the file".to_owned());
                 continue;
             };
             let mut properties = Properties::default();
@@ -355,7 +379,9 @@ impl<'f> Table<'f> {
                 }
                 values += 1;
                 if values > MOST_VALUES {
-                    allowance.tell("a table has too many values".to_owned());
+                    allowance.tell(format!(
+                        "the table of recipients has more than {MOST_VALUES} values; the others were not read"
+                    ));
                     return Ok(all);
                 }
                 let Some(cell) = row.get(column.at..column.at + column.length) else {
@@ -368,8 +394,9 @@ impl<'f> Table<'f> {
                             Ok(value) => value,
                             Err(why) if why == TOO_LARGE => return Err(why),
                             Err(why) => {
+                                let what = called(column.id);
                                 allowance
-                                    .tell(format!("property {:04x} of a row: {why}", column.id));
+                                    .tell(format!("{what} of a recipient cannot be read: {why}"));
                                 None
                             }
                         },

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use self::ltp::{PropertyList, Table};
 use self::ndb::{Allowance, File, Node};
 pub use self::ndb::{Bytes, Fault, SIGNATURE, TOO_LARGE, version};
-use super::codepage::WESTERN;
-use super::properties::{Attachment, Content, Item, Properties, Value, id, text};
+use super::codepage::{WESTERN, is_of_system, of_locale};
+use super::properties::{Attachment, Content, Item, Properties, Value, id, integer, text};
 use super::values::{Names, set_page};
 
 /// Kinds of nodes: the low bits of their ids.
@@ -36,6 +36,8 @@ const RECIPIENTS: u32 = 0x692;
 const MOST_LEVELS: usize = 50;
 /// Maximum nesting depth of attached items.
 const DEEPEST: usize = 20;
+/// Maximum number of nodes with damaged ids that are examined.
+const MOST_ODD: usize = 1000;
 /// Maximum number of bytes that are read to list the folders.
 const LISTS: u64 = 64 << 20;
 
@@ -98,15 +100,24 @@ impl Mailbox {
         let mut allowance = Allowance::new(LISTS);
         let mut folders: BTreeMap<u32, u32> = BTreeMap::new();
         let mut messages: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        let mut odd = Vec::new();
         file.nodes(&mut allowance, |node| match node.id & 0x1f {
             kind::FOLDER => _ = folders.insert(node.id, node.parent),
             kind::MESSAGE => messages.entry(node.parent).or_default().push(node.id),
+            // Whole files have none of these kinds in a folder.
+            0x05..=0x07 | 0x09 | 0x13..=0x1e if odd.len() < MOST_ODD => odd.push(node),
             _ => {}
         });
+        // In a damaged index, a wrong bit in the id of a message makes it look like something else.
+        odd.retain(|node| folders.contains_key(&node.parent) && !allowance.damage.is_empty());
         if folders.is_empty() && messages.is_empty() {
             let why = allowance.damage.first();
-            let why = why.map_or_else(String::new, |why| format!(": {why}"));
-            return Err(format!("has no index of items that can be read{why}"));
+            // The advice of the damage is in the sentence already.
+            let why = why.map(|why| why.split(';').next().unwrap_or_default());
+            let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+            return Err(format!(
+                "has no index of items that can be read{why}; copy it again from where it came, or repair a copy with scanpst, which comes with Outlook"
+            ));
         }
         let mut mailbox = Self {
             file,
@@ -114,9 +125,15 @@ impl Mailbox {
             folders: Vec::new(),
             damage: Vec::new(),
         };
+        odd.retain(|node| mailbox.class(node.id).is_some());
+        for node in odd {
+            messages.entry(node.parent).or_default().push(node.id);
+        }
         match mailbox.names(&mut allowance) {
             Ok(names) => mailbox.names = names,
-            Err(why) => allowance.tell(format!("the list of the names of properties {why}")),
+            Err(why) => allowance.tell(format!(
+                "the names of properties cannot be read: {why}; categories and details of meetings may be missing"
+            )),
         }
         mailbox.list(&folders, messages, &mut allowance);
         mailbox.damage = allowance.damage;
@@ -153,18 +170,26 @@ impl Mailbox {
     ) {
         let top = self.top(allowance);
         let mut names: HashMap<u32, String> = HashMap::new();
+        let mut page = None;
         for folder in parents.keys() {
             let name = self.name_of(*folder, allowance);
-            names.insert(
-                *folder,
-                name.unwrap_or_else(|| format!("Folder {folder:x}")),
-            );
+            let name = name.and_then(|name| {
+                let page = match &name {
+                    Value::Narrow(bytes) if !bytes.is_ascii() => {
+                        *page.get_or_insert_with(|| self.page(&messages))
+                    }
+                    _ => WESTERN,
+                };
+                text(&name, page).filter(|name| !name.trim().is_empty())
+            });
+            names.insert(*folder, name.unwrap_or_else(|| without_name(*folder)));
         }
         for folder in parents.keys() {
             let mut items = messages.remove(folder).unwrap_or_default();
             let known: HashSet<u32> = items.iter().copied().collect();
             // If the folder lists an item that is missing from the index, the item is lost. This is reported later.
-            let listed = self.listed(*folder, allowance);
+            let name = names.get(folder).map(String::as_str).unwrap_or_default();
+            let listed = self.listed(*folder, name, allowance);
             items.extend(listed.into_iter().filter(|id| !known.contains(id)));
             if items.is_empty() {
                 continue;
@@ -203,17 +228,41 @@ impl Mailbox {
         ndb::u32_at(&entry, 20)
     }
 
-    fn name_of(&self, folder: u32, allowance: &mut Allowance) -> Option<String> {
+    /// Returns the code page of the names of folders. No property contains it, so the page of most messages is used.
+    fn page(&self, messages: &BTreeMap<u32, Vec<u32>>) -> u32 {
+        const ENOUGH: usize = 200;
+        let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+        for message in messages.values().flatten().take(ENOUGH) {
+            let mut allowance = Allowance::new(LISTS);
+            let node = self.file.node(*message, &mut allowance);
+            let list = node.and_then(|node| PropertyList::open(&self.file, node, &mut allowance));
+            let Ok(list) = list else { continue };
+            let mut number = |id| {
+                let number = integer(&list.value(id, &mut allowance)?)?;
+                u32::try_from(number).ok()
+            };
+            let page = number(id::MESSAGE_CODEPAGE).filter(|page| is_of_system(*page));
+            let page = page.or_else(|| of_locale(number(id::LOCALE)?));
+            *counts.entry(page.unwrap_or(WESTERN)).or_default() += 1;
+        }
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        most.map_or(WESTERN, |(page, _)| page)
+    }
+
+    fn name_of(&self, folder: u32, allowance: &mut Allowance) -> Option<Value<'static>> {
         let node = self.file.node(folder, allowance).ok()?;
         let list = PropertyList::open(&self.file, node, allowance);
-        let list = list.map_err(|why| allowance.tell(format!("the folder {folder:x} {why}")));
-        let name = list.ok()?.value(id::DISPLAY_NAME, allowance)?;
-        let name = text(&name, WESTERN)?;
-        (!name.trim().is_empty()).then_some(name)
+        let list = list.map_err(|why| {
+            let name = without_name(folder);
+            allowance.tell(format!(
+                "the name of a folder cannot be read: {why}; the folder is called {name:?}"
+            ));
+        });
+        list.ok()?.value(id::DISPLAY_NAME, allowance)
     }
 
     /// Returns the ids of the items that a folder lists.
-    fn listed(&self, folder: u32, allowance: &mut Allowance) -> Vec<u32> {
+    fn listed(&self, folder: u32, name: &str, allowance: &mut Allowance) -> Vec<u32> {
         let id = folder & !0x1f | kind::CONTENTS;
         let Ok(node) = self.file.node(id, allowance) else {
             return Vec::new();
@@ -224,22 +273,24 @@ impl Mailbox {
                 ids.filter(|id| id & 0x1f == kind::MESSAGE).collect()
             }
             Err(why) => {
-                allowance.tell(format!("the list of items of the folder {folder:x} {why}"));
+                allowance.tell(format!(
+                    "the list of the items in the folder {name:?} cannot be read: {why}; items that only this list names are missing"
+                ));
                 Vec::new()
             }
         }
     }
 
+    fn class(&self, item: u32) -> Option<String> {
+        let mut allowance = Allowance::new(LISTS);
+        let node = self.file.node(item, &mut allowance).ok()?;
+        let list = PropertyList::open(&self.file, node, &mut allowance).ok()?;
+        text(&list.value(id::MESSAGE_CLASS, &mut allowance)?, WESTERN)
+    }
+
     /// Returns the kind of an item. An item whose class cannot be read counts as mail, so that reading it reports the damage.
     pub fn kind(&self, item: u32) -> Kind {
-        let mut allowance = Allowance::new(LISTS);
-        let class = || {
-            let node = self.file.node(item, &mut allowance).ok()?;
-            let list = PropertyList::open(&self.file, node, &mut allowance).ok()?;
-            text(&list.value(id::MESSAGE_CLASS, &mut allowance)?, WESTERN)
-        };
-        let mut class = class;
-        let class = class().unwrap_or_default().to_ascii_lowercase();
+        let class = self.class(item).unwrap_or_default().to_ascii_lowercase();
         let is = |known: &str| {
             let rest = class.strip_prefix(known);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -254,7 +305,8 @@ impl Mailbox {
     /// Returns the reason why the item cannot be read.
     pub fn item(&self, id: u32, room: u64) -> Result<Read, Unread> {
         // An item cannot be much larger than the file that contains it, so the length of the file also limits it.
-        let mut allowance = Allowance::new(room.min(self.file.length().saturating_mul(2)));
+        let most = self.file.length().saturating_mul(2);
+        let mut allowance = Allowance::new(room.min(most));
         let read = self.file.node(id, &mut allowance);
         match read.and_then(|node| self.read(node, DEEPEST, &mut allowance)) {
             Ok(item) => Ok(Read {
@@ -263,7 +315,10 @@ impl Mailbox {
             }),
             Err(why) => Err(Unread {
                 subject: self.subject(id),
-                why,
+                why: match why == TOO_LARGE && most < room {
+                    true => "its parts are together larger than the file".to_owned(),
+                    false => why,
+                },
             }),
         }
     }
@@ -292,7 +347,7 @@ impl Mailbox {
             match table.and_then(|table| table.all(&self.names, allowance)) {
                 Ok(recipients) => item.recipients = recipients,
                 Err(why) if why == TOO_LARGE => return Err(why),
-                Err(why) => allowance.tell(format!("the table of recipients {why}")),
+                Err(why) => allowance.tell(format!("the recipients cannot be read: {why}")),
             }
         }
         let is_attachment = |id: &u32| id & 0x1f == kind::ATTACHMENT;
@@ -306,7 +361,10 @@ impl Mailbox {
             let mut listed: Vec<u32> = table.rows.iter().map(|row| row.0).collect();
             let missing = listed.iter().filter(|id| !known.contains(id)).count();
             if missing > 0 {
-                allowance.tell(format!("{missing} attachments are not in the file"));
+                allowance.tell(match missing {
+                    1 => "an attachment is not in the file".to_owned(),
+                    _ => format!("{missing} attachments are not in the file"),
+                });
             }
             let mut seen = HashSet::new();
             listed.retain(|id| known.contains(id) && seen.insert(*id));
@@ -318,7 +376,7 @@ impl Mailbox {
             match self.attachment(*node, depth, allowance) {
                 Ok(attachment) => item.attachments.push(attachment),
                 Err(why) if why == TOO_LARGE => return Err(why),
-                Err(why) => allowance.tell(format!("an attachment {why}")),
+                Err(why) => allowance.tell(format!("an attachment cannot be read: {why}")),
             }
         }
         set_page(&mut item);
@@ -337,12 +395,14 @@ impl Mailbox {
         let embedded = list.object(id::DATA).filter(|_| method == Some(5));
         let content = match embedded.map(|id| list.heap.subnodes.get(&id)) {
             Some(Some(_)) if depth == 0 => {
-                allowance.tell("it has too many items within items".to_owned());
+                allowance.tell(format!(
+                    "it has messages within messages to more than {DEEPEST} levels; the innermost ones are missing"
+                ));
                 Content::None
             }
             Some(Some(node)) => Content::Item(Box::new(self.read(*node, depth - 1, allowance)?)),
             Some(None) => {
-                allowance.tell("an attached item is not in the file".to_owned());
+                allowance.tell("an attached message is not in the file".to_owned());
                 Content::None
             }
             None => self.file_of(&list, &properties, allowance)?,
@@ -361,7 +421,11 @@ impl Mailbox {
     ) -> Result<Content<'static>, Fault> {
         let bytes = match list.object(id::DATA) {
             Some(id) => {
-                let node = list.heap.subnodes.get(&id).ok_or("is not in the file")?;
+                let node = list
+                    .heap
+                    .subnodes
+                    .get(&id)
+                    .ok_or("its content is not in the file")?;
                 Some(Cow::Owned(self.file.data(node.data, allowance)?))
             }
             None => match list.read(id::DATA, allowance)? {
@@ -383,6 +447,11 @@ impl Mailbox {
     }
 }
 
+/// Returns a name for a folder whose own name cannot be read.
+fn without_name(folder: u32) -> String {
+    format!("Folder {folder:x}")
+}
+
 /// Name of the folder for items whose own folder is missing from the file.
 const ORPHANS: &str = "Orphan messages";
 
@@ -390,7 +459,7 @@ const ORPHANS: &str = "Orphan messages";
 // The integration tests include the same file as a module of their own.
 #[allow(clippy::duplicate_mod, clippy::unwrap_used, unreachable_pub)]
 #[path = "../../../../tests/common/pst.rs"]
-mod sample;
+pub mod sample;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests;

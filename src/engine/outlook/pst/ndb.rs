@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::encoding::Encoding;
 use crate::error::unpoisoned;
@@ -37,7 +37,8 @@ impl Bytes for Vec<u8> {
     }
 }
 
-/// Reason why something cannot be read: a clause that follows its name in a sentence.
+/// Reason why something cannot be read: a sentence in which "it" is that thing. The reason for a whole file, or for a page
+/// of an index, is a clause that follows its name.
 pub type Fault = String;
 
 const PAGE: usize = 512;
@@ -107,12 +108,13 @@ fn checksum(bytes: &[u8]) -> u32 {
 }
 
 /// Values from the header of a file (MS-PST 2.2.2.6).
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Start {
     pub width: Width,
     encoding: Encoding,
     nodes: u64,
     blocks: u64,
+    damage: Option<String>,
 }
 
 /// Length of the header in bytes.
@@ -128,30 +130,68 @@ pub fn version(start: &[u8]) -> Option<u16> {
 }
 
 impl Start {
-    fn read(header: &[u8]) -> Result<Self, Fault> {
-        let width = match version(header) {
-            None => return Err("is not a mailbox of Outlook".to_owned()),
-            Some(14 | 15) => Width::Ansi,
-            Some(23) => Width::Unicode,
+    fn read(bytes: &dyn Bytes) -> Result<Self, Fault> {
+        let mut header = [0; HEADER];
+        let read = exact(bytes, 0, &mut header);
+        let read = read.map_err(|why| format!("cannot be read: {why}"))?;
+        let header = header.get(..read).unwrap_or_default();
+        match version(header) {
+            None => Err("is not a mailbox of Outlook".to_owned()),
+            Some(14 | 15) => Self::of(Width::Ansi, header),
+            Some(23) => Self::of(Width::Unicode, header),
+            Some(36) => Err(
+                "has the version 36 of Outlook 2013 and later, which embody does not read"
+                    .to_owned(),
+            ),
             Some(other) => {
-                return Err(format!("has the version {other}, which embody cannot read"));
+                // One wrong byte must not hide a whole mailbox. The two layouts have their indexes in different places.
+                let widths = [Width::Unicode, Width::Ansi].into_iter();
+                let mut starts = widths.filter_map(|width| Self::of(width, header).ok());
+                let start = starts.find(|start| start.has_trees(bytes));
+                let mut start = start.ok_or_else(|| {
+                    format!(
+                        "has the version {other}, and embody reads the versions 14, 15 and 23; export the mailbox to a new .pst file in Outlook, and convert that file"
+                    )
+                })?;
+                start.damage = Some(format!(
+                    "the header is damaged: it names the version {other}"
+                ));
+                Ok(start)
             }
+        }
+    }
+
+    /// Returns true if there is a page of each index where the header says.
+    fn has_trees(&self, bytes: &dyn Bytes) -> bool {
+        let trailer = (PAGE - self.width.of_trailer()) as u64;
+        let is = |offset: u64, kind| {
+            let mut kinds = [0; 2];
+            let at = offset.saturating_add(trailer);
+            exact(bytes, at, &mut kinds).is_ok_and(|read| read == 2) && kinds == [kind, kind]
         };
+        is(self.nodes, NODES) && is(self.blocks, BLOCKS)
+    }
+
+    fn of(width: Width, header: &[u8]) -> Result<Self, Fault> {
         let (nodes, blocks, encoding) = match width {
             Width::Ansi => (188, 196, 461),
             Width::Unicode => (224, 240, 513),
         };
-        let number = |at| width.id(header, at).ok_or("ends within its header");
+        let number = |at| width.id(header, at).ok_or("is cut off within its header");
         let encoding = header
             .get(encoding)
             .copied()
-            .ok_or("ends within its header")?;
+            .ok_or("is cut off within its header")?;
+        let known = Encoding::of(encoding);
         Ok(Self {
             width,
-            encoding: Encoding::of(encoding)
-                .ok_or_else(|| format!("has the unknown encoding {encoding}"))?,
+            // Outlook writes this encoding unless it is told otherwise.
+            encoding: known.unwrap_or(Encoding::Permute),
             nodes: number(nodes)?,
             blocks: number(blocks)?,
+            damage: known.is_none().then(|| {
+                format!("the header is damaged: it names the unknown encoding {encoding}")
+            }),
         })
     }
 }
@@ -195,14 +235,44 @@ impl Allowance {
     }
 }
 
-/// End of a sentence about content that exceeds the limit of the caller.
-pub const TOO_LARGE: &str = "has more bytes than the limit";
+/// Reason for content that exceeds the limit of the caller.
+pub const TOO_LARGE: &str = "it has more bytes than the limit";
+
+const WRONG_PAGE: &str = "a page of the index has a wrong checksum; items may be missing or wrong";
+/// Advice to people, for content that cannot be found.
+pub const REPAIR: &str =
+    "; to get them back, repair a copy of the file with scanpst, which comes with Outlook";
+/// The loss if a list of subnodes is damaged.
+const PARTS: &str = "attachments, recipients or long texts may be missing";
 
 /// An open `.pst` file, with a cache of its pages.
 pub struct File {
     bytes: Box<dyn Bytes>,
     pub start: Start,
     pages: Mutex<HashMap<u64, Arc<Page>>>,
+    /// Leaf pages of the trees of nodes and of blocks. They are listed only if a page above them is damaged.
+    leaves: [OnceLock<Leaves>; 2],
+}
+
+/// Leaf pages of a tree whose upper pages are damaged.
+#[derive(Default)]
+struct Leaves {
+    /// First key and offset of each leaf, in the order of the keys.
+    all: Vec<(u64, u64)>,
+    /// Offsets of leaves with a wrong checksum, whose first key may be wrong.
+    wrong: Vec<u64>,
+}
+
+/// Reads up to the end of `into` or of the file.
+fn exact(bytes: &dyn Bytes, offset: u64, into: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match bytes.read_at(offset.saturating_add(filled as u64), rest)? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
 }
 
 /// One page of a tree.
@@ -226,21 +296,33 @@ enum Tree {
     Blocks,
 }
 
+/// Types of pages.
+const BLOCKS: u8 = 0x80;
+const NODES: u8 = 0x81;
+
+impl Tree {
+    /// Returns the part of an id that is the key of an entry.
+    fn key(self, id: u64) -> u64 {
+        match self {
+            // Only the program that writes the file uses this bit of an id, so it is ignored.
+            Self::Blocks => id & !1,
+            Self::Nodes => id & 0xffff_ffff,
+        }
+    }
+}
+
 impl File {
     /// Opens a file and reads its header.
     ///
     /// # Errors
     /// Returns a clause that follows the name of the file.
     pub fn open(bytes: Box<dyn Bytes>) -> Result<Self, Fault> {
-        let mut header = [0; HEADER];
-        let read = bytes
-            .read_at(0, &mut header)
-            .map_err(|why| format!("cannot be read: {why}"))?;
-        let start = Start::read(header.get(..read).unwrap_or_default())?;
+        let start = Start::read(&*bytes)?;
         Ok(Self {
             bytes,
             start,
             pages: Mutex::default(),
+            leaves: Default::default(),
         })
     }
 
@@ -250,16 +332,11 @@ impl File {
 
     fn exact(&self, offset: u64, length: usize) -> Result<Vec<u8>, Fault> {
         let mut bytes = vec![0; length];
-        let mut filled = 0;
-        while filled < length {
-            let rest = bytes.get_mut(filled..).unwrap_or_default();
-            let read = self.bytes.read_at(offset + filled as u64, rest);
-            match read.map_err(|why| format!("cannot be read: {why}"))? {
-                0 => return Err("is after the end of the file".to_owned()),
-                read => filled += read,
-            }
+        let read = exact(&*self.bytes, offset, &mut bytes);
+        match read.map_err(|why| format!("cannot be read: {why}"))? == length {
+            true => Ok(bytes),
+            false => Err("is after the end of the file".to_owned()),
         }
-        Ok(bytes)
     }
 
     fn page(&self, tree: Tree, offset: u64) -> Result<Arc<Page>, Fault> {
@@ -271,16 +348,16 @@ impl File {
             return Err("is after the end of the file".to_owned());
         }
         let bytes = self.exact(offset, PAGE)?;
-        let bytes: [u8; PAGE] = bytes.try_into().map_err(|_| "is too short")?;
+        let bytes: [u8; PAGE] = bytes.try_into().map_err(|_| "is cut off")?;
         let trailer = PAGE - width.of_trailer();
         let kind = match tree {
-            Tree::Blocks => 0x80,
-            Tree::Nodes => 0x81,
+            Tree::Blocks => BLOCKS,
+            Tree::Nodes => NODES,
         };
         // A page contains its type twice. One correct copy is enough.
         let kinds = bytes.get(trailer..trailer + 2).unwrap_or_default();
         if !kinds.contains(&kind) {
-            return Err("is no page of this tree".to_owned());
+            return Err("was overwritten with other data".to_owned());
         }
         let (counts, sum) = match width {
             Width::Ansi => (496, 508),
@@ -295,7 +372,7 @@ impl File {
         };
         // In version 23, entries of nodes are longer than their fields, so only a minimum is required.
         if step < least || level > DEEPEST {
-            return Err("has entries of an unknown length".to_owned());
+            return Err("is damaged".to_owned());
         }
         let page = Arc::new(Page {
             level,
@@ -313,6 +390,23 @@ impl File {
         Ok(page)
     }
 
+    fn topmost(&self, tree: Tree) -> u64 {
+        match tree {
+            Tree::Nodes => self.start.nodes,
+            Tree::Blocks => self.start.blocks,
+        }
+    }
+
+    fn key_of(&self, tree: Tree, entry: &[u8]) -> Option<u64> {
+        Some(tree.key(self.start.width.id(entry, 0)?))
+    }
+
+    fn entry_in(&self, tree: Tree, page: &Page, key: u64) -> Option<Vec<u8>> {
+        let mut entries = page.entries();
+        let found = entries.find(|entry| self.key_of(tree, entry) == Some(key));
+        found.map(<[u8]>::to_vec)
+    }
+
     /// Returns the entry of a leaf page with this key.
     fn entry(
         &self,
@@ -320,43 +414,76 @@ impl File {
         key: u64,
         damage: &mut Allowance,
     ) -> Result<Option<Vec<u8>>, Fault> {
+        let key = tree.key(key);
+        let mut is_right = true;
+        let found = self.descend(tree, key, &mut is_right);
+        if !is_right {
+            damage.tell(WRONG_PAGE.to_owned());
+        }
+        match found {
+            Ok(Some(entry)) => Ok(Some(entry)),
+            Ok(None) if is_right => Ok(None),
+            found => match self.entry_of_leaves(tree, key) {
+                Some(entry) => Ok(Some(entry)),
+                None => found,
+            },
+        }
+    }
+
+    /// Follows the keys from the topmost page to the entry in a leaf. Clears `is_right` if a page has a wrong checksum.
+    fn descend(&self, tree: Tree, key: u64, is_right: &mut bool) -> Result<Option<Vec<u8>>, Fault> {
         let width = self.start.width;
-        let mut offset = match tree {
-            Tree::Nodes => self.start.nodes,
-            Tree::Blocks => self.start.blocks,
-        };
+        let mut offset = self.topmost(tree);
         let mut above = None;
         loop {
             let page = self.page(tree, offset);
-            let page = page.map_err(|why| format!("a page of an index {why}"))?;
+            let page = page.map_err(|why| format!("a page of the index {why}"))?;
             if above.is_some_and(|above: u8| above != page.level + 1) {
-                return Err("a page of an index is of the wrong level".to_owned());
+                return Err("a page of the index was overwritten with another one".to_owned());
             }
-            if !page.is_right {
-                damage.tell("a page of an index has a wrong checksum".to_owned());
-            }
-            let clean = |id: u64| match tree {
-                // Only the program that writes the file uses this bit of an id, so it is ignored.
-                Tree::Blocks => id & !1,
-                Tree::Nodes => id & 0xffff_ffff,
-            };
-            let key_of = |entry: &[u8]| width.id(entry, 0).map(clean);
+            *is_right &= page.is_right;
             if page.level == 0 {
-                let mut entries = page.entries();
-                let found = entries.find(|entry| key_of(entry) == Some(clean(key)));
-                return Ok(found.map(<[u8]>::to_vec));
+                return Ok(self.entry_in(tree, &page, key));
             }
             let entries = page.entries();
             let within =
-                entries.take_while(|entry| key_of(entry).is_some_and(|it| it <= clean(key)));
+                entries.take_while(|entry| self.key_of(tree, entry).is_some_and(|it| it <= key));
             let Some(entry) = within.last() else {
                 return Ok(None);
             };
             offset = width
                 .id(entry, 2 * width.of_id())
-                .ok_or("a page of an index is cut")?;
+                .ok_or("a page of the index is damaged")?;
             above = Some(page.level);
         }
+    }
+
+    /// Finds an entry without the keys of upper pages. If they are damaged, a wrong key hides all entries below it.
+    fn entry_of_leaves(&self, tree: Tree, key: u64) -> Option<Vec<u8>> {
+        // A hostile file must not have all its leaves searched for each key.
+        const MOST_WRONG: usize = 64;
+        let leaves = match tree {
+            Tree::Nodes => &self.leaves[0],
+            Tree::Blocks => &self.leaves[1],
+        };
+        let leaves = leaves.get_or_init(|| {
+            let mut leaves = Leaves::default();
+            self.leaves(tree, &mut Allowance::new(0), |offset, page| {
+                let first = page.entries().next();
+                let first = first.and_then(|entry| self.key_of(tree, entry));
+                leaves.all.extend(first.map(|key| (key, offset)));
+                if !page.is_right && leaves.wrong.len() < MOST_WRONG {
+                    leaves.wrong.push(offset);
+                }
+            });
+            leaves.all.sort_unstable();
+            leaves
+        });
+        let after = leaves.all.partition_point(|leaf| leaf.0 <= key);
+        let nearest = after.checked_sub(1).and_then(|at| leaves.all.get(at));
+        let nearest = nearest.map(|leaf| leaf.1);
+        let mut offsets = nearest.into_iter().chain(leaves.wrong.iter().copied());
+        offsets.find_map(|offset| self.entry_in(tree, &*self.page(tree, offset).ok()?, key))
     }
 
     fn node_of(&self, entry: &[u8]) -> Option<Node> {
@@ -374,40 +501,52 @@ impl File {
     pub fn node(&self, id: u32, allowance: &mut Allowance) -> Result<Node, Fault> {
         let entry = self.entry(Tree::Nodes, id.into(), allowance)?;
         let node = entry.and_then(|entry| self.node_of(&entry));
-        node.ok_or_else(|| "is not in the file".to_owned())
+        node.ok_or_else(|| "it is not in the index of the file".to_owned())
     }
 
     /// Calls `take` for every node, in the order of their ids. Pages that cannot be read count as damage.
     pub fn nodes(&self, allowance: &mut Allowance, mut take: impl FnMut(Node)) {
+        if let Some(damage) = &self.start.damage {
+            allowance.tell(damage.clone());
+        }
+        self.leaves(Tree::Nodes, allowance, |_, page| {
+            let nodes = page.entries().filter_map(|it| self.node_of(it));
+            nodes.for_each(&mut take);
+        });
+    }
+
+    /// Calls `take` for every leaf page of a tree, in the order of their keys, with its offset.
+    fn leaves(&self, tree: Tree, allowance: &mut Allowance, mut take: impl FnMut(u64, &Page)) {
         let mut seen = HashSet::new();
         // The level of the topmost page is not known in advance.
-        let mut open = vec![(self.start.nodes, None::<u8>)];
+        let mut open = vec![(self.topmost(tree), None::<u8>)];
         while let Some((offset, level)) = open.pop() {
             if !seen.insert(offset) {
-                allowance.tell("two parts of the index of items are the same".to_owned());
+                allowance.tell(format!(
+                    "the index refers to one page twice; items may be missing{REPAIR}"
+                ));
                 continue;
             }
-            let page = match self.page(Tree::Nodes, offset) {
+            let page = match self.page(tree, offset) {
                 Ok(page) if level.is_none_or(|level| level == page.level) => page,
                 Ok(_) => {
-                    allowance.tell("a page of the index of items is of the wrong level".to_owned());
+                    allowance.tell(format!(
+                        "a page of the index was overwritten with another one; the items in it are missing{REPAIR}"
+                    ));
                     continue;
                 }
                 Err(why) => {
                     allowance.tell(format!(
-                        "a page of the index of items {why}, so that items are missing"
+                        "a page of the index {why}; the items in it are missing{REPAIR}"
                     ));
                     continue;
                 }
             };
             if !page.is_right {
-                allowance.tell("a page of the index of items has a wrong checksum".to_owned());
+                allowance.tell(WRONG_PAGE.to_owned());
             }
             match page.level.checked_sub(1) {
-                None => page
-                    .entries()
-                    .filter_map(|it| self.node_of(it))
-                    .for_each(&mut take),
+                None => take(offset, &page),
                 Some(below) => {
                     let width = self.start.width;
                     let offsets = page
@@ -425,43 +564,83 @@ impl File {
     fn block(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<u8>, Fault> {
         let width = self.start.width;
         let entry = self.entry(Tree::Blocks, id, allowance)?;
-        let entry = entry.ok_or("a block is not in the file")?;
+        let entry = entry.ok_or("a block of its data is not in the index of the file")?;
         let step = width.of_id();
-        let offset = width.id(&entry, step).ok_or("a page of an index is cut")?;
-        let length = u16_at(&entry, 2 * step).ok_or("a page of an index is cut")?;
-        let length = usize::from(length);
-        if length > width.of_block() {
-            return Err("a block is longer than blocks can be".to_owned());
-        }
-        allowance.take(length)?;
-        let padded = (length + width.of_trailer()).div_ceil(64) * 64;
-        let in_block = |why: Fault| format!("a block {why}");
+        let damaged = "a page of the index is damaged";
+        let offset = width.id(&entry, step).ok_or(damaged)?;
+        let length = usize::from(u16_at(&entry, 2 * step).ok_or(damaged)?);
         if offset > self.length() {
-            return Err("a block is after the end of the file".to_owned());
+            return Err("a block of its data is after the end of the file".to_owned());
         }
-        let mut bytes = match self.exact(offset, padded) {
-            Ok(bytes) => bytes,
-            // If the end of the file is missing, the data of the block may still be complete, without its trailer.
-            Err(_) => {
-                allowance.tell("a block is cut".to_owned());
-                self.exact(offset, length).map_err(in_block)?
+        let mut bytes = match self.whole_block(offset, id, length) {
+            Some(bytes) => bytes,
+            None if length > width.of_block() => {
+                return Err(
+                    "the index names an impossible length for a block of its data".to_owned(),
+                );
+            }
+            None => {
+                let wrong = "a block of its data has a wrong checksum, so bytes in it may be wrong";
+                let bytes = self.exact(offset, length);
+                let bytes = bytes.map_err(|why| format!("a block of its data {why}"))?;
+                let end = offset + (length + width.of_trailer()) as u64;
+                allowance.tell(match end > self.length() {
+                    true => "the end of the file cuts off a block of its data".to_owned(),
+                    false => wrong.to_owned(),
+                });
+                bytes
             }
         };
-        if let Some(trailer) = bytes.get(padded - width.of_trailer()..) {
-            let sum = match width {
-                Width::Ansi => u32_at(trailer, 8),
-                Width::Unicode => u32_at(trailer, 4),
-            };
-            let data = bytes.get(..length).unwrap_or_default();
-            if sum != Some(checksum(data)) {
-                allowance.tell("a block has a wrong checksum".to_owned());
-            }
-        }
-        bytes.truncate(length);
+        allowance.take(bytes.len())?;
         if id & INTERNAL == 0 {
             self.start.encoding.decode(&mut bytes, id);
         }
         Ok(bytes)
+    }
+
+    /// Returns the bytes of a block, if its checksum is right. If the index names another length than the block itself, that
+    /// of the block is used.
+    fn whole_block(&self, offset: u64, id: u64, length: usize) -> Option<Vec<u8>> {
+        const UNIT: usize = 64;
+        let width = self.start.width;
+        // The length, the checksum and the id in the trailer of a block.
+        let trailer = |bytes: &[u8], end: usize| {
+            let trailer = bytes.get(end - width.of_trailer()..end)?;
+            let length = usize::from(u16_at(trailer, 0)?);
+            Some(match width {
+                Width::Ansi => (length, u32_at(trailer, 8)?, u32_at(trailer, 4)?.into()),
+                Width::Unicode => (length, u32_at(trailer, 4)?, u64_at(trailer, 8)?),
+            })
+        };
+        let has_sum = |bytes: &[u8], length: usize, sum: u32| {
+            bytes
+                .get(..length)
+                .is_some_and(|data| checksum(data) == sum)
+        };
+        let end_of = |length: usize| (length + width.of_trailer()).next_multiple_of(UNIT);
+        if length <= width.of_block() {
+            let mut bytes = self.exact(offset, end_of(length)).unwrap_or_default();
+            if let Some((_, sum, _)) = trailer(&bytes, end_of(length))
+                && has_sum(&bytes, length, sum)
+            {
+                bytes.truncate(length);
+                return Some(bytes);
+            }
+        }
+        let most = width.of_block() + width.of_trailer();
+        let mut bytes = vec![0; most];
+        let read = exact(&*self.bytes, offset, &mut bytes).ok()?;
+        bytes.truncate(read);
+        let candidates = (UNIT..=read).step_by(UNIT).filter_map(|end| {
+            let (length, sum, own) = trailer(&bytes, end)?;
+            let is_one = own & !1 == id & !1 && end_of(length) == end;
+            is_one.then_some((length, sum))
+        });
+        // Data may contain what looks like a trailer, but not often.
+        let mut candidates = candidates.take(4);
+        let (length, _) = candidates.find(|(length, sum)| has_sum(&bytes, *length, *sum))?;
+        bytes.truncate(length);
+        Some(bytes)
     }
 
     /// Returns the blocks with the data of a node. A block that cannot be read counts as damage, and is empty.
@@ -483,22 +662,22 @@ impl File {
                     let list = self.block(id, allowance)?;
                     match list.get(..2) {
                         Some([1, 1]) => self.ids(&list, &mut ids),
-                        _ => return Err("a list of blocks is damaged".to_owned()),
+                        _ => return Err("the list of the blocks of its data is damaged".to_owned()),
                     }
                 }
             }
-            _ => return Err("a list of blocks is damaged".to_owned()),
+            _ => return Err("the list of the blocks of its data is damaged".to_owned()),
         }
         let mut blocks = Vec::new();
         for id in ids {
             if id & INTERNAL != 0 {
-                return Err("a list of blocks is damaged".to_owned());
+                return Err("the list of the blocks of its data is damaged".to_owned());
             }
             match self.block(id, allowance) {
                 Ok(block) => blocks.push(block),
                 Err(why) if why == TOO_LARGE => return Err(why),
                 Err(why) => {
-                    allowance.tell(format!("{why}, so that bytes are missing"));
+                    allowance.tell(format!("{why}; the bytes of this block are missing"));
                     blocks.push(Vec::new());
                 }
             }
@@ -537,7 +716,9 @@ impl File {
             let list = match self.block(id | INTERNAL, allowance) {
                 Ok(list) => list,
                 Err(why) => {
-                    allowance.tell(format!("a list of parts: {why}"));
+                    allowance.tell(format!(
+                        "the list of its parts cannot be read: {why}; {PARTS}"
+                    ));
                     continue;
                 }
             };
@@ -558,7 +739,9 @@ impl File {
                             })
                         };
                         if subnodes.len() >= MOST_SUBNODES {
-                            allowance.tell("a list of parts has too many entries".to_owned());
+                            allowance.tell(format!(
+                                "the list of its parts has more than {MOST_SUBNODES} entries; the others were not read"
+                            ));
                             return subnodes;
                         }
                         if let Some(node) = read() {
@@ -570,7 +753,7 @@ impl File {
                     let lists = entries.chunks_exact(2 * step).take(count);
                     open.extend(lists.filter_map(|entry| Some((width.id(entry, step)?, 0))));
                 }
-                _ => allowance.tell("a list of parts is damaged".to_owned()),
+                _ => allowance.tell(format!("the list of its parts is damaged; {PARTS}")),
             }
         }
         subnodes

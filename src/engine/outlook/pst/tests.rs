@@ -107,6 +107,26 @@ fn mail_of_each_version_and_encoding_is_read() {
 }
 
 #[test]
+fn folder_in_a_code_page_has_the_name_that_its_owner_gave_it() {
+    // The generator writes these letters as bytes in a file of version 15.
+    let name = "\u{cf}\u{f0}\u{e8}";
+    let page = (0x3ffd, Sample::Long(1251));
+    let language = (0x3ff1, Sample::Long(0x0419));
+    let none = (0x3ff1, Sample::Long(0));
+    for ((id, value), form, expected) in [
+        (page.clone(), FORMS[1], "\u{41f}\u{440}\u{438}"),
+        (language, FORMS[2], "\u{41f}\u{440}\u{438}"),
+        (none, FORMS[1], name),
+        (page, USUAL, name),
+    ] {
+        let mut pst = Pst::in_memory(form);
+        pst.folder(None, name, &[Message::mail("x", "y").with(id, value)]);
+        let mailbox = open(pst.bytes()).unwrap();
+        assert_eq!(mailbox.folders()[0].path, [expected], "{form:?}");
+    }
+}
+
+#[test]
 fn categories_and_flags_are_read() {
     let categories = Sample::Texts(vec!["Red".to_owned(), "Blue".to_owned()]);
     let message = Message::mail("x", "y")
@@ -185,7 +205,7 @@ fn message_without_a_folder_is_in_a_folder_of_its_own_and_a_lost_one_is_named() 
     // If two tables have the same id, the first one is used.
     if let Some(folder) = mailbox.folders().first() {
         let unread = mailbox.item(folder.items[0], ROOM).unwrap_err();
-        assert_eq!(unread.why, "is not in the file");
+        assert_eq!(unread.why, "it is not in the index of the file");
     }
 }
 
@@ -210,7 +230,10 @@ fn items_within_items_are_read_to_the_limit() {
     pst.folder(None, "Inbox", &[message]);
     let mailbox = open(pst.bytes()).unwrap();
     let read = mailbox.item(mailbox.folders()[0].items[0], ROOM).unwrap();
-    assert_eq!(read.damage, ["it has too many items within items"]);
+    assert_eq!(
+        read.damage,
+        ["it has messages within messages to more than 20 levels; the innermost ones are missing"]
+    );
 }
 
 /// Returns the offset of the topmost page in the index of items.
@@ -255,6 +278,125 @@ fn index_whose_type_is_damaged_is_read() {
     bytes[page + 496] ^= 4;
     bytes[page + 497] ^= 4;
     assert!(open(bytes).is_err());
+}
+
+/// A mailbox whose indexes have more than one page.
+fn large(form: Form) -> Vec<u8> {
+    let mut pst = Pst::in_memory(form);
+    let messages: Vec<Message> = (0..60)
+        .map(|it| Message::mail(&format!("message {it}"), "text").with_file("a.bin", &[7; 900]))
+        .collect();
+    pst.folder(None, "Inbox", &messages);
+    pst.bytes()
+}
+
+/// The number of messages that are read whole, and the damage of all.
+fn read_whole(bytes: Vec<u8>) -> (usize, String) {
+    let mailbox = open(bytes).unwrap();
+    let mut damage = mailbox.damage().join("\n");
+    let mut whole = 0;
+    for id in mailbox.folders().iter().flat_map(|it| &it.items) {
+        match mailbox.item(*id, ROOM) {
+            Ok(read) => {
+                let text = String::from_utf8(mail(&read.item).content).unwrap();
+                let attached = "BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcH\n";
+                whole += usize::from(text.matches(attached).count() == 15);
+                damage += &read.damage.join("\n");
+            }
+            Err(unread) => damage += &unread.why,
+        }
+    }
+    (whole, damage)
+}
+
+#[test]
+fn index_with_a_wrong_key_above_its_leaves_is_read_to_its_end() {
+    let good = large(USUAL);
+    assert_eq!(read_whole(good.clone()), (60, String::new()));
+    // The indexes of items and of blocks.
+    for header in [224, 240] {
+        let top = ndb::u64_at(&good, header).unwrap() as usize;
+        assert!(good[top + 491] > 0, "one page only");
+        let count = usize::from(good[top + 488]);
+        for entry in 0..count {
+            for key in [0, u64::MAX] {
+                let mut bytes = good.clone();
+                bytes[top + 24 * entry..][..8].copy_from_slice(&key.to_le_bytes());
+                let (whole, damage) = read_whole(bytes);
+                assert_eq!(whole, 60, "{header} {entry} {key}: {damage}");
+                assert!(damage.contains("wrong checksum"), "{damage}");
+            }
+        }
+    }
+}
+
+#[test]
+fn message_whose_id_in_the_index_is_damaged_is_read() {
+    let mut bytes = usual(USUAL);
+    let mut page = top_page(&bytes);
+    while bytes[page + 491] > 0 {
+        page = ndb::u64_at(&bytes, page + 16).unwrap() as usize;
+    }
+    let entries = page..page + usize::from(bytes[page + 488]) * 32;
+    let is_message = |entry: &usize| bytes[*entry] & 0x1f == 4;
+    let entry = entries.step_by(32).find(is_message).unwrap();
+    bytes[entry] ^= 0x22;
+    let mailbox = open(bytes).unwrap();
+    let items = mailbox.folders().iter().flat_map(|it| &it.items);
+    let read = items.filter(|id| mailbox.item(**id, ROOM).is_ok()).count();
+    assert_eq!(read, 3);
+}
+
+#[test]
+fn block_whose_length_in_the_index_is_wrong_is_read_whole() {
+    for (form, header, step) in [(USUAL, 240, 8), (FORMS[1], 196, 4)] {
+        let good = large(form);
+        let at = |at: usize| match step {
+            8 => ndb::u64_at(&good, at).unwrap() as usize,
+            _ => ndb::u32_at(&good, at).unwrap() as usize,
+        };
+        let (levels, entries) = (if step == 8 { 491 } else { 499 }, 3 * step);
+        let mut page = at(header);
+        while good[page + levels] > 0 {
+            page = at(page + 2 * step);
+        }
+        // Each block of the first leaf.
+        for entry in 0..10 {
+            let length = page + entry * (2 * step + 4).next_multiple_of(step) + 2 * step;
+            for wrong in [0_u16, 1, 70, 8000, 20_000, u16::MAX] {
+                let mut bytes = good.clone();
+                bytes[length..length + 2].copy_from_slice(&wrong.to_le_bytes());
+                let (whole, damage) = read_whole(bytes);
+                assert_eq!(whole, 60, "{form:?} {entry} {wrong} {entries}: {damage}");
+            }
+        }
+    }
+}
+
+#[test]
+fn header_with_an_unknown_version_or_encoding_is_named_and_the_mail_is_read() {
+    for form in [FORMS[0], FORMS[1], FORMS[2], FORMS[5], FORMS[6]] {
+        let mut bytes = large(form);
+        bytes[10..12].copy_from_slice(&0x1313_u16.to_le_bytes());
+        let (whole, damage) = read_whole(bytes);
+        assert_eq!(whole, 60, "{form:?}: {damage}");
+        assert_eq!(damage, "the header is damaged: it names the version 4883");
+    }
+    for (form, at) in [(FORMS[1], 461), (USUAL, 513)] {
+        let mut bytes = large(form);
+        bytes[at] = 77;
+        let (whole, damage) = read_whole(bytes);
+        assert_eq!(whole, 60, "{form:?}: {damage}");
+        assert!(damage.contains("unknown encoding 77"), "{damage}");
+    }
+    let mut bytes = large(USUAL);
+    bytes[10] = 37;
+    bytes[224..232].fill(0);
+    let why = open(bytes).err().unwrap();
+    assert!(
+        why.contains("version 37") && why.contains("export"),
+        "{why}"
+    );
 }
 
 #[test]
