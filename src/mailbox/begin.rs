@@ -21,7 +21,6 @@ use crate::mailbox::find::{self, Finds, Kind};
 use crate::mailbox::forms::eudora::{Index, index_beside};
 use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "outlook")]
-use crate::mailbox::not_mail::not_a_mailbox;
 use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut;
@@ -132,10 +131,6 @@ fn expanded(mut finds: Finds) -> Result<Finds, Error> {
                 continue;
             }
         };
-        if folders.is_empty() && damage.is_empty() && is_source {
-            let why = "a mailbox of Outlook without any items";
-            return Err(not_a_mailbox(&found.path, why));
-        }
         let damage = damage.into_iter().map(|what| (found.path.clone(), what));
         finds.unread.extend(damage);
         // The output directory of an Outlook mailbox has the name of the file without `.pst`.

@@ -92,7 +92,7 @@ pub struct WalkArgs {
 pub struct CompressedArgs {
     /// Maximum size of a compressed source when expanded [default: 64G]
     ///
-    /// This is also the maximum size of the mail in a .pst file. Above 64M, a source may expand to at most 1000 times its size. The rest of a larger source is not read, and
+    /// The mail in a .pst file may also be of this size, or of three times the size of the file if that is more. Above 64M, a source may expand to at most 1000 times its size. The rest of a larger source is not read, and
     /// an error message names the source. The exit status is 1, and the source is not replaced.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_expanded: Option<u64>,

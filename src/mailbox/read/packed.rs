@@ -136,10 +136,6 @@ impl<S: Send> Job<'_, S> {
     fn add_folders(&self, finds: &mut Finds, one: Spooled, (path, base): (PathBuf, PathBuf)) {
         match pst_file::opened(self.path, one.file) {
             Ok((folders, damage)) => {
-                if folders.is_empty() && damage.is_empty() {
-                    let why = "a mailbox of Outlook without any items";
-                    finds.unread.push((path.clone(), why.to_owned()));
-                }
                 let damage = damage.into_iter().map(|what| (path.clone(), what));
                 finds.unread.extend(damage);
                 let found = |(folder, pst): (PathBuf, _)| Found {

@@ -32,8 +32,12 @@ impl Opened {
     pub(crate) fn room(&self, options: &Options) -> u64 {
         const ALWAYS: u64 = 64 << 20;
         const TIMES: u64 = 1000;
+        // Attachments grow by a third in base64, so that the mail of a whole file is larger than the file. A limit for
+        // what expands must not cut it off.
+        const USUAL: u64 = 3;
+        let usual = self.length.saturating_mul(USUAL);
         let most = self.length.saturating_mul(TIMES).max(ALWAYS);
-        let most = most.min(options.max_expanded);
+        let most = most.min(options.max_expanded.max(usual));
         most.saturating_sub(self.made.load(Ordering::Relaxed))
     }
 
@@ -160,4 +164,34 @@ fn give(names: &mut HashMap<PathBuf, FolderNames>, parent: &Path, name: &str) ->
         Ok(name) => parent.join(name),
         Err(never) => match never {},
     }
+}
+
+#[test]
+#[allow(clippy::unwrap_used)]
+fn room_for_the_mail_of_a_file_is_never_less_than_its_attachments_need_in_base64() {
+    use crate::engine::outlook::pst::sample::{Form, Message, Pst};
+    let opened = |length: u64| {
+        let mut pst = Pst::in_memory(Form {
+            version: 23,
+            encoding: 1,
+        });
+        pst.folder(None, "Inbox", &[Message::mail("a", "b")]);
+        Opened {
+            path: PathBuf::new(),
+            mailbox: Mailbox::open(Box::new(pst.bytes())).unwrap(),
+            length,
+            made: AtomicU64::new(0),
+        }
+    };
+    let mut options = Options::default();
+    options.max_expanded = 64 << 30;
+    assert_eq!(opened(200_000).room(&options), 200_000_000);
+    assert_eq!(opened(1000).room(&options), 64 << 20);
+    assert_eq!(opened(1 << 30).room(&options), 64 << 30);
+    assert_eq!(opened(50 << 30).room(&options), 150 << 30);
+    options.max_expanded = 1 << 20;
+    assert_eq!(opened(1000).room(&options), 1 << 20);
+    let large = opened(1 << 30);
+    large.count(1 << 30);
+    assert_eq!(large.room(&options), 2 << 30);
 }
