@@ -176,7 +176,10 @@ impl<W: Write + Seek> Pst<W> {
     }
 
     fn seek(&mut self, at: u64) {
-        self.out.seek(SeekFrom::Start(at)).unwrap();
+        // A seek would write what is buffered.
+        if self.out.stream_position().unwrap() != at {
+            self.out.seek(SeekFrom::Start(at)).unwrap();
+        }
     }
 
     /// Leaves a gap in the file, so that the next block is at this position.

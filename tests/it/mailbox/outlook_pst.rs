@@ -9,9 +9,11 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use super::maildir::{doveadm, dovecot_says};
+use super::thunderbird::PREFERENCES;
 use crate::common::archives::{tar, zip};
 use crate::common::programs::{embody_in, fed, has_python, program, skipped, stderr};
 use crate::common::pst::{Form, Message, Pst, Value, text, time};
+use crate::common::thunderbird;
 
 const UNICODE: Form = Form {
     version: 23,
@@ -25,10 +27,12 @@ const ANSI: Form = Form {
 /// Returns a mailbox with flags, nested folders, names that lead to other directories, contacts, and an orphaned message.
 fn usual(form: Form) -> Vec<u8> {
     let mut pst = Pst::in_memory(form);
+    let categories = Value::Texts(vec!["Red".to_owned(), "Blue".to_owned()]);
     let contact = Message::mail("Carl", "x").with(0x1a, text("IPM.Contact"));
     let replied = Message::mail("replied", "one\nFrom here on\n")
         .with(0x1081, Value::Long(102))
-        .with(0x1090, Value::Long(2));
+        .with(0x1090, Value::Long(2))
+        .with(0x8000, categories);
     let unread = Message::mail("unread", "two\n")
         .with(0x0e07, Value::Long(0))
         .with(0x0e06, time(1_700_000_000));
@@ -466,6 +470,23 @@ fn messages_of_outlook_in_an_archive_are_named_as_unread() {
 }
 
 #[test]
+fn pst_without_items_is_read_whole() {
+    let mut pst = Pst::in_memory(UNICODE);
+    pst.folder(None, "Inbox", &[]);
+    let bytes = pst.bytes();
+    let folder = folder_with(&bytes);
+    let at = folder.path();
+    fs::write(at.join("b.zip"), zip(&[("b.pst", &bytes)])).unwrap();
+    for source in ["a.pst", "b.zip"] {
+        let (status, _, said) = run(at, &format!("convert {source} --output mail"));
+        assert_eq!(status, 0, "{source}: {said}");
+        assert!(said.contains("0 messages read"), "{source}: {said}");
+        let (status, _, said) = run(at, &format!("inspect {source}"));
+        assert_eq!(status, 0, "{source}: {said}");
+    }
+}
+
+#[test]
 fn pst_of_an_unknown_version_is_refused_by_name() {
     let mut bytes = usual(UNICODE);
     bytes[10] = 36;
@@ -492,7 +513,9 @@ fn loss_is_named_by_folder_and_subject_and_the_rest_is_written() {
     let (status, _, said) = run(folder.path(), "convert a.pst --output mail");
     assert_eq!(status, 1, "{said}");
     assert!(
-        said.contains("a.pst/Inbox: message 3, \"whole\": a block has a wrong checksum"),
+        said.contains(
+            "a.pst/Inbox: message 3, \"whole\": a block of its data has a wrong checksum"
+        ),
         "{said}"
     );
     let inbox = fs::read_to_string(folder.path().join("mail/Inbox.mbox")).unwrap();
@@ -627,6 +650,36 @@ fn dovecot_finds_the_folders_and_messages_of_a_pst() {
         "{said}"
     );
 
+    // The text of the messages, their keywords, and what is attached.
+    let bodies = |location: &str, mailbox: &str| {
+        let arguments = [
+            "fetch",
+            "hdr.subject hdr.keywords body",
+            "mailbox",
+            mailbox,
+            "all",
+        ];
+        doveadm(at, &namespaces(location), &arguments)
+            .unwrap()
+            .join("\n")
+    };
+    let shown = |said: &str| {
+        for part in [
+            "hdr.keywords: Red, Blue",
+            "one",
+            "From here on",
+            "Content-Type: message/rfc822",
+            "Subject: inner",
+            "Zml2ZQ==",
+        ] {
+            assert!(
+                said.lines().any(|line| line.ends_with(part)),
+                "{part}: {said}"
+            );
+        }
+    };
+    shown(&bodies(&location, "pst/Inbox"));
+
     let (status, _, said) = run(at, "convert a.pst --output mboxes");
     assert_eq!(status, 0, "{said}");
     for (name, count) in FOLDERS {
@@ -636,10 +689,108 @@ fn dovecot_finds_the_folders_and_messages_of_a_pst() {
             at.join("empty").display(),
             path.display()
         );
-        let said = dovecot_says(at, &location, "hdr.subject").unwrap();
+        let said = dovecot_says(at, &location, "hdr.subject flags body").unwrap();
         let subjects = said.iter().filter(|line| line.starts_with("hdr.subject:"));
         assert_eq!(subjects.count() as u64, count, "{name}: {said:?}");
+        if name != "Inbox" {
+            continue;
+        }
+        let flags: Vec<&str> = said
+            .iter()
+            .filter_map(|line| line.strip_prefix("flags: "))
+            .collect();
+        assert_eq!(flags.len(), 3, "{said:?}");
+        for (flags, expected) in
+            flags
+                .iter()
+                .zip([&["\\Answered", "\\Flagged", "\\Seen"][..], &[], &["\\Seen"]])
+        {
+            // New mail is recent to Dovecot.
+            let mut flags: Vec<&str> = flags.split(' ').filter(|it| *it != "\\Recent").collect();
+            flags.retain(|flag| !flag.is_empty());
+            assert_eq!(flags, expected, "{said:?}");
+        }
+        let location = location.clone();
+        let arguments = [
+            "fetch",
+            "hdr.subject hdr.keywords body",
+            "mailbox",
+            "INBOX",
+            "all",
+        ];
+        let mail = format!("mail_location = {location}\n");
+        shown(&doveadm(at, &mail, &arguments).unwrap().join("\n"));
     }
+}
+
+#[test]
+fn thunderbird_shows_the_folders_and_messages_of_a_pst() {
+    let test = "thunderbird_shows_the_folders_and_messages_of_a_pst";
+    if !thunderbird::is_installed(test, "EMBODY_REQUIRE_THUNDERBIRD") {
+        return;
+    }
+    let folder = folder_with(&usual(UNICODE));
+    let at = folder.path();
+    let (status, _, said) = run(at, "convert a.pst --output new --output-format thunderbird");
+    assert_eq!(status, 0, "{said}");
+    let local = at.join("profile/Mail/Local Folders");
+    fs::create_dir_all(local.parent().unwrap()).unwrap();
+    fs::rename(at.join("new"), &local).unwrap();
+    // Mboxes can be opened as they are, too.
+    let (status, _, said) = run(at, "convert a.pst --output mboxes");
+    assert_eq!(status, 0, "{said}");
+    fs::copy(at.join("mboxes/Inbox.mbox"), local.join("plain")).unwrap();
+    let program = thunderbird::installed(at, PREFERENCES, include_str!("thunderbird.js"));
+    let (rows, errors) = thunderbird::said(&program, at);
+    let folders: BTreeMap<&str, (u64, u64)> = rows
+        .iter()
+        .filter_map(|row| {
+            let count = |name: &str| row[name].as_u64();
+            Some((row["folder"].as_str()?, (count("mails")?, count("unread")?)))
+        })
+        .collect();
+    let expected = BTreeMap::from([
+        ("a", (0, 0)),
+        // Contacts only.
+        ("a/Contacts", (0, 0)),
+        ("a/Inbox", (3, 1)),
+        ("a/Inbox/Case", (1, 0)),
+        ("a/Inbox/_.....out", (1, 0)),
+        ("a/Inbox/case (2)", (1, 0)),
+        ("a/Orphan messages", (1, 0)),
+        ("plain", (3, 0)),
+        // Its own.
+        ("Trash", (0, 0)),
+        ("Unsent Messages", (0, 0)),
+    ]);
+    assert_eq!(folders, expected, "{rows:?}: {errors}");
+    // Read 1, replied 2, starred 4. Attachments are 0x10000000.
+    for (folder, flags) in [
+        ("a/Inbox", [("replied", 7), ("unread", 0), ("whole", 1)]),
+        // Of an mbox that is not its own, Thunderbird takes old mail as read, and reads no other flags.
+        ("plain", [("replied", 1), ("unread", 1), ("whole", 1)]),
+    ] {
+        for (subject, flags) in flags {
+            let mut found = rows
+                .iter()
+                .filter(|row| row["in"] == folder && row["subject"] == subject);
+            let row = found
+                .next()
+                .unwrap_or_else(|| panic!("{folder} {subject}: {rows:?}"));
+            assert_eq!(row["flags"].as_u64().unwrap() & 0xffff, flags, "{row}");
+            let text = row["text"].as_str().unwrap().replace('\r', "");
+            match subject {
+                "replied" => assert_eq!(text.replace(">From", "From"), "one\nFrom here on"),
+                "unread" => assert_eq!(text, "two"),
+                _ => assert!(
+                    text.contains("Subject: inner") && text.contains("Zml2ZQ=="),
+                    "{text}"
+                ),
+            }
+        }
+    }
+    let (status, out, said) = run(at, "compare a.pst mboxes");
+    assert_eq!(status, 0, "{out}{said}");
 }
 
 #[test]
@@ -728,14 +879,17 @@ fn write_small_psts() {
     }
 }
 
-/// Not a test: writes a mailbox of 40,000 messages of 25 kB, to measure the speed of programs.
+/// Not a test: writes a mailbox of 40 folders with 1000 messages of 25 kB each, to measure the speed of programs. The
+/// variable EMBODY_PST_FOLDERS sets the number of folders: 170 are more than 4 GB.
 #[test]
 #[ignore = "writes a file of 1 GB to the path in EMBODY_PST"]
 fn write_a_large_pst() {
     let path = std::env::var_os("EMBODY_PST").expect("the path of the new file");
-    let mut pst = Pst::new(fs::File::create(path).unwrap(), UNICODE);
+    let folders = std::env::var("EMBODY_PST_FOLDERS").map_or(40, |it| it.parse().unwrap());
+    let file = std::io::BufWriter::with_capacity(1 << 20, fs::File::create(path).unwrap());
+    let mut pst = Pst::new(file, UNICODE);
     let mut random = 1_u64;
-    for folder in 0..40 {
+    for folder in 0..folders {
         let messages: Vec<Message> = (0..1000)
             .map(|number| {
                 let content: Vec<u8> = (0..24_000)

@@ -368,7 +368,8 @@ fn result_is_never_mixed_with_what_is_there_and_needs_a_directory() {
     assert_eq!(names(&at.join("piped")), ["Mail"]);
 }
 
-const PREFERENCES: &str = r#"
+/// Local folders, and no account.
+pub(super) const PREFERENCES: &str = r#"
 user_pref("mail.accountmanager.accounts", "account1");
 user_pref("mail.accountmanager.localfoldersserver", "server1");
 user_pref("mail.account.account1.server", "server1");

@@ -483,7 +483,10 @@ impl File {
         let nearest = after.checked_sub(1).and_then(|at| leaves.all.get(at));
         let nearest = nearest.map(|leaf| leaf.1);
         let mut offsets = nearest.into_iter().chain(leaves.wrong.iter().copied());
-        offsets.find_map(|offset| self.entry_in(tree, &*self.page(tree, offset).ok()?, key))
+        offsets.find_map(|offset| {
+            let page = self.page(tree, offset).ok()?;
+            self.entry_in(tree, &page, key)
+        })
     }
 
     fn node_of(&self, entry: &[u8]) -> Option<Node> {
