@@ -136,7 +136,7 @@ struct ToldBody<'r> {
     uid: u32,
     /// Position of the first byte in the message.
     from: u64,
-    /// `None` if the server returned NIL.
+    /// Bytes of the content. `None` if the server returned NIL instead of the content.
     octets: Option<Cow<'r, [u8]>>,
     /// Whether the server ignored the range in the request and returned the whole message.
     is_whole: bool,
@@ -277,8 +277,8 @@ fn body_alone(
             }
             gives_all |= told.is_whole;
             match told.octets {
-                // This server ignores the requested position, so its content starts at the beginning of the message. It is
-                // skipped, because the beginning would be stored twice.
+                // This server ignores the requested position, so its content starts at the beginning of the message. The
+                // content is skipped, because otherwise the beginning would be stored twice.
                 Some(_) if gives_all && told.from > 0 => {}
                 Some(octets) if !told.is_closed && octets.len() as u64 != size => {}
                 None => alone.end = Some(BodyPiece::Gone),

@@ -16,7 +16,8 @@ use super::wire::Wire;
 const AT_ONCE: usize = 64 << 10;
 /// Maximum size of a literal that is sent without waiting if the server supports only LITERAL- (RFC 7888), in bytes.
 const AT_ONCE_MINUS: usize = 4096;
-/// Maximum number of capabilities that are kept. Servers have about fifty.
+/// Maximum number of capabilities that are kept, so that a server cannot fill the memory. Servers announce
+/// about fifty.
 const MOST_CAPABILITIES: usize = 1000;
 
 /// Data about one message in a response of the server.

@@ -124,7 +124,7 @@ impl Flags {
         let mut flags = Self::default();
         for flag in value.list()? {
             let word = match flag {
-                // `\*` is valid in PERMANENTFLAGS: new keywords can be created in the folder.
+                // In PERMANENTFLAGS, `\*` means that new keywords can be created in the folder, so it is accepted as a flag.
                 Value::Atom(flag) => std::str::from_utf8(flag)
                     .ok()
                     .filter(|flag| is_flag(flag) || *flag == "\\*"),
@@ -232,9 +232,10 @@ trait Listener {
     fn lacks(&self, uid: u32) -> bool;
 }
 
-/// Requests the metadata of messages, many at a time. If the server refuses a command or sends an unreadable response, the
-/// incomplete messages are requested again: in small batches, then one by one, and finally with fewer items. The reason is that
-/// one damaged message can make the whole command fail, and must not affect the others.
+/// Requests the metadata of messages, many at a time. If the server refuses a command or sends an unreadable
+/// response, the incomplete messages are requested again: in small batches, then one by one, and finally with
+/// fewer items. One damaged message can make a whole command fail, but must not affect the metadata of the
+/// other messages.
 fn ask(
     exchange: &mut Exchange,
     uids: &[u32],

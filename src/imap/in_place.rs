@@ -133,7 +133,7 @@ pub(super) struct AccountRun<'r, S> {
     /// Trash folder in the spelling of the server.
     trash: Option<String>,
     pub(super) selected: Selected,
-    /// Smallest UID that a new message in the folder can get.
+    /// Smallest UID that a new message in the folder can get. A message with a smaller UID existed before the run.
     pub(super) least: u32,
     /// UID of the message that is being replaced.
     pub(super) in_work: Option<u32>,

@@ -60,7 +60,8 @@ pub(super) struct Replacement {
     pub(super) folder: String,
     pub(super) uidvalidity: u32,
     pub(super) uid: u32,
-    /// Smallest UID that the new message can have.
+    /// Smallest UID that the new message can have. A message with a smaller UID existed before, so it is never
+    /// taken for the new message.
     pub(super) least: u32,
     /// SHA-256 of the new content, and its size in bytes.
     pub(super) sha256: String,
@@ -94,9 +95,9 @@ pub(super) struct JournalAccount {
 #[derive(Serialize, Deserialize, Debug)]
 struct JournalLine {
     id: u64,
-    /// `None` if the replacement was finished or undone.
+    /// The unfinished replacement. `None` if it was finished or undone.
     open: Option<Replacement>,
-    /// `None` in a journal of version 0.3.0.
+    /// Account to which the journal belongs. `None` in a journal of version 0.3.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     account: Option<JournalAccount>,
     /// Name of the server software (RFC 2971), if the server sends one.

@@ -107,7 +107,7 @@ pub(super) enum Sight {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Seen {
     pub(super) flags: Vec<String>,
-    /// `None` if the response contained no INTERNALDATE.
+    /// INTERNALDATE of the message. `None` if the response did not contain it.
     pub(super) date: Option<InternalDate>,
     pub(super) modseq: Option<u64>,
 }

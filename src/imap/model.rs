@@ -92,7 +92,7 @@ struct Mail {
     labels: u8,
     modseq: u64,
     has_date: bool,
-    /// Flags of the message that the second client set.
+    /// Flags that the second client set on the message.
     by_client: u8,
 }
 
@@ -1160,7 +1160,7 @@ fn no_server_loses_or_doubles_a_message() {
     }
 }
 
-/// This test runs in `.ci/peers`.
+/// This test is too slow for every run of the tests, so only `.ci/peers` runs it.
 #[test]
 #[ignore = "400,000 states"]
 fn no_server_loses_or_doubles_a_message_whatever_comes_together() {

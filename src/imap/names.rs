@@ -82,8 +82,8 @@ pub(crate) fn shown(name: &str) -> String {
     plain
 }
 
-/// Base of the private use characters that represent raw bytes. A byte that is not valid UTF-8 becomes the character `RAW` +
-/// byte.
+/// Number that is added to a byte that is not valid UTF-8. The sum is the private use character that represents
+/// the byte in a name.
 const RAW: u32 = 0xf700;
 
 fn is_raw(symbol: char) -> bool {

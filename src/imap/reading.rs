@@ -265,7 +265,8 @@ impl<'s> Sessions<'s> {
         let done = session.fetch_bodies(&wanted, &mut |uid, piece| {
             let fetched = match piece {
                 BodyPiece::Octets(octets) => {
-                    // The message is larger than announced. The rest is received but discarded.
+                    // The message is larger than announced and exceeds the limit. The remaining bytes are received but
+                    // discarded.
                     is_too_large |= content.len() + octets.len() > most;
                     match is_too_large {
                         true => content = Vec::new(),

@@ -60,7 +60,7 @@ pub(super) struct Change<'c> {
     pub(super) old: &'c Metadata,
     pub(super) original: &'c [u8],
     pub(super) new: &'c [u8],
-    /// Smallest UID that a new message in the folder can get.
+    /// Smallest UID that a new message in the folder can get. A message with a smaller UID existed before the run.
     pub(super) least: u32,
 }
 
@@ -399,7 +399,8 @@ impl Replacing<'_> {
             Err(ImapFailure::Refused { text, .. }) => return Ok(Err(text)),
             found => found?,
         };
-        // `N:*` always includes the last message of the folder, even if its UID is smaller than `N`.
+        // `N:*` always includes the last message of the folder, even if its UID is smaller than `N`, so such a UID is
+        // removed.
         let found: Vec<u32> = found.into_iter().filter(|uid| *uid >= least).collect();
         if found.is_empty() {
             return Ok(Ok(Vec::new()));

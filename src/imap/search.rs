@@ -16,7 +16,7 @@ pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bo
     match word.as_str() {
         "SEARCH" => {
             for digits in rest.split(|byte| *byte == b' ').filter(|it| !it.is_empty()) {
-                // The list of UIDs can end with `(MODSEQ 917162500)`.
+                // The list of UIDs can end with `(MODSEQ 917162500)`, which is not a UID.
                 if digits.starts_with(b"(") {
                     break;
                 }

@@ -66,7 +66,7 @@ impl Secret {
         }
         let mut known = unpoisoned(self.known.lock());
         if known.as_deref().is_some_and(|known| known != refused) {
-            // Another connection already replaced the secret.
+            // Another connection already replaced the refused secret, so the new secret can be tried at once.
             return Ok(true);
         }
         let asked = self.ask(whose)?;

@@ -36,7 +36,7 @@ pub(crate) struct RemoteFolder {
     pub(crate) delimiter: Option<char>,
     /// Attributes in lower case, with their backslash, such as `\noselect`, `\all` or `\trash`.
     pub(crate) attributes: Vec<String>,
-    /// Whether the folder is in a namespace of other users or in a shared one (RFC 2342).
+    /// Whether the folder is in the namespace of another user or in a shared namespace (RFC 2342).
     pub(crate) is_shared: bool,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Selected {
     /// UID that the next message will get. 0 if the server does not return it.
     pub(crate) uidnext: u32,
     pub(crate) exists: u32,
-    /// `None` if the server lacks CONDSTORE or the folder answered NOMODSEQ.
+    /// HIGHESTMODSEQ of the folder. `None` if the server lacks CONDSTORE or the folder answered NOMODSEQ.
     pub(crate) highest_modseq: Option<u64>,
     /// Flags as the server spells them. If `\*` is among them, new keywords can be created.
     pub(crate) permanent_flags: Vec<String>,

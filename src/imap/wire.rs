@@ -63,7 +63,7 @@ impl Traffic {
     }
 }
 
-/// A socket that counts the bytes in `traffic`.
+/// A socket that adds the number of bytes that it sends and receives to `traffic`.
 struct Socket {
     stream: TcpStream,
     traffic: Arc<Traffic>,
@@ -255,7 +255,8 @@ impl Wire {
         while stream.conn.is_handshaking() {
             self.stop.check()?;
             match stream.conn.complete_io(&mut stream.sock) {
-                // This limit applies also to a server that sends the handshake byte by byte.
+                // The handshake as a whole has a time limit. Without this limit, a server could send the handshake byte by byte
+                // and delay the run forever.
                 Ok(_) if start.elapsed() < self.silence * PATIENCE => {}
                 Ok(_) => return Err(ImapFailure::Silent(start.elapsed().as_secs())),
                 Err(why) if is_tick(&why) && start.elapsed() < self.silence => {}

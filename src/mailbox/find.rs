@@ -179,7 +179,7 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             let own = name == "cur" || name == "new" || name == "tmp";
             if kind.is_dir() {
                 if temporary::is_temporary(&name) {
-                    // A run is filling this temporary directory, or was killed before it renamed the directory.
+                    // This temporary directory is skipped: a run is filling it, or was killed before it renamed the directory.
                     continue;
                 }
                 let beside = emlx::aside(&path, &name)

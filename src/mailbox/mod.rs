@@ -155,7 +155,8 @@ pub struct Message<'a> {
     pub beside: Option<Program>,
 }
 
-/// Data of a mailbox about a message, without the content.
+/// Sender, date, labels and flags of a message. A mailbox of another format stores them outside the content of
+/// the message.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Envelope {
     /// Address of the sender, without `<` and `>`. Empty if it is unknown.
@@ -321,7 +322,7 @@ pub struct Summary {
     pub changed: u64,
     /// Bytes of all mailboxes before the conversion.
     pub bytes_in: u64,
-    /// Bytes of the same mailboxes after the conversion.
+    /// Bytes of all mailboxes after the conversion.
     pub bytes_out: u64,
     /// Messages that were copied unread because they are larger than [`Options::max_message`].
     pub oversized: u64,

@@ -23,7 +23,7 @@ pub(crate) enum Judged {
     Taken,
     /// Outlook mailbox, which is copied to a temporary file.
     Spooled,
-    /// Mail, or possible mail, that is not read. Contains its description for the report.
+    /// A member that is or may be mail, but is not read. The text describes the member for the report.
     Left(&'static str),
     Skipped(&'static str),
 }
@@ -54,7 +54,7 @@ pub(super) struct Member {
 /// The members of an archive, in order. An error is an I/O error of the system or contains a [`Damage`]. If more
 /// members can be read after the error, it is a [`Damage::of_member`].
 pub(super) trait Members: Read {
-    /// Skips the unread rest of the current member and returns the next one.
+    /// Skips the unread bytes of the current member, and returns the next member.
     fn next(&mut self) -> io::Result<Option<Member>>;
 }
 

@@ -103,7 +103,7 @@ impl Flags {
 
     /// Returns the flags that Apple Mail stores. A message in Apple Mail is never new.
     pub(crate) fn of_apple_mail(noted: u64) -> Self {
-        // All known flags are in the lower 32 bits.
+        // All known flags are in the lower 32 bits, so the upper bits are dropped.
         Self(OLD | bits(&APPLE, |mask| noted as u32 & mask != 0))
     }
 

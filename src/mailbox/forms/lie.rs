@@ -6,11 +6,11 @@ use crate::mailbox::forms::mbox::Frame;
 /// The kind of error that the format makes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lie {
-    /// The first bytes of a message belong to no message.
+    /// The format leaves out the first bytes of a message, so they belong to no message.
     Gap,
-    /// The last bytes of a message are not a part of its content.
+    /// The format counts the last bytes of a message as part of the message, but not of its content.
     Tail,
-    /// The last bytes of a message are a message of their own, without a separator.
+    /// The format ends a message too early: its last bytes become another message, without a separator.
     End,
 }
 

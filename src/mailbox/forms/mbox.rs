@@ -391,9 +391,9 @@ impl HeaderReader {
             let Some(own) = separator::own_lines(message, whole) else {
                 return self.header;
             };
-            // In an MMDF message, the opening line comes before the header as well.
+            // In an MMDF message, the opening line also precedes the header.
             let start = own.max(content_start(message));
-            // A CR as the last byte may be the first half of a CR LF.
+            // A CR as the last byte may be the first half of a CR LF, so more bytes are needed.
             if start == message.len() && !whole {
                 return self.header;
             }

@@ -58,7 +58,7 @@ pub(crate) const GONE: &str =
 
 type Others = Vec<(PathBuf, Detail)>;
 
-/// The listed messages of a folder. A message is also found if it was renamed since.
+/// The listed messages of a folder. A message is also found if another program has renamed it since.
 pub(crate) struct Messages<'f> {
     place: &'f MessageFolder,
     /// Paths relative to the folder. Those of a Maildir are sorted.
@@ -75,7 +75,7 @@ pub(crate) struct Messages<'f> {
 struct Searches {
     /// Names by their unique part, as listed by the last search.
     listed: HashMap<Vec<u8>, Vec<PathBuf>>,
-    /// Name under which a message was listed, by its new name.
+    /// For each new name that was found for a message, the name under which the message was listed.
     taken: HashMap<PathBuf, PathBuf>,
     /// Modification times of the directories before the last search.
     state: Vec<Option<SystemTime>>,

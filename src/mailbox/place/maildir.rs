@@ -85,7 +85,7 @@ impl<S: Send> Job<'_, S> {
                     for name in ["cur", "new", "tmp"] {
                         make_folder(&to.join(name))?;
                     }
-                    // The empty file that marks a folder of Maildir++.
+                    // The empty file `maildirfolder` marks a folder of Maildir++. The result gets this file too.
                     let mark = to.join("maildirfolder");
                     if folder.join("maildirfolder").exists() && !mark.exists() {
                         File::create(&mark).map_err(cannot_write(&mark))?;

@@ -14,9 +14,9 @@ use crate::platform::OsStrExt as _;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Members {
-    /// Both `cur` and `new`.
+    /// The Maildir has both `cur` and `new`.
     All,
-    /// Only one of `cur` and `new`.
+    /// The Maildir has only one of `cur` and `new`.
     One,
 }
 

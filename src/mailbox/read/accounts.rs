@@ -22,7 +22,7 @@ pub(crate) struct Accounts {
     pub(crate) sums: Sums,
 }
 
-/// The number of bytes of each kind, for tests.
+/// Number of bytes in separators, in messages, and in the remainder, for tests.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Sums {
@@ -43,7 +43,8 @@ impl Accounts {
         }
     }
 
-    /// Checks that the messages of the chunk and the remainder cover all of its bytes.
+    /// Checks that each byte of the chunk belongs to a message or to the remainder, such as empty lines between
+    /// messages.
     pub(crate) fn chunk(&mut self, chunk: &Chunk) -> io::Result<()> {
         let bytes = chunk.bytes();
         if chunk.offset != self.at {

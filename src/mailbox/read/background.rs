@@ -46,7 +46,7 @@ impl Background {
             };
             let mut reader = match open() {
                 Ok(reader) => reader,
-                // If the receiver is gone, the error is not needed.
+                // If the receiver was dropped, the error is not needed, so a failed `send` is ignored.
                 Err(error) => return drop(sender.send(Err(in_full(error)))),
             };
             let mut buffer = vec![0; PIECE];

@@ -114,7 +114,8 @@ pub(crate) const SINGLE: &str = "it is a single message";
 /// Returns the offset from which only separators divide messages. The inner error says why the mailbox cannot be
 /// divided.
 fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
-    // The limit applies to the start of messages and does not depend on the window size.
+    // Only messages that start in the first `HEAD` bytes are examined. Without this limit, the result would depend
+    // on the window size.
     head.until = HEAD;
     while !head.counted.is_settled {
         let is_end = head.next_chunk()?.is_none();

@@ -332,8 +332,8 @@ impl Windows {
             if chunk.length > 0 || whole {
                 break whole;
             }
-            // The window grows by a fraction of its size, so that the time stays proportional even if it is searched
-            // again from its start. The unused part only costs memory.
+            // The window grows by a fraction of its size, so that the time stays proportional to the size of the message,
+            // even if the window is searched again from its start. The unused part only costs memory.
             let least = filled + self.buffers.window.max(filled / 8) + 1;
             let most = self.max_message.max(filled + 1);
             full = wanted.max(least).min(most);
