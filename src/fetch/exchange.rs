@@ -1,6 +1,6 @@
 //! The types for one request to an http server and its response. Redirects are followed by the caller (`system::http`). A cache
-//! of responses ([`Disk`]) is given each request: it returns a stored response, or has the request sent, with additional header
-//! fields if it wants to validate a stored response.
+//! of responses ([`Disk`]) gets each request before it is sent. It returns a stored response, or sends the request, with
+//! additional header fields if a stored response must be validated.
 
 use std::fmt;
 use std::net::IpAddr;

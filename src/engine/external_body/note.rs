@@ -57,8 +57,9 @@ pub struct Note {
     pub encoding: Option<Vec<u8>>,
     /// True if embody added the Content-MD5 field to the phantom header, the header inside the external-body part.
     pub digest_added: bool,
-    /// Position of each moved field: the number of fields that stayed in the header between this field and the field that
-    /// replaced Content-Type. Negative if the field was before it. Empty if no field was between them.
+    /// Positions of the fields that were moved into the phantom header, so that their order can be restored. A position is the
+    /// number of other fields between the moved field and Content-Type. It is negative if the moved field was before
+    /// Content-Type. Empty if no other field was between them.
     pub places: Vec<i32>,
 }
 

@@ -146,8 +146,8 @@ impl Zone {
         }
     }
 
-    /// Converts a local time to UTC. When the clocks are set back, each time in one hour occurs twice; the earlier one is
-    /// meant.
+    /// Converts a local time to UTC. When the clocks are set back, one hour occurs twice. A time in this hour is taken as the
+    /// first of the two.
     pub(super) fn utc(&self, local: i64) -> i64 {
         local + self.bias(local)
     }

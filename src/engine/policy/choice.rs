@@ -1,4 +1,4 @@
-//! Types for the values of options.
+//! Types for the values that the options of a run can have.
 
 use std::str::FromStr;
 use std::time::Duration;

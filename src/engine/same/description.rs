@@ -104,11 +104,11 @@ pub(super) struct Document {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Link {
-    /// The absolute URL. If the document has no base URL, the URL as it is written.
+    /// Digest of the absolute URL. If the document has no base URL, the digest of the URL as it is written.
     Url(u64),
-    /// The content of a `data:` URL, and the digest of its media type.
+    /// Digest of the content of a `data:` URL, and of its media type.
     Data(Digest, u64),
-    /// The Content-ID in a `cid:` URL.
+    /// Digest of the Content-ID in a `cid:` URL.
     Part(u64),
 }
 

@@ -10,7 +10,7 @@ pub(super) enum Item {
     Content(Box<Leaf>),
     Missing(Box<Missing>),
     Start(Start),
-    /// The end, with the digest of the text after the last part of a multipart.
+    /// The end of a multipart or message. The value is the digest of the text after the last part of a multipart.
     End(u64),
 }
 
@@ -70,7 +70,7 @@ impl Leaf {
 pub(crate) struct Place {
     /// Index of the last item.
     pub(super) item: usize,
-    /// Length of the content of the item, in bytes.
+    /// Number of bytes of the item's content that the truncated copy contains.
     pub(super) length: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Finds the capture of a URL in an archive that is nearest to a date.
 //!
 //! * A response with a Memento-Datetime field is a capture, even if its status is 404 or 429. Without the field, the response
-//!   is the archive's own.
+//!   is a page or an error of the archive itself.
 //! * A redirect to another URL of the archive is followed, because it leads to the nearest capture. The target of a captured
 //!   redirect is a URL of the original server, so it is converted to one of the archive: no other server gets a request.
 //! * The policy checks the URL in the mail, the targets of captured redirects, and each URL of the archive.

@@ -141,7 +141,8 @@ impl CacheFolder {
         let length = u64::try_from(found.st_size).ok();
         let length = length.filter(|&it| it <= at_most)?;
         let mut octets = Vec::with_capacity(usize::try_from(length).ok()?);
-        // A file that grows while it is read does not have its hash, so the extra byte makes it a miss.
+        // One byte more than the length is read. If the file grows while it is read, the extra byte changes the hash, and the
+        // entry counts as missing.
         (&file).take(length + 1).read_to_end(&mut octets).ok()?;
         // Setting the time fails in a read-only cache, which can be used nevertheless.
         let _ = file.set_modified(SystemTime::now());
@@ -236,7 +237,7 @@ impl RunFolder {
                 (Err(Errno::NOENT), Err(why)) if why.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(failed(io::Error::from(why.kind())));
                 }
-                // Another run created the directory and has removed it since.
+                // Another run created the directory and has removed it in the meantime. Creating it is tried again.
                 (Err(Errno::NOENT), _) => continue,
                 (Err(_), _) => return Err(not_ours(path)),
             };

@@ -372,7 +372,7 @@ impl Captures {
     }
 }
 
-/// State from earlier records that affects the next ones.
+/// The state that a scan keeps between records: a request and its response are separate records.
 #[derive(Default)]
 struct Seen {
     is_ours: bool,

@@ -1,7 +1,7 @@
 //! Finds in the bytes of an HTTP response (RFC 9112) where the head and the content end, and whether all of it has arrived.
 //!
 //! Interim responses (RFC 9110 §15.2) and bytes after the end are skipped. The length of the content is determined as `fetch`
-//! does it: by one `chunked`, or by a Content-Length, or by the end of the connection.
+//! does it: by a single `chunked` coding, by a Content-Length field, or by the end of the connection.
 
 /// Maximum length of the head of a response, in bytes. If a head is longer, parsing stops, and the end of the response is
 /// unknown.
@@ -159,7 +159,7 @@ impl Answered {
         rest.get(..taken).unwrap_or_default()
     }
 
-    /// Returns the stage after the head.
+    /// Returns the state of the parser after the head. It depends on how the end of the content is marked.
     fn content(&self, status: Option<u16>) -> Stage {
         if self.is_head || matches!(status, Some(204 | 304)) {
             return Stage::Whole;
@@ -182,7 +182,7 @@ impl Answered {
     }
 }
 
-/// Returns the stage after one byte of the framing of chunks.
+/// Returns the next state of the parser, after one more byte of the framing of chunks.
 fn framed(stage: Stage, octet: u8) -> Stage {
     match (stage, octet) {
         (Stage::Size { size: 0, line, .. }, b'\n') if line > 0 => Stage::Trailer(0),

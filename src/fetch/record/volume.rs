@@ -17,7 +17,7 @@ use crate::platform::FileExt as _;
 /// Number of bytes at the beginning of each block that a scan returns. This is enough for the status line and the header fields
 /// that the index needs.
 const SHOWN: usize = 4096;
-/// Limits of the decompressed size in bytes: `FLOOR`, plus [`RATIO`] times the size of the file.
+/// Limit of the decompressed size of a file: this number of bytes, plus [`RATIO`] times the size of the file.
 const FLOOR: u64 = 1 << 30;
 const RATIO: u64 = 200;
 /// Maximum number of line ending bytes that are skipped between records.

@@ -40,7 +40,7 @@ pub(crate) struct Object {
     pub key: Key,
     /// Size in bytes.
     pub size: u64,
-    /// Time at which the object was put into the store, most recently.
+    /// Time at which the object was last put into the store, even if it existed already.
     pub modified: SystemTime,
 }
 

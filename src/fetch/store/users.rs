@@ -22,7 +22,7 @@ use crate::key::Key;
 use crate::platform::disk::layout::{STORE_TEMPORARIES, STORE_USERS};
 use crate::platform::disk::{absent, names, open_file, open_folder, sync};
 
-/// Maximum length of an entry in bytes. A path has at most 4096.
+/// Maximum length of an entry in bytes. A path in it has at most 4096 bytes.
 const LONGEST: u64 = 64 << 10;
 
 fn written(user: &User) -> Vec<u8> {

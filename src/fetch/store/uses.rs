@@ -50,7 +50,7 @@ pub(crate) fn keys(octets: &[u8], each: &mut dyn FnMut(Key, usize, usize)) {
 }
 
 fn keys_within(octets: &[u8], start: usize, end: usize, each: &mut dyn FnMut(Key, usize, usize)) {
-    // The last 64 digits, and their positions.
+    // The last 64 hexadecimal digits that were read, with four bits each, and their positions.
     let (mut digits, mut places) = ([0_u64; 4], [0_usize; 64]);
     let (mut count, mut at) = (0_usize, start);
     while at < end {

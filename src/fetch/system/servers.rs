@@ -42,7 +42,7 @@ use crate::fetch::pace::Pace;
 use crate::fetch::tap::{self, Listening, Recorder};
 use crate::fetch::unresponsive::Unresponsive;
 
-/// Maximum number of hosts whose addresses are remembered.
+/// Maximum number of hosts whose addresses are remembered. If there are more, all are forgotten.
 const MOST_HOSTS: usize = 10_000;
 
 /// Maximum number of addresses remembered for a host: one more than a cache stores, so that the cache can detect an excess.

@@ -40,7 +40,7 @@ pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
-/// Number of levels in the tree of parts that one attached message needs.
+/// Number of levels that an attached message can add to the tree of parts. The limit on the depth of parts is divided by it.
 const LEVELS: usize = 3;
 /// Maximum nesting depth of attached messages.
 const DEEPEST: usize = 20;

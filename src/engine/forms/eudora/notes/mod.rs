@@ -237,7 +237,8 @@ impl EudoraNote {
     }
 }
 
-/// Reads `"PATH"`, `C:\PATH`, `VOLUME:NAME (TYPE/CREA) (HEXID)` and `VOLUME:NAME (Type: 'TYPE' Creator: 'CREA')`.
+/// Reads the path in a note about an attachment, with or without quotation marks. The forms are `"PATH"` and `C:\PATH` on
+/// Windows, `VOLUME:NAME (TYPE/CREA) (HEXID)` and `VOLUME:NAME (Type: 'TYPE' Creator: 'CREA')` on the Mac.
 fn attached(value: &[u8]) -> Option<EudoraNote> {
     const TAIL: usize = " (TYPE/CREA) (HEXIDHEX)".len();
     const OLD_TAIL: usize = " (Type: 'TYPE' Creator: 'CREA')".len();
@@ -291,7 +292,8 @@ fn embedded(value: &[u8]) -> Option<EudoraNote> {
     })
 }
 
-/// Reads `:VOLUME:NAME:HEXIDHEX:CCCCCCCC:LLLLLLLL:HHHHHHHH`.
+/// Reads a note about a part of a multipart/related, as Eudora for the Mac writes it:
+/// `:VOLUME:NAME:HEXIDHEX:CCCCCCCC:LLLLLLLL:HHHHHHHH`, with the hashes of the part's fields at the end.
 fn related(value: &[u8]) -> Option<EudoraNote> {
     const TAIL: usize = ":HEXIDHEX:CCCCCCCC:LLLLLLLL:HHHHHHHH".len();
     let (path, tail) = value.split_last_chunk::<TAIL>()?;
