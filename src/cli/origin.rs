@@ -40,7 +40,8 @@ pub(super) struct Origin {
 impl Origin {
     pub(super) fn new(source: &str, index: u64, message: &[u8]) -> Self {
         let fields = Header::of_message(message, SEARCHED).fields;
-        // A subject without encoded words is usually in the charset of the message text.
+        // A subject can contain bytes outside of ASCII that are not in encoded words. They are usually in the charset
+        // of the message text.
         let content_type = fields.value(message, "Content-Type");
         let label = content_type.and_then(|value| MediaType::parse(value).parameter("charset"));
         let value = |name| {

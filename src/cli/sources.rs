@@ -289,7 +289,7 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     match kind_of(start, Format::Auto) {
         Err(NotMail::Format(what, advice)) => format(what, advice),
         Ok(Kind::Pst) => format("a mailbox of Outlook", "it is not looked into"),
-        // An archive that was not compressed again is already unpacked at this point.
+        // Archives are unpacked before this function is called, except an archive that was compressed again.
         Ok(Kind::Archive) => {
             let why = "a zip archive that was compressed again; decompress the file first";
             Some(("an archive within an archive", why.to_owned()))
@@ -312,8 +312,8 @@ fn is_open(start: &[u8]) -> bool {
     OPEN.iter().any(|magic| start.starts_with(magic))
 }
 
-/// Returns whether this is the start of binary data. Compressed or encrypted data contains many different bytes, even
-/// if it is short.
+/// Returns whether this is the start of binary data: it contains a NUL, or control characters and many bytes above 127.
+/// Even a short piece of compressed or encrypted data contains such bytes.
 fn is_binary(start: &[u8]) -> bool {
     let is_control = |octet: &u8| {
         octet.is_ascii_control() && !matches!(octet, b'\t'..=b'\r' | b'\x1a' | b'\x1b')

@@ -33,7 +33,7 @@ pub(super) struct Ending<'e> {
     pub(super) task: Task,
     pub(super) mode: Mode,
     pub(super) seconds: f64,
-    /// Whether a forecast of pictures follows this text.
+    /// Whether a forecast with the numbers of pictures is printed after this text, which then does not repeat them.
     pub(super) pictures_follow: bool,
 }
 

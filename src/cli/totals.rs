@@ -41,7 +41,8 @@ pub(super) struct Totals {
     detached: u64,
     restored: u64,
     pub(super) outcomes: Outcomes,
-    /// Number of files that were found in the directories of `--attachments`, and of those that were missing there.
+    /// Number of references whose files were found in the directories of `--attachments`. `missing_below` counts those
+    /// whose files were missing there.
     found_below: u64,
     missing_below: u64,
     pub(super) forecast: Forecast,
@@ -112,8 +113,8 @@ impl Totals {
         }
     }
 
-    /// Counts the files that were found in the directories of `--attachments`, and the files that were found neither
-    /// there nor elsewhere.
+    /// Counts the references whose files were found in the directories of `--attachments`, and those whose files were
+    /// found neither there nor elsewhere.
     pub(super) fn count_attachments(&mut self, report: &Report, policy: &Policy) {
         if policy.attachments.is_empty() {
             return;
@@ -131,7 +132,8 @@ impl Totals {
                 .unwrap_or_default();
             let is_below = || folders.iter().any(|it| url.starts_with(it.as_str()));
             match row.outcome {
-                // A file of Eudora has no URL, so it is counted without one.
+                // The URL of a file shows whether it is below one of the directories. A file of Eudora has no URL and
+                // always counts as found there.
                 Outcome::Expanded if row.kind == Kind::Eudora || is_below() => {
                     self.found_below += 1;
                 }

@@ -89,13 +89,15 @@ struct Joined {
     edits: Vec<Edit>,
     /// End of the last chunk of the original that was pushed.
     at: usize,
-    /// New bytes since that chunk: in `shared` a slice that is not copied, or in `own` a copy of several short replacements.
+    /// New bytes after that chunk. At most one of the two buffers is used: `shared` is a single replacement that is not
+    /// copied, and `own` is a copy of several short replacements.
     shared: Bytes,
     own: Vec<u8>,
 }
 
 impl Joined {
-    /// Length in bytes above which a replacement remains a separate edit, so that it need not be copied.
+    /// Length in bytes above which a replacement is not joined with the replacements next to it, because joining copies
+    /// it.
     const LONG: usize = 4 << 10;
 
     fn push(&mut self, chunk: Chunk) {
@@ -123,8 +125,8 @@ impl Joined {
         !(self.shared.is_empty() && self.own.is_empty())
     }
 
-    /// Ends the current edit, because the next chunk of the original begins at `start`. The edit replaces the skipped
-    /// bytes of the original with the new bytes.
+    /// Completes the current edit, because a chunk of the original that is kept begins at `start`. The edit replaces
+    /// the bytes of the original before `start` that are not kept with the new bytes.
     fn close(&mut self, start: usize) {
         if start > self.at || self.has_new() {
             let shared = std::mem::take(&mut self.shared);

@@ -72,7 +72,8 @@ fn since_epoch(seconds: i64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
-/// Returns the day of `2023-10-16` as `16 oct 2023`, and the rest of the same word (`T23:18:56Z`).
+/// Splits a word that begins with an ISO 8601 day: `2023-10-16T23:18:56Z` gives `16 oct 2023`, the form that the date
+/// parser accepts, and `T23:18:56Z`.
 fn iso_day(word: &str) -> Option<(String, &str)> {
     let (day, behind) = word.split_at_checked("0000-00-00".len())?;
     let [year, month, day]: [&str; 3] = day.split('-').collect::<Vec<_>>().try_into().ok()?;
@@ -96,7 +97,8 @@ fn iso(words: &[&str]) -> Option<i64> {
         ("", others) => others.join(" "),
         (time, others) => [&[time], others].concat().join(" "),
     };
-    // The time zone can follow the seconds without a blank, and can contain a colon.
+    // The time is divided into the clock and the zone. The zone can follow the seconds without a blank, and can contain
+    // a colon.
     let clock = time
         .find(|symbol: char| !symbol.is_ascii_digit() && !matches!(symbol, ':' | '.'))
         .unwrap_or(time.len());
@@ -119,8 +121,8 @@ fn starts_as(word: &str, names: &[&str]) -> bool {
     start.is_some_and(|start| names.contains(&start.as_str()))
 }
 
-/// Returns the sender if it is one word, otherwise an empty text. A sender of several words (`a at b`) would make the
-/// separator line of an mbox unreadable.
+/// Returns the sender if it is one word, and otherwise an empty text. A sender of several words (`a at b`) is not kept,
+/// because other programs could not read it in the separator line of an mbox.
 fn one_word(words: &[&str]) -> String {
     match words {
         // Thunderbird, Eudora and other programs write these words if they do not know the sender.

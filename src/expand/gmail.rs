@@ -242,9 +242,9 @@ impl Language {
 /// The folders of a mail, and its states.
 #[derive(PartialEq, Eq, Default, Debug)]
 pub(super) struct Sorted {
-    /// The folders of the mail, the best one first. Trash, spam and drafts are first: such mail is in no other folder
-    /// in Gmail, and a draft must be found among the drafts. Then the labels of the user follow, then sent mail, the
-    /// inbox, and the archive.
+    /// The folders of the mail, the most important one first, because a mail can be written to only one folder. Trash,
+    /// spam and drafts are first: Gmail shows such mail in no other folder, and users look for drafts among the drafts.
+    /// They are followed by the labels of the user, sent mail, the inbox, and the archive.
     pub(super) folders: Vec<String>,
     pub(super) states: Vec<MailState>,
 }

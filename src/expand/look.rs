@@ -23,9 +23,9 @@ pub(crate) enum Target<'d> {
 }
 
 impl Expander {
-    /// Calls `see` for each link of each document. Returns the number of documents, and the number of documents that
-    /// could not be read to the end, because of their charset, a damaged encoding or the work limit. Attached documents
-    /// are files and are not counted.
+    /// Calls `see` for each link of each document that the mail displays. Attached documents are files and are not
+    /// read. Returns the number of documents, and how many of them could not be read to the end because of their
+    /// charset, a damaged encoding or the work limit.
     pub(crate) fn look(
         &self,
         tree: &Tree<'_>,
@@ -56,7 +56,7 @@ fn target<'d>(shown: &'d Shown<'_>) -> Target<'d> {
             None => Target::Nowhere,
         }
     };
-    // `--embed` tries https and then http for a link `//host`. It is counted as https.
+    // A link `//host` has no scheme. `--embed` tries https first and then http, so the link is counted as https.
     if let Some(host) = &shown.host {
         return web(&format!("//{host}"), "https");
     }

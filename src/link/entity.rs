@@ -75,7 +75,8 @@ type Meaning = (char, Option<char>);
 struct Reference {
     span: Span,
     meaning: Meaning,
-    /// Whether the reference has no `;`. A letter or a digit that is written after it could then become part of it.
+    /// Whether the reference has no `;` at its end. If a letter or a digit is written directly after it, a parser could
+    /// read both as another reference.
     is_open: bool,
 }
 
@@ -85,8 +86,8 @@ fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Referen
         let rest = raw.get(start..)?;
         let found = match rest {
             [b'&', ..] => reference(rest, within),
-            // CR LF is decoded as one line ending. If the CR were separate, a new value in place of text that begins
-            // with the LF would leave the CR in the document.
+            // CR LF is decoded as one line ending. Otherwise a new URL could replace text that begins with the LF, and
+            // the CR would be left alone in the document.
             [b'\r', b'\n', ..] => Some((('\n', None), 2)),
             [b'\r', ..] => Some((('\n', None), 1)),
             _ => Some((('\u{FFFD}', None), 1)),
@@ -194,7 +195,8 @@ pub(super) fn encode(text: &[u8], quote: Option<u8>, escapes_ampersands: bool) -
                 (None, b'\t') => b"&#9;",
                 (None, b'\n') => b"&#10;",
                 (None, 0x0C) => b"&#12;",
-                // The `>` of the tag may follow directly, and `->` or `!>` could end a conditional comment around the tag.
+                // The end of an unquoted value can be followed directly by the `>` of the tag. `->` or `!>` could then
+                // end a conditional comment around the tag.
                 (None, b'-') if rest.len() == 1 => b"&#45;",
                 (None, b'!') if rest.len() == 1 => b"&#33;",
                 _ => continue,

@@ -53,7 +53,7 @@ fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
         };
         let (name, value) = declaration.split_at(colon);
         let name = unescape(name.trim_ascii());
-        // Most declarations have other names, so the value is copied only after the name was found.
+        // The value is decoded only if the name is one of the properties, because most declarations have other names.
         let mut places = PROPERTIES.iter().zip(&mut declared);
         if let Some((name, place)) = places.find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
             let value = value.get(1..).unwrap_or_default().trim_ascii();

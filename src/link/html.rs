@@ -183,7 +183,8 @@ impl Locator<'_> {
         };
         let raw = attribute.value.of(self.document);
         if grammar == Grammar::Url {
-            // White space that is written as character references is kept.
+            // The span excludes white space around the URL, but not white space that is written as character
+            // references.
             let span = match attribute.value.trimmed(self.document) {
                 blank if blank.is_empty() => Span::empty_at(attribute.value.start),
                 span => span,
@@ -223,8 +224,8 @@ impl Locator<'_> {
 
     fn style_attribute(&mut self, attribute: &Attribute) {
         let raw = attribute.value.of(self.document);
-        // In a `style` attribute, all links are arguments of functions. Without `(`, or a reference that could be
-        // one, there are no links.
+        // In a `style` attribute, each link is an argument of a function. If the value contains neither `(` nor `&`,
+        // which can begin a reference to `(`, it contains no links.
         if memchr::memchr2(b'(', b'&', raw).is_none() {
             return;
         }
@@ -265,7 +266,8 @@ fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMu
     let raw = within.of(document);
     let text = entity::split_text(raw, around);
     let mut offsets = Offsets::new(raw, around);
-    // Set if the last option of an `image-set()` cannot be rewritten. The next option is then treated as the first one.
+    // True if the previous option of an `image-set()` is skipped, because it cannot be rewritten. If that was the first
+    // option, the next one takes its place.
     let mut is_skipped = false;
     css::scan(&text, markup, |mut link| {
         if is_skipped && link.image_set == ImageSet::Further {
@@ -348,7 +350,8 @@ fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
 /// Returns whether the value is `3D"x"` or `3Dx` without quotes: the writer encoded the `=` as `=3D` in
 /// quoted-printable, but the mail does not declare this encoding.
 fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
-    // Numbers and words in these attributes do not show that the document is encoded.
+    // A `3D` at the start of these attributes proves nothing, because their values can be such numbers or words
+    // (`width=3D`).
     let holds_url = !matches!(
         attribute.name,
         Name::Height | Name::Hidden | Name::Type | Name::Width

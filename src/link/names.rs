@@ -17,7 +17,7 @@ pub(super) enum Element {
     AudioVideo,
     Base,
     Frame,
-    /// `<image>` and `<feImage>`, which are elements of SVG but are recognised everywhere.
+    /// `<image>` and `<feImage>`. They are elements of SVG, but are recognised in the whole document.
     Image,
     Img,
     Input,
@@ -39,7 +39,7 @@ pub(super) enum Element {
 pub(super) enum Raw {
     Style,
     Script,
-    /// `<iframe>`, which also displays the document in its `src`.
+    /// `<iframe>`. Its content is not markup, and its `src` refers to a document that is displayed in it.
     Iframe,
     Text(&'static [u8]),
     Plain,

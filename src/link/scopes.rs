@@ -1,5 +1,5 @@
-//! Determines whether a `<base>` applies to the document. In `<svg>` and `<math>` it is an element of another
-//! language, and the content of a `<template>` is not part of the page.
+//! Determines whether a `<base>` applies to the document. It does not apply inside `<svg>` and `<math>`, where it is an
+//! element of another language, or inside a `<template>`, whose content is not part of the page.
 //!
 //! This follows the tree builder of the HTML standard (§13.2.6.5) without building a tree. Two cases are simplified:
 //! annotations in MathML count as HTML with any encoding, and `<font>` ends SVG and MathML even without attributes.
@@ -37,7 +37,8 @@ impl Scopes {
         }
     }
 
-    /// Returns whether the position is outside of `<svg>`, `<math>` and `<template>`. End tags can then be ignored.
+    /// Returns whether the position is outside of `<svg>`, `<math>` and `<template>`. If so, end tags cannot change the
+    /// scope and need not be examined.
     pub(super) fn is_outside(&self) -> bool {
         self.regions.len() == 1 && !self.is_foreign()
     }

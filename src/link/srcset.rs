@@ -1,5 +1,6 @@
-//! Attribute values that contain more than one URL: `srcset` (HTML standard §4.8.4.2.3), `<meta http-equiv=refresh>`
-//! (§4.2.5.3), and lists. The texts must have decoded character references. The results are ranges in these texts.
+//! Parsers for attribute values that are not a single URL: `srcset` (HTML standard §4.8.4.2.3), `<meta
+//! http-equiv=refresh>` (§4.2.5.3), and lists of URLs. Character references in the texts must already be decoded. The
+//! results are ranges in these texts.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ pub(super) fn candidates(text: &[u8], mut found: impl FnMut(Range<usize>)) {
         }
         let url = text.get(start..at).unwrap_or_default();
         let commas = length_while(url.iter().rev(), |byte| *byte == b',');
-        // The run begins with a byte that is not a comma, so the URL is not empty.
+        // `start..at` begins with a byte that is not a comma, so the URL without its trailing commas is not empty.
         found(start..at - commas);
         let mut is_open = false;
         while commas == 0
@@ -52,7 +53,7 @@ pub(super) fn refresh(text: &[u8]) -> Option<(Range<usize>, Option<u8>)> {
         .get(at..at + 3)
         .is_some_and(|word| word.eq_ignore_ascii_case(b"url"))
     {
-        // If no `=` follows, the word `url` is the beginning of the URL itself.
+        // `url=` before the URL is optional. Without the `=`, the word `url` is the beginning of the URL itself.
         let equals = skip_blanks(at + 3);
         if text.get(equals) == Some(&b'=') {
             at = skip_blanks(equals + 1);

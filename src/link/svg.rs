@@ -104,10 +104,12 @@ struct Document<'a> {
     has_root: bool,
     style: Option<Vec<u8>>,
     entities: Cow<'a, Entities>,
-    /// Number of bytes that entities may still expand to.
+    /// Number of bytes that the remaining references to entities may expand to. Each expansion is subtracted, and the
+    /// document is rejected if nothing remains.
     room: &'a Cell<usize>,
     nested: usize,
-    /// Depth of the elements within a `<foreignObject>`, if the current element is in one.
+    /// Nesting depth of the elements directly inside the current `<foreignObject>`, which has ended when the depth is
+    /// smaller. `None` outside of a `<foreignObject>`.
     foreign: Option<usize>,
     /// Whether the current start tag has a `requiredExtensions` attribute.
     requires_extensions: bool,
@@ -224,7 +226,8 @@ impl<'a> Document<'a> {
     }
 
     /// Reads the internal subset of the document type (XML 1.0 §2.8): declarations of entities and elements, and
-    /// comments. Other declarations are rejected, because a default attribute could contain a script.
+    /// comments. Any other declaration is rejected, for example of attributes, because their default values could
+    /// contain a script.
     fn internal_subset(&mut self) -> Option<()> {
         loop {
             self.rest = self.rest.trim_ascii_start();
@@ -254,8 +257,8 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Reads `<!ENTITY name "text">`. An external entity has a word in place of the quote, and a parameter entity has
-    /// `%` before the name; both are rejected.
+    /// Reads the declaration of an entity, `<!ENTITY name "text">`. An external entity (a word instead of the quote)
+    /// and a parameter entity (`%` before the name) are rejected.
     fn entity(&mut self) -> Option<()> {
         self.rest.first()?.is_ascii_whitespace().then_some(())?;
         self.rest = self.rest.trim_ascii_start();
@@ -274,7 +277,8 @@ impl<'a> Document<'a> {
         self.take(b">")?;
         self.pay(value.len())?;
         let value = with_characters(value)?;
-        // The first declaration of an entity counts (§4.2). The predefined entities of XML cannot be changed (§4.6).
+        // If an entity is declared twice, XML uses the first declaration (§4.2). Declarations cannot change the
+        // predefined entities (§4.6).
         if !is_predefined(name) && !self.entities.contains_key(name) {
             self.entities.to_mut().insert(name.to_vec(), value);
         }
@@ -511,7 +515,8 @@ fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
     let is_animated = local == b"attributename";
     let target = lower.rsplit(|&byte| byte == b':').next()?.trim_ascii();
     match if is_animated { target } else { &local } {
-        // The whole value of these attributes is a reference.
+        // The value of each of these attributes is a URL. It must refer to the document itself, or be a picture in a
+        // `data:` URL.
         b"action" | b"archive" | b"background" | b"cite" | b"codebase" | b"data"
         | b"formaction" | b"href" | b"http-equiv" | b"manifest" | b"ping" | b"poster" | b"src"
         | b"srcset" => return (!is_animated && is_inside(&lower)).then_some(()),
@@ -532,8 +537,8 @@ fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Checks that a style sheet has no external references. A style sheet with escapes is rejected, because they are
-/// needed only to hide something.
+/// Checks that a style sheet refers to nothing outside of the document. A style sheet with escapes is rejected, because
+/// a harmless one does not need them, and they could hide a URL.
 fn is_quiet(style: &[u8]) -> Option<()> {
     if memchr(b'\\', style).is_some()
         || memmem::find(&style.to_ascii_lowercase(), b"@import").is_some()

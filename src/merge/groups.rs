@@ -93,15 +93,16 @@ impl Candidate {
 #[derive(Default)]
 pub(super) struct Settled {
     pub(super) kept: Vec<Candidate>,
-    /// Number of dropped copies with different content. A kept copy is at least as complete.
+    /// Number of copies that were dropped although their content is different. For each of them, a copy that is at
+    /// least as complete is kept.
     pub(super) dropped: u64,
-    /// Number of parts that a dropped copy lacks and the kept one has.
+    /// Number of parts that dropped copies lack and that the kept copies contain.
     pub(super) filled: u64,
-    /// Number of cut copies that were dropped because the kept copy is complete.
+    /// Number of dropped copies whose end is missing (cut copies), while the kept copy is complete.
     pub(super) completed: u64,
     /// Number of copies that are kept because they could belong to several mails.
     pub(super) ambiguous: u64,
-    /// The difference from the first mail, for each further mail that is kept.
+    /// If several mails with one Message-ID are kept, the differences between the first mail and each of the others.
     pub(super) differences: Vec<Difference>,
 }
 

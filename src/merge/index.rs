@@ -39,8 +39,8 @@ pub(crate) struct Arrived<'a> {
     pub(crate) flags: Flags,
 }
 
-/// Maximum number of sources of a mail for which the mail is counted for each pair of sources. A thousand sources would
-/// have half a million pairs.
+/// Maximum number of sources of one mail for which [`Tally::pairs`] counts the mail. With a thousand sources, a mail
+/// would be counted for half a million pairs.
 pub(crate) const MOST_SOURCES: usize = 64;
 
 /// The counts of messages, for the summary of the run.
@@ -57,11 +57,12 @@ pub(crate) struct Tally {
     /// Number of messages that are identical to an earlier one, apart from fields that mail programs add for their
     /// mailboxes.
     pub(crate) identical: u64,
-    /// Number of dropped copies with different content. A kept copy is at least as complete.
+    /// Number of copies that were dropped although their content is different. For each of them, a copy that is at
+    /// least as complete is kept.
     pub(crate) dropped: u64,
-    /// Number of parts that a dropped copy lacks and the kept one has.
+    /// Number of parts that dropped copies lack and that the kept copies contain.
     pub(crate) filled: u64,
-    /// Number of cut copies that were dropped because the kept copy is complete.
+    /// Number of dropped copies whose end is missing, while the kept copy is complete.
     pub(crate) completed: u64,
     /// Number of incomplete copies that could belong to several mails. They are kept.
     pub(crate) ambiguous: u64,
@@ -69,8 +70,8 @@ pub(crate) struct Tally {
     pub(crate) uncompared: u64,
     /// Number of mails with the Message-ID of another mail, by the kind of their difference.
     pub(crate) differences: BTreeMap<Difference, u64>,
-    /// Number of mails that two sources have in common, for each pair of sources. Mails in more than [`MOST_SOURCES`]
-    /// are not counted.
+    /// Number of mails that two sources have in common, for each pair of sources. A mail in more than [`MOST_SOURCES`]
+    /// sources is counted in `widespread` instead.
     pub(crate) pairs: BTreeMap<(u32, u32), u64>,
     /// Number of mails that are in more than [`MOST_SOURCES`] sources.
     pub(crate) widespread: u64,

@@ -6,14 +6,14 @@
 
 use std::io::{self, BufRead, Read as _, Write};
 
-/// Maximum size of a packet that is accepted, in bytes. Mail systems send parts of the body of 65,535 bytes, and header
-/// fields of at most about this size. The limit of libmilter is above 1 MiB.
+/// Maximum size of a packet that is accepted, in bytes. Mail systems send the body in parts of at most 65,535 bytes,
+/// and header fields that are not much larger. The limit of libmilter is also slightly above 1 MiB.
 pub const LARGEST: usize = (1 << 20) + (1 << 10);
 
 /// Maximum number of bytes that every mail system accepts in one packet.
 pub const CHUNK: usize = 65_535;
 
-/// The changes to a message that a filter may make (`SMFIF_`).
+/// Flags of the negotiation (`SMFIF_`): the changes to a message that a filter may make.
 pub mod action {
     pub const ADD_FIELDS: u32 = 0x01;
     pub const CHANGE_BODY: u32 = 0x02;
@@ -21,7 +21,7 @@ pub mod action {
     pub const SET_MACROS: u32 = 0x100;
 }
 
-/// The packets that the mail system need not send, and the packets that need no reply (`SMFIP_`).
+/// Flags of the negotiation (`SMFIP_`): packets that the mail system need not send, and packets that need no reply.
 pub mod option {
     pub const NO_CONNECT: u32 = 0x01;
     pub const NO_HELO: u32 = 0x02;
@@ -83,7 +83,8 @@ pub enum Command<'p> {
     Body(&'p [u8]),
     /// The last part of the body, usually empty.
     EndOfBody(&'p [u8]),
-    /// The SMTP command CONNECT, HELO, MAIL, RCPT, DATA, or an unknown one.
+    /// A step of the SMTP session that embody ignores: CONNECT, HELO, MAIL, RCPT, DATA, or an unknown command. The
+    /// value is the byte of the command.
     Event(u8),
     QuitNewConnection,
     Quit,

@@ -25,8 +25,8 @@ pub struct Draft {
     pub(super) message: Incoming,
     size: usize,
     body_start: Option<usize>,
-    /// Whether the body so far ends with a CR that is not yet in `message`. The next byte shows whether the CR is part
-    /// of a line ending.
+    /// Whether the last byte of the body so far is a CR, which is not in `message` yet. Only the next byte shows
+    /// whether the CR is part of a line ending.
     holds_return: bool,
     pub(super) left: Option<Left>,
 }
@@ -75,7 +75,8 @@ impl Draft {
         let mut lines = value.split(|&octet| octet == b'\n').peekable();
         while let Some(text) = lines.next() {
             let next = lines.peek();
-            // A CR before the LF of a fold is part of the line ending.
+            // Mail systems separate the lines of a folded field with LF. If a line ends with CR, the CR belongs to this
+            // line ending and is removed.
             let folded = text.strip_suffix(b"\r").filter(|_| next.is_some());
             self.message.bytes.extend_from_slice(folded.unwrap_or(text));
             self.message.bytes.push(b'\n');

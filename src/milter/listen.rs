@@ -107,8 +107,8 @@ impl Listener {
             Address::Inet(name) => Address::bind_port(name).map(Self::from),
             Address::Unix(path) => {
                 remove_stale(path)?;
-                // At first, the file has the group of this process. This group must not get access, so its permissions
-                // are added later.
+                // At first, the file belongs to the group of this process, which must not get access. The file is
+                // therefore created without permissions for a group, and gets them when its group is set.
                 let first = group.map_or(mode, |_| mode & 0o700);
                 // The umask gives the file its mode from the start, so no other user can connect in between. The mode
                 // is converted because `RawMode` has 16 bits on some systems.
@@ -190,7 +190,7 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         )),
         Ok(_) => match connect(path) {
             Err(Errno::CONNREFUSED) => fs::remove_file(path),
-            // AGAIN means that a process listens, but is too busy to accept the connection.
+            // AGAIN means that a process uses the socket, but is too busy to accept this connection.
             Ok(()) | Err(Errno::AGAIN) => Err(taken("another process answers on it")),
             Err(error) => Err(error.into()),
         },
@@ -222,7 +222,8 @@ impl Stream {
 
     pub(super) fn say_without_waiting(&self, octets: &[u8]) {
         let flags = SendFlags::DONTWAIT | NO_SIGNAL;
-        // If only a part of the packet was sent, the next packet would be misread, so the connection is closed.
+        // The socket can accept only a part of the packet. The mail system would then misread the next packet, so the
+        // connection is closed.
         if send(&self.socket, octets, flags).is_ok_and(|length| length != octets.len()) {
             self.shut();
         }

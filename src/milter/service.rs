@@ -257,9 +257,9 @@ impl Comparison<'_> {
     ) -> Result<(), Left> {
         let mut before = gap.drain(..).peekable();
         for field in new.drain(..) {
-            // A field is changed in place if it keeps its name, apart from the case: Postfix writes the new name, and
-            // Sendmail keeps the case of the old one. A field without a value is not changed in place, because an empty
-            // value would remove it.
+            // A field is changed in place if the new field has the same name. The case may differ: Postfix writes the
+            // new name, and Sendmail keeps the old one. A new field without a value cannot be written in place, because
+            // an empty value would remove the field.
             let is_same = |(_, old): &(usize, Field)| {
                 let name = old.name.of(&self.incoming.bytes);
                 name.eq_ignore_ascii_case(field.name.of(self.front)) && !field.value.is_empty()
@@ -279,7 +279,8 @@ impl Comparison<'_> {
     fn text(&self, field: Field) -> Result<(&[u8], Vec<u8>), Left> {
         let name = field.name.of(self.front);
         let mut value = with_newlines(field.value.of(self.front).to_vec(), Newline::Lf);
-        // Some programs read a CR as the end of a line, and the text after it as another field.
+        // A CR or NUL is an error, because some programs read a CR as the end of a line, and the text after it as
+        // another field.
         if name.is_empty() || value.iter().any(|octet| matches!(octet, 0 | b'\r')) {
             let why =
                 "a header field of the changed message would contain a NUL byte or a CR without LF";

@@ -211,7 +211,8 @@ impl Charset {
                 _ => Self::Superset,
             });
         }
-        // `johab` is in this list because even `<` can be the second byte of a character in it.
+        // Charsets in which ASCII bytes can have another meaning. `johab` is one of them, because even `<` can be the
+        // second byte of a character in it.
         const OTHER: [&[u8]; 21] = [
             b"utf-16",
             b"utf16",
@@ -271,8 +272,8 @@ impl Charset {
         for byte in &mut masked {
             if after_lead {
                 after_lead = false;
-                // ASCII bytes that can be the second byte of a character (digits only in GB18030). Other bytes do not
-                // belong to the incomplete character before them.
+                // ASCII bytes that can be the second byte of a character (digits only in GB18030). If another ASCII
+                // byte follows a first byte, the character is incomplete, and the byte does not belong to it.
                 if matches!(*byte, b'0'..=b'9' | 0x40..=0x7e) {
                     *byte = MASK;
                 }
@@ -287,7 +288,7 @@ impl Charset {
     }
 }
 
-/// Returns whether the label is a code page of IBM for EBCDIC, with its names in RFC 1345 and Java.
+/// Returns whether the label names an EBCDIC code page of IBM, with the names of RFC 1345 and Java.
 fn is_ebcdic(label: &[u8]) -> bool {
     const PAGES: [&[u8]; 12] = [
         b"037", b"273", b"277", b"278", b"280", b"284", b"285", b"297", b"500", b"870", b"871",

@@ -102,8 +102,8 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
 
 /// Detects fonts: woff, woff2, ttf, otf.
 pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
-    // The table directory begins with the number of tables and three other numbers. The name of the first table
-    // follows (OpenType, `otff`).
+    // A font starts with a table directory: the number of tables, three other numbers, and the name of the first table
+    // (OpenType, `otff`). The number must be positive and the name printable.
     let has_tables = || {
         let tables = matches!(octets.get(4..6), Some([0, count]) if *count > 0);
         let name = octets.get(12..16).unwrap_or_default();
@@ -122,8 +122,8 @@ pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
 /// (WHATWG MIME Sniffing, §6). Text has none.
 #[cfg_attr(not(feature = "http"), allow(dead_code))]
 pub fn is_recognised(octets: &[u8]) -> bool {
-    // gzip is not in this list: if the server declared an unknown content coding, it may be gzip under a wrong name,
-    // and the content would still be compressed.
+    // gzip is not in this list. A server can use gzip as content coding under a name that is not known. Content that
+    // begins like gzip is then probably still compressed, and must not be taken for a file.
     const OTHERS: [&[u8]; 5] = [
         b"%PDF-",
         b"%!PS-Adobe-",
@@ -171,7 +171,7 @@ fn bitmap(octets: &[u8]) -> Option<FileType> {
     };
     let size = match number(14)? {
         12 => number(18).and_then(|both| sides(both & 0xffff, both >> 16)),
-        // The headers of OS/2 2.x can end after any of their fields.
+        // A header of OS/2 2.x can have any length in this range, because it can end after any of its fields.
         16..=64 | 108 | 124 => number(18)
             .zip(number(22))
             .and_then(|(width, height)| sides(width, height.cast_signed().unsigned_abs())),
@@ -183,8 +183,9 @@ fn bitmap(octets: &[u8]) -> Option<FileType> {
     })
 }
 
-/// Returns whether the file is an icon (1) or a cursor (2). Both begin with the same list of pictures. The first
-/// picture must not be empty and must be after the list.
+/// Returns whether the file is an icon (`kind` 1) or a cursor (`kind` 2). Both begin with a list of pictures of 16
+/// bytes each. The first two bytes can also begin other files, so the first entry is checked: its picture must not be
+/// empty, and must be after the list.
 fn is_icon(octets: &[u8], kind: u8) -> bool {
     let [0, 0, found, 0, count, more, ..] = octets else {
         return false;
@@ -200,7 +201,7 @@ fn is_icon(octets: &[u8], kind: u8) -> bool {
         && number(18).is_some_and(|start| start >= list)
 }
 
-/// Returns the type of a cursor with the size of its first picture. A byte of 0 means 256.
+/// Returns the type of a cursor with the size of its first picture. A width or height of 256 is stored as 0.
 fn cursor(octets: &[u8]) -> FileType {
     let side = |at: usize| match octets.get(at).copied().unwrap_or(0) {
         0 => 256,
@@ -215,7 +216,8 @@ fn cursor(octets: &[u8]) -> FileType {
 /// Detects SVG that is not compressed. Before `<svg` or `<prefix:svg`, only a BOM, white space, an XML declaration,
 /// comments, processing instructions and a document type are allowed.
 fn svg(octets: &[u8]) -> Option<FileType> {
-    // Most other files are recognised by their first bytes, so the rest is not decoded for them.
+    // UTF-16 is decoded only if it can be SVG, that is, if it begins with `<` or white space. Other files are not
+    // decoded.
     let wide = match octets {
         [0xff, 0xfe, b'<' | b'\t' | b'\n' | b'\r' | b' ', 0, ..]
         | [0xfe, 0xff, 0, b'<' | b'\t' | b'\n' | b'\r' | b' ', ..] => in_utf_8(octets)?,
@@ -276,13 +278,14 @@ fn behind<'a>(text: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
     text.get(memmem::find(text, end)? + end.len()..)
 }
 
-/// Returns the text after a document type. It may contain declarations in brackets.
+/// Returns the text after a document type, which can contain declarations in brackets (the internal subset).
 fn behind_document_type(text: &[u8]) -> Option<&[u8]> {
     let end = memchr(b'>', text)?;
     match memchr(b'[', text.get(..end)?) {
         None => text.get(end + 1..),
         Some(bracket) => {
-            // The closing bracket is followed by `>`. Values of entities and comments can contain other closing brackets.
+            // The subset ends at the first `]` that is followed by `>`. Values of entities and comments can contain
+            // other `]`.
             let subset = text.get(bracket..)?;
             memchr::memchr_iter(b']', subset).find_map(|at| {
                 let after = subset.get(at + 1..)?;

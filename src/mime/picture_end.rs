@@ -107,7 +107,8 @@ fn after_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
             _ => {
                 let length = behind.first_chunk().copied().map(u16::from_be_bytes)?;
                 let (segment, after) = behind.split_at_checked(usize::from(length))?;
-                // A Multi-Picture file has more pictures after its first EOI, so its end cannot be determined.
+                // A Multi-Picture file contains further pictures after the first end marker (EOI), so its end cannot be
+                // determined here.
                 if marker == 0xe2 && segment.get(2..6) == Some(b"MPF\0") {
                     return None;
                 }
@@ -121,7 +122,8 @@ fn after_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Returns the bytes from the next marker that is not a restart marker.
+/// Skips the compressed data of a scan. Returns the bytes from the next marker, which is not part of the data as
+/// restart markers are.
 fn after_scan(mut rest: &[u8]) -> Option<&[u8]> {
     loop {
         rest = rest.get(memchr(0xff, rest)?..)?;

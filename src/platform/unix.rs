@@ -115,8 +115,8 @@ fn is_unsupported(why: Errno) -> bool {
     [Errno::NOSYS, Errno::OPNOTSUPP, Errno::NOTSUP].contains(&why)
 }
 
-/// Exchanges the names of two files in one step. FreeBSD has no such call, so this always fails there. The caller then
-/// replaces the file by a rename.
+/// Exchanges the names of two files in one step. FreeBSD has no such call, so this always returns an error there, and
+/// the caller renames the new file over the old one instead.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     use rustix::fs::{RenameFlags, renameat_with};
@@ -181,8 +181,8 @@ pub fn sync(of: impl AsFd) -> io::Result<()> {
         done => return Ok(done?),
     }
     match rustix::fs::fsync(of) {
-        // Some file systems cannot sync a directory. The names of new files are then as durable as the file system
-        // makes them.
+        // Some file systems cannot sync a directory. This is not an error: the names of new files are then only as
+        // durable as the file system makes them.
         Err(Errno::INVAL) => Ok(()),
         done => Ok(done?),
     }

@@ -27,7 +27,7 @@ pub struct Places {
 pub struct Broken {
     /// Messages with a multipart that lacks its last boundary line. The end of the message is probably missing.
     pub unclosed: Places,
-    /// Messages with a base64 body that ends inside a group of four characters.
+    /// Messages with a base64 body that ends inside a group of four characters, so that its end is probably missing.
     pub cut: Places,
     /// Messages that contain NUL bytes.
     pub nul: Places,
@@ -52,8 +52,8 @@ impl Broken {
     pub fn of(tree: &Tree<'_>, place: impl Fn() -> Place) -> Self {
         let mut broken = Self::default();
         let is_own = |id: &PartId| {
-            // A message inside a report or inside another message may be cut on purpose, so it does not count as
-            // damaged.
+            // Only the parts of the message itself are checked. A message inside a report or inside another message may
+            // have been shortened on purpose.
             let mut above = tree.part(*id).parent;
             while let Some(id) = above {
                 if tree.part(id).content == PartKind::Message {

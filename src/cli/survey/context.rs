@@ -45,7 +45,7 @@ pub enum SourceKind {
     Message,
     Archive,
     Folder,
-    /// Standard input, or a name that cannot be part of a command.
+    /// A source that no command can name: standard input, or a path that is not text or contains control characters.
     Nameless,
 }
 
@@ -57,9 +57,10 @@ pub struct SurveyContext<'l> {
     pub by: &'l [Group],
     pub sources: Vec<NamedSource>,
     pub store: Option<(String, Option<&'l str>)>,
-    /// The option `--format` for all commands, if it was used.
+    /// The option `--format` of this run with a blank before it, which every command repeats. Empty if the option was
+    /// not used.
     pub format: String,
-    /// Options of this run that commands with requests must repeat.
+    /// Options of this run about requests, which a recommended command must repeat if it makes requests.
     pub repeated: Repeated,
     /// Path of the HTML page that this run writes.
     pub page: Option<String>,

@@ -505,7 +505,8 @@ pub fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     })
 }
 
-/// Returns the number of hosts with pictures. Hosts above the limit on names are not counted.
+/// Returns the number of hosts with pictures. It can be too low: if there are more hosts than the limit on names, the
+/// others are counted together.
 pub fn pictured_hosts(survey: &Survey) -> u64 {
     let hosts = survey.hosts.names();
     hosts.filter(|(_, it)| it.pictures > 0).count() as u64

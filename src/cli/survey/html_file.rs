@@ -22,7 +22,7 @@ pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
 fn check(path: &Path) -> io::Result<()> {
     let refused = |why| Err(io::Error::new(io::ErrorKind::AlreadyExists, why));
     match fs::metadata(path) {
-        // Opening a named pipe would wait for its other side, so only regular files are opened.
+        // Only a regular file is opened, because opening a named pipe would wait until a program reads from it.
         Ok(metadata) if !metadata.is_file() => refused(
             "the page cannot be written here, because the path is not a regular file; name a new file",
         ),
@@ -50,8 +50,9 @@ fn replace(path: &Path, page: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates the temporary file of the page with the usual permissions of the user's files. Errors of `tempfile_in` would
-/// contain the random name of this file, while the user needs the name of the page.
+/// Creates the temporary file of the page, with the permissions that new files of the user have. `make_in` is used,
+/// because an error of `tempfile_in` would contain the random name of this file, and the user needs the path of the
+/// page.
 fn temporary(path: &Path) -> io::Result<tempfile::NamedTempFile<File>> {
     let new = |path: &Path| File::options().write(true).create_new(true).open(path);
     let mut builder = tempfile::Builder::new();

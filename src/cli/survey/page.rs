@@ -424,7 +424,7 @@ impl Page<'_> {
 
     fn largest(&mut self) {
         let largest = &self.survey.largest;
-        // If all messages are small, a list of the largest ones does not help to save space.
+        // If all messages are small, removing the largest ones would save little space, so no list is shown.
         let is_large = largest.first().is_some_and(|it| it.octets >= LARGE);
         if largest.len() < 2 || !is_large {
             return;

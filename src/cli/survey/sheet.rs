@@ -107,7 +107,7 @@ impl Sheet {
     }
 
     fn commands(&mut self, class: &str, title: &str, words: &str, commands: &[String]) {
-        // Commands contain file names, which must be complete. Other text is cut.
+        // Commands are not cut, because the file names in them must be complete. Other text is cut.
         let lines = commands.iter().map(|line| marked(&harmless_within(line)));
         let lines = lines.collect::<Vec<String>>().join("\n");
         let words = in_code(words);

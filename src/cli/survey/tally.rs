@@ -266,7 +266,8 @@ pub struct Copies<K, const MOST: usize> {
     /// Size in bytes of each known message or attachment, by hash.
     #[serde(skip)]
     known: HashMap<K, u64>,
-    /// The first message is stored here, because a survey of only one message needs no hash table.
+    /// The first message and its size are stored here and not in `known`, because a survey of a single message needs no
+    /// hash table.
     #[serde(skip)]
     alone: Option<(K, u64)>,
 }
@@ -317,7 +318,8 @@ impl<K: Ord + std::hash::Hash, const MOST: usize> Copies<K, MOST> {
         if self.known.is_empty() {
             self.known = other.known;
         } else {
-            // Sorted, so that the result is the same in each run, even if the limit is reached.
+            // The elements are added in a fixed order. If the limit is reached, the same elements are then left out in
+            // each run.
             let mut known: Vec<(K, u64)> = other.known.into_iter().collect();
             known.sort_unstable();
             known.into_iter().for_each(|message| self.compare(message));
@@ -328,7 +330,8 @@ impl<K: Ord + std::hash::Hash, const MOST: usize> Copies<K, MOST> {
     }
 
     pub fn compare(&mut self, (hash, octets): (K, u64)) {
-        // `entry` would reserve space for one more element, and so could double the table.
+        // `HashMap::entry` is not used, because it reserves space for one more element even if the key is present, and
+        // so could double the table.
         if self.known.contains_key(&hash) {
             self.repeated.count(octets);
         } else if self.known.len() >= MOST {

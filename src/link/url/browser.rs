@@ -195,8 +195,8 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
     Ok(with_path(base, &path, &relative))
 }
 
-/// Returns an error if a segment looks like `C:x`. In the standard this is not a drive, on Windows it is one, and the
-/// `url` crate sometimes changes it to `C:/x`.
+/// Returns an error if a segment of the path looks like `C:x`, because its meaning is uncertain: the standard does not
+/// treat it as a drive, Windows does, and the `url` crate sometimes changes it to `C:/x`.
 fn certain(url: String) -> Result<String, Unresolvable> {
     let mut segments = Reference::split(&url).path.split('/');
     match segments.any(is_drive_and_more) {
@@ -218,8 +218,8 @@ fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
         ..base
     };
     let mut text = unchanged.recompose();
-    // If the fragment is removed, spaces before it are at the end of the URL. A parser would remove them there, so
-    // they are percent-encoded.
+    // Spaces at the end of the URL (before a fragment that may be removed later) would be removed by a parser, so they
+    // are percent-encoded.
     let blanks = text.split_off(text.trim_end_matches(is_c0_or_space).len());
     text.extend(blanks.bytes().map(percent_encode_byte));
     Some(text)

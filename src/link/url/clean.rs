@@ -107,7 +107,8 @@ fn password_in(url: &str, authority: Range<usize>, last_at: usize) -> Option<Ran
     if let Some(at) = text.rfind('@').filter(|at| *at > first_colon) {
         return Some(authority.start + first_colon + 1..authority.start + at);
     }
-    // There is no `@` after the colon. The text is a host with a port, or a password that contains a slash.
+    // The text after the colon contains no `@`. It is either a port, or the start of a password that contains a slash
+    // and continues after this text.
     let start = authority.start + first_colon + 1;
     let port = &url[start..authority.end];
     let is_host = text.contains('[') || port.bytes().all(|byte| byte.is_ascii_digit());
@@ -142,7 +143,8 @@ fn ends_in_network_scheme(text: &str) -> bool {
 
 /// Length in bytes from which a word with both letters and digits counts as a token.
 const MIXED: usize = 16;
-/// Number of digits from which a word counts as a token. A time with fractions of a second has fewer.
+/// Number of digits from which a word counts as a token. It is larger than the number of digits of a time with
+/// fractions of a second, which is not secret.
 const DIGITS: usize = 20;
 const LETTERS: usize = 40;
 /// Length in bytes from which a text with hyphens counts as a token, if most of it is not words, names or numbers.
@@ -196,7 +198,8 @@ fn is_called_secret(name: &str) -> bool {
 
 pub fn holds_token(url: &str) -> bool {
     let is_word = |octet: &u8| octet.is_ascii_alphanumeric();
-    // `%` is included, because an escape in percent-encoded base64 corresponds to a hyphen in base64url.
+    // A text is divided at all characters except these. `%` is not a divider: percent-encoded base64 contains escapes
+    // where base64url contains hyphens.
     let is_piece = |octet: &u8| is_word(octet) || b"-_%".contains(octet);
     let is_token = |word: &[u8]| {
         let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
@@ -216,7 +219,8 @@ pub fn holds_token(url: &str) -> bool {
             })
 }
 
-/// Returns whether the word is neither a number nor a normal word, such as `a1` or `kL`.
+/// Returns whether the word looks random: it mixes letters and digits (`a1`), or contains an upper-case letter after a
+/// lower-case one (`kL`). Numbers and normal words do not.
 fn is_odd(word: &[u8]) -> bool {
     let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
     let rises =

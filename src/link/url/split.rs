@@ -1,12 +1,12 @@
-//! Splitting references into components (the draft, appendix B), resolving them (RFC 3986 §5.2), and comparing them
-//! (the draft, §6).
+//! Splits references into components, resolves them (RFC 3986 §5.2), and compares them. "The draft" is
+//! draft-fielding-url-syntax-05 (appendix B for splitting, §6 for comparing).
 
 /// The components of a URL reference. An absent component (`None`) differs from an empty one (`Some("")`), for
 /// example in `x` and `x?`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reference<'a> {
     pub scheme: Option<&'a str>,
-    /// Host with user name and port. The draft calls it *site*.
+    /// Host, with user name and port if the URL contains them. The draft calls this component *site*.
     pub authority: Option<&'a str>,
     pub path: &'a str,
     pub query: Option<&'a str>,

@@ -115,8 +115,9 @@ pub fn is_store(folder: &Path) -> bool {
             .is_some_and(|path| matches!(is_its_name(path), Ok(true)))
 }
 
-/// Returns whether a directory may be a store, even if it contains other files, is empty, or was copied without the files for
-/// locking and writing. Only names are read, and only in the directories that a store has.
+/// Returns whether a directory may be a store. It may contain other files, be empty, or lack the files for locking and
+/// writing, for example in a copy. Only the names of files are read, and only in directories with names that a store
+/// has.
 pub fn may_be_store(folder: &Path) -> io::Result<bool> {
     if is_empty_file(&folder.join(STORE_LOCK)) && is_folder(&folder.join(STORE_TEMPORARIES)) {
         return Ok(true);

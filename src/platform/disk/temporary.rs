@@ -42,7 +42,8 @@ impl Temporary {
                         is_temporary: true,
                     });
                 }
-                // The file belongs to a process with the same id, on another machine or before a restart.
+                // A process on another machine, or one before a restart, had the same id and left a file with this
+                // name. The next number is tried.
                 Err(why) if why.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(why) => return Err(why),
             }
