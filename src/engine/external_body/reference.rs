@@ -118,8 +118,8 @@ pub struct Scrubbed {
     pub scrap: Scrap,
     pub stored_name: String,
     pub description: Option<String>,
-    /// Size of the original message in bytes, before Mailman escaped it as HTML. It includes one line that Mailman put before
-    /// the message.
+    /// Size of the removed message in bytes, as Mailman's note states it: before Mailman escaped the message, and with one line
+    /// before it.
     pub message_size: Option<u64>,
     pub is_in_digest: bool,
 }

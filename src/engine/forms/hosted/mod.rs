@@ -196,8 +196,8 @@ fn place_of(shown: &Marked) -> Option<(Url, Located)> {
         Follow::Outlook => {
             place.filter(|place| ["onedrive", "sharepoint"].contains(&place.provider))
         }
-        // A bare link, without the mark of a mail program, counts only if its URL leads to a single file. Mail Drop is excluded
-        // here, because Apple Mail always marks its links.
+        // A bare link, without the mark of a mail program, counts only if its URL leads to a single file. A Mail Drop link
+        // counts only with the mark that Apple Mail writes.
         _ => place.filter(|place| place.plain.is_ok() && place.provider != "mail-drop"),
     };
     place.map(|place| (url, place))

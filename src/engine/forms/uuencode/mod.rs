@@ -62,9 +62,9 @@ fn blocks(text: &[u8]) -> Vec<Block> {
         while let Some(next) = lines.peek() {
             let content = next.content.of(text);
             if is_ended {
-                // A short line has lost blanks at its end, which some mail programs remove. An encoder that writes blanks for
-                // zeros makes this harmless. This block has grave accents for zeros, so another loss made the line short, and
-                // the block is not decoded.
+                // If a data line is short, a mail program has usually removed blanks at its end. Blanks are zeros, which can be
+                // added again. But this encoder writes zeros as grave accents, so other data was lost, and the block is not
+                // decoded.
                 let is_cut = is_short && has_grave;
                 if content.trim_ascii_end() == b"end" && !is_cut {
                     let span = Span::new(start, next.whole.end);
