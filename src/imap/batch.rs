@@ -170,8 +170,8 @@ impl<S: Send> AccountRun<'_, S> {
         if *is_read_only {
             return Some("the folder is read-only".to_owned());
         }
-        // The text is empty if the server supports ACL but did not return the rights. The run then tries to replace messages
-        // anyway.
+        // An empty text means that the server supports ACL but did not return the rights. The run then tries to replace
+        // messages anyway.
         let rights = rights.as_ref().filter(|rights| !rights.is_empty())?;
         // In RFC 2086, the right `d` included the later rights `t` and `e`.
         let has =

@@ -219,8 +219,8 @@ impl Listener for MetadataListener<'_> {
 
 /// Receiver of the items in FETCH responses.
 trait Listener {
-    /// Stores the items. Returns whether they were requested and are new. `is_simple` is true if the current command requests
-    /// fewer items than the first one.
+    /// Stores the items. Returns whether the items were requested and are new. `is_simple` is true if the current
+    /// command requests fewer items than the first command did.
     fn hear(
         &mut self,
         uid: u32,

@@ -226,8 +226,8 @@ pub(super) enum Conclusion {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Goal {
     Finish,
-    /// Remove the new message, for this reason. The reason is `None` for the work of an earlier session; the message can then
-    /// be replaced again.
+    /// Remove the new message, for this reason. The reason is `None` if an earlier session began the replacement;
+    /// the message can then be replaced again.
     TakeBack(Option<(Reason, String)>),
     /// Keep both messages, for this reason.
     LeaveBoth(String),
@@ -529,7 +529,8 @@ impl Machine {
         self.end(Conclusion::Settled(Fate::Left(reason, why.into())))
     }
 
-    /// Ends and keeps both messages, because embody cannot determine which of them is safe to delete. The user must decide.
+    /// Ends and keeps both messages, because embody cannot determine which message is safe to delete. The user must
+    /// decide.
     fn both(&mut self, reason: Reason, why: impl Into<String>) -> Command {
         self.end(Conclusion::Settled(Fate::Both(reason, why.into())))
     }

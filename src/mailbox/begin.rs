@@ -36,8 +36,8 @@ pub(crate) struct Job<'a, S> {
     pub(crate) method: Option<Method>,
     #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) pst: Option<&'a PstFolder>,
-    /// Collects the Outlook mailboxes that are found inside an archive or a compressed file. `None` if the run does not
-    /// read them.
+    /// Collection of the Outlook mailboxes that are found inside an archive or a compressed file. `None` if the run
+    /// does not read these mailboxes.
     pub(crate) inner: Option<&'a Inner>,
     /// Index of an Eudora mailbox with the flags of its messages, empty if there is no index. `None` for mailboxes of
     /// other programs.
@@ -105,9 +105,9 @@ pub(crate) fn look_at(
     Ok(finds)
 }
 
-/// Replaces each Outlook mailbox by its folders, so that each folder is converted to a mailbox of its own. A compressed
-/// Outlook mailbox is opened later, when it is read. A mailbox inside a directory that cannot be opened is added to the
-/// unreadable files.
+/// Replaces each Outlook mailbox by its folders, so that each folder is converted to a mailbox of its own. A
+/// compressed Outlook mailbox is opened later, when it is read. If the source is a directory and one of its
+/// mailboxes cannot be opened, this mailbox is added to the unreadable files.
 ///
 /// # Errors
 /// Returns [`Error::Unreadable`] or [`Error::NotAMailbox`] if the source itself is such a mailbox.
@@ -182,8 +182,8 @@ pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     }
 }
 
-/// Returns the directory of the store that contains the file `object`. If the source path starts inside the store, the
-/// path is too short to name that directory, and the parent directory of the file is returned.
+/// Returns the directory of the store that contains the file `object`. If the source is inside the store, the
+/// path does not contain this directory, and the parent directory of the file is returned.
 fn store_of(object: &Path) -> &Path {
     let named = |path: &&Path| !path.as_os_str().is_empty();
     let mut above = object.ancestors().skip(1).filter(named);

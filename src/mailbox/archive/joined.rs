@@ -51,8 +51,8 @@ pub(super) struct Member {
     pub(super) closed: Option<&'static str>,
 }
 
-/// The members of an archive, in order. An error is an I/O error of the system or contains a [`Damage`]. If more
-/// members can be read after the error, it is a [`Damage::of_member`].
+/// The members of an archive, in order. An error is an I/O error of the system or contains a [`Damage`]. After
+/// a [`Damage::of_member`], the members after the damaged one can still be read.
 pub(super) trait Members: Read {
     /// Skips the unread bytes of the current member, and returns the next member.
     fn next(&mut self) -> io::Result<Option<Member>>;

@@ -84,8 +84,8 @@ impl Method {
         Self::ALL.into_iter().find(asks)
     }
 
-    /// Returns the compression of the result. Dovecot's lz4 has no suffix of its own, so a source in this format keeps
-    /// it if the result is named `.lz4`.
+    /// Returns the compression of the result. Dovecot's lz4 format has no suffix of its own. If the source has this
+    /// format and the result is named `.lz4`, the result keeps the format.
     pub(crate) fn of_result(path: &Path, source: Option<Self>) -> Option<Self> {
         let is_lz4 = path.extension().is_some_and(|suffix| suffix == "lz4");
         Self::of_name(path).or(source.filter(|&method| method == Self::DovecotLz4 && is_lz4))

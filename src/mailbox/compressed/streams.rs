@@ -83,8 +83,8 @@ fn stepwise<R: Read>(
 /// The largest window of zstd: 128 MiB, as a power of two. zstd(1) accepts this size without a special option.
 const WINDOW_LOG: u32 = 27;
 
-/// Decompresses zstd frames (RFC 8878). The reader of the crate is not used, because it expects that only another frame
-/// can follow a frame.
+/// Decompresses zstd frames (RFC 8878). The reader of the crate is not used, because it treats all data after a
+/// frame as another frame.
 pub(super) fn zstd<R: Read>() -> io::Result<Member<R>> {
     let mut decoder = Decoder::new()?;
     decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG))?;

@@ -12,8 +12,9 @@ use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::rewrite::{self, Refused, Rewritten};
 use crate::mailbox::forms::separator::{field, line_end};
 
-/// Number of header lines with CR that show that all lines end with CR, if the message also contains an LF. A single
-/// such line may be a field of an ordinary message that contains a bare CR.
+/// Number of header lines that must end with CR in a message that also contains an LF. With fewer such lines,
+/// the message is not considered to have CR line endings: a single line may be a field of an ordinary message
+/// that contains a bare CR.
 const TELLING: usize = 2;
 
 /// Returns whether the lines of a message, which may start with a `From ` line, end with CR. The lines of the header,

@@ -69,8 +69,8 @@ const LONGEST: u64 = 256 << 20;
 const HEAD: usize = 104;
 const ENTRY: usize = 218;
 
-/// Reads the index next to a mailbox. Returns an empty index if there is none or it cannot be read. Returns its path as
-/// the error if it does not match the mailbox.
+/// Reads the index next to a mailbox. Returns an empty index if no index exists or the index cannot be read.
+/// Returns the path of the index as an error if the index does not match the mailbox.
 pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Index, PathBuf> {
     let names = ["toc", "TOC", "Toc"].map(|suffix| mailbox.with_extension(suffix));
     let is_index = |path: &PathBuf| {

@@ -527,8 +527,8 @@ fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
 /// Sender for mail without a known sender. This address needs no domain.
 const NOBODY: &str = "MAILER-DAEMON";
 
-/// Maximum length of a sender, in bytes (RFC 5321 §4.5.3.1): 64, 255, and the `@` between them. Because of a longer
-/// sender, some programs would not find the date.
+/// Maximum length of a sender, in bytes (RFC 5321 §4.5.3.1): 64, 255, and the `@` between them. After a longer
+/// sender, some programs do not find the date of the separator.
 const LONGEST: usize = 320;
 
 /// The last second of the year 9999, because the year of asctime(3) has four digits. In seconds since 1970.

@@ -324,7 +324,8 @@ impl Messages<'_> {
 
     /// Returns the current name of the message that was listed as `listed`, according to the last search.
     ///
-    /// With `anew`, the name from an earlier call no longer exists, so the directories are listed again.
+    /// If `anew` is true, the name that an earlier call returned no longer exists, so the directories are listed
+    /// again.
     pub(crate) fn find(&self, listed: &Path, anew: bool) -> io::Result<Option<PathBuf>> {
         if self.place.is_mh {
             return Ok(None);

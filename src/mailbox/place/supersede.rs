@@ -84,8 +84,8 @@ impl Old<'_> {
         Ok(found.map_err(cannot_read(self.path))?.nlink())
     }
 
-    /// Removes the old name next to the new link `ours`. `names` is the link count of the old file before. Returns
-    /// false if the link must be removed instead.
+    /// Removes the old name after the new link `ours` was created. `names` is the link count that the old file had
+    /// before. Returns false if the new link must be removed instead of the old name.
     fn remove_beside(&self, finished: &Finished, ours: &Path, names: u64) -> Result<bool, Error> {
         sync_folder(folder_of(ours))?;
         if self.is_there()? {

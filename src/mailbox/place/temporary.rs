@@ -91,8 +91,8 @@ pub(crate) fn sweep(folder: &Path) {
     sweep_as(folder, system().is_some());
 }
 
-/// Removes temporary files. If `is_told_apart` is false (no Linux or no /proc), a missing process may be one of another
-/// machine that shares the directory, so only the age of a file counts.
+/// Removes temporary files. If `is_told_apart` is false (no Linux or no /proc), a process that does not exist
+/// here may run on another machine that shares the directory. In this case, only the age of a file counts.
 fn sweep_as(folder: &Path, is_told_apart: bool) {
     const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
     let (prefix, here) = (our_prefix(), our_system());

@@ -111,8 +111,8 @@ const COMPRESSED: &str = "it is compressed or an archive";
 const MMDF: &str = "it is an MMDF mailbox";
 pub(crate) const SINGLE: &str = "it is a single message";
 
-/// Returns the offset from which only separators divide messages. The inner error says why the mailbox cannot be
-/// divided.
+/// Returns the offset from which only separators divide messages. The inner `Err` is the reason why the mailbox
+/// cannot be divided.
 fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
     // Only messages that start in the first `HEAD` bytes are examined. Without this limit, the result would depend
     // on the window size.

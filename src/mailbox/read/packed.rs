@@ -36,8 +36,8 @@ impl Found {
 }
 
 impl<S: Send> Job<'_, S> {
-    /// Collects the Outlook mailboxes that the reader of an archive has copied. If the run does not convert them, they
-    /// are reported as unread. Returns whether there are any.
+    /// Collects the Outlook mailboxes that the reader of an archive has copied. If the run does not convert these
+    /// mailboxes, they are reported as unread. Returns whether the archive contained any.
     pub(crate) fn keep_inner(&self, skipped: &mut Skipped, summary: &mut Summary) -> bool {
         let spooled = std::mem::take(&mut skipped.spooled);
         let has_some = !spooled.is_empty();

@@ -185,8 +185,8 @@ pub(crate) enum At {
     Passing(Option<u64>),
 }
 
-/// The buffers that are reused for windows: using new memory would take a third of the time of reading into it. Buffers
-/// that have grown are freed.
+/// The buffers for windows, which are reused because the allocation of new memory takes a third as long as
+/// reading into it. Buffers that have grown are freed.
 struct Buffers {
     window: usize,
     spare: Mutex<Vec<Vec<u8>>>,

@@ -94,7 +94,7 @@ impl Bytes for OnDisk {
 /// Opens an Outlook mailbox. Returns each folder with its path, and a sentence for each damaged list.
 ///
 /// # Errors
-/// Returns the second half of a sentence that starts with the name of the file.
+/// Returns the reason as a text that the caller prints after the name of the file.
 #[allow(clippy::type_complexity)] // a list of folders, and a list of sentences
 pub(crate) fn open(path: &Path) -> Result<(Vec<(PathBuf, PstFolder)>, Vec<String>), String> {
     let file = File::open(path).map_err(|why| format!("cannot be read: {why}"))?;

@@ -274,8 +274,8 @@ fn interrupted_and_short_reads_divide_alike_and_a_failed_one_is_no_end() {
     }
 }
 
-/// Mailboxes in which a start is followed by many copies of a text. The search for the end of their first message must
-/// wait for more bytes again and again.
+/// Mailboxes for which the search for the end of the first message must wait for more bytes again and again.
+/// Each mailbox consists of a start and many copies of a text.
 const UNDECIDED: [(&str, &str, &str); 27] = [
     ("dated separators", "", "From a Jan 1 1:00 1\n"),
     ("dated separators with CR", "", "From a Jan 1 1:00 1\r"),
