@@ -1323,7 +1323,7 @@ impl Machine {
         }
     }
 
-    // Steps of a replacement with REPLACE (RFC 8508).
+    // The following functions are the steps of a replacement with the command REPLACE (RFC 8508).
 
     fn seen_before(&mut self, old: Sight, is_fresh: bool, why: Refusal) -> Command {
         match self.known(old) {

@@ -168,9 +168,10 @@ struct World {
     is_told_of_flags: bool,
     /// Whether the second client or the snapshot removed the message.
     is_taken: bool,
-    /// Whether the second client acted on a version after the last check.
+    /// Whether the second client changed or removed a version of the message after the last check of embody.
     is_raced: bool,
-    /// Whether the second client ever acted on a version after the last check, in any session.
+    /// Whether the second client changed or removed a version of the message after the last check of embody, in any
+    /// session.
     was_raced: bool,
     /// Flags and labels of the old message when embody removed it.
     last: Option<(u8, u8)>,

@@ -131,7 +131,7 @@ impl Overview<'_> {
         })?;
         if let Some(folder) = folders.first() {
             let quota = sessions.again(|session| session.quota(&folder.name));
-            // A failure of this command must not discard the results so far.
+            // If only the quota cannot be read, the results of all folders are still returned.
             whole.quota = quota.or_else(|why| match why.costs_one_folder() {
                 true => Ok(None),
                 false => Err(why),
@@ -141,7 +141,7 @@ impl Overview<'_> {
         Ok(whole)
     }
 
-    /// Summarises a folder. Also returns messages for the report.
+    /// Summarises a folder. Also returns the problems for the report, as texts.
     fn folder(
         &self,
         session: &mut ImapSession,

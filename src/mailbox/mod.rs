@@ -338,7 +338,8 @@ pub struct Summary {
     /// Lines that start with `>From ` in messages that were converted to another format. Their mbox does not show
     /// whether the `>` is quoting or text, so the text of these lines may be wrong by one `>`.
     pub ambiguous: u64,
-    /// Messages that were not written to the mailbox of a label again, because it already contains the same bytes.
+    /// Messages that were not written to the mailbox of a label again, because this mailbox already contains a
+    /// message with the same bytes.
     pub repeated: u64,
     /// Messages whose labels exceed the limit on their number or length. Folders for the other labels were not created.
     pub overlabelled: u64,

@@ -72,7 +72,7 @@ pub(crate) struct Delivery {
     tree: Option<FolderTree>,
     /// Index of the mailbox for mail that is not sorted by its labels.
     current: usize,
-    /// Index of each mailbox that was the current one, by the path of its folder.
+    /// For each folder that [`enter`](Self::enter) has selected so far, the index of its mailbox.
     entered: HashMap<Vec<String>, usize>,
     mailboxes: Vec<PathBuf>,
     /// Open mboxes, each with the index of its mailbox, in the order of their last use. If too many are open, the
@@ -197,7 +197,7 @@ impl Delivery {
         Ok(made)
     }
 
-    /// Changes the name of the result. Its directory must exist and be on the same file system.
+    /// Changes the name of the result. The directory of the new name must exist and be on the same file system.
     pub(crate) fn rename(&mut self, target: &Path) {
         target.clone_into(&mut self.target);
     }
@@ -231,7 +231,8 @@ impl Delivery {
         self.form.has_separators()
     }
 
-    /// Delivers a message to its mailboxes. Adds the bytes to `summary` as often as they are written.
+    /// Delivers a message to its mailboxes. Adds the bytes of the message to `summary` once for each of these
+    /// mailboxes.
     pub(crate) fn deliver(
         &mut self,
         letter: Letter<'_>,
