@@ -72,6 +72,7 @@ words! {
         Follow "the policy" "The kinds of references that are followed.";
         FileRoot "file root" "The directories below which files may be read.";
         Attachments "the folders of attachments" "Local directories that contain the files that mails link to with paths on another computer.";
+        Copies "the mailboxes of copies" "Mailboxes with other copies of the mail, from which missing parts are taken.";
         Resolver "the resolver" "The program that retrieves files that require a login.";
         Proxy "the proxy" "The proxy for http and https.";
         Cache "the cache" "The directory in which server responses are cached.";

@@ -176,6 +176,9 @@
 #[cfg(feature = "cli")]
 #[allow(unreachable_pub)]
 mod cli;
+// Mailboxes of copies are an option of the program.
+#[cfg(feature = "cli")]
+mod copies;
 mod detail;
 #[allow(unreachable_pub)]
 mod edit;

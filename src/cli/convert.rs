@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use super::args::{ConvertArgs, ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::cache::{Cache, Process, Resume};
+use super::copies::CopyMailboxes;
 use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
 use super::origin::{Piece, Start};
 use super::outcomes::Task;
@@ -77,8 +78,14 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let resume = walk.resume(&args.resume, common.policy.cache.offline, common.mark)?;
     let cache = Cache::of(&common.policy, args.mode(), resume.as_ref())?;
     cache.open_record(&args.sources, &walk.targets()?)?;
+    let stop = &walk.signals.stop;
+    let copies = CopyMailboxes::read(&policy, &walk.options, walk.copies_progress(), stop);
+    let copies = match copies {
+        Err(Error::Interrupted) => return Ok(walk.signals.status()),
+        copies => copies?,
+    };
     let expander = Expander::builder(policy.clone())
-        .fetch_with(|policy| shared_fetcher(policy, &cache, &walk.signals.stop))?
+        .fetch_with(|policy| Ok(copies.before(policy, shared_fetcher(policy, &cache, stop)?)))?
         .mark(common.mark)
         .build()?;
     cache.read_archive(expander.policy(), &walk.signals.stop)?;
@@ -92,7 +99,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let done = walk.run(&expanding, None, resume.as_ref(), String::new);
     cache.tell_trouble(common.saying.volume());
     match done {
-        Ok(Status::Success) if cache.tell_record() => Ok(Status::Trouble),
+        Ok(Status::Success) if cache.tell_record() || copies.is_damaged => Ok(Status::Trouble),
         done => done,
     }
 }
@@ -114,6 +121,14 @@ pub(super) struct Walk<'w> {
 }
 
 impl Walk<'_> {
+    /// How to show that the mailboxes of `--copies` are read.
+    fn copies_progress(&self) -> ProgressOption {
+        match self.saying.volume() {
+            Volume::Quiet => ProgressOption::Never,
+            _ => self.args.progress,
+        }
+    }
+
     /// Opens the directory of kept responses next to the output. Returns `None` if the output is not a file or
     /// directory, or if no content is retrieved over http, because only such responses are kept.
     pub(super) fn resume(
@@ -130,7 +145,8 @@ impl Walk<'_> {
         // Number of bytes that must stay free for the output.
         let leaves = self.sizes(true);
         let policy = self.policy;
-        let from = (&policy.fetch, &policy.maps, &policy.attachments);
+        let files = (&policy.attachments, &policy.copies);
+        let from = (&policy.fetch, &policy.maps, files);
         let any_type = policy.accept_mismatch;
         let types = (&policy.allow_types, &policy.deny_types, any_type);
         let what = (&policy.follow, &policy.embed, policy.protected);

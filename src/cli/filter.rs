@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use signal_hook::consts::SIGABRT;
 
-use super::args::{FilterArgs, SayingArgs, Volume};
+use super::args::{FilterArgs, ProgressOption, SayingArgs, Volume};
 use super::cache::{Cache, Process};
+use super::copies::CopyMailboxes;
 use super::exit::{Status, heeded, limits_on_files_are_failed_writes};
 use super::origin::{Origin, Start};
 use super::report_file::{self, ReportFile};
@@ -25,8 +26,8 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Format, Message, Quoting, Stop, Transform, as_mail, has_second_message, holds_second_message,
-    starts_like_msg, takes_separators,
+    Format, Message, Options, Quoting, Stop, Transform, as_mail, has_second_message,
+    holds_second_message, starts_like_msg, takes_separators,
 };
 use crate::mime::scan;
 
@@ -38,9 +39,15 @@ pub(super) fn run(
     let common = &args.common;
     let job = Job::begin(&common.saying, args.file.as_deref(), command, mailboxes)?;
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
-    let expander = Expander::builder(args.policy())
+    let policy = args.policy();
+    let options = Options::default();
+    let copies = CopyMailboxes::read(&policy, &options, ProgressOption::Never, &Stop::default())?;
+    let expander = Expander::builder(policy)
         .mark(common.mark)
-        .fetch_with(|policy| cache.fetcher(policy, Process::Run, &Stop::default()))?
+        .fetch_with(|policy| {
+            let fetcher = cache.fetcher(policy, Process::Run, &Stop::default())?;
+            Ok(copies.before(policy, fetcher))
+        })?
         .build()?;
     let expanding = Expanding {
         expander,
@@ -185,6 +192,7 @@ impl<'j> Job<'j> {
             number: 1,
             source: Path::new(&name),
             content: &message,
+            at: None,
             quoting: Quoting::None,
             beside: None,
         })?;

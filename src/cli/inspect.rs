@@ -13,6 +13,7 @@ use clap::ValueEnum as _;
 use super::args::{InspectArgs, ProgressOption, Volume};
 use super::cache::Cache;
 use super::convert::shared_fetcher;
+use super::copies::CopyMailboxes;
 #[cfg(all(unix, feature = "imap"))]
 use super::exit::Signals;
 use super::exit::Status;
@@ -66,8 +67,13 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         sources => sources,
     };
     cache.open_record(sources, &[])?;
+    let options = args.compressed.added_to(Options::default());
+    let copies = CopyMailboxes::read(&policy, &options, ProgressOption::Never, &Stop::default())?;
     let expander = Expander::builder(args.probing_policy())
-        .fetch_with(|policy| shared_fetcher(policy, &cache, &Stop::default()))?
+        .fetch_with(|policy| {
+            let fetcher = shared_fetcher(policy, &cache, &Stop::default())?;
+            Ok(copies.before(policy, fetcher))
+        })?
         .build()?;
     if args.mode() == Mode::Probe {
         cache.read_archive(&policy, &Stop::default())?;
@@ -116,7 +122,10 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         trouble: Cell::new(false),
         start: Start::now(None),
     };
-    let mut status = Status::Success;
+    let mut status = match copies.is_damaged {
+        true => Status::Trouble,
+        false => Status::Success,
+    };
     let mut sum = Totals::default();
     for source in sources {
         match inspection.run(source) {
@@ -371,6 +380,7 @@ impl Inspection<'_> {
             number: 1,
             source,
             content: message,
+            at: None,
             quoting: Quoting::None,
             beside,
         })?;

@@ -11,8 +11,9 @@ use sd_notify::{NotifyState, notify};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::args::{MilterArgs, Volume};
+use super::args::{MilterArgs, ProgressOption, Volume};
 use super::cache::{Cache, Process};
+use super::copies::CopyMailboxes;
 use super::exit::{Status, limits_on_files_are_failed_writes};
 use super::origin::{Origin, Start};
 use super::report_file::ReportFile;
@@ -23,7 +24,7 @@ use crate::engine::report::{Report, Row};
 use crate::error::{Error, unpoisoned};
 use crate::expand::Expander;
 use crate::fetch::Fetcher;
-use crate::mailbox::Stop;
+use crate::mailbox::{Options, Stop};
 use crate::milter::{
     Address, Counters, Incoming, Journal, Left, Listener, Server, Verdict, Work, bind_metrics,
 };
@@ -151,15 +152,19 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
 fn work_of(args: &MilterArgs, counters: &Arc<Counters>) -> Result<(Work, Arc<Log>), Error> {
     let common = &args.common;
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
-    let expander = Expander::builder(args.policy()?)
+    let policy = args.policy()?;
+    let options = Options::default();
+    let copies = CopyMailboxes::read(&policy, &options, ProgressOption::Never, &Stop::default())?;
+    let expander = Expander::builder(policy)
         .fetch_with(|policy| {
             // All messages share one fetcher, so that connections stay open and responses stay in memory for some time.
             let mut fetcher = cache.fetcher(policy, Process::Service, &Stop::default())?;
             let counters = Arc::clone(counters);
             fetcher.observer = Some(Arc::new(move |answer| counters.asked(answer)));
-            Ok(fetcher
+            let fetcher = fetcher
                 .in_flight(policy.limits.in_flight)
-                .memory(Fetcher::MEMORY, Some(AGE)))
+                .memory(Fetcher::MEMORY, Some(AGE));
+            Ok(copies.before(policy, fetcher))
         })?
         .mark(common.mark)
         .build()?;

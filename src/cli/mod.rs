@@ -9,6 +9,7 @@ mod cache;
 mod compare;
 mod config;
 mod convert;
+mod copies;
 mod detach;
 mod exit;
 mod filter;

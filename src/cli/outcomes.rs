@@ -74,7 +74,11 @@ fn may_be_of_proxy(row: &Row, policy: &Policy) -> bool {
 
 impl Outcomes {
     pub(super) fn count(&mut self, row: &Row, policy: &Policy) {
-        let thing = Thing::of(row.kind);
+        let thing = match row.from {
+            // The store had no part in it.
+            Provenance::Copy => Thing::Attachment,
+            _ => Thing::of(row.kind),
+        };
         self.links += row.links.unwrap_or(0);
         match may_be_of_proxy(row, policy) {
             true => self.of_proxy += 1,
@@ -320,6 +324,8 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::NotARegularFile => "not regular files",
         Reason::FileNotReadable => "missing or unreadable files",
         Reason::AmbiguousFile => "ambiguous (several files match)",
+        Reason::NotInCopies => "not in --copies",
+        Reason::CopiesDiffer => "different in several copies of the mail",
         Reason::FileTaken => "part of another mail",
         Reason::TypeNotAllowed => "with a type that is not allowed",
         Reason::TypeMismatch => "with a type that differs from the declared one",

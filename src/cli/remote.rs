@@ -160,7 +160,9 @@ pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
         | Follow::Winmail => false,
         other => policy.follow.contains(*other),
     };
-    match is_marked || Follow::ALL.iter().any(may_be_anywhere) {
+    // Copies also fill parts that the structure of a mail does not tell from others.
+    let has_copies = !policy.copies.is_empty();
+    match is_marked || has_copies || Follow::ALL.iter().any(may_be_anywhere) {
         true => Candidates::All,
         false => Candidates::Documents,
     }

@@ -67,6 +67,7 @@ fn words(setting: Setting) -> &'static str {
         Setting::Follow => "--follow NAME",
         Setting::FileRoot => "--file-root DIR",
         Setting::Attachments => "--attachments DIR",
+        Setting::Copies => "--copies MAILBOX",
         Setting::Resolver => "--resolver CMD",
         Setting::Proxy => "--proxy URL",
         Setting::Cache => "--cache DIR",

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use md5::{Digest as _, Md5};
 
 use crate::engine::policy::Policy;
-use crate::engine::report::{Provenance, Row, rfc3339};
+use crate::engine::report::{CopySource, Provenance, Row, rfc3339};
 use crate::mime::MediaType;
 use crate::mime::entity::sha256;
 use crate::mime::transfer::{base64_length, canonical_text};
@@ -45,8 +45,24 @@ pub struct Origin {
     pub first: Option<SystemTime>,
     /// Time at which a web archive captured the content. `None` if the content is from its original source.
     pub captured: Option<SystemTime>,
+    /// The part of another mail that the content is from ([`Provenance::Copy`]).
+    pub copy: Option<Arc<CopiedPart>>,
     /// The id of the WARC record that contains the response (`urn:uuid:...`).
     pub record: Option<Arc<str>>,
+}
+
+/// A part of another mail, from which content was taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct CopiedPart {
+    /// The file that contains the mail.
+    pub source: String,
+    /// Position of the mail in this file, from 1.
+    pub index: u64,
+    /// The fields of the part that describe the content, without its transfer encoding. Their lines end with CRLF.
+    pub fields: Vec<u8>,
+    /// Whether the content has the digest or the length that the mail notes.
+    pub is_proved: bool,
 }
 
 /// Values that are computed at most once for the same bytes, because thousands of references may share them.
@@ -180,6 +196,10 @@ impl Content {
         row.retrieved_at = origin.at.map(rfc3339);
         row.captured_at = origin.captured.map(rfc3339);
         row.record.clone_from(&origin.record);
+        row.copy = origin.copy.as_ref().map(|copy| CopySource {
+            source: copy.source.clone(),
+            index: copy.index,
+        });
     }
 }
 
@@ -193,6 +213,7 @@ impl Origin {
             at: None,
             first: None,
             captured: None,
+            copy: None,
             record: None,
         }
     }
@@ -205,7 +226,10 @@ impl Origin {
     /// Returns the URL for use in reports and header fields. Returns `None` for content from the message, and for objects of a
     /// store, whose names have a meaning only for embody.
     pub(crate) fn public_url(&self) -> Option<&Arc<str>> {
-        let is_private = matches!(self.from, Provenance::Message | Provenance::Store);
+        let is_private = matches!(
+            self.from,
+            Provenance::Message | Provenance::Store | Provenance::Copy
+        );
         (!is_private).then_some(&self.url)
     }
 }

@@ -214,6 +214,7 @@ impl Engine {
             answers,
             last,
             retrieved: Default::default(),
+            not_copied: Default::default(),
             needs: None,
             ledger: Ledger::new(limits, message.len()).until(&context.is_over),
         };

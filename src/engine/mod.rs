@@ -17,6 +17,7 @@ mod announcement;
 mod composite;
 mod content;
 mod context;
+mod copies;
 pub(crate) mod date;
 pub mod detach;
 mod embed;
@@ -69,11 +70,11 @@ mod substitute;
 mod wrapped;
 
 pub use self::announcement::{Announcement, Answer};
-pub use self::content::{Content, Origin};
+pub use self::content::{Content, CopiedPart, Origin};
 pub use self::context::Context;
 pub use self::engine::{Engine, Outcome};
 pub use self::mode::Mode;
-pub use self::need::{Need, Neighbour};
+pub use self::need::{MissingPart, Need, Neighbour, WholeMail};
 pub use self::needs::{Answers, Needs};
 
 #[cfg(all(feature = "file", feature = "mailbox"))]

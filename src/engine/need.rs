@@ -2,6 +2,13 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::mime::entity::sha256;
 
 /// Content that a message refers to and does not contain.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -40,6 +47,69 @@ pub enum Need {
     },
     /// A file next to the mailbox.
     Neighbour(Neighbour),
+    /// The content of a part that is missing in the mail, from another copy of the mail, or from any mail that has a part with
+    /// the digest (`--copies`).
+    Copy(MissingPart),
+}
+
+/// A part whose content is not in the mail.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[non_exhaustive]
+pub struct MissingPart {
+    /// The mail. `None` for a part of content that was retrieved for the mail: only a digest can find it.
+    pub mail: Option<WholeMail>,
+    /// Number of the part in the mail, as IMAP counts.
+    pub part: String,
+    /// Number of the note in the text of the part, from 0. It is 0 if the part itself is the note.
+    pub note: usize,
+    /// SHA-256 of the content in hexadecimal digits, if the part says it.
+    pub sha256: Option<String>,
+    /// MD5 of the content, if the part says it (RFC 1864).
+    pub md5: Option<[u8; 16]>,
+    /// Length of the content in bytes, if the part says it.
+    pub size: Option<u64>,
+}
+
+/// A mail as a part of a need. Two of them are equal if the mails have the same SHA-256.
+#[derive(Clone)]
+pub struct WholeMail(Arc<(Bytes, String)>);
+
+impl WholeMail {
+    pub(crate) fn new(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        let digest = sha256(&bytes);
+        Self(Arc::new((bytes, digest)))
+    }
+
+    /// The mail, with its header.
+    pub fn bytes(&self) -> &Bytes {
+        &self.0.0
+    }
+
+    /// SHA-256 of the mail, in hexadecimal digits.
+    pub fn sha256(&self) -> &str {
+        &self.0.1
+    }
+}
+
+impl PartialEq for WholeMail {
+    fn eq(&self, other: &Self) -> bool {
+        self.sha256() == other.sha256()
+    }
+}
+
+impl Eq for WholeMail {}
+
+impl Hash for WholeMail {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.sha256().hash(hasher);
+    }
+}
+
+impl fmt::Debug for WholeMail {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "WholeMail({})", self.sha256())
+    }
 }
 
 /// A file next to the mailbox, in a directory of the program that wrote the mailbox.
@@ -77,7 +147,7 @@ impl Need {
             Self::Url { url, .. } | Self::Attachment { url, .. } | Self::Question { url, .. } => {
                 Some(url)
             }
-            Self::Object { .. } | Self::Neighbour(_) => None,
+            Self::Object { .. } | Self::Neighbour(_) | Self::Copy(_) => None,
         }
     }
 
@@ -101,6 +171,7 @@ impl Need {
             Self::Object { sha256 } => Cow::Borrowed(sha256),
             Self::Neighbour(Neighbour::Apple { folder, .. }) => Cow::Borrowed(folder),
             Self::Neighbour(Neighbour::Eudora { name, .. }) => name.to_string_lossy(),
+            Self::Copy(missing) => Cow::Owned(format!("a copy of part {}", missing.part)),
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use super::{Announcement, Answer, Content, Need};
+use super::{Announcement, Answer, Content, Need, WholeMail};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 
 /// The first needs of a message that have no answer.
@@ -29,6 +29,8 @@ pub(crate) type Found<T> = Result<Option<T>, Refusal>;
 pub struct Answers {
     found: HashMap<Need, Found<Content>>,
     announced: HashMap<Need, Announcement>,
+    /// The mail for needs of copies, so that no round makes another one.
+    mail: Option<WholeMail>,
 }
 
 impl Answers {
@@ -62,9 +64,18 @@ impl Answers {
         self.announced.get(need)
     }
 
+    /// The mail as a part of needs.
+    pub(super) fn mail(&mut self, mail: &[u8]) -> WholeMail {
+        match &self.mail {
+            Some(known) if known.bytes() == mail => known.clone(),
+            _ => self.mail.insert(WholeMail::new(mail.to_vec())).clone(),
+        }
+    }
+
     pub(super) fn clear(&mut self) {
         self.found.clear();
         self.announced.clear();
+        self.mail = None;
     }
 }
 

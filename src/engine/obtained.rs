@@ -56,6 +56,11 @@ impl Obtained {
             row.detail.push(format!(" from {location}"));
         }
         self.content.describe(row);
+        if let Some(copy) = &self.content.origin.copy {
+            let place = format!(", from message {} of {}", copy.index, copy.source);
+            row.detail.push(place);
+            row.proved = copy.is_proved;
+        }
         for note in &self.notes {
             row.remark(note);
         }

@@ -49,6 +49,11 @@ impl Place {
         }
     }
 
+    /// Whether the entity is the mail itself, and no reference in it has been filled yet.
+    fn is_mail(&self) -> bool {
+        self.level == 0 && self.prefix.is_empty()
+    }
+
     fn number(&self, inside: &str) -> String {
         match (self.prefix.as_str(), inside) {
             ("", number) | (number, "") => number.to_owned(),
@@ -143,6 +148,7 @@ impl Session<'_> {
         if self.settings.store {
             plan.references.iter_mut().for_each(by_hash);
         }
+        self.plan_copies(&tree, &mut plan.references, place.is_mail());
         let rivals = plan.rivals.iter();
         let in_group: HashMap<usize, &[usize]> = rivals
             .flat_map(|members| members.iter().map(|&index| (index, members.as_slice())))
@@ -157,10 +163,15 @@ impl Session<'_> {
         let first: Vec<&Item<'_>> = first.map(|(_, item)| item).collect();
         self.read_beside(&first);
         if !self.is_stopped() {
-            self.retrieve(&first);
+            self.find_copies(&first);
+        }
+        let has_none = |item: &&Item<'_>| !self.has_copy(item);
+        let rest: Vec<&Item<'_>> = first.iter().copied().filter(has_none).collect();
+        if !self.is_stopped() {
+            self.retrieve(&rest);
         }
         if !self.is_stopped() {
-            self.resolve(&first);
+            self.resolve(&rest);
         }
         if self.is_stopped() {
             return Err(Stop::Needs);
@@ -192,6 +203,7 @@ impl Session<'_> {
             pending.decide(members)
         });
         let pass = done.map(|()| pending.finish());
+        self.remember_copies(&tree, &plan.references, place.is_mail());
         self.ledger.release_urls(plan.held);
         pass
     }
@@ -242,7 +254,10 @@ impl Pending<'_, '_> {
                     }
                     return Ok(());
                 }
-                Err(refusal) => refusals.push((item, refusal)),
+                Err(refusal) => {
+                    let refusal = self.session.refused_twice(self.tree, item, refusal);
+                    refusals.push((item, refusal));
+                }
             }
         }
         for (item, refusal) in refusals {

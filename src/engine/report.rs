@@ -56,6 +56,8 @@ pub enum Provenance {
     Resolver,
     /// The store into which the content was detached.
     Store,
+    /// A part of another mail, in a mailbox that the user named.
+    Copy,
     /// The message itself.
     Message,
     /// No content was retrieved.
@@ -77,6 +79,16 @@ pub struct HostedFile {
     /// Time at which the file expires, as in RFC 3339. If the time in the mail cannot be parsed, its text is copied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
+}
+
+/// A mail in a mailbox that the user named as a source of missing parts.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[non_exhaustive]
+pub struct CopySource {
+    /// The file that contains the mail.
+    pub source: String,
+    /// Position of the mail in this file, from 1.
+    pub index: u64,
 }
 
 words! {
@@ -167,8 +179,12 @@ pub struct Row {
     /// What the mail states about a file in cloud storage.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosted: Option<Box<HostedFile>>,
-    /// Whether the mail contains a value that the content matches, which proves that the content is the original: in Apple Mail
-    /// the length of the encoded body, in Eudora the hash of the URLs in the HTML.
+    /// The mail from which the content was taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopySource>,
+    /// Whether the content matches a value in the mail, which proves that it is the original content: in Apple Mail
+    /// the length of the encoded body, in Eudora the hash of the URLs in the HTML, for content from another mail the
+    /// digest or the length.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub proved: bool,
 }
@@ -200,6 +216,7 @@ impl Row {
             captured_at: None,
             record: None,
             hosted: None,
+            copy: None,
             proved: false,
         }
     }
@@ -221,7 +238,8 @@ impl Row {
             .hosted
             .as_ref()
             .map_or(0, |it| size_of_val(&**it) + it.link.len());
-        size_of_val(self) + texts + self.detail.len() + hosted
+        let copy = self.copy.as_ref().map_or(0, |copy| copy.source.len());
+        size_of_val(self) + texts + self.detail.len() + hosted + copy
     }
 
     pub(crate) fn tell_refusal(&mut self, refusal: Refusal) {

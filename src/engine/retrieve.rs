@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use url::Url;
 
+use super::copies;
 use super::needs::{Found, Needs, too_much};
 use super::obtained::{self, OCTETS, Obtained};
 use super::session::Session;
@@ -91,6 +92,14 @@ impl<'g> Contents<'g> {
     }
 
     fn directly(&mut self, session: &mut Session<'_>, item: &Item<'_>) -> Found<Obtained> {
+        session.find_copies(&[item]);
+        if session.is_stopped() {
+            return Ok(None);
+        }
+        if let Some(Ok(content)) = session.copy_of(item) {
+            session.ledger.work(content.names_length())?;
+            return Ok(Some(copies::obtained(content)));
+        }
         match &item.step {
             Step::Leave(refusal) => Err(refusal.clone()),
             Step::Decode => obtained::decode(&item.body, session.policy()).map(Some),
@@ -305,6 +314,11 @@ impl Session<'_> {
                 self.retrieved.insert(need, Ok(None));
             }
         }
+        self.look_up(batch);
+    }
+
+    /// Puts the answers to these needs into [`Session::retrieved`]. If one is missing, the round is stopped.
+    pub(super) fn look_up(&mut self, batch: Vec<Need>) {
         let room = self.ledger.room_for_bodies();
         if self.last.is_none() {
             let missing = batch.iter();

@@ -5,12 +5,13 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::obtained::{OCTETS, Obtained};
+use crate::engine::CopiedPart;
 use crate::engine::external_body::{ExternalBody, Scrap, Scrubbed, unescaped};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::entity::{folded_url, push_field};
-use crate::mime::media_type::is_page;
 use crate::mime::media_type::{self, is_composite};
+use crate::mime::media_type::{is_ascii_compatible, is_page};
 use crate::mime::transfer::{Encoded, encode_base64, encode_text, with_newlines};
 use crate::mime::{PartId, TransferEncoding};
 use crate::span::{Newline, Span};
@@ -23,6 +24,8 @@ pub(super) struct Stored {
     pub(super) link: Option<String>,
     pub(super) content_id: Option<String>,
     pub(super) is_inline: bool,
+    /// The fields of the part in the copy that the content is from.
+    pub(super) fields: Option<Vec<u8>>,
 }
 
 pub(super) struct Text {
@@ -77,7 +80,27 @@ impl Stored {
             link: None,
             content_id: None,
             is_inline: false,
+            fields: None,
         }
+    }
+
+    /// Content from another copy of the mail comes back with the fields of its part, and was never escaped.
+    fn of_copy(
+        copy: &CopiedPart,
+        mut obtained: Obtained,
+        policy: &Policy,
+    ) -> Result<Self, Refusal> {
+        policy.judge_type(&obtained.essence)?;
+        let mut fields = Some(copy.fields.clone());
+        if is_composite(&obtained.essence) && obtained.essence != "message/rfc822" {
+            obtained.notes.push(AS_A_FILE.to_owned());
+            obtained.essence = OCTETS.to_owned();
+            fields = None;
+        }
+        Ok(Self {
+            fields,
+            ..Self::nameless(obtained)
+        })
     }
 
     pub(super) fn of(
@@ -86,6 +109,9 @@ impl Stored {
         mut obtained: Obtained,
         policy: &Policy,
     ) -> Result<Self, Refusal> {
+        if let Some(copy) = obtained.content.origin.copy.clone() {
+            return Self::of_copy(&copy, obtained, policy);
+        }
         let octets = obtained.content.bytes();
         if !policy.accept_mismatch && is_page_instead(&obtained, scrubbed) {
             let detail = "the server returned a web page instead of the file";
@@ -160,7 +186,10 @@ impl Stored {
     /// Encodes the content. Text stays readable unless its bytes must be `exact` or it contains CRs.
     pub(super) fn encode(&self, exact: bool, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
         let octets = self.obtained.content.bytes();
-        let is_text = self.obtained.essence.starts_with("text/");
+        let mut parameters = self.obtained.parameters.iter();
+        let charset = parameters.find(|(name, _)| name == "charset");
+        let is_readable = charset.is_none_or(|(_, charset)| is_ascii_compatible(charset));
+        let is_text = self.obtained.essence.starts_with("text/") && is_readable;
         if is_text && !exact && memchr::memchr(b'\r', octets).is_none() {
             encode_text(octets.to_vec(), newline, boundaries)
         } else {
@@ -177,7 +206,10 @@ impl Stored {
         let charset = charset.or_else(|| charset_of(self.obtained.content.bytes()));
         let charset = charset.filter(|_| essence.starts_with("text/"));
         let charset = charset.map(|charset| ("charset".to_owned(), charset.to_owned()));
-        let mut fields = media_type::write(essence, charset.as_slice());
+        let mut fields = match &self.fields {
+            Some(fields) => fields.clone(),
+            None => media_type::write(essence, charset.as_slice()),
+        };
         if encoded.encoding != TransferEncoding::SevenBit {
             let encoding = encoded.encoding.as_str();
             let name = "Content-Transfer-Encoding";

@@ -22,6 +22,8 @@ pub(super) struct Session<'s> {
     pub(super) last: Option<Refusal>,
     /// Needs of this round, each with its answer. Needs that exceed the limit on retrievals are not included.
     pub(super) retrieved: HashMap<Need, Found<Content>>,
+    /// References of the mail that have no copy, by their notes. A later pass has other numbers of parts, and does not search again.
+    pub(super) not_copied: HashMap<u64, Refusal>,
     /// Content that this round needs but does not have. The round then ends as soon as possible, and its result is not used.
     pub(super) needs: Option<Needs>,
     pub(super) ledger: Ledger,
@@ -38,7 +40,9 @@ impl<'s> Session<'s> {
             Need::Url { .. } => !self.mode.asks_servers(),
             // An answer comes from a program, which only a real run starts.
             Need::Question { .. } => !self.mode.writes(),
-            Need::Attachment { .. } | Need::Object { .. } | Need::Neighbour(_) => false,
+            Need::Attachment { .. } | Need::Object { .. } | Need::Neighbour(_) | Need::Copy(_) => {
+                false
+            }
         }
     }
 

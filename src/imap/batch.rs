@@ -417,6 +417,7 @@ impl<S: Send> AccountRun<'_, S> {
                     number: u64::from(item.metadata.uid),
                     source: at.url,
                     content: &item.content,
+                    at: None,
                     quoting: Quoting::None,
                     beside: None,
                 });

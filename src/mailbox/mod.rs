@@ -147,6 +147,9 @@ pub struct Message<'a> {
     pub source: &'a Path,
     /// Header and body as they are in the file, without the `From ` line and the empty line between messages.
     pub content: &'a [u8],
+    /// Offset of `content` in `source`, in bytes. `None` if the file does not contain these bytes, as in an archive, or if
+    /// the offset is not known.
+    pub at: Option<u64>,
     /// How the mailbox quotes `From ` lines in `content`. [`Quoting::unquote`] removes the quoting. New text is quoted
     /// by the mailbox code, not by the transform.
     pub quoting: Quoting,

@@ -23,3 +23,4 @@ mod spool;
 mod words;
 
 pub(crate) use self::index::{Arrived, Index, MOST_SOURCES, Numbers, Order, Tally};
+pub(crate) use self::sorted::Sorter;

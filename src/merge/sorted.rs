@@ -17,7 +17,7 @@ const MEMORY: usize = 24 << 20;
 /// Minimum size of the read buffer of one run, in bytes, even if there are so many runs that [`MEMORY`] is exceeded.
 const LEAST: usize = 4 << 10;
 
-pub(super) struct Sorter<const N: usize> {
+pub(crate) struct Sorter<const N: usize> {
     file: Arc<File>,
     end: u64,
     records: Vec<[u8; N]>,
@@ -28,7 +28,7 @@ pub(super) struct Sorter<const N: usize> {
 }
 
 impl<const N: usize> Sorter<N> {
-    pub(super) fn new(file: File) -> Self {
+    pub(crate) fn new(file: File) -> Self {
         Self::with_memory(file, MEMORY)
     }
 
@@ -42,7 +42,7 @@ impl<const N: usize> Sorter<N> {
         }
     }
 
-    pub(super) fn push(&mut self, record: [u8; N]) -> io::Result<()> {
+    pub(crate) fn push(&mut self, record: [u8; N]) -> io::Result<()> {
         if self.records.len() >= self.most {
             self.write_run()?;
         }
@@ -65,7 +65,7 @@ impl<const N: usize> Sorter<N> {
     }
 
     /// Returns all records in order. If they fit into memory, nothing is written to the file.
-    pub(super) fn sorted(mut self) -> io::Result<Sorted<N>> {
+    pub(crate) fn sorted(mut self) -> io::Result<Sorted<N>> {
         if self.runs.is_empty() {
             self.records.sort_unstable();
             let records = std::mem::take(&mut self.records);
@@ -132,14 +132,14 @@ impl<const N: usize> Run<N> {
     }
 }
 
-pub(super) struct Sorted<const N: usize> {
+pub(crate) struct Sorted<const N: usize> {
     runs: Vec<Run<N>>,
     heap: BinaryHeap<Reverse<([u8; N], usize)>>,
     records: std::vec::IntoIter<[u8; N]>,
 }
 
 impl<const N: usize> Sorted<N> {
-    pub(super) fn next(&mut self) -> io::Result<Option<[u8; N]>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<[u8; N]>> {
         let Some(Reverse((record, number))) = self.heap.pop() else {
             return Ok(self.records.next());
         };

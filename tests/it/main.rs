@@ -9,6 +9,7 @@
 mod common;
 
 mod cli;
+mod copies;
 mod docs;
 mod fetch;
 mod imap;

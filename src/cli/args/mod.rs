@@ -310,7 +310,7 @@ pub(super) struct EmbedArgs {
 #[command(mut_arg("offline", |option| option.help(OFFLINE)))]
 #[command(mut_arg("fetch", |option| option.help(RETRIEVED_FROM)))]
 #[command(mut_args(levels(
-    &["backup", "attachments", "offline"],
+    &["backup", "attachments", "copies", "offline"],
     &["resolver"]
 )))]
 pub(super) struct RecoverArgs {

@@ -125,6 +125,14 @@ pub struct PolicyArgs {
     /// that Mailman removed and to those that Thunderbird detached. It needs no --fetch.
     #[arg(long, value_name = "DIR", help_heading = "Retrieval", value_parser = super::retrieval::file_root)]
     attachments: Vec<PathBuf>,
+    /// Take missing parts from other copies of the mail in this mailbox
+    ///
+    /// MAILBOX can be any mailbox that convert reads. A part is taken from another copy of the same mail if the rest of the
+    /// two mails is the same, and from any mail if the digest in the reference proves it. If two copies differ, the part
+    /// stays as it is. MAILBOX is read once at the start, and is used before --attachments and before any server is
+    /// contacted. It needs no --fetch.
+    #[arg(long, value_name = "MAILBOX", help_heading = "Retrieval", value_parser = mailbox)]
+    copies: Vec<PathBuf>,
     /// Program that downloads cloud files which need a login
     ///
     /// The program is started, without a shell, for each file that a mail links to and that could not be retrieved
@@ -150,6 +158,7 @@ impl PolicyArgs {
         let mut policy = Policy {
             limits: self.limits.limits(),
             attachments: self.attachments.clone(),
+            copies: self.copies.clone(),
             resolver: self.resolver.clone().unwrap_or_default(),
             ..self.content.added_to(self.retrieval.policy())
         };
@@ -253,6 +262,14 @@ struct ContentArgs {
     /// The field is called X-Embody-Source.
     #[arg(long)]
     provenance: bool,
+}
+
+/// What is no file is refused where the mailbox is read.
+fn mailbox(text: &str) -> Result<PathBuf, String> {
+    match text == "-" || text.contains("://") {
+        true => Ok(text.into()),
+        false => super::retrieval::file_root(text),
+    }
 }
 
 fn follow(word: &str) -> Result<String, Error> {

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::engine::report::{Kind, Outcome, Reason, Row, Setting};
+use crate::engine::report::{Kind, Outcome, Provenance, Reason, Row, Setting};
 use crate::link::url::Reference;
 
 /// The source from which the content of a reference can be added to the mail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Way {
-    /// In the mail itself, or in a file next to the mailbox. No network is needed.
+    /// In the mail itself, in a file next to the mailbox, or in a mailbox of `--copies`. No network is needed.
     Here,
     /// Over http or https.
     Web,
@@ -71,7 +71,7 @@ fn named(row: &Row) -> Option<Named> {
             "attachment that Mailman removed",
             "attachments that Mailman removed",
         ),
-        Kind::Detached if row.reason == Some(Reason::Deleted) => (
+        Kind::Detached if matches!(row.reason, Some(Reason::Deleted | Reason::NotInCopies)) => (
             "attachment that was deleted in Thunderbird",
             "attachments that were deleted in Thunderbird",
         ),
@@ -121,8 +121,12 @@ fn way(row: &Row) -> Way {
         _ => None,
     };
     match (row.kind, row.reason) {
+        _ if row.from == Provenance::Copy => return Way::Here,
         (Kind::Attachment, _) => return Way::Store,
-        (_, Some(Reason::Deleted | Reason::OnlineDocument | Reason::Expired)) => return Way::Never,
+        (
+            _,
+            Some(Reason::Deleted | Reason::NotInCopies | Reason::OnlineDocument | Reason::Expired),
+        ) => return Way::Never,
         _ if followed_by == Some("links") => return Way::Link,
         _ if followed_by == Some("shortcuts") => return Way::Shortcut,
         _ if matches!(row.outcome, Outcome::WouldExpand | Outcome::Expanded) => return Way::Here,

@@ -7,7 +7,7 @@ use super::words::quoted;
 use crate::link::url::masked;
 
 /// Options with a value that define what may be retrieved, from where, and within which limits.
-const WITH_VALUE: [&str; 27] = [
+const WITH_VALUE: [&str; 28] = [
     "config",
     "fetch",
     "allow-host",
@@ -20,6 +20,7 @@ const WITH_VALUE: [&str; 27] = [
     "proxy",
     "ca-file",
     "attachments",
+    "copies",
     "resolver",
     "cache",
     "cache-max",

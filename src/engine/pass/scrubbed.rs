@@ -11,6 +11,7 @@ use super::{Change, Filled, Pending, Put, Stop, too_deep};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::composite;
 use crate::engine::external_body::{Scrap, Scrubbed, divided, holds_notes, text_of_part};
+use crate::engine::field_names::{field_names, is_among};
 use crate::engine::lengths::Lengths;
 use crate::engine::obtained::Obtained;
 use crate::engine::part_edits::overlapping;
@@ -21,7 +22,7 @@ use crate::engine::substitute::Substitute;
 use crate::engine::wrapped::ends_line;
 use crate::mime::entity::{self, push_field};
 use crate::mime::transfer::with_newlines;
-use crate::mime::{MediaType, PartId, media_type};
+use crate::mime::{Header, MediaType, PartId, media_type};
 use crate::span::Span;
 
 const AROUND: usize = 160;
@@ -76,6 +77,7 @@ impl Pending<'_, '_> {
                 if is_noted {
                     // As text, a later run would take these notes for notes of the mail. With a name, the part becomes a file.
                     stored.name = Some(scrubbed.stored_name.clone());
+                    stored.fields = None;
                 }
                 stored.encode(is_followed, self.tree.newline, &boundaries)
             }
@@ -106,8 +108,19 @@ impl Pending<'_, '_> {
             .filter_map(|item| item.body.scrubbed.as_ref())
             .collect();
         let notes = scrubbed.iter().map(|scrubbed| scrubbed.note).collect();
-        let all = scrubbed.iter();
-        let all = all.map(|scrubbed| (scrubbed.note, scrubbed.scrap != Scrap::Removed));
+        let has_copy = |scrubbed: &Scrubbed| {
+            let mut items = self.plan.references.iter();
+            let is_its = |item: &&Item<'_>| {
+                let own = item.body.scrubbed.as_ref();
+                item.body.part == part && own.is_some_and(|own| own.note == scrubbed.note)
+            };
+            let item = items.find(is_its);
+            item.is_some_and(|item| self.session.has_copy(item))
+        };
+        let all = scrubbed.iter().map(|scrubbed| {
+            let is_filled = scrubbed.scrap != Scrap::Removed || has_copy(scrubbed);
+            (scrubbed.note, is_filled)
+        });
         let all: Vec<_> = all.collect();
         let decoded = match text_of_part(self.tree, part) {
             Some(Cow::Owned(decoded)) => Some(decoded),
@@ -316,6 +329,9 @@ impl Pending<'_, '_> {
     fn header_edits(&self, part: PartId, mut new: Vec<u8>) -> Group {
         let newline = self.tree.newline.bytes();
         let own = self.tree.fields(part);
+        let written = new.clone();
+        let header = Header::read(&written, Span::new(0, written.len()), usize::MAX);
+        let names = field_names(&written, header.fields.iter(&written));
         if self.tree.is_message(part) && own.first(self.tree.original, "MIME-Version").is_none() {
             new.splice(..0, [b"MIME-Version: 1.0", newline].concat());
         }
@@ -327,7 +343,11 @@ impl Pending<'_, '_> {
                 && let Some(new) = new.take()
             {
                 group.push(Edit::replace(field.whole, new));
-            } else if is("Content-Type") || is("Content-Transfer-Encoding") || is("Content-MD5") {
+            } else if is("Content-Type")
+                || is("Content-Transfer-Encoding")
+                || is("Content-MD5")
+                || is_among(&names, field.name.of(self.tree.original))
+            {
                 group.push(Edit::remove(field.whole));
             }
         }

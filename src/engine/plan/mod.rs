@@ -34,6 +34,8 @@ pub struct Item<'a> {
     /// The URL for reports: absolute if possible, with a masked password, and with a `data:` URL shortened.
     pub shown_url: Option<String>,
     pub step: Step,
+    /// The need for a copy of the part, if one may be used in place of the step.
+    pub copy: Option<Need>,
 }
 
 pub enum Step {

@@ -82,6 +82,7 @@ impl Planner<'_> {
             },
             shown_url: shown_url.or_else(|| Some(body.hosted.as_ref()?.link.clone())),
             step: self.judge(&body).and(step).unwrap_or_else(Step::Leave),
+            copy: None,
             body,
         }
     }

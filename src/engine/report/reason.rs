@@ -62,6 +62,8 @@ reasons! {
     NotARegularFile "not-a-regular-file" none "the file is not a regular file, but a folder, a device, a pipe, a socket, or a symbolic link that must not be followed";
     FileNotReadable "file-not-readable" none "the file does not exist or cannot be read";
     AmbiguousFile "ambiguous-file" none "two different files in the directories of attachments match the reference";
+    NotInCopies "not-in-copies" none "the part is not in the mail, and the mailboxes of copies contain no copy of the mail that has it";
+    CopiesDiffer "copies-differ" none "copies of the mail contain different contents for the part, so embody does not use any of them";
     FileTaken "file-taken" none "an earlier mail in the mailbox, or an earlier line of this mail, already names the file";
     TypeNotAllowed "type-not-allowed" AllowType "the media type is denied, or is not one of the allowed types";
     TypeMismatch "type-mismatch" AcceptMismatch "the type of the content differs from the type that the mail declares";

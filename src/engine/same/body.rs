@@ -7,9 +7,9 @@ use base64::Engine as _;
 
 use super::fields::{each_field, is_of_programs};
 use super::fields_of_part::fields_of;
-use super::item::{Item, Leaf, Missing, Place, Start};
+use super::item::{Item, Leaf, Missing, Place, Spot, Start};
 use super::list::{Footers, Lists, PlainText};
-use super::note::description_of;
+use super::note::{Notes, description_of};
 use super::plain::{Digest, hash};
 use super::spelling::with_addresses_shown;
 use super::transport::{Role, role};
@@ -27,18 +27,27 @@ const MOST_ITEMS: usize = 1000;
 /// The body of a mail in the form in which it is compared.
 pub(super) struct Body {
     pub(super) items: Vec<Item>,
+    /// The part of each item. Empty if the mail is compared as a whole.
+    pub(super) spots: Vec<Spot>,
     pub(super) footers: Footers,
     pub(super) is_scrubbed: bool,
     pub(super) is_cut: bool,
 }
 
 impl Body {
-    pub(super) fn of(tree: &Tree<'_>, reading: &Reading, lists: &Lists, places: &[Place]) -> Self {
+    pub(super) fn of(
+        tree: &Tree<'_>,
+        (reading, notes): (&Reading, Notes),
+        lists: &Lists,
+        places: &[Place],
+    ) -> Self {
         let mut describer = Describer {
             tree,
             lists,
             places,
+            notes,
             items: Vec::new(),
+            spots: Vec::new(),
             footers: Footers::default(),
             is_scrubbed: false,
             has_bare_last: false,
@@ -48,6 +57,7 @@ impl Body {
         describer.remove_footer_part();
         let mut body = Self {
             items: describer.items,
+            spots: describer.spots,
             footers: describer.footers,
             is_scrubbed: describer.is_scrubbed,
             is_cut: describer.end.is_cut,
@@ -78,6 +88,7 @@ impl Body {
             prefixes: Vec::new(),
         }))];
         self.is_cut = false;
+        self.spots.clear();
     }
 }
 
@@ -153,7 +164,9 @@ struct Describer<'d> {
     tree: &'d Tree<'d>,
     lists: &'d Lists,
     places: &'d [Place],
+    notes: Notes,
     items: Vec<Item>,
+    spots: Vec<Spot>,
     footers: Footers,
     is_scrubbed: bool,
     /// Whether the last part has only the header fields that a mailing list writes for its footer.
@@ -186,12 +199,18 @@ impl Describer<'_> {
             }
             let is_last = self.end.within == Some(id);
             let is_message = part.content == PartKind::Message;
-            if !is_last && let Some(missing) = Missing::of_part(tree, id, reading) {
-                self.items.push(Item::Missing(Box::new(missing)));
+            if !is_last && let Some(missing) = Missing::of_part(tree, id, (reading, self.notes)) {
+                self.push(Item::Missing(Box::new(missing)), (id, 0));
                 until = part.span.end;
             } else if is_message || matches!(part.content, PartKind::Multipart(_)) {
                 let start = self.start(id);
-                self.items.push(Item::Start(start));
+                self.push(Item::Start(start), (id, 0));
+                if is_message && self.notes == Notes::All {
+                    let content = part.body.of(tree.original);
+                    if let Some(spot) = self.spots.last_mut() {
+                        spot.message = Some(Digest::of(content.trim_ascii_end()));
+                    }
+                }
                 around.push(id);
             } else {
                 self.leaf(id, &of_part);
@@ -200,6 +219,15 @@ impl Describer<'_> {
         while let Some(inner) = around.pop() {
             self.close(inner);
         }
+    }
+
+    fn push(&mut self, item: Item, (part, note): (PartId, usize)) {
+        self.items.push(item);
+        self.spots.push(Spot {
+            part,
+            note,
+            message: None,
+        });
     }
 
     fn start(&self, id: PartId) -> Start {
@@ -237,7 +265,7 @@ impl Describer<'_> {
             PartKind::Multipart(multipart) => self.aside(multipart.epilogue),
             _ => 0,
         };
-        self.items.push(Item::End(behind));
+        self.push(Item::End(behind), (id, 0));
     }
 
     /// Returns the digest of a text before or after the parts of a multipart.
@@ -304,7 +332,7 @@ impl Describer<'_> {
             cut_at,
             prefixes: lengths.into_iter().filter_map(prefix).collect(),
         };
-        self.items.push(Item::Content(Box::new(leaf)));
+        self.push(Item::Content(Box::new(leaf)), (id, 0));
         // A mailing list writes only these fields into the header of its footer part. A part with other fields is not such a
         // footer.
         let mut names = tree.fields(id).iter(tree.original);
@@ -344,14 +372,14 @@ impl Describer<'_> {
         let missing = notes
             .iter()
             .zip(&spans)
-            .map(|(note, span)| Missing::of_mailman(note, span.of(&text)));
+            .map(|(note, span)| Missing::of_mailman(note, span.of(&text), self.notes));
         let Some(missing) = missing.collect::<Option<Vec<Missing>>>() else {
             return false;
         };
         let spans: Vec<(Span, bool)> = spans.into_iter().map(|span| (span, true)).collect();
         for (note, span) in divided(&text, Span::new(0, text.len()), &spans) {
-            if let Some(missing) = note.and_then(|at| missing.get(at)) {
-                self.items.push(Item::Missing(Box::new(missing.clone())));
+            if let Some((at, missing)) = note.and_then(|at| Some((at, missing.get(at)?))) {
+                self.push(Item::Missing(Box::new(missing.clone())), (id, at));
                 continue;
             }
             let content = span.of(&text);
@@ -360,7 +388,7 @@ impl Describer<'_> {
             if plain.own().is_empty() {
                 continue;
             }
-            self.items.push(Item::Content(Box::new(Leaf {
+            let leaf = Leaf {
                 fields: 0,
                 essence: hash(b"text/plain"),
                 name: None,
@@ -374,7 +402,8 @@ impl Describer<'_> {
                 has_two_names: false,
                 cut_at: None,
                 prefixes: Vec::new(),
-            })));
+            };
+            self.push(Item::Content(Box::new(leaf)), (id, 0));
         }
         self.is_scrubbed = true;
         true
@@ -406,6 +435,7 @@ impl Describer<'_> {
             start.before == nothing && *behind == nothing && start.fields == start.essence;
         let footer = self.items.len() - 2;
         self.items.remove(footer);
+        self.spots.remove(footer);
         // Counts the parts of the multipart, without the parts inside them. If only one is left, the list may have added the
         // multipart.
         let (mut depth, mut count) = (0, 0);
@@ -425,6 +455,8 @@ impl Describer<'_> {
         if count == 1 && is_bare {
             self.items.remove(0);
             self.items.pop();
+            self.spots.remove(0);
+            self.spots.pop();
         }
     }
 }

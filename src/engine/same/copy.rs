@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use super::body::Body;
 use super::fields::Digests;
-use super::item::{Item, Place};
+use super::item::{Item, Place, Spot};
 use super::list::{Footers, Lists};
+use super::note::Notes;
 use super::plain::{Digest, hash};
 use super::spelling::{Mailbox, entries, one_mailbox, text, with_addresses_shown};
 use super::transport::{Role, date_text, is_kept_by_pipermail, role};
@@ -73,15 +74,25 @@ impl MailCopy {
             beside: Some(Follow::Apple),
             ..policy.reading()
         };
-        let lists = Lists::of(plain, tree.fields(PartId::ROOT));
-        let body = Body::of(tree, &reading, &lists, places);
-        Self {
+        Self::described(tree, (&reading, Notes::Known), places).0
+    }
+
+    /// The copy, and the part of each item.
+    pub(super) fn described(
+        tree: &Tree<'_>,
+        notes: (&Reading, Notes),
+        places: &[Place],
+    ) -> (Self, Vec<Spot>) {
+        let lists = Lists::of(tree.original, tree.fields(PartId::ROOT));
+        let body = Body::of(tree, notes, &lists, places);
+        let copy = Self {
             header: CopyHeader::of(tree, &lists),
             items: body.items,
             is_scrubbed: body.is_scrubbed,
             is_cut: body.is_cut,
             footers: body.footers,
-        }
+        };
+        (copy, body.spots)
     }
 
     /// Returns the position at which this copy is truncated within a part.

@@ -6,6 +6,7 @@
 
 use super::copy::{CopyHeader, MailCopy};
 use super::item::{Item, Leaf};
+use super::note::Notes;
 
 /// Maximum number of different mails with the same Message-ID that are compared with each other. Further mails with it are kept
 /// without a comparison: otherwise a million mails with one Message-ID would take quadratic time.
@@ -44,6 +45,19 @@ impl Difference {
 ///
 /// # Errors The first [`Difference`].
 pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference> {
+    pairs(other, copy, Notes::Known).map(drop)
+}
+
+/// The items of `copy` with a note, each with the item of `other` that has the content, both by their index. With
+/// [`Notes::All`], `other` may also have a note where `copy` has content: the two copies then complete each other.
+///
+/// # Errors
+/// `other` does not have everything that `copy` has, or has something else.
+pub(super) fn pairs(
+    other: &MailCopy,
+    copy: &MailCopy,
+    notes: Notes,
+) -> Result<Vec<(usize, usize)>, Difference> {
     covers_header(&other.header, &copy.header)?;
     if !copy.footers.agree_with(&other.footers) {
         return Err(Difference::Part);
@@ -53,20 +67,22 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
     let is_text = copy.is_scrubbed || copy.header.is_reduced;
     let [own, others] = [copy, other].map(|of| match is_text {
         true => without_structure(&of.items),
-        false => of.items.iter().collect(),
+        false => of.items.iter().enumerate().collect(),
     });
     let mut rest = others.as_slice();
-    for item in own {
+    let mut filled = Vec::new();
+    let completes = notes == Notes::All;
+    for (at, item) in own {
         if let Item::Content(leaf) = item
             && leaf.cut_at.is_some()
         {
             // The copy is truncated in this part, so it has no more items. The part must be the beginning of the other one.
             return match rest.first() {
-                Some(Item::Content(other)) if is_start_of(leaf, other) => Ok(()),
+                Some((_, Item::Content(other))) if is_start_of(leaf, other) => Ok(filled),
                 _ => Err(Difference::Part),
             };
         }
-        let Some((&first, behind)) = rest.split_first() else {
+        let Some((&(place, first), behind)) = rest.split_first() else {
             return Err(Difference::Parts);
         };
         let is_covered = match (item, first) {
@@ -75,14 +91,18 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
                 false => is_same(leaf, other),
             },
             (Item::Missing(note), Item::Content(other)) => note.is_of(other),
-            (Item::Missing(note), Item::Missing(other)) => note == other,
+            (Item::Content(leaf), Item::Missing(note)) => completes && note.is_of(leaf),
+            (Item::Missing(note), Item::Missing(other)) => {
+                note == other || completes && note.agrees_with(other)
+            }
             (Item::Missing(note), Item::Start(start)) => {
+                let has_fields = match note.fields {
+                    Some(fields) => fields == start.fields,
+                    None => completes,
+                };
                 // The note replaces an enclosed message. `other` contains no digest of a whole message, so a note with a digest
                 // cannot be verified. Without one, the fields are compared.
-                start.is_message
-                    && note.is_message
-                    && note.content.is_none()
-                    && note.fields == Some(start.fields)
+                start.is_message && note.is_message && note.content.is_none() && has_fields
             }
             (Item::Start(start), Item::Start(other)) => {
                 if start.fields == other.fields && start.before != other.before && !start.is_message
@@ -107,17 +127,20 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
             (Item::Missing(_), Item::Start(_)) => behind_end(behind),
             _ => behind,
         };
+        if let (Item::Missing(_), Item::Content(_) | Item::Start(_)) = (item, first) {
+            filled.push((at, place));
+        }
     }
     match rest.is_empty() || copy.is_cut {
-        true => Ok(()),
+        true => Ok(filled),
         false => Err(Difference::Parts),
     }
 }
 
 /// `items` begin after the start of a message or multipart. Returns the items after its end.
-fn behind_end<'i, 'a>(items: &'i [&'a Item]) -> &'i [&'a Item] {
+fn behind_end<'i, 'a>(items: &'i [(usize, &'a Item)]) -> &'i [(usize, &'a Item)] {
     let mut depth = 1;
-    for (at, item) in items.iter().enumerate() {
+    for (at, (_, item)) in items.iter().enumerate() {
         match item {
             Item::Start(_) => depth += 1,
             Item::End(_) => depth -= 1,
@@ -131,10 +154,10 @@ fn behind_end<'i, 'a>(items: &'i [&'a Item]) -> &'i [&'a Item] {
 }
 
 /// Returns the items without the starts and ends of multiparts, and without empty texts. Enclosed messages are kept.
-fn without_structure(items: &[Item]) -> Vec<&Item> {
+fn without_structure(items: &[Item]) -> Vec<(usize, &Item)> {
     let mut kept = Vec::new();
     let mut around = Vec::new();
-    for item in items {
+    for (at, item) in items.iter().enumerate() {
         let is_kept = match item {
             Item::Start(start) => {
                 around.push(start.is_message);
@@ -145,7 +168,7 @@ fn without_structure(items: &[Item]) -> Vec<&Item> {
             Item::Missing(_) => true,
         };
         if is_kept {
-            kept.push(item);
+            kept.push((at, item));
         }
     }
     kept

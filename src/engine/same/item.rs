@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::plain::Digest;
+use crate::mime::PartId;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) enum Item {
@@ -12,6 +13,16 @@ pub(super) enum Item {
     Start(Start),
     /// The end of a multipart or message. The value is the digest of the text after the last part of a multipart.
     End(u64),
+}
+
+/// The part of a mail that an item describes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Spot {
+    pub(super) part: PartId,
+    /// The number of the note in the text of the part, from 0. It is 0 if the part is the note.
+    pub(super) note: usize,
+    /// Digest of the whole content of an enclosed message.
+    pub(super) message: Option<Digest>,
 }
 
 /// The start of a multipart or of an enclosed message.

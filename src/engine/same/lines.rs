@@ -42,6 +42,18 @@ pub(super) fn unquoted(line: &[u8]) -> &[u8] {
     }
 }
 
+/// A text with line feeds, without quotation marks before `From `, and without empty lines at its end.
+pub(crate) fn unquoted_text(content: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(content.len() + 1);
+    for line in lines(content) {
+        text.extend_from_slice(unquoted(line));
+        text.push(b'\n');
+    }
+    let end = text.iter().rposition(|byte| *byte != b'\n');
+    text.truncate(end.map_or(0, |end| end + 1));
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

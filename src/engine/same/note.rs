@@ -18,9 +18,23 @@ use crate::span::Span;
 /// Maximum length of a note in bytes. A longer text cannot consist only of the words of the program.
 const LONGEST_NOTE: usize = 4096;
 
+/// The notes that count as such.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Notes {
+    /// Notes with nothing but the known words of their programs. A copy with such a note can be dropped for a copy with the part.
+    Known,
+    /// All notes that embody replaces by their content. Nothing is dropped, and all other words of the mail stay, so these
+    /// notes may be in any language, and may have fields that are not known.
+    All,
+}
+
 impl Missing {
     /// Parses the part `id` as a note. Returns `None` if it is not one.
-    pub(super) fn of_part(tree: &Tree<'_>, id: PartId, reading: &Reading) -> Option<Self> {
+    pub(super) fn of_part(
+        tree: &Tree<'_>,
+        id: PartId,
+        (reading, notes): (&Reading, Notes),
+    ) -> Option<Self> {
         let part = tree.part(id);
         if matches!(part.content, PartKind::Multipart(_)) || part.has_stray_lines() {
             return None;
@@ -42,7 +56,7 @@ impl Missing {
         let body = ExternalBody::read(tree, id, reading)?;
         // In a note of any program except Apple Mail, the header of the part must contain only fields of that note. Apple Mail
         // keeps the header fields of the removed part there; they are compared later.
-        if body.form != Form::Apple && !own.iter(original).all(is_known) {
+        if notes == Notes::Known && body.form != Form::Apple && !own.iter(original).all(is_known) {
             return None;
         }
         let mut missing = Self {
@@ -57,6 +71,11 @@ impl Missing {
                 is_blank(tree, id).then(|| own.clone())?
             }
             Form::Detached | Form::Enclosure => quoted(tree, id)?,
+            Form::Sympa if notes == Notes::All => return missing.with_name(&body),
+            Form::ExternalBody if notes == Notes::All && is_described(&body) => {
+                return missing
+                    .with_description(&body, name_of(original, &body.phantom.fields).text());
+            }
             Form::ExternalBody => {
                 let is_deleted = body.access_type.eq_ignore_ascii_case("x-mutt-deleted");
                 missing.content = match &body.claim {
@@ -97,11 +116,37 @@ impl Missing {
         Some(missing)
     }
 
-    /// Parses a note of Mailman, whose text is `text`. Returns `None` if the text contains words that are not Mailman's.
-    pub(super) fn of_mailman(body: &ExternalBody<'_>, text: &[u8]) -> Option<Self> {
+    /// A note that names a file and says nothing else about it.
+    fn with_name(self, body: &ExternalBody<'_>) -> Option<Self> {
+        let name = body.file_name.as_ref()?;
+        Some(Self {
+            name: Some(hash(name.as_bytes())),
+            ..self
+        })
+    }
+
+    /// A reference that gives the size of its content.
+    fn with_description(self, body: &ExternalBody<'_>, name: Option<String>) -> Option<Self> {
+        let essence = body.declared.as_ref().map(|it| it.essence.to_string());
+        Some(Self {
+            size: body.size,
+            name: name.map(|name| hash(name.as_bytes())),
+            essence: known_essence(essence.as_deref()),
+            ..self
+        })
+    }
+
+    /// Reads a note of Mailman in a text. `text` is that of the note alone. Returns `None` if it has other words.
+    pub(super) fn of_mailman(body: &ExternalBody<'_>, text: &[u8], notes: Notes) -> Option<Self> {
         let scrubbed = body.scrubbed.as_ref()?;
-        let is_known = matches!(scrubbed.scrap, Scrap::File | Scrap::Html | Scrap::Text);
-        if !is_known || scrubbed.is_in_digest || !is_note_of_mailman(text) {
+        let is_known = match notes {
+            Notes::Known => {
+                let kinds = [Scrap::File, Scrap::Html, Scrap::Text];
+                kinds.contains(&scrubbed.scrap) && is_note_of_mailman(text)
+            }
+            Notes::All => true,
+        };
+        if !is_known || scrubbed.is_in_digest {
             return None;
         }
         let essence = body.declared.as_ref().map(|it| it.essence.to_string());
@@ -111,17 +156,38 @@ impl Missing {
             name: body.file_name.as_ref().map(|name| hash(name.as_bytes())),
             essence: known_essence(essence.as_deref()),
             description: scrubbed.description.as_ref().map(|it| hash(it.as_bytes())),
+            is_message: scrubbed.scrap == Scrap::Message,
             ..Self::default()
         })
     }
 
-    /// Returns whether `leaf` can be the part that the note replaced.
+    /// Whether the note says how long the content is, or has its digest.
+    pub(super) fn measures(&self) -> bool {
+        self.content.is_some() || self.encoded.is_some() || self.size.is_some()
+    }
+
+    /// Whether two notes can stand for one part.
+    pub(super) fn agrees_with(&self, other: &Self) -> bool {
+        fn agree<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
+            one.is_none() || other.is_none() || one == other
+        }
+        self.is_message == other.is_message
+            && agree(self.content, other.content)
+            && agree(self.fields, other.fields)
+            && agree(self.size, other.size)
+            && agree(self.encoded, other.encoded)
+            && agree(self.name, other.name)
+            && agree(self.essence, other.essence)
+    }
+
+    /// Whether `leaf` can be the content that the note stands for.
     pub(super) fn is_of(&self, leaf: &Leaf) -> bool {
         let is_length = |length| length == leaf.encoded || length == leaf.encoded + 1;
         let is_declared = match self.fields {
             Some(fields) => fields == leaf.fields,
             None => {
-                !leaf.has_two_names
+                !self.is_message
+                    && !leaf.has_two_names
                     && (self.name.is_none() || self.name == leaf.name)
                     && (self.description.is_none() || self.description == leaf.description)
                     && self.essence.is_none_or(|essence| essence == leaf.essence)
@@ -134,7 +200,14 @@ impl Missing {
     }
 }
 
-/// Returns the digest of the Content-Description field.
+/// Whether an external body gives the size of its content, and is no note that [`Missing`] knows in full.
+fn is_described(body: &ExternalBody<'_>) -> bool {
+    body.size.is_some()
+        && body.claim == Claim::None
+        && !body.access_type.eq_ignore_ascii_case("x-mutt-deleted")
+}
+
+/// Digest of the Content-Description.
 pub(super) fn description_of(original: &[u8], fields: &Fields) -> Option<u64> {
     let value = fields.value(original, "Content-Description")?;
     Some(hash(&text(value)))

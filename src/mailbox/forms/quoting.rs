@@ -14,7 +14,7 @@ use crate::span::Span;
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
 
 /// How a mailbox quotes body lines that start with `From `, so that they are not read as separators.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Quoting {
     /// mboxrd: a `>` before `From ` and before lines that already start with `>` and `From `. It can be undone.
     Rd,

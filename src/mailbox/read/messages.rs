@@ -88,6 +88,7 @@ impl<S> Messages<'_, S> {
             number: self.before + chunk.first_number + index as u64,
             source: self.job.path,
             content,
+            at: chunk.place_of(content),
             quoting: self.quoting,
             beside: self.job.eudora.map(|_| Program::Eudora),
         }
@@ -122,6 +123,7 @@ impl<S> Job<'_, S> {
                     number,
                     source,
                     content,
+                    at: None,
                     quoting: Quoting::None,
                     beside,
                 };

@@ -103,6 +103,15 @@ impl Chunk {
         Ok(text)
     }
 
+    /// Offset in the file of these bytes of the chunk, in bytes. `None` if they are not of this chunk, or not of a file.
+    pub(crate) fn place_of(&self, bytes: &[u8]) -> Option<u64> {
+        let (_, offset) = self.place.as_ref()?;
+        let within = self.bytes().as_ptr_range();
+        let start = bytes.as_ptr();
+        let is_within = within.contains(&start) && bytes.as_ptr_range().end <= within.end;
+        is_within.then(|| offset + (start.addr() - within.start.addr()) as u64)
+    }
+
     /// Returns the bytes of the message as they are in the mailbox.
     pub(crate) fn raw(&self, index: usize) -> &[u8] {
         let frame = self.frames[index];

@@ -26,6 +26,7 @@ const MODULES: &[(&str, u8)] = &[
     ("milter", 5),
     ("mailbox", 5),
     ("merge", 6),
+    ("copies", 6),
     ("imap", 6),
     ("cli", 7),
 ];
@@ -41,6 +42,8 @@ const ALSO: &[(&str, &str)] = &[
     ("link", "mime"),
     // Expanding and detaching are operations on each message of a mailbox.
     ("expand", "mailbox"),
+    // The index of copies is sorted as that of merge.
+    ("copies", "merge"),
     // A milter is an expander behind a socket.
     ("milter", "expand"),
 ];

@@ -380,7 +380,7 @@ fn inspect_shows_the_relatives_by_their_kinds() {
         ("feed-enclosure", "detached of audio/ogg"),
         ("cloud-page", "detached"),
         ("exchange-shortcut", "shortcut"),
-        ("untouched/deleted", "detached of text/x-moz-deleted"),
+        ("untouched/deleted", "detached of image/png"),
     ] {
         let output = embody()
             .arg("inspect")

@@ -23,6 +23,7 @@ fn surveyed(mail: &str, larger_than: u64) -> Survey {
         number: 1,
         source: Path::new("-"),
         content: mail.as_bytes(),
+        at: None,
         quoting: Quoting::None,
         beside: None,
     };

@@ -96,7 +96,14 @@ impl<'a> Reader<'a, '_> {
             altered.is_some_and(|altered| altered.eq_ignore_ascii_case(word.as_bytes()))
         };
         if is("AttachmentDeleted") || is_deleted {
-            return Some(self.unusable(deleted()));
+            return Some(match quotation {
+                // Another copy of the mail may have the attachment, which then gets this header back.
+                Some((_, quoted, true)) if self.tree.part(self.part).children.is_empty() => {
+                    let target = Err(deleted());
+                    ExternalBody::with(self.tree, self.part, Form::Detached, target, quoted)
+                }
+                _ => self.unusable(deleted()),
+            });
         }
         // The part may only quote a detached part, for example in a forwarded text. It is then not a reference.
         if strays.is_some_and(|strays| !strays.is_empty())

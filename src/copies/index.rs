@@ -1,0 +1,250 @@
+//! All mails of the mailboxes, read once.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+
+use super::mails::{Mails, Writer};
+use super::part::digests;
+use super::record::{Kept, Key, LENGTH, Place, Record};
+use super::table::Table;
+use crate::detail::Detail;
+use crate::edit::Edits;
+use crate::engine::Mode;
+use crate::engine::policy::Policy;
+use crate::engine::same::{copy_key, identity, plain};
+use crate::error::{Error, unpoisoned};
+use crate::mailbox::{
+    self, Message, Observer, Options, Quoting, Stop, Transform, convert_in_place,
+};
+use crate::merge::Sorter;
+use crate::mime::ScanLimits;
+
+/// The mails and parts of all mailboxes of `--copies`.
+pub(crate) struct Index {
+    table: Table,
+    pub(super) mails: Mails,
+}
+
+impl Index {
+    pub(super) fn find(&self, key: Key) -> io::Result<Vec<Record>> {
+        self.table.find(key)
+    }
+}
+
+/// Reads mailboxes into an index.
+pub(crate) struct Building<'b> {
+    limits: ScanLimits,
+    writing: Mutex<Writing>,
+    /// Gets the names of files that cannot be read, or not to their end, and why.
+    damaged: &'b (dyn Fn(&Path, &Detail) + Sync),
+    /// Gets the numbers of bytes and messages that were read, and the number of bytes that are to come.
+    advanced: &'b (dyn Fn(u64, u64, u64) + Sync),
+}
+
+struct Writing {
+    writer: Writer,
+    sorter: Sorter<LENGTH>,
+    failure: Option<io::Error>,
+}
+
+/// What is known of a mail before it is written down.
+pub(crate) struct Indexed {
+    path: std::path::PathBuf,
+    number: u64,
+    identity: [u8; 16],
+    /// Each with the number of its part.
+    keys: Vec<(Key, u32)>,
+    /// The place in its file, and the length.
+    place: (u64, u64),
+    bytes: Bytes,
+}
+
+enum Bytes {
+    /// In the mailbox, with further mails or alone.
+    Mailbox(Quoting, bool),
+    Here(Vec<u8>),
+}
+
+impl<'b> Building<'b> {
+    /// # Errors
+    /// [`Error::Write`] for the temporary files.
+    pub(crate) fn new(
+        policy: &Policy,
+        damaged: &'b (dyn Fn(&Path, &Detail) + Sync),
+        advanced: &'b (dyn Fn(u64, u64, u64) + Sync),
+    ) -> Result<Self, Error> {
+        let writing = || {
+            io::Result::Ok(Writing {
+                writer: Writer::new()?,
+                sorter: Sorter::new(tempfile::tempfile()?),
+                failure: None,
+            })
+        };
+        Ok(Self {
+            limits: policy.limits.scan(),
+            writing: Mutex::new(writing().map_err(cannot_write())?),
+            damaged,
+            advanced,
+        })
+    }
+
+    /// Reads all mails of a mailbox, of any kind. Returns whether all of it could be read.
+    ///
+    /// # Errors
+    /// [`Error::NotAMailbox`], [`Error::Read`], [`Error::Unreadable`]: nothing in it can be read. [`Error::Write`],
+    /// [`Error::Interrupted`].
+    pub(crate) fn add(
+        &self,
+        mailbox: &Path,
+        options: &Options,
+        stop: &Stop,
+    ) -> Result<bool, Error> {
+        let options = Options {
+            mode: Mode::DryRun,
+            backup: None,
+            range: None,
+            length: None,
+            modified: None,
+            ..options.clone()
+        };
+        let done = convert_in_place(mailbox, &options, self, self, stop)?;
+        if done.oversized > 0 {
+            let why = format!(
+                "{} messages are too large, and were not read",
+                done.oversized
+            );
+            (self.damaged)(mailbox, &why.into());
+        }
+        match self.writing().failure.take() {
+            Some(failure) => Err(cannot_write()(failure)),
+            None => Ok(done.damaged == 0 && done.oversized == 0),
+        }
+    }
+
+    /// # Errors
+    /// [`Error::Write`] for the temporary files.
+    pub(crate) fn finish(self) -> Result<Index, Error> {
+        let writing = unpoisoned(self.writing.into_inner());
+        let finish = || {
+            io::Result::Ok(Index {
+                table: Table::of(writing.sorter)?,
+                mails: writing.writer.finish()?,
+            })
+        };
+        finish().map_err(cannot_write())
+    }
+
+    fn writing(&self) -> MutexGuard<'_, Writing> {
+        unpoisoned(self.writing.lock())
+    }
+}
+
+fn cannot_write() -> impl Fn(io::Error) -> Error {
+    let folder = std::env::temp_dir();
+    Error::cannot_write(format!("a temporary file in {}", folder.display()))
+}
+
+impl Writing {
+    fn add(&mut self, mail: Indexed) -> io::Result<()> {
+        let (at, length) = mail.place;
+        let has_several = matches!(mail.bytes, Bytes::Mailbox(_, false));
+        let name = self.writer.name(&mail.path, has_several)?;
+        let (at, file) = match &mail.bytes {
+            Bytes::Mailbox(quoting, _) => (at, Kept::Mailbox(*quoting)),
+            Bytes::Here(bytes) => (self.writer.spool(bytes)?, Kept::Spool),
+        };
+        for (key, part) in mail.keys {
+            let record = Record {
+                key,
+                part,
+                identity: mail.identity,
+                place: Place {
+                    name,
+                    number: mail.number,
+                    at,
+                    length,
+                    file,
+                },
+            };
+            self.sorter.push(record.encode())?;
+        }
+        Ok(())
+    }
+}
+
+impl Transform<Indexed> for Building<'_> {
+    fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
+        Some(0)
+    }
+
+    fn touched(&self, _bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        (0..ends.len()).collect()
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Indexed), Error> {
+        let (mail, _) = mailbox::plain(message.content, message.quoting);
+        let plain = plain(&mail);
+        let mut keys = vec![(Key::Mail(copy_key(&plain).to_bytes()), 0)];
+        for (part, digests) in digests(&mail, &self.limits) {
+            keys.push((Key::Sha256(digests.short()), part));
+            keys.push((Key::Md5(digests.md5), part));
+        }
+        let length = message.content.len() as u64;
+        let (at, bytes) = match message.at {
+            Some(at) => (at, Bytes::Mailbox(message.quoting, false)),
+            // The message is the whole file, unless the file is compressed or has something else in it.
+            None if is_file_of(message.source, length) => (0, Bytes::Mailbox(Quoting::None, true)),
+            None => (0, Bytes::Here(mail.into_owned())),
+        };
+        let length = match &bytes {
+            Bytes::Mailbox(..) => length,
+            Bytes::Here(mail) => mail.len() as u64,
+        };
+        let indexed = Indexed {
+            path: message.source.to_owned(),
+            number: message.number,
+            identity: identity(&plain).to_bytes(),
+            keys,
+            place: (at, length),
+            bytes,
+        };
+        Ok((Edits::new(), indexed))
+    }
+
+    fn weight(&self, said: &Indexed) -> usize {
+        let bytes = match &said.bytes {
+            Bytes::Mailbox(..) => 0,
+            Bytes::Here(mail) => mail.len(),
+        };
+        size_of_val(said) + bytes + size_of_val(said.keys.as_slice()) + said.path.as_os_str().len()
+    }
+}
+
+fn is_file_of(path: &Path, length: u64) -> bool {
+    fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() == length)
+}
+
+impl Observer<Indexed> for Building<'_> {
+    fn message(&self, said: Indexed, _is_refused: bool) {
+        let mut writing = self.writing();
+        if writing.failure.is_none()
+            && let Err(why) = writing.add(said)
+        {
+            writing.failure = Some(why);
+        }
+    }
+
+    fn advance(&self, bytes: u64, messages: u64) {
+        (self.advanced)(bytes, messages, 0);
+    }
+
+    fn expects(&self, bytes: u64) {
+        (self.advanced)(0, 0, bytes);
+    }
+
+    fn damaged(&self, path: &Path, why: &Detail) {
+        (self.damaged)(path, why);
+    }
+}

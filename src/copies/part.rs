@@ -1,0 +1,265 @@
+//! The content of one part of a mail, and the forms of it that a digest may be of.
+
+use std::borrow::Cow;
+
+use md5::{Digest as _, Md5};
+use sha2::Sha256;
+
+use crate::engine::lengths::is_length;
+use crate::engine::same::{Digest, plain, unquoted_text};
+use crate::mime::header::{Field, has_control_character, unfold};
+use crate::mime::transfer::{canonical_text, with_newlines};
+use crate::mime::{PartId, PartKind, ScanLimits, TransferEncoding, Tree, scan};
+use crate::span::Newline;
+
+/// A part of a copy.
+pub(super) struct Part {
+    pub(super) content: Vec<u8>,
+    /// The value of its Content-Type field.
+    pub(super) media_type: String,
+    /// Its fields that describe the content, without the transfer encoding.
+    pub(super) fields: Vec<u8>,
+}
+
+/// Digests of one form of a content.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Digests {
+    pub(super) sha256: [u8; 32],
+    pub(super) md5: [u8; 16],
+}
+
+impl Digests {
+    fn of(content: &[u8]) -> Self {
+        Self {
+            sha256: Sha256::digest(content).into(),
+            md5: Md5::digest(content).into(),
+        }
+    }
+
+    /// The first half of the SHA-256.
+    pub(super) fn short(&self) -> [u8; 16] {
+        *self.sha256.first_chunk().unwrap_or(&[0; 16])
+    }
+}
+
+/// Returns the part `id` of `mail`, which was found in the plain form of the mail with this digest. Lines end with LF, unless the
+/// encoding of the part protects them.
+pub(super) fn of_mail(
+    mail: &[u8],
+    (id, digest): (PartId, Digest),
+    limits: &ScanLimits,
+) -> Option<Part> {
+    let original = scan(mail, limits);
+    let own = original
+        .ids()
+        .any(|own| own == id)
+        .then(|| content(&original, id));
+    let own = own.flatten();
+    // The digest of a text is that of another form of it.
+    if let Some(content) = own.as_deref().filter(|it| Digest::of(it) == digest) {
+        return Some(Part {
+            content: content.to_vec(),
+            media_type: media_type(&original, id),
+            fields: fields(&original, id),
+        });
+    }
+    let plain = plain(mail);
+    let tree = scan(&plain, limits);
+    let of_plain = content(&tree, id)?;
+    // The plain form has lost the quoting of lines that the author wrote, and line ends at the end of the mail.
+    let is_same = |own: &Cow<'_, [u8]>| unquoted_text(own) == unquoted_text(&of_plain);
+    let own = own
+        .filter(|_| !is_protected(tree.part(id).encoding))
+        .map(|own| Cow::Owned(with_newlines(own.into_owned(), Newline::Lf)))
+        .filter(is_same);
+    let content = own.unwrap_or(of_plain).into_owned();
+    Some(Part {
+        content,
+        media_type: media_type(&tree, id),
+        fields: fields(&tree, id),
+    })
+}
+
+/// Returns a part of `mail`, by its number in the order of the mail, in the form of its content that `is_wanted`.
+pub(super) fn with_digest(
+    mail: &[u8],
+    number: u32,
+    limits: &ScanLimits,
+    is_wanted: impl Fn(&Digests) -> bool,
+) -> Option<Part> {
+    let tree = scan(mail, limits);
+    let id = tree.ids().nth(usize::try_from(number).ok()?)?;
+    let mut forms = forms(&tree, id).into_iter();
+    let content = forms
+        .find(|form| is_wanted(&Digests::of(form)))?
+        .into_owned();
+    Some(Part {
+        content,
+        media_type: media_type(&tree, id),
+        fields: fields(&tree, id),
+    })
+}
+
+/// The digests of the parts of a mail, each with the number of its part in the order of the mail.
+pub(super) fn digests(mail: &[u8], limits: &ScanLimits) -> Vec<(u32, Digests)> {
+    let tree = scan(mail, limits);
+    let mut all = Vec::new();
+    for (number, id) in (0..).zip(tree.ids()) {
+        if tree.part(id).content == PartKind::Leaf {
+            all.extend(
+                forms(&tree, id)
+                    .iter()
+                    .map(|form| (number, Digests::of(form))),
+            );
+        }
+    }
+    all
+}
+
+/// The forms of a content that programs take digests of: as it is, and a text with line ends of one kind.
+fn forms<'t>(tree: &'t Tree<'_>, id: PartId) -> Vec<Cow<'t, [u8]>> {
+    let Some(content) = content(tree, id).filter(|it| !it.is_empty()) else {
+        return Vec::new();
+    };
+    let part = tree.part(id);
+    let mut forms = vec![content];
+    let is_text = part.essence.starts_with("text/");
+    let is_open = !matches!(
+        part.encoding,
+        TransferEncoding::Base64 | TransferEncoding::Binary
+    );
+    if let Some(content) = forms.first().cloned().filter(|_| is_text || is_open) {
+        let lines = with_newlines(content.clone().into_owned(), Newline::Lf);
+        let canonical = canonical_text(&content).into_owned();
+        for form in [lines, canonical] {
+            if forms.iter().all(|known| **known != *form) {
+                forms.push(Cow::Owned(form));
+            }
+        }
+    }
+    forms
+}
+
+/// The decoded content of a part, or an enclosed message.
+fn content<'t>(tree: &'t Tree<'_>, id: PartId) -> Option<Cow<'t, [u8]>> {
+    let part = tree.part(id);
+    match part.content {
+        PartKind::Leaf => part.encoding.decode(part.body.of(tree.original)),
+        PartKind::Message => Some(Cow::Borrowed(part.body.of(tree.original))),
+        PartKind::Multipart(_) | PartKind::Opaque(_) => None,
+    }
+}
+
+fn is_protected(encoding: TransferEncoding) -> bool {
+    matches!(
+        encoding,
+        TransferEncoding::Base64 | TransferEncoding::QuotedPrintable
+    )
+}
+
+fn media_type(tree: &Tree<'_>, id: PartId) -> String {
+    let value = tree.value(id, "Content-Type").map(unfold);
+    let value = value.map(|value| String::from_utf8_lossy(value.trim_ascii()).into_owned());
+    value.unwrap_or_else(|| tree.part(id).essence.clone())
+}
+
+/// The fields of a part, or those of a mail that describe its content. A field that readers understand in different ways is left out,
+/// and so are all fields if there are several types.
+fn fields(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
+    let original = tree.original;
+    let is_message = tree.is_message(id);
+    let stays = |field: &Field| {
+        let of_transport = ["Content-Transfer-Encoding", "Content-MD5", "MIME-Version"];
+        let name = field.name.of(original);
+        !name.is_empty()
+            && !of_transport.iter().any(|it| field.is(original, it))
+            && !is_length(original, field)
+            && (!is_message || field.is_content(original))
+            && !has_control_character(field.whole.of(original))
+    };
+    let mut fields = Vec::new();
+    let mut types = 0;
+    for field in tree.fields(id).iter(original).filter(stays) {
+        types += usize::from(field.is(original, "Content-Type"));
+        fields.extend_from_slice(field.whole.of(original).trim_ascii_end());
+        fields.push(b'\n');
+    }
+    let type_of = |essence: &str| format!("Content-Type: {essence}\n").into_bytes();
+    let fields = match types {
+        0 => [type_of(&tree.part(id).essence), fields].concat(),
+        1 => fields,
+        _ => type_of(&tree.part(id).essence),
+    };
+    with_newlines(fields, Newline::CrLf)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: ScanLimits = ScanLimits {
+        depth: 64,
+        parts: 10_000,
+        header: 1 << 20,
+    };
+
+    fn mail(part: &str) -> Vec<u8> {
+        format!(
+            "Subject: a\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\nhello\n--b\n{part}\n--b--\n"
+        )
+        .into_bytes()
+    }
+
+    fn last(mail: &[u8]) -> Part {
+        let plain = plain(mail);
+        let tree = scan(&plain, &LIMITS);
+        let id = tree.ids().last().unwrap();
+        let digest = Digest::of(&content(&tree, id).unwrap());
+        let part = of_mail(mail, (id, digest), &LIMITS).unwrap();
+        let other = of_mail(mail, (id, Digest::of(b"as of a text")), &LIMITS).unwrap();
+        assert_eq!(part.content, other.content);
+        part
+    }
+
+    #[test]
+    fn content_is_decoded_and_fields_are_those_that_describe_it() {
+        let part = "Content-Type: application/pdf;\n name=a.pdf\nContent-Transfer-Encoding: base64\n\
+            Content-ID: <x@y>\nContent-MD5: x\nLines: 3\n\nAAEC";
+        let part = last(&mail(part));
+        assert_eq!(part.content, [0, 1, 2]);
+        assert_eq!(part.media_type, "application/pdf; name=a.pdf");
+        let fields = "Content-Type: application/pdf;\r\n name=a.pdf\r\nContent-ID: <x@y>\r\n";
+        assert_eq!(String::from_utf8(part.fields).unwrap(), fields);
+    }
+
+    #[test]
+    fn text_keeps_quotation_marks_that_its_author_wrote() {
+        let text = mail("Content-Type: text/x-diff\n\na\n>From here\n>>From there");
+        assert_eq!(last(&text).content, b"a\n>From here\n>>From there");
+        let crlf = String::from_utf8(text).unwrap().replace('\n', "\r\n");
+        let part = last(crlf.as_bytes());
+        assert_eq!(part.content, b"a\n>From here\n>>From there");
+    }
+
+    #[test]
+    fn part_without_a_type_gets_its_default_and_one_with_two_types_only_the_first() {
+        assert_eq!(
+            last(&mail("\nhello")).fields,
+            b"Content-Type: text/plain\r\n"
+        );
+        let two = mail("Content-Type: image/png\nContent-ID: <a@b>\nContent-Type: text/html\n\nx");
+        assert_eq!(last(&two).fields, b"Content-Type: image/png\r\n");
+    }
+
+    #[test]
+    fn text_is_found_by_the_digest_of_each_form_of_its_lines() {
+        let mail = mail("Content-Type: text/plain; name=a.txt\n\na\nb");
+        for form in [b"a\nb".as_slice(), b"a\r\nb"] {
+            let wanted = Digests::of(form);
+            assert!(digests(&mail, &LIMITS).contains(&(2, wanted.clone())));
+            let part = |number| with_digest(&mail, number, &LIMITS, |it| it.md5 == wanted.md5);
+            assert_eq!(part(2).unwrap().content, form);
+            assert!(part(1).is_none() && part(9).is_none());
+        }
+    }
+}

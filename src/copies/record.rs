@@ -1,0 +1,180 @@
+//! What the index has of a mail or of one of its parts: less than 100 bytes.
+
+use crate::mailbox::Quoting;
+
+/// Bytes of a record.
+pub(super) const LENGTH: usize = 70;
+
+const _: () = assert!(LENGTH <= 100);
+
+/// Bytes of a key: its kind, and a digest.
+pub(super) const KEY: usize = 17;
+
+/// A mail, by one of its keys. Records are sorted by their bytes: by the key, then by the identity of the mail, then by the order
+/// of reading.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Record {
+    pub(super) key: Key,
+    /// Digest of the mail, which identical copies share.
+    pub(super) identity: [u8; 16],
+    pub(super) place: Place,
+    /// The part that the key is of, in the order of the mail. 0 if the key is that of a mail.
+    pub(super) part: u32,
+}
+
+/// What a mail is found by.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Key {
+    /// Digest that all copies of a mail share: [`copy_key`](crate::engine::same::copy_key).
+    Mail([u8; 16]),
+    /// The first half of the SHA-256 of a part.
+    Sha256([u8; 16]),
+    /// The MD5 of a part.
+    Md5([u8; 16]),
+}
+
+impl Key {
+    pub(super) fn encode(self) -> [u8; KEY] {
+        let (kind, digest) = match self {
+            Self::Mail(digest) => (0, digest),
+            Self::Sha256(digest) => (1, digest),
+            Self::Md5(digest) => (2, digest),
+        };
+        let mut bytes = [kind; KEY];
+        if let Some(place) = bytes.last_chunk_mut() {
+            *place = digest;
+        }
+        bytes
+    }
+
+    fn decode([kind, digest @ ..]: [u8; KEY]) -> Self {
+        match kind {
+            0 => Self::Mail(digest),
+            1 => Self::Sha256(digest),
+            _ => Self::Md5(digest),
+        }
+    }
+}
+
+/// Where a mail is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Place {
+    /// Position of the name of the mailbox in the file of names.
+    pub(super) name: u64,
+    /// Position of the mail in its mailbox, from 1.
+    pub(super) number: u64,
+    /// First byte of the mail in its file.
+    pub(super) at: u64,
+    /// Length of the mail in this file, in bytes.
+    pub(super) length: u64,
+    pub(super) file: Kept,
+}
+
+/// The file that has the bytes of a mail.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Kept {
+    /// The mailbox, which quotes lines so.
+    Mailbox(Quoting),
+    /// The temporary file. Nothing in it is quoted.
+    Spool,
+}
+
+impl Kept {
+    fn encode(self) -> u8 {
+        match self {
+            Self::Mailbox(Quoting::None) => 0,
+            Self::Mailbox(Quoting::O) => 1,
+            Self::Mailbox(Quoting::Rd) => 2,
+            Self::Spool => 3,
+        }
+    }
+
+    fn decode(byte: u8) -> Self {
+        match byte {
+            0 => Self::Mailbox(Quoting::None),
+            1 => Self::Mailbox(Quoting::O),
+            2 => Self::Mailbox(Quoting::Rd),
+            _ => Self::Spool,
+        }
+    }
+}
+
+impl Record {
+    pub(super) fn encode(&self) -> [u8; LENGTH] {
+        let mut bytes = [0; LENGTH];
+        let mut rest = bytes.as_mut_slice();
+        let mut put = |field: &[u8]| {
+            if let Some((place, behind)) =
+                std::mem::take(&mut rest).split_at_mut_checked(field.len())
+            {
+                place.copy_from_slice(field);
+                rest = behind;
+            }
+        };
+        put(&self.key.encode());
+        put(&self.identity);
+        let place = &self.place;
+        for number in [place.name, place.number, place.at, place.length] {
+            put(&number.to_be_bytes());
+        }
+        put(&[place.file.encode()]);
+        put(&self.part.to_be_bytes());
+        bytes
+    }
+
+    pub(super) fn decode(bytes: &[u8; LENGTH]) -> Self {
+        let mut rest = bytes.as_slice();
+        Self {
+            key: Key::decode(take(&mut rest)),
+            identity: take(&mut rest),
+            place: Place {
+                name: u64::from_be_bytes(take(&mut rest)),
+                number: u64::from_be_bytes(take(&mut rest)),
+                at: u64::from_be_bytes(take(&mut rest)),
+                length: u64::from_be_bytes(take(&mut rest)),
+                file: Kept::decode(take::<1>(&mut rest)[0]),
+            },
+            part: u32::from_be_bytes(take(&mut rest)),
+        }
+    }
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> [u8; N] {
+    let (field, behind) = rest.split_first_chunk().unwrap_or((&[0; N], &[]));
+    *rest = behind;
+    *field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn record_is_read_as_it_was_written() {
+        let keys = [Key::Mail([1; 16]), Key::Sha256([2; 16]), Key::Md5([3; 16])];
+        let files = [
+            Kept::Mailbox(Quoting::None),
+            Kept::Mailbox(Quoting::O),
+            Kept::Mailbox(Quoting::Rd),
+            Kept::Spool,
+        ];
+        for key in keys {
+            for file in files {
+                let record = Record {
+                    key,
+                    identity: [4; 16],
+                    place: Place {
+                        name: 5,
+                        number: 6,
+                        at: u64::MAX,
+                        length: 8,
+                        file,
+                    },
+                    part: 9,
+                };
+                assert_eq!(Record::decode(&record.encode()), record);
+                assert!(record.encode().starts_with(&key.encode()));
+            }
+        }
+    }
+}

@@ -1,0 +1,351 @@
+//! Answers needs for copies. All other needs go on to the next source.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+use quick_cache::sync::Cache;
+use quick_cache::{OptionsBuilder, Weighter};
+
+use super::index::Index;
+use super::part::{self, Part};
+use super::record::{Key, Record};
+use crate::engine::external_body::{Follow, Reading};
+use crate::engine::policy::Policy;
+use crate::engine::report::{Detail, Provenance, Reason, Refusal, Setting};
+use crate::engine::same::{
+    Described, Difference, Digest, MOST_COMPARED, copy_key, fillings, identity, plain,
+};
+use crate::engine::{Answer, Content, CopiedPart, MissingPart, Mode, Need, WholeMail};
+use crate::fetch::{Allowance, Fetch, Request};
+use crate::mime::{PartId, ScanLimits};
+
+/// Memory for descriptions of copies, in bytes.
+const DESCRIPTIONS: u64 = 32 << 20;
+
+/// Mails whose copies were looked for last. The parts of a mail are looked for at the same time.
+const LOOKED_UP: usize = 64;
+
+/// Looks for missing parts in the mailboxes of `--copies`, before any other source.
+pub(crate) struct Copies {
+    index: Arc<Index>,
+    policy: Arc<Policy>,
+    others: Arc<dyn Fetch>,
+    reading: Reading,
+    limits: ScanLimits,
+    described: Cache<Record, Arc<Described>, ByWeight>,
+    looked_up: Cache<String, Arc<CopiesOfMail>>,
+}
+
+/// The notes of a mail, each by the number of its part and its own number in the part.
+type Note = (String, usize);
+
+/// What the copies of a mail contain.
+struct CopiesOfMail {
+    found: HashMap<Note, Found>,
+    /// Why a note that is not in there has no content.
+    none: Refusal,
+}
+
+enum Found {
+    /// Content in one copy, or the same content in several.
+    Content {
+        record: Record,
+        part: (PartId, Digest),
+        is_measured: bool,
+    },
+    Different {
+        one: Record,
+        other: Record,
+    },
+}
+
+impl Fetch for Copies {
+    fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
+        match &request.need {
+            Need::Copy(missing) => self.find(missing, request.deadline),
+            _ => self.others.fetch(request),
+        }
+    }
+
+    /// Reads the copy in every mode: only reading it shows whether it has the part.
+    fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
+        match &request.need {
+            Need::Copy(missing) => self.find(missing, request.deadline).map(Answer::Content),
+            _ => self.others.answer(request, mode),
+        }
+    }
+
+    fn heeds_date(&self) -> bool {
+        self.others.heeds_date()
+    }
+}
+
+impl Copies {
+    pub(crate) fn new(index: Arc<Index>, policy: &Arc<Policy>, others: Arc<dyn Fetch>) -> Self {
+        let reading = Reading {
+            beside: Some(Follow::Apple),
+            ..policy.reading_to_tell()
+        };
+        let options = OptionsBuilder::new()
+            .shards(1)
+            .estimated_items_capacity(1000)
+            .weight_capacity(DESCRIPTIONS)
+            .build()
+            .expect("both capacities are set");
+        let (hasher, lifecycle) = Default::default();
+        Self {
+            index,
+            limits: policy.limits.scan(),
+            policy: Arc::clone(policy),
+            others,
+            reading,
+            described: Cache::with_options(options, ByWeight, hasher, lifecycle),
+            looked_up: Cache::new(LOOKED_UP),
+        }
+    }
+
+    fn find(&self, missing: &MissingPart, deadline: Instant) -> Result<Content, Refusal> {
+        let begun = Instant::now();
+        if missing.sha256.is_some() || missing.md5.is_some() {
+            let (record, part) = self.by_digest(missing, deadline)?;
+            return self.content(&record, part, true, begun);
+        }
+        let Some(mail) = &missing.mail else {
+            return Err(none_at_all());
+        };
+        let key = mail.sha256().to_owned();
+        let look = || self.look_up(mail, deadline).map(Arc::new);
+        let copies = self.looked_up.get_or_insert_with(&key, look)?;
+        match copies.found.get(&(missing.part.clone(), missing.note)) {
+            None => Err(copies.none.clone()),
+            Some(Found::Different { one, other }) => Err(self.different(one, other)),
+            Some(Found::Content {
+                record,
+                part,
+                is_measured,
+            }) => {
+                let mail = self.index.mails.read(record);
+                let mail = mail.map_err(|why| self.unreadable(record, &why))?;
+                let part = part::of_mail(&mail, *part, &self.limits).ok_or_else(none_at_all)?;
+                self.content(record, part, *is_measured, begun)
+            }
+        }
+    }
+
+    /// Looks for the digest in all mails. The same content in several mails is one content.
+    fn by_digest(
+        &self,
+        missing: &MissingPart,
+        deadline: Instant,
+    ) -> Result<(Record, Part), Refusal> {
+        let sha256 = missing.sha256.as_deref().and_then(sha256_of);
+        let key = match (sha256, missing.md5) {
+            (Some(sha256), _) => Key::Sha256(*sha256.first_chunk().unwrap_or(&[0; 16])),
+            (None, Some(md5)) => Key::Md5(md5),
+            (None, None) => return Err(none_at_all()),
+        };
+        let is_wanted = |found: &part::Digests| {
+            sha256.is_none_or(|wanted| found.sha256 == wanted)
+                && missing
+                    .md5
+                    .is_none_or(|wanted| sha256.is_some() || found.md5 == wanted)
+        };
+        let records = self.index.find(key).map_err(|why| failed(&why))?;
+        let mut refusal = None;
+        for record in records {
+            Allowance::until(deadline).remaining()?;
+            match self.index.mails.read(&record) {
+                Ok(mail) => {
+                    if let Some(part) =
+                        part::with_digest(&mail, record.part, &self.limits, is_wanted)
+                    {
+                        let length = part.content.len() as u64;
+                        // A size that the part does not say is not compared, and SHA-256 proves more than a size.
+                        if sha256.is_some() || missing.size.is_none_or(|size| size == length) {
+                            return Ok((record, part));
+                        }
+                    }
+                }
+                Err(why) => {
+                    refusal.get_or_insert_with(|| self.unreadable(&record, &why));
+                }
+            }
+        }
+        Err(refusal.unwrap_or_else(|| {
+            let detail = Detail::from("no mail with this content is in ").naming(Setting::Copies);
+            Refusal::lasting(Reason::NotInCopies, detail)
+        }))
+    }
+
+    /// Compares a mail with all mails that have its Message-ID.
+    fn look_up(&self, mail: &WholeMail, deadline: Instant) -> Result<CopiesOfMail, Refusal> {
+        let plain = plain(mail.bytes());
+        let own = identity(&plain).to_bytes();
+        let key = Key::Mail(copy_key(&plain).to_bytes());
+        let mut records = self.index.find(key).map_err(|why| failed(&why))?;
+        records.retain(|record| record.identity != own);
+        let mail = Described::of(&plain, &self.reading, &self.limits);
+        let only = |none| {
+            Ok(CopiesOfMail {
+                found: HashMap::new(),
+                none,
+            })
+        };
+        if records.is_empty() {
+            return only(none_at_all());
+        }
+        if !mail.lacks_part() {
+            return only(none_of(records.len(), None));
+        }
+        if records.len() > MOST_COMPARED {
+            let what =
+                format!("more than {MOST_COMPARED} different mails with this Message-ID are in ");
+            let detail = Detail::from(what).naming(Setting::Copies);
+            let detail = detail.then(", so they were not compared");
+            return only(Refusal::lasting(Reason::CopiesDiffer, detail));
+        }
+        let mut copies = Vec::new();
+        let mut difference: Option<Difference> = None;
+        for record in &records {
+            Allowance::until(deadline).remaining()?;
+            let described = self
+                .described(record)
+                .map_err(|why| self.unreadable(record, &why))?;
+            match fillings(&described, &mail) {
+                Ok(fillings) => copies.push((described.rank(), *record, fillings)),
+                Err(found) => difference = difference.max(Some(found)),
+            }
+        }
+        copies.sort_by(|(one, ..), (other, ..)| one.cmp(other));
+        let mut found: HashMap<Note, (Found, Digest)> = HashMap::new();
+        for (_, record, fillings) in copies {
+            for filling in fillings {
+                let content = Found::Content {
+                    record,
+                    part: (filling.part, filling.content),
+                    is_measured: filling.is_measured,
+                };
+                let note = (filling.number, filling.note);
+                match found.get_mut(&note) {
+                    None => {
+                        found.insert(note, (content, filling.content));
+                    }
+                    Some((known, digest)) if *digest != filling.content => {
+                        if let Found::Content { record: one, .. } = known {
+                            *known = Found::Different {
+                                one: *one,
+                                other: record,
+                            };
+                        }
+                    }
+                    Some(_) => {}
+                }
+            }
+        }
+        let found = found.into_iter().map(|(note, (found, _))| (note, found));
+        Ok(CopiesOfMail {
+            found: found.collect(),
+            none: none_of(records.len(), difference),
+        })
+    }
+
+    fn described(&self, record: &Record) -> io::Result<Arc<Described>> {
+        if let Some(known) = self.described.get(record) {
+            return Ok(known);
+        }
+        let mail = self.index.mails.read(record)?;
+        let described = Arc::new(Described::of(&plain(&mail), &self.reading, &self.limits));
+        self.described.insert(*record, Arc::clone(&described));
+        Ok(described)
+    }
+
+    fn content(
+        &self,
+        record: &Record,
+        part: Part,
+        is_proved: bool,
+        begun: Instant,
+    ) -> Result<Content, Refusal> {
+        self.policy.judge_size(part.content.len() as u64)?;
+        let mut content = Content::new("", Some(part.media_type), part.content);
+        content.origin.from = Provenance::Copy;
+        content.origin.at = Some(SystemTime::now());
+        content.origin.elapsed = begun.elapsed();
+        content.origin.copy = Some(Arc::new(CopiedPart {
+            source: self.source(record),
+            index: record.place.number,
+            fields: part.fields,
+            is_proved,
+        }));
+        Ok(content)
+    }
+
+    fn source(&self, record: &Record) -> String {
+        let path = self.index.mails.path(&record.place);
+        path.map(|path| path.display().to_string())
+            .unwrap_or_default()
+    }
+
+    fn different(&self, one: &Record, other: &Record) -> Refusal {
+        let [one, other] =
+            [one, other].map(|it| format!("message {} of {}", it.place.number, self.source(it)));
+        let detail = format!(
+            "{one} and {other} are copies of this mail, but have different contents for this part"
+        );
+        Refusal::lasting(Reason::CopiesDiffer, detail)
+    }
+
+    fn unreadable(&self, record: &Record, why: &io::Error) -> Refusal {
+        let (number, source) = (record.place.number, self.source(record));
+        let detail = format!(
+            "message {number} of {source} may have this part, but cannot be read any more: {why}; run the same command again"
+        );
+        Refusal::lasting(Reason::FileNotReadable, detail)
+    }
+}
+
+fn sha256_of(digits: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(digits.get(at * 2..at * 2 + 2)?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+fn none_at_all() -> Refusal {
+    let detail = Detail::from("no other copy of this mail is in ").naming(Setting::Copies);
+    Refusal::lasting(Reason::NotInCopies, detail)
+}
+
+fn none_of(count: usize, difference: Option<Difference>) -> Refusal {
+    let mails = match count {
+        1 => "1 other mail with this Message-ID is in ".to_owned(),
+        count => format!("{count} other mails with this Message-ID are in "),
+    };
+    let detail = Detail::from(mails).naming(Setting::Copies);
+    let detail = match difference {
+        None => detail.then(", but it has no content for this part"),
+        Some(difference) => detail.then(format!(
+            ", but not a copy of this mail that has the part (different: {})",
+            difference.words()
+        )),
+    };
+    Refusal::lasting(Reason::NotInCopies, detail)
+}
+
+fn failed(why: &io::Error) -> Refusal {
+    let detail = Detail::from("the index of ").naming(Setting::Copies);
+    let detail = detail.then(format!(" cannot be read: {why}"));
+    Refusal::lasting(Reason::FileNotReadable, detail)
+}
+
+#[derive(Clone)]
+struct ByWeight;
+
+impl Weighter<Record, Arc<Described>> for ByWeight {
+    fn weight(&self, _record: &Record, described: &Arc<Described>) -> u64 {
+        described.weight() as u64
+    }
+}

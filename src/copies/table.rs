@@ -1,0 +1,183 @@
+//! The records, sorted, and found by their keys. Small tables are in memory, large ones in a temporary file.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+
+use super::record::{KEY, Key, LENGTH, Record};
+use crate::engine::same::MOST_COMPARED;
+use crate::merge::Sorter;
+use crate::platform::FileExt as _;
+
+/// Records in memory: 24 MiB.
+const MOST_IN_MEMORY: usize = (24 << 20) / LENGTH;
+
+/// Different mails that have one part: if one mailbox is changed during the run, another one still has it.
+const MOST_WITH_PART: usize = 4;
+
+/// Different mails of one Message-ID, and one more that says that there are too many.
+const MOST_OF_MAIL: usize = MOST_COMPARED + 1;
+
+pub(super) struct Table {
+    records: Vec<[u8; LENGTH]>,
+    /// The records, if they are too many for memory, and their number.
+    file: Option<(File, u64)>,
+}
+
+impl Table {
+    /// Sorts the records, and keeps of identical mails the first.
+    pub(super) fn of(sorter: Sorter<LENGTH>) -> io::Result<Self> {
+        Self::with_memory(sorter, MOST_IN_MEMORY)
+    }
+
+    fn with_memory(sorter: Sorter<LENGTH>, most_in_memory: usize) -> io::Result<Self> {
+        let mut sorted = sorter.sorted()?;
+        let mut records: Vec<[u8; LENGTH]> = Vec::new();
+        let mut writer: Option<BufWriter<File>> = None;
+        let mut written = 0;
+        // The key and the identity of the last record, and the number of records of this key.
+        let mut last: Option<(Record, usize)> = None;
+        while let Some(bytes) = sorted.next()? {
+            let record = Record::decode(&bytes);
+            let of_key = match &last {
+                Some((before, count)) if before.key == record.key => {
+                    let most = match record.key {
+                        Key::Mail(_) => MOST_OF_MAIL,
+                        Key::Sha256(_) | Key::Md5(_) => MOST_WITH_PART,
+                    };
+                    if before.identity == record.identity || *count >= most {
+                        continue;
+                    }
+                    count + 1
+                }
+                _ => 1,
+            };
+            last = Some((record, of_key));
+            if records.len() >= most_in_memory {
+                let mut file = match writer.take() {
+                    Some(file) => file,
+                    None => BufWriter::with_capacity(1 << 20, tempfile::tempfile()?),
+                };
+                for record in records.drain(..) {
+                    file.write_all(&record)?;
+                    written += 1;
+                }
+                writer = Some(file);
+            }
+            records.push(bytes);
+        }
+        let Some(mut file) = writer else {
+            records.shrink_to_fit();
+            return Ok(Self {
+                records,
+                file: None,
+            });
+        };
+        for record in records.drain(..) {
+            file.write_all(&record)?;
+            written += 1;
+        }
+        let file = file.into_inner().map_err(|error| error.into_error())?;
+        Ok(Self {
+            records: Vec::new(),
+            file: Some((file, written)),
+        })
+    }
+
+    fn len(&self) -> u64 {
+        match &self.file {
+            Some((_, count)) => *count,
+            None => self.records.len() as u64,
+        }
+    }
+
+    fn get(&self, at: u64) -> io::Result<[u8; LENGTH]> {
+        if let Some((file, _)) = &self.file {
+            let mut bytes = [0; LENGTH];
+            file.read_exact_at(&mut bytes, at * LENGTH as u64)?;
+            return Ok(bytes);
+        }
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let record = self.records.get(at).copied();
+        record.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    /// The records with this key.
+    pub(super) fn find(&self, key: Key) -> io::Result<Vec<Record>> {
+        let wanted = key.encode();
+        let key_at = |at: u64| -> io::Result<[u8; KEY]> {
+            let record = self.get(at)?;
+            Ok(*record.first_chunk().unwrap_or(&[0; KEY]))
+        };
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match key_at(middle)? < wanted {
+                true => low = middle + 1,
+                false => high = middle,
+            }
+        }
+        let mut found = Vec::new();
+        while low < self.len() && key_at(low)? == wanted {
+            found.push(Record::decode(&self.get(low)?));
+            low += 1;
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::{Kept, Place};
+    use super::*;
+
+    fn record(key: Key, identity: u8, number: u64) -> Record {
+        Record {
+            key,
+            identity: [identity; 16],
+            place: Place {
+                name: 0,
+                number,
+                at: 0,
+                length: 0,
+                file: Kept::Spool,
+            },
+            part: 0,
+        }
+    }
+
+    #[test]
+    fn identical_mails_are_one_and_the_first_is_found_in_memory_and_in_a_file() {
+        for most in [2, 1000] {
+            let mut sorter = Sorter::new(tempfile::tempfile().unwrap());
+            for number in (1..=40_u64).rev() {
+                let key = Key::Mail([(number % 4) as u8; 16]);
+                let same = record(key, (number % 8) as u8, number);
+                sorter.push(same.encode()).unwrap();
+            }
+            let table = Table::with_memory(sorter, most).unwrap();
+            assert_eq!(table.file.is_some(), most == 2);
+            let found = table.find(Key::Mail([1; 16])).unwrap();
+            let found: Vec<u64> = found.iter().map(|it| it.place.number).collect();
+            assert_eq!(found, [1, 5], "{most}");
+            for other in [Key::Sha256([1; 16]), Key::Mail([4; 16]), Key::Md5([0; 16])] {
+                assert!(table.find(other).unwrap().is_empty(), "{most}");
+            }
+        }
+    }
+
+    #[test]
+    fn million_mails_of_one_message_id_are_a_bounded_number_of_records() {
+        let mut sorter = Sorter::new(tempfile::tempfile().unwrap());
+        for number in 0..1_000_u64 {
+            for key in [Key::Mail([7; 16]), Key::Sha256([7; 16])] {
+                let mut record = record(key, 0, number);
+                record.identity[..8].copy_from_slice(&number.to_be_bytes());
+                sorter.push(record.encode()).unwrap();
+            }
+        }
+        let table = Table::of(sorter).unwrap();
+        assert_eq!(table.find(Key::Mail([7; 16])).unwrap().len(), MOST_OF_MAIL);
+        let with_part = table.find(Key::Sha256([7; 16])).unwrap();
+        assert_eq!(with_part.len(), MOST_WITH_PART);
+    }
+}

@@ -1,0 +1,240 @@
+//! Parts that are missing in the mail, and needs for copies of them (`--copies`).
+//!
+//! The driver finds copies; here is which references may have one, and what becomes of its content. A copy comes before a
+//! retrieval, and behind a file next to the mailbox. If there is none, the reference is processed as without this option.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::obtained::{OCTETS, Obtained};
+use super::session::Session;
+use crate::engine::external_body::{Claim, ExternalBody, Form};
+use crate::engine::plan::{Item, Step};
+use crate::engine::report::{Detail, Reason, Refusal, Retry};
+use crate::engine::{Content, MissingPart, Need, Neighbour};
+use crate::mime::{MediaType, PartId, Tree};
+
+impl Session<'_> {
+    /// Gives each item that a copy may fill the need for it. `is_mail` says that `tree` is the mail itself, and that no reference
+    /// in it has been filled yet.
+    pub(super) fn plan_copies(&mut self, tree: &Tree<'_>, items: &mut [Item<'_>], is_mail: bool) {
+        if self.policy().copies.is_empty() {
+            return;
+        }
+        let mut notes: HashMap<PartId, usize> = HashMap::new();
+        for item in items {
+            let note = notes.entry(item.body.part).or_default();
+            let number = *note;
+            if item.body.form == Form::Scrubbed {
+                *note += 1;
+            }
+            if !may_be_copied(item) {
+                continue;
+            }
+            let part = |mail| MissingPart {
+                mail,
+                part: item.number.clone(),
+                note: number,
+                sha256: item.body.note().map(|note| note.sha256.clone()),
+                md5: item.body.content_md5.and_then(md5_of),
+                size: item.body.size,
+            };
+            let has_digest = item.body.claim != Claim::None || item.body.content_md5.is_some();
+            let is_of_mail = is_mail && may_be_of_mail(&item.body);
+            if is_of_mail || has_digest {
+                let mail = is_of_mail.then(|| self.answers.mail(tree.original));
+                item.copy = Some(Need::Copy(part(mail)));
+            }
+        }
+    }
+
+    /// Looks up copies of the parts that these items stand for. If an answer is missing, the round is stopped.
+    pub(super) fn find_copies(&mut self, items: &[&Item<'_>]) {
+        let mut batch = Vec::new();
+        for item in items {
+            if let Some(need) = &item.copy
+                && !self.retrieved.contains_key(need)
+                && !self.has_file(item)
+            {
+                batch.push(need.clone());
+                self.retrieved.insert(need.clone(), Ok(None));
+            }
+        }
+        self.look_up(batch);
+    }
+
+    /// Whether a copy has the part that the item stands for.
+    pub(super) fn has_copy(&self, item: &Item<'_>) -> bool {
+        matches!(self.copy_of(item), Some(Ok(_)))
+    }
+
+    /// The answer to the need for a copy. `None` if there was none.
+    pub(super) fn copy_of(&self, item: &Item<'_>) -> Option<Result<Content, Refusal>> {
+        match self.retrieved.get(item.copy.as_ref()?)? {
+            Ok(content) => content.clone().map(Ok),
+            Err(refusal) => Some(Err(refusal.clone())),
+        }
+    }
+
+    /// Whether a file next to the mailbox has the content.
+    fn has_file(&self, item: &Item<'_>) -> bool {
+        let Step::Read { folder, name } = &item.step else {
+            return false;
+        };
+        let file = Need::Neighbour(Neighbour::Apple {
+            folder: folder.clone(),
+            name: name.clone(),
+        });
+        matches!(self.answers.get(&file), Some(Ok(Some(_))))
+    }
+
+    /// Notes why no copy was used, for later passes over the mail, in which the part has another number.
+    pub(super) fn remember_copies(&mut self, tree: &Tree<'_>, items: &[Item<'_>], is_mail: bool) {
+        if !is_mail {
+            return;
+        }
+        for item in items {
+            if let Some(Err(refusal)) = self.copy_of(item) {
+                let note = hash_of_note(tree, &item.body);
+                self.not_copied.entry(note).or_insert(refusal);
+            }
+        }
+    }
+
+    /// The refusal of a reference for which no copy was used either.
+    pub(super) fn refused_twice(
+        &self,
+        tree: &Tree<'_>,
+        item: &Item<'_>,
+        refusal: Refusal,
+    ) -> Refusal {
+        let found = self.copy_of(item);
+        let known = || {
+            let policy = self.policy();
+            (!policy.copies.is_empty() && item.copy.is_none())
+                .then(|| self.not_copied.get(&hash_of_note(tree, &item.body)))?
+        };
+        match (found, known()) {
+            (Some(Err(of_copies)), _) => both(item, refusal, of_copies),
+            (None, Some(of_copies)) => both(item, refusal, of_copies.clone()),
+            _ => refusal,
+        }
+    }
+}
+
+/// Content from a copy as the content of a reference.
+pub(super) fn obtained(content: Content) -> Obtained {
+    let named = content.media_type.clone();
+    let media_type = named.as_deref().map(|it| MediaType::parse(it.as_bytes()));
+    let essence = media_type.as_ref().map(|it| it.essence.to_string());
+    let parameters = media_type.map(|it| it.decoded_parameters(32));
+    Obtained {
+        source_type: essence.clone(),
+        parameters: parameters.unwrap_or_default().into(),
+        ..Obtained::of(essence.unwrap_or_else(|| OCTETS.to_owned()), content)
+    }
+}
+
+/// Whether the content of a copy may take the place of a reference: nothing but the missing content keeps it from being filled,
+/// and no other rule.
+fn may_be_copied(item: &Item<'_>) -> bool {
+    let is_form = match item.body.form {
+        Form::ExternalBody | Form::Detached | Form::Apple | Form::Sympa => true,
+        Form::Scrubbed => !item
+            .body
+            .scrubbed
+            .as_ref()
+            .is_some_and(|it| it.is_in_digest),
+        Form::Enclosure
+        | Form::CloudFile
+        | Form::Shortcut
+        | Form::AttachedShortcut
+        | Form::Hosted(_) => false,
+    };
+    is_form
+        && match &item.step {
+            Step::Retrieve(_) | Step::Read { .. } => true,
+            Step::Leave(refusal) => lacks_only_content(&item.body, refusal.reason),
+            Step::Decode | Step::Copy(_) => false,
+        }
+}
+
+fn lacks_only_content(body: &ExternalBody<'_>, reason: Reason) -> bool {
+    match reason {
+        Reason::SchemeNotAllowed
+        | Reason::HostNotAllowed
+        | Reason::PrivateAddress
+        | Reason::PortNotAllowed
+        | Reason::UserinfoNotAllowed
+        | Reason::OutsideFileRoot
+        | Reason::UnsupportedScheme
+        | Reason::BadUrl
+        | Reason::NoBase
+        | Reason::MissingUrl
+        | Reason::MissingParameter
+        | Reason::Deleted => true,
+        // In other forms it means that the part has content of its own.
+        Reason::UnsupportedAccessType | Reason::UnknownAccessType | Reason::NoAccessType => {
+            body.form == Form::ExternalBody
+        }
+        _ => false,
+    }
+}
+
+/// Whether the content may be taken from a copy of the same mail, without a digest.
+fn may_be_of_mail(body: &ExternalBody<'_>) -> bool {
+    match body.form {
+        Form::ExternalBody => {
+            body.size.is_some() || body.access_type.eq_ignore_ascii_case("x-mutt-deleted")
+        }
+        _ => true,
+    }
+}
+
+fn md5_of(value: &[u8]) -> Option<[u8; 16]> {
+    let mut value = value.to_vec();
+    value.retain(|byte| !byte.is_ascii_whitespace());
+    STANDARD.decode(value).ok()?.try_into().ok()
+}
+
+/// A note in a text has the URL of its own file, and any other is a part.
+fn hash_of_note(tree: &Tree<'_>, body: &ExternalBody<'_>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    match &body.scrubbed {
+        Some(scrubbed) => scrubbed.stored_name.hash(&mut hasher),
+        None => tree
+            .part(body.part)
+            .span
+            .of(tree.original)
+            .trim_ascii()
+            .hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+/// The reason of the refusal that says more. Both sentences stay.
+fn both(item: &Item<'_>, refusal: Refusal, of_copies: Refusal) -> Refusal {
+    let is_final = matches!(item.step, Step::Leave(_)) && refusal.reason.remedy().is_none();
+    let reason = match of_copies.reason {
+        Reason::CopiesDiffer => Reason::CopiesDiffer,
+        reason if is_final => reason,
+        _ => refusal.reason,
+    };
+    let detail: Detail = match refusal.detail.is_empty() {
+        true => of_copies.detail,
+        false => refusal.detail.then("; ").then(of_copies.detail),
+    };
+    let retry = match [refusal.retry, of_copies.retry].contains(&Retry::Later) {
+        true => Retry::Later,
+        false => Retry::Never,
+    };
+    Refusal {
+        reason,
+        detail,
+        retry,
+        ..refusal
+    }
+}
