@@ -182,7 +182,8 @@ mod copies;
 mod detail;
 #[allow(unreachable_pub)]
 mod edit;
-// Without an operating system, some parts of the engine are unused.
+// On systems other than Unix and Windows (such as WebAssembly), only the engine is available, and some of its functions
+// are unused.
 #[cfg_attr(not(any(unix, windows)), allow(dead_code, unused_imports))]
 pub mod engine;
 mod error;
@@ -191,16 +192,16 @@ mod error;
 #[cfg_attr(not(unix), allow(dead_code))]
 #[allow(unreachable_pub)]
 mod expand;
-// Only the program uses web archives, a cache of responses and stores on servers. Without the program, some functions
-// are unused.
+// Only the program uses web archives, a cache of responses and stores on servers. Without the feature `cli`, their
+// functions are unused and would cause warnings.
 #[cfg(any(unix, windows))]
 #[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 pub mod fetch;
-// Some commands of the protocol are used only by the fuzz targets.
+// `dead_code` is allowed, because only the fuzz targets use some commands of the protocol.
 #[cfg(all(unix, feature = "imap"))]
 #[allow(dead_code, missing_docs, unreachable_pub)]
 mod imap;
-// Without the program, some functions are unused.
+// Only the program uses some functions of this module, so without the feature `cli` they would cause warnings.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod key;
 #[allow(missing_docs, unreachable_pub)]
@@ -253,7 +254,8 @@ pub use span::Span;
 #[allow(missing_docs, unused_imports)]
 pub mod internals;
 
-// Unit tests of private items use the same paths (`embody::...`) as programs that use this crate.
+// Unit tests of private items use the paths that other programs use (`embody::...`), so this crate also needs the name
+// `embody`.
 #[cfg(all(test, feature = "milter"))]
 extern crate self as embody;
 #[cfg(all(test, feature = "milter"))]

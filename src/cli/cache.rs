@@ -25,8 +25,8 @@ use crate::fetch::record::{RecordPlace, WarcRecorder};
 use crate::fetch::{Disk, Fetch, Fetcher, IsStopped, Recorder, Servers, SystemNames, Unresponsive};
 use crate::mailbox::Stop;
 
-/// Default of `--cache-max`, in bytes. The cache needs a limit, because any mail can link to large content that is
-/// never added to it.
+/// Default of `--cache-max`, in bytes. Without a limit, a sender could fill the disk: a mail can link to large files,
+/// which are cached even if they are then not put into the mail.
 const CACHE_MAX: CacheMax = Some(2 << 30);
 
 const DAY: u64 = 24 * 60 * 60;

@@ -150,8 +150,9 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
 }
 
 pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
-    // References of most forms can be in the text of any message, so all messages must be downloaded. The forms in this
-    // list are only in parts that a server can search for, or in mail that Apple Mail and Eudora keep in files.
+    // A server can find messages with certain parts, but references of most forms can be in the text of any message, so
+    // all messages are downloaded for them. The forms in this list are exceptions: they are in parts that the server
+    // can find, or only in mail that Apple Mail and Eudora keep in files.
     let may_be_anywhere = |form: &Follow| match form {
         Follow::Thunderbird
         | Follow::Exchange

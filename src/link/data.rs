@@ -160,8 +160,9 @@ fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
     Some(rest)
 }
 
-/// Returns the text before the comma as a URL parser would write it: without white space, and with control
-/// characters, non-ASCII bytes, and bytes that are not allowed in a query after `?` percent-encoded.
+/// Returns the text before the comma in the form that a URL parser would give it. White space is removed. Control
+/// characters and bytes above 127 are percent-encoded. After a `?`, so are quotes, `<` and `>`, which are not allowed
+/// in a query.
 fn header_text(header: &[u8]) -> Cow<'_, str> {
     if header
         .iter()

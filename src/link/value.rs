@@ -130,7 +130,8 @@ impl Links {
         packed::write(&mut self.packed, length | flags);
         let mut index = last_kind;
         if !is_same {
-            // A kind is a combination of place, grammar and markup, so there are at most a few hundred kinds.
+            // A link with another kind than the last one. There are at most a few hundred kinds (combinations of place,
+            // grammar and markup), so they are searched one by one.
             let known = self.kinds.iter().position(is_alike);
             index = known.unwrap_or_else(|| {
                 self.kinds.push(link);

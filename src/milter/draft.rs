@@ -1,8 +1,9 @@
 //! Collects one message from the packets in which the mail system sends it.
 //!
-//! Mail systems send the folds of header fields with LF, and bodies with CRLF. The engine gets LF everywhere, as with a
-//! filter in a pipe, and its lines are converted back to CRLF. If a body contains a single LF, this conversion could
-//! not be undone. The header then gets CRLF, and the body is not converted in either direction.
+//! Mail systems send the lines of folded header fields with LF, and bodies with CRLF. For the engine, all line endings
+//! are converted to LF, as they are for a filter in a pipe, and its output is converted back to CRLF. If a body
+//! contains an LF without CR, this conversion cannot be undone. In this case the header gets CRLF, and the body is not
+//! converted at all.
 //!
 //! The conversion and the search of the prefilter run while the packets arrive, so the mail system does not wait for
 //! them at the end.

@@ -157,8 +157,8 @@ impl<'a> MediaType<'a> {
         let decoded = names.into_iter().filter_map(|(name, written)| {
             let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
             let value = match written.found(&parameters) {
-                // The parameters are written into mail, so an undecodable one is omitted. The content may have its
-                // name in another field.
+                // The result is written into mail, so a parameter that cannot be decoded is left out instead of
+                // guessed. If it was the file name, another field may contain the name as well.
                 Lookup::Undecodable(_) => return None,
                 found => found.value()?,
             };
@@ -173,7 +173,8 @@ impl<'a> MediaType<'a> {
 pub enum Named {
     None,
     Text(String),
-    /// Undecoded value: the charset is unknown, or some bytes are not characters in it. A guess must not be written into mail.
+    /// The value in its undecoded form: its charset is unknown, or some of its bytes are not characters in the charset.
+    /// It may be displayed, but must not be written into mail as a name.
     Undecodable(String),
 }
 

@@ -212,9 +212,9 @@ impl<'a> Tree<'a> {
         above != one && above != other && self.part(above).essence == "multipart/alternative"
     }
 
-    /// Returns the number of a part as in IMAP (RFC 9051 §6.4.5): `1.2.1`. The message itself has the number `1` if
-    /// it is not a multipart, and otherwise an empty one. The same rule applies to a message in a message, after the
-    /// number of its part.
+    /// Returns the number of a part as in IMAP (RFC 9051 §6.4.5), such as `1.2.1`. The number of the whole message is
+    /// `1`, or empty if the message is a multipart. For a message inside a message, the same rule gives the text after
+    /// the number of its part.
     pub fn number(&self, id: PartId) -> String {
         let around = std::iter::once(id).chain(self.ancestors(id));
         let steps = around.filter_map(|at| match self.part(at) {

@@ -1,8 +1,8 @@
 //! Detects whether a picture is complete, by the structure of its format: PNG, GIF, JPEG and RIFF (WebP).
 //!
-//! This is used if a server closes the connection without having announced the length of the content (RFC 9112 §6.3,
-//! item 8). A complete picture can then be used. A negative result does not mean that the picture is incomplete:
-//! browsers also display pictures with a damaged structure.
+//! A server can close the connection without having announced the length of the content (RFC 9112 §6.3, item 8), so the
+//! content may be cut off. A picture that is complete by its structure can be used. A negative result does not prove
+//! that the picture is cut off: browsers also display pictures with a damaged structure.
 //!
 //! Any input is accepted, and the time is linear.
 
@@ -13,8 +13,8 @@ const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 /// Number of bytes that [`may_end_itself`] needs.
 pub const FIRST_BYTES: usize = 12;
 
-/// Returns whether content with these first bytes has a format that marks its end. If there are fewer than
-/// [`FIRST_BYTES`], they must be the whole content.
+/// Returns whether content with these first bytes is in a format that marks its own end. `first` must have at least
+/// [`FIRST_BYTES`] bytes, unless the whole content is shorter.
 pub fn may_end_itself(first: &[u8]) -> bool {
     first.starts_with(PNG)
         || first.starts_with(b"GIF87a")
@@ -23,7 +23,8 @@ pub fn may_end_itself(first: &[u8]) -> bool {
         || (first.starts_with(b"RIFF") && first.get(8..12) == Some(b"WEBP"))
 }
 
-/// Returns whether the picture is complete. White space may follow it, because scripts on servers print some.
+/// Returns whether the picture is complete. White space after it is ignored, because scripts on servers sometimes print
+/// a line ending after a picture.
 pub fn ends_itself(octets: &[u8]) -> bool {
     let rest = if let Some(chunks) = octets.strip_prefix(PNG) {
         after_png(chunks)

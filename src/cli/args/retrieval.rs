@@ -162,7 +162,7 @@ pub struct CacheArgs {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ArchivePlace {
     Server(Template),
-    /// A WARC or WACZ file with captures, or a directory of such files.
+    /// Path of a WARC or WACZ file with captures, or of a directory of such files.
     Files(PathBuf),
 }
 

@@ -32,7 +32,8 @@ use crate::mime::encoded_words::decoded_text;
 use crate::mime::header::unfold;
 use crate::mime::{MediaType, PartId, Tree, scan};
 
-/// Maximum length of a From field that is parsed, in bytes.
+/// Maximum length of a From field that is parsed, in bytes. Longer fields are not from normal mail, and parsing them
+/// takes long.
 const LONGEST_FROM: usize = 4 << 10;
 
 /// Maximum length of a subject or sender on the page, in characters.

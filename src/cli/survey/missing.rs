@@ -20,9 +20,9 @@ pub enum Way {
     Directory,
     /// In the store into which `detach` moved it.
     Store,
-    /// In cloud storage, behind a link in the text. Only `--follow links` retrieves it.
+    /// In cloud storage, if the text of the mail only links to it. Only `--follow links` retrieves it.
     Link,
-    /// Behind an attached `.url` file. Only `--follow shortcuts` retrieves it.
+    /// In the file or page to which an attached `.url` file links. Only `--follow shortcuts` retrieves it.
     Shortcut,
     /// The content is lost.
     Never,

@@ -6,9 +6,10 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use super::browser::scheme_and_rest;
 use super::clean::without_fragment;
 
-/// Percent-encodes the query in the charset of the document that contains the URL, as the URL standard does for http,
-/// https and ftp (§4.4, "query state"). A character that the charset lacks becomes a decimal character reference
-/// (§1.3, "percent-encode after encoding"). ASCII is not changed. `encoding` must not have shift states.
+/// Percent-encodes the query of a URL from a document that is not UTF-8, in the charset of this document. Browsers do
+/// the same for http, https and ftp (URL standard §4.4, "query state"). A character that the charset lacks becomes a
+/// decimal character reference, which is percent-encoded as well (§1.3, "percent-encode after encoding"). ASCII is not
+/// changed. `encoding` must not be a charset with shift states such as ISO-2022-JP.
 pub(crate) fn with_query_in(url: String, encoding: &'static Encoding) -> String {
     let end = without_fragment(&url).len();
     let (Some(start), true) = (

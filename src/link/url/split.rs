@@ -44,8 +44,9 @@ impl<'a> Reference<'a> {
 
     /// Joins the components to a URL (the draft §5.2 step 7, RFC 3986 §5.3).
     ///
-    /// Deviation: a path that begins with `//` in a URL without authority is written as `/.//`, as in the WHATWG
-    /// standard. Otherwise it would be read as an authority. Only resolving creates such components.
+    /// Deviation: if the URL has no authority and its path begins with `//`, the path is written as `/.//`, as in the
+    /// WHATWG standard. Otherwise `//` would be read as the start of an authority. Such a path is never the result of
+    /// splitting a URL, only of resolving a relative one.
     pub fn recompose(&self) -> String {
         let behind = |mark, part: Option<&'a str>| part.map_or(["", ""], |part| [mark, part]);
         let is_like_authority = self.authority.is_none() && self.path.starts_with("//");
@@ -105,10 +106,10 @@ fn default_port(scheme: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns a text that is equal for two URLs if the URLs are equal by the common rules (the draft, §6). The case of
-/// the scheme and the host is ignored, and a default or empty port equals an absent one. With http, https, ftp, ws,
-/// wss and gopher, an empty path equals `/` (RFC 3986 §6.2.3). All other bytes must be identical: `%7e` differs from
-/// `~`, and an empty query from an absent one. For an absolute URL, the text is an equivalent URL.
+/// Returns a key for comparing URLs: two URLs are equal by the common rules (the draft, §6) if their keys are equal. In
+/// the key, the scheme and the host are in lower case, and a default or empty port is left out. With http, https, ftp,
+/// ws, wss and gopher, an empty path becomes `/` (RFC 3986 §6.2.3). All other bytes are unchanged: `%7e` differs from
+/// `~`, and an empty query from an absent one. The key of an absolute URL is an equivalent URL.
 pub fn equivalence_key(url: &str) -> String {
     let reference = Reference::split(url);
     let scheme = reference.scheme.map(str::to_ascii_lowercase);

@@ -1,5 +1,5 @@
-//! Compact list of changes to a body. A body can consist of links of two bytes each, so the list must not need much
-//! more memory per change.
+//! Compact list of changes to a body. A body can consist of millions of links of two bytes each, so a change must need
+//! only a few bytes of memory in addition to its replacement.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::mime::packed;
 const BLOCK: usize = 64 << 10;
 /// Size of the first block, in bytes. It is sufficient for a document with few links.
 const FIRST_BLOCK: usize = 1 << 10;
-/// Maximum length of the three numbers before a replacement, in bytes.
+/// Maximum length in bytes of the three numbers before a replacement (10 bytes for each number of 64 bits).
 const NUMBERS: usize = 30;
 
 /// Changes in ascending order, which do not overlap. For each change the list stores its distance from the change

@@ -4,10 +4,11 @@
 use crate::mime::transfer::encode_base64;
 use crate::span::{Newline, Span};
 
-/// Distance in bytes up to which two replacements are merged. The bytes between them are copied. A separate
-/// replacement would need about a hundred bytes of memory.
+/// Distance in bytes up to which two replacements are merged into one, which also contains a copy of the bytes between
+/// them. Two separate replacements would need about a hundred bytes more of memory.
 const NEAR: usize = 64;
-/// Size in bytes from which a replacement is not extended, because a growing buffer is moved repeatedly.
+/// Size in bytes from which a replacement is not merged with the next one. A growing buffer is copied repeatedly, which
+/// takes long for a large one.
 const LARGE: usize = 64 << 10;
 
 pub(super) fn push_joined(

@@ -24,7 +24,8 @@ pub fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
 }
 
 pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
-    // The type is checked before the file is opened, because opening some devices has side effects.
+    // Only regular files are opened. The type is checked before opening, because opening some devices has side effects,
+    // and again afterwards, because the file may have been replaced in between.
     regular(rustix::fs::statat(&at, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode as RawMode)?;
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -46,8 +47,8 @@ pub fn open_to_write(at: impl AsFd, name: &str, more: OFlags, mode: Mode) -> io:
     Ok(File::from(file))
 }
 
-/// Returns the names in a directory, sorted. Invalid UTF-8 in a name is replaced: embody never creates such names, so they
-/// match nothing either way.
+/// Returns the names in a directory, sorted. In a name that is not UTF-8, the invalid bytes are replaced. embody
+/// creates only names in ASCII, so the changed name cannot match one of them.
 pub fn names(folder: impl AsFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {
