@@ -68,7 +68,8 @@ pub(crate) struct Choice {
     /// pattern of `not_folders`.
     pub(crate) folders: Vec<String>,
     pub(crate) not_folders: Vec<String>,
-    /// Earliest and latest date of a message (`--since`, `--before`), in the format of SEARCH: `3-Jan-2020`.
+    /// Limits for the date of a message, in the format of SEARCH: `3-Jan-2020`. The message is from the day `since`
+    /// or later, and from a day earlier than `before`.
     pub(crate) since: Option<String>,
     pub(crate) before: Option<String>,
 }

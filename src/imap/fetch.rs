@@ -48,7 +48,7 @@ pub(crate) struct Metadata {
 }
 
 impl Metadata {
-    /// Returns the metadata of a message for which the server returns nothing.
+    /// Returns empty metadata for a message about which the server returned nothing.
     pub(crate) fn unknown(uid: u32) -> Self {
         Self {
             uid,

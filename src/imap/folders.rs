@@ -39,7 +39,8 @@ pub(crate) struct ChosenFolders {
     pub(crate) folders: Vec<RemoteFolder>,
     /// All folders of the account that can be selected, sorted by name.
     pub(crate) all: Vec<RemoteFolder>,
-    /// Messages for the report about unreadable LIST responses. Each of these folders may be one that the user selected.
+    /// Texts for the report about LIST responses that cannot be read. The folder in such a response may be one that
+    /// the user selected.
     pub(crate) unreadable: Vec<String>,
 }
 

@@ -137,7 +137,7 @@ pub(super) struct AccountRun<'r, S> {
     pub(super) least: u32,
     /// UID of the message that is being replaced.
     pub(super) in_work: Option<u32>,
-    /// Outcome of this message, if the replacement was completed after the connection was interrupted.
+    /// Outcome of the message in `in_work`, if its replacement was completed after the connection was interrupted.
     pub(super) resumed: Option<Fate>,
     pub(super) altered: u32,
     pub(super) summary: Summary,
@@ -309,7 +309,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             self.job.observer.passed_over(&account, why);
         }
         let mut folders = chosen.folders;
-        // The trash contains the messages that were already replaced.
+        // The trash contains the old messages that were already replaced, so it is not processed.
         folders.retain(|folder| Some(&folder.name) != self.trash.as_ref());
         Ok(folders)
     }

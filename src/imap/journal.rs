@@ -72,9 +72,9 @@ pub(super) struct Replacement {
     /// Size of the old content in bytes. 0 in a journal of version 0.3.0.
     #[serde(default)]
     pub(super) original_size: u64,
-    /// Flags that the new message has: those of the old message at the last comparison.
+    /// Flags of the new message, which were copied from the old message at the last comparison.
     pub(super) flags: Vec<String>,
-    /// Gmail labels that the new message has: those of the old message at the last comparison.
+    /// Gmail labels of the new message, which were copied from the old message at the last comparison.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) labels: Vec<String>,
     /// INTERNALDATE as the server wrote it, and in seconds since 1970.

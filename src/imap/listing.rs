@@ -32,7 +32,8 @@ const MOST_EXPUNGED: u32 = 10_000;
 #[derive(Clone, Default, Debug, PartialEq, Eq)]
 pub(crate) struct Criteria {
     uid: Option<u32>,
-    /// Limits for the date of a message, in the format of SEARCH.
+    /// Limits for the date of a message, in the format of SEARCH. The message is from the day `since` or later, and
+    /// from a day earlier than `before`.
     since: Option<String>,
     before: Option<String>,
     /// Whether messages with `\Deleted` are excluded.

@@ -65,7 +65,8 @@ pub(super) struct Terms {
     pub(super) without: Option<Rule>,
 }
 
-/// Rules without which mail would be lost or duplicated.
+/// Rules of the machine. If one of these rules were missing, mail would be lost or duplicated; the tests switch
+/// off one rule at a time.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Rule {
