@@ -137,8 +137,8 @@ impl Edits {
         Ok(())
     }
 
-    /// Returns whether an edit overlaps the span, or whether one of the two is inside the other (an insertion has no
-    /// bytes that could overlap).
+    /// Returns whether an edit overlaps the span. An insertion inside the span, and an edit around an empty span, also
+    /// count, although they have no bytes in common.
     pub(crate) fn meets(&self, span: Span) -> bool {
         let from = self
             .edits

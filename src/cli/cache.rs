@@ -322,7 +322,8 @@ fn place(output: &Path) -> Option<PathBuf> {
     }
     let whole = match output.file_name() {
         Some(_) => output.to_owned(),
-        // `.` and `..` have no file name, so the canonical path is used.
+        // The directory of responses gets the name of the output with a suffix. `.` and `..` contain no name, so the
+        // canonical path is used.
         None => output.canonicalize().ok()?,
     };
     let mut name = whole.file_name()?.to_owned();

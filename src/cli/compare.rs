@@ -160,7 +160,8 @@ struct Record {
     copy: Option<MailCopy>,
 }
 
-/// The position of a message of OLD in the temporary file, and whether NEW contains a version of it.
+/// A message of OLD without an identical message in NEW: its position in the temporary file, and whether NEW contains a
+/// version of it.
 struct Entry {
     key: Digest,
     at: u64,

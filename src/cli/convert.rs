@@ -115,7 +115,8 @@ pub(super) struct Walk<'w> {
     pub(super) word: &'static str,
     pub(super) task: Task,
     pub(super) policy: &'w Policy,
-    /// Whether the exit status is 1 if `--attachments` lacks files to which mail refers.
+    /// Whether the exit status is 1 if none of the files to which mail refers are in the directories of
+    /// `--attachments`.
     pub(super) needs_attachments: bool,
     pub(super) signals: Signals,
 }

@@ -127,8 +127,8 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Watches the signals that stop a run. The run then stops between two messages, so that it leaves no lock and no
-    /// temporary file.
+    /// Starts to watch the signals that stop a run. After a signal, the run ends between two messages, so that it
+    /// leaves no lock and no temporary file.
     pub(super) fn watch() -> Self {
         let flag = Arc::new(AtomicBool::new(false));
         let which = Arc::new(AtomicUsize::new(0));

@@ -91,8 +91,8 @@ fn is_torn(mut file: &File) -> bool {
     found.and_then(|_| file.read_exact(&mut last)).is_ok() && last != *b"\n"
 }
 
-/// Checks the path of the report. Rows are appended to this file, so it must not be mail or contain other data. This
-/// check creates no files and opens none for writing.
+/// Checks whether rows can be appended to the file of the report: it must not be a source, the output, or a file with
+/// other data. The check neither creates a file nor opens one for writing, so it changes nothing.
 pub(super) fn check(
     report: Option<&Path>,
     sources: &[impl AsRef<Path>],

@@ -200,8 +200,8 @@ fn no_spool(error: &io::Error) -> String {
     )
 }
 
-/// Returns the number of bytes to read, for the progress bar. Sources that cannot be read count as 0. Compressed
-/// sources count with their size on disk if `compressed` is true, otherwise as 0.
+/// Returns the number of bytes to read from a source, for the progress bar. It is 0 if the source cannot be read. For a
+/// compressed source, it is the size of the file if `compressed` is true, and otherwise 0.
 pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bool) -> u64 {
     let length = |path: &Path| fs::metadata(path).map_or(0, |metadata| metadata.len());
     let in_folder = |folder: &Path| -> u64 {

@@ -1,5 +1,5 @@
-//! Reads the sender, the date and the labels of a message. If the message is written to a mailbox of another format,
-//! they are stored next to the message there.
+//! Reads the sender, the date and the labels of a message. A mailbox of another format needs them, because it stores
+//! them outside of the message: in a separator line, a file name or a folder.
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

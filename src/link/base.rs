@@ -313,7 +313,8 @@ mod tests {
     fn a_value_full_of_openings_is_no_trouble() {
         let hostile = "=?a?q?".repeat(VALUE_LIMIT / 6);
         assert_eq!(value(&hostile).as_deref(), Some(hostile.as_str()));
-        // The only `?=` is at the end, so that each `=?` finds it as its end.
+        // The value contains many starts of encoded words (`=?`) and a single end (`?=`) as its last bytes. Searching
+        // for this end from each start must not take quadratic time.
         let closing = format!("{}?=", "=?a?x?".repeat(VALUE_LIMIT / 6 - 1));
         assert!(value(&closing).is_some());
         let wrapped = format!("{}x{}", "<".repeat(4_000), ">".repeat(4_000));

@@ -86,7 +86,8 @@ impl<'a> DataUrl<'a> {
         })
     }
 
-    /// Returns the media type, with the default values of RFC 2397 and with `%xx` decoded (deviation 2).
+    /// Returns the media type, with the default values of RFC 2397. `%xx` in it is decoded, although the Fetch standard
+    /// does not do so (deviation 2 of this module).
     pub fn media_type(&self) -> MediaTypeText {
         MediaTypeText::of_data_url(&self.declared)
     }

@@ -255,7 +255,7 @@ fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
         _ => 1 + name,
     };
     match bytes.get(..end)? {
-        // Almost every reference in a URL is this one, so it is not looked up.
+        // Almost every reference in a URL is `&amp;`, so the table is not searched for it.
         b"&amp;" => Some((('&', None), end)),
         written => Some((characters_of(written)?, end)),
     }

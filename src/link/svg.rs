@@ -196,8 +196,8 @@ impl<'a> Document<'a> {
                 .starts_with(b"utf-16")
                 .then_some(());
         }
-        // In these charsets, the bytes of `<`, `>` and quotes are never part of another character, so the SVG can be
-        // checked without decoding it. Chromium reads every SVG as UTF-8.
+        // The SVG is checked without decoding it. This is safe in these charsets, because the bytes of `<`, `>` and
+        // quotes are never part of another character in them. Chromium reads every SVG as UTF-8, which is one of them.
         match Charset::of_label(label)? {
             Charset::Superset | Charset::ShiftJis | Charset::DoubleByte => Some(()),
             Charset::Other => None,
@@ -220,7 +220,7 @@ impl<'a> Document<'a> {
         let is_known = |url: &[u8]| DOCUMENT_TYPES.iter().any(|known| url.starts_with(known));
         let mut pieces = declaration.split(|byte| matches!(byte, b'"' | b'\''));
         let are_known = pieces.all(|piece| memmem::find(piece, b":/").is_none() || is_known(piece));
-        // A document type with `SYSTEM` can refer to any file by a relative URL, so it is rejected.
+        // After `SYSTEM`, a document type can refer to any file by a relative URL, so it is rejected.
         let is_public = memmem::find(declaration, b"SYSTEM").is_none();
         (are_known && is_public).then_some(())
     }

@@ -66,7 +66,8 @@ impl LinkValue {
             Grammar::CssString(quote) => escape(url, self.markup, &[quote]).into(),
         };
         match self.markup {
-            // Without quotes, a parser would read the following text as the value.
+            // An empty value without quotes gets quotes. Otherwise a parser would read the text after the attribute as
+            // its value.
             Markup::Attribute { quote: None, .. }
                 if text.is_empty() && self.grammar == Grammar::Url =>
             {

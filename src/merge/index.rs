@@ -174,7 +174,7 @@ impl Index {
     }
 }
 
-/// The messages with one Message-ID.
+/// The messages with one Message-ID, which can be copies of one mail. They are compared with each other.
 #[derive(Default)]
 struct Group {
     key: [u8; 16],

@@ -1,6 +1,7 @@
 //! Sorts many records of the same length by their bytes, with limited memory and a temporary file.
 //!
-//! Records are collected in memory up to a limit, then sorted and written as one run. Reading merges all runs.
+//! Records are collected in memory up to a limit. They are then sorted and written to the file as one run (a sorted
+//! sequence). Reading merges all runs into one sequence.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -12,8 +12,8 @@ use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
 use crate::span::Newline;
 
-/// Names of the fields in which mail programs store keywords and labels, and whether the words are separated by commas.
-/// Words of the other fields are separated by blanks.
+/// Names of the fields in which mail programs store keywords and labels. The second value is true if commas separate
+/// the words of the field, and false if blanks do.
 const FIELDS: [(&str, bool); 4] = [
     ("X-Keywords", false),
     ("X-Mozilla-Keys", false),

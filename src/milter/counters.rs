@@ -171,8 +171,8 @@ impl Counters {
             rows.push((format!("_bucket{{le=\"{bound}\"}}"), count as f64));
         }
         rows.push(("_sum".to_owned(), value(&self.microseconds) as f64 / 1e6));
-        // The count is the sum of the buckets and is not read from its own counter, so that both are equal while other
-        // threads count.
+        // Other threads can count at the same time. The total is therefore computed from the buckets of this page
+        // instead of read from its own counter, so that both agree.
         rows.push(("_count".to_owned(), count as f64));
         let head = "processing_seconds histogram Time that each message took, with its retrievals.";
         metric(page, head, rows);

@@ -83,9 +83,9 @@ pub fn decode_undeclared(octets: &[u8]) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Decodes text without a declared charset if it can only be windows-1252 or ISO-8859-1: at most two bytes above 127
-/// follow each other, because most letters are ASCII. In Cyrillic, Greek and East Asian text there are longer runs.
-/// Returns `None` otherwise.
+/// Decodes text without a declared charset if it is probably windows-1252 or ISO-8859-1. In these charsets most letters
+/// are ASCII, so at most two bytes above 127 follow each other. Cyrillic, Greek and East Asian text has longer runs.
+/// Returns `None` for such text.
 pub fn decode_western(octets: &[u8]) -> Option<Cow<'_, str>> {
     let mut runs = octets.split(|byte| byte.is_ascii());
     let is_western = |run: &[u8]| run.len() <= 2 && run.iter().all(|byte| *byte >= 0xc0);
@@ -326,7 +326,7 @@ mod tests {
         for (octets, expected) in [
             (&b"nicht verf\xfcgbar"[..], Some("nicht verf\u{fc}gbar")),
             (b"Gr\xf6\xdfe.pdf", Some("Gr\u{f6}\u{df}e.pdf")),
-            // Cyrillic in windows-1251 and KOI8-R, and Japanese in Shift_JIS and EUC-JP.
+            // Not recognised: Cyrillic in windows-1251 and KOI8-R, and Japanese in Shift_JIS and EUC-JP.
             (b"\xce\xf2\xf7\xb8\xf2.pdf", None),
             (b"\xef\xd4\xde\xc5\xd4.pdf", None),
             (b"\x95\xf1\x8d\x90.pdf", None),

@@ -158,8 +158,8 @@ fn breaks(symbols: usize, line: usize) -> usize {
     }
 }
 
-/// Returns whether all mail systems transport the body unchanged: it has no NUL, no CR without LF, and no line that a
-/// mailbox could quote.
+/// Returns whether every mail system transports the body without changes. The body must have no NUL, no CR without LF,
+/// and no line that begins with `From `, which mailboxes quote.
 fn is_plain(octets: &[u8]) -> bool {
     !has_control_character(octets) && !has_from_line(octets)
 }

@@ -28,7 +28,7 @@ use crate::span::{Line, Lines, Span, is_from_line};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SectionEnd {
     Regular,
-    /// The section ends before a line that is not a field. The body starts with this line.
+    /// The section ends without an empty line, before a line that is not a field. The body starts with this line.
     Unseparated,
     Boundary,
     /// The section is longer than the limit, and its rest was not read.

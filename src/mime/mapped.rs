@@ -17,7 +17,7 @@ pub struct MappedBody<'a> {
     body: Span,
     octets: Cow<'a, [u8]>,
     encoding: TransferEncoding,
-    /// Length of the encoded bytes that were decoded. A plain-text footer after base64 is not included.
+    /// Length of the encoded bytes that contain the content. A footer in plain text after base64 is not included.
     decoded: usize,
 }
 
@@ -109,8 +109,8 @@ impl<'a> MappedBody<'a> {
         replacements
     }
 
-    /// Returns the number of encoded bytes without content that the first change can remove: in base64, line endings
-    /// and bytes outside the alphabet.
+    /// Returns the maximum number of encoded bytes that the first change can remove without removing content: in
+    /// base64, these are line endings and bytes outside the alphabet.
     pub fn spare(&self) -> usize {
         match self.encoding {
             TransferEncoding::Base64 => self.decoded.saturating_sub(self.octets.len() * 4 / 3),
@@ -331,7 +331,8 @@ mod tests {
         }
     }
 
-    /// Returns whether an `=` is read as an ordinary character: on the same line, other text than two digits must follow.
+    /// Returns whether a decoder reads the `=` at this offset as an ordinary character: two characters must follow on
+    /// the same line, and they must not both be hexadecimal digits.
     fn stays_bare(content: &[u8], at: usize) -> bool {
         let digit = |at: usize| content.get(at).is_some_and(u8::is_ascii_hexdigit);
         let line_goes_on = (at + 1..at + 3).all(|next| next % 60 != 59);

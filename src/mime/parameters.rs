@@ -327,8 +327,8 @@ fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
     }
 }
 
-/// Collects the forms of one parameter in a field. A field can consist of many sections, so only the number and the
-/// offset of each section are stored.
+/// Collects all occurrences of one parameter in a field: the plain form and the sections of RFC 2231. A field can
+/// consist of many sections, so only the number and the offset of each section are stored.
 #[derive(Default)]
 pub(super) struct Written<'a> {
     plain: Option<Parameter<'a>>,

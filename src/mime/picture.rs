@@ -66,13 +66,14 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
             b"M4A " | b"M4B " | b"F4A " => Some(FileType::new("audio/mp4", "m4a")),
             b"mif1" | b"msf1" => None,
             brand if of_brand(brand).is_some() => None,
-            // Other brands (3GP, a bare `mp42`) are video as well.
+            // Files with other brands, such as 3GP or only `mp42`, are also video.
             _ => Some(FileType::new("video/mp4", "mp4")),
         };
     }
     match octets {
         [0x1a, 0x45, 0xdf, 0xa3, head @ ..] => {
-            // DocType is among the first elements of the header (RFC 8794 §11.2.4).
+            // DocType, which contains the word `webm`, is among the first elements of the header (RFC 8794 §11.2.4), so
+            // only the first 64 bytes are searched.
             let head = head.get(..head.len().min(64))?;
             memmem::find(head, b"\x42\x82\x84webm").map(|_| FileType::new("video/webm", "webm"))
         }
@@ -247,8 +248,8 @@ fn svg(octets: &[u8]) -> Option<FileType> {
     })
 }
 
-/// Returns the text after the name of the root element if it is `svg`. If the name has a prefix, the element must
-/// declare its namespace.
+/// Returns the text after the name of the root element, or `None` if the element is not `svg`. The name can have a
+/// prefix (`x:svg`), which the element must then declare as a namespace.
 fn root(text: &[u8]) -> Option<&[u8]> {
     let tag = text.strip_prefix(b"<")?;
     let ends = |byte: &u8| b" \t\r\n/>".contains(byte);

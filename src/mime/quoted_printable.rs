@@ -201,7 +201,7 @@ pub(super) fn push_soft_break(newline: Newline, encoded: &mut Vec<u8>) {
     encoded.extend_from_slice(newline.bytes());
 }
 
-/// Returns whether the byte need not be escaped in the middle of a line.
+/// Returns whether the byte can be written without an escape in the middle of a line.
 pub(super) fn is_plain(octet: u8) -> bool {
     matches!(octet, b' '..=b'<' | b'>'..=b'~')
 }

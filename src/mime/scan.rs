@@ -217,7 +217,8 @@ impl Scanner<'_> {
     fn next_delimiter(&self) -> Option<(usize, bool, Span)> {
         self.boundaries().next()?;
         let mut from = self.floor;
-        // The floor is the start of a line, so no line break is needed before a boundary line there.
+        // `floor` is the start of a line. Only there can a boundary line begin without a line break that is searched
+        // for.
         let mut at_floor = true;
         loop {
             let rest = self.original.get(from..)?;

@@ -326,9 +326,9 @@ pub struct Encoded {
     pub body: Vec<u8>,
 }
 
-/// Encodes text in the best encoding. ASCII bytes must be ASCII characters in its charset. 7bit is chosen if the text
-/// can be written unchanged and contains no line of `boundaries`. Under 7bit and quoted-printable, line endings
-/// become `newline`. Under base64, the bytes are kept.
+/// Encodes text in the most readable encoding that is possible. 7bit is chosen if the text can be written unchanged and
+/// contains no line of `boundaries`. Under 7bit and quoted-printable, line endings become `newline`. Under base64, all
+/// bytes are kept. In the charset of the text, bytes below 128 must be ASCII characters.
 pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
     let (encoding, body) = if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
         (TransferEncoding::SevenBit, with_newlines(text, newline))

@@ -1,4 +1,5 @@
-//! The response of a source, derived from a row of the report: for a probe before a run, and for the page about a run.
+//! The response of a source, derived from a row of the report. A probe before a run and the page about a run count
+//! responses in this form.
 
 use super::tally::{Answers, Probe};
 use crate::engine::report::{Outcome, Reason, Row};

@@ -101,7 +101,7 @@ fn missing(survey: &Survey) -> Vec<Fields> {
     survey.missing.iter().map(row).collect()
 }
 
-/// Returns the number of trackers of each company.
+/// Returns the number of trackers of each company, by the registered domain.
 fn trackers(survey: &Survey) -> Fields {
     let companies: BTreeMap<String, u64> = companies(survey).into_iter().collect();
     Fields::default().with("companies", &companies)

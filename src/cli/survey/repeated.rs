@@ -172,7 +172,8 @@ mod tests {
         assert_eq!(Repeated::of_run(&words).all(), " --timeout 5s");
     }
 
-    /// A new option must be added either to one of the lists above or to the list below.
+    /// This test fails if a new option is in none of the lists. It must be added to a list above, or below if a later
+    /// run must not repeat it.
     #[test]
     fn each_option_of_a_run_is_repeated_or_not_by_decision() {
         const NOT_REPEATED: &str = "output in-place backup output-format by-label jobs dry-run progress report quiet verbose \

@@ -11,7 +11,7 @@ use super::split::{remove_dot_segments, resolve, up_to_last_slash};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Relation {
-    /// The reference is empty or consists of a fragment.
+    /// The reference is empty or only a fragment (`#part`), so it refers to the document itself.
     SameDocument,
     /// The reference has the same meaning with any base.
     Absolute,
