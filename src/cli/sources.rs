@@ -166,7 +166,7 @@ impl Sources {
                     // A file that was moved is found by the next round. A link without a target is an error, because
                     // its mail is missing.
                     if fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink()) {
-                        self.cannot_read(&path, "a link to what is not there");
+                        self.cannot_read(&path, "a symbolic link whose target does not exist");
                     }
                     continue;
                 }
@@ -282,13 +282,13 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     let format = |what, advice| Some((what, format!("{what}; {advice}")));
     let unknown = || Some((UNKNOWN, UNKNOWN.to_owned()));
     if let Some((_, what)) = CLOSED.iter().find(|(magic, _)| start.starts_with(magic)) {
-        return format(*what, "it is not looked into");
+        return format(*what, "its content was not read");
     }
     let folder = path.parent().and_then(Path::file_name);
     let in_folder_of_mails = folder.is_some_and(|it| it == "cur" || it == "new");
     match kind_of(start, Format::Auto) {
         Err(NotMail::Format(what, advice)) => format(what, advice),
-        Ok(Kind::Pst) => format("a mailbox of Outlook", "it is not looked into"),
+        Ok(Kind::Pst) => format("a mailbox of Outlook", "its content was not read"),
         // Archives are unpacked before this function is called, except an archive that was compressed again.
         Ok(Kind::Archive) => {
             let why = "a zip archive that was compressed again; decompress the file first";
