@@ -151,9 +151,9 @@ impl Edits {
             || late.is_some_and(|(_, edit)| edit.span.end > span.start)
     }
 
-    /// Returns the output, or `None` if there are no edits, and the same edits with replacements that are slices of
-    /// the output. Each replacement is freed after it was copied, so that the inserted content is not in memory
-    /// twice.
+    /// Returns the output and the edits. The output is `None` if there are no edits. The replacements in the returned
+    /// edits are slices of the output: each replacement is freed after it was copied, so that inserted content is not
+    /// in memory twice.
     pub(crate) fn put_together(self, original: &[u8]) -> (Option<Bytes>, Self) {
         if self.is_empty() {
             return (None, self);
@@ -215,7 +215,8 @@ impl IntoIterator for Edits {
     fn into_iter(self) -> Self::IntoIter {
         let mut all = self.edits;
         if !self.late.is_empty() {
-            // The sort is stable: of two edits with the same span, the one that was not late remains first.
+            // The sort is stable. If two edits have the same span, the one that was added in order (not late) remains
+            // before the other.
             all.extend(self.late.into_values());
             all.sort_by_key(|edit| edit.span);
         }

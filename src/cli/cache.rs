@@ -59,8 +59,8 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Opens the cache, the archive and the record of the options. With `--offline`, a missing cache directory is not
-    /// created, because an empty one would contain no responses.
+    /// Opens the cache, the archive and the record that the options name. With `--offline`, the cache directory is not
+    /// created if it is missing, because an empty cache would contain no responses.
     pub(super) fn of(
         args: &PolicyArgs,
         mode: Mode,

@@ -236,7 +236,8 @@ fn compare(
                 look.flags.is_some() && (known.can_hold_flags || !known.is_found);
             known.is_found = true;
             known.new_flags = known.new_flags.with(look.flags.unwrap_or_default());
-            // NEW can contain more identical messages than OLD. These extra ones are not counted.
+            // If NEW contains more copies of a message than OLD, the additional copies in NEW are not counted as
+            // identical.
             if let Some(left) = known.left.checked_sub(1) {
                 known.left = left;
                 verdict.identical += 1;
@@ -454,7 +455,7 @@ enum Copies<'c> {
 /// The results of reading one message.
 struct Look {
     identity: Digest,
-    /// `None` if the mailbox cannot store flags.
+    /// Flags of the message in its mailbox. `None` if this format of mailbox cannot store flags.
     flags: Option<Flags>,
     described: Option<Described>,
 }
@@ -711,7 +712,7 @@ fn messages(count: u64) -> String {
     }
 }
 
-/// Returns the counts as text. Empty if all counts are zero.
+/// Returns the counts as text, which is empty if all counts are zero.
 fn of_changes(changes: &Changes) -> String {
     let counts = [
         (changes.embedded, "picture embedded", "pictures embedded"),

@@ -54,7 +54,7 @@ impl Counts {
         })
     }
 
-    /// Returns the same counts, and also counts for the HTML page about the run if there is one.
+    /// Adds empty counts for the HTML page to `counts` if the run writes a page.
     pub(super) fn with_page(counts: Mutex<Self>, has_page: bool) -> Mutex<Self> {
         let counts = unpoisoned(counts.into_inner());
         Mutex::new(Self {

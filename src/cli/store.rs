@@ -77,8 +77,8 @@ fn check_arguments(args: &StoreArgs) -> Result<(), Error> {
 /// Maximum number of lines about one kind of error.
 const MOST_LINES: usize = 20;
 
-/// Prints the first lines, and the number of the others, because a wrong source can contain thousands of files without
-/// mail.
+/// Prints the first lines, and then the number of lines that were left out. A wrong source can contain thousands of
+/// files without mail.
 fn tell_first<T>(lines: impl ExactSizeIterator<Item = T>, line: impl Fn(T) -> String, what: &str) {
     let count = lines.len();
     for each in lines.take(MOST_LINES) {

@@ -91,7 +91,7 @@ proptest! {
     ) {
         let original = b"0123456789abcdefghijkl";
         let mut edits = Edits::new();
-        // A simple and slow implementation, with which the real one is compared.
+        // A simple and slow implementation. The result of [`Edits`] must be the same.
         let mut plain: Vec<Edit> = Vec::new();
         for group in groups {
             let group: Group = group

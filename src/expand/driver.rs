@@ -92,7 +92,8 @@ impl Driver<'_> {
         })
     }
 
-    /// Retrieves a batch of needs in parallel. Files next to the mailbox are read one after the other.
+    /// Retrieves the content that a round needs, from servers in parallel. Files next to the mailbox are read one after
+    /// the other.
     fn retrieve(
         &self,
         needs: Needs,

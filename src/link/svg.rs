@@ -140,7 +140,8 @@ impl<'a> Document<'a> {
             if self.take(b"<!--").is_some() {
                 let comment = self.behind(b"--")?;
                 self.take(b">")?;
-                // An HTML parser would end a comment that begins with `>` or `->` immediately, and read the rest as markup.
+                // A comment that begins with `>` or `->` is rejected: an HTML parser would end it immediately, and read
+                // the rest of it as markup.
                 if comment.starts_with(b">") || comment.starts_with(b"->") {
                     return None;
                 }
@@ -469,8 +470,8 @@ fn is_predefined(name: &[u8]) -> bool {
     matches!(name, b"amp" | b"lt" | b"gt" | b"quot" | b"apos")
 }
 
-/// Returns whether the name is a character reference. The longest one is `#x10FFFF`. Longer ones with leading zeros
-/// are rejected.
+/// Returns whether the name of a reference is that of a character, such as `#xE9`. It has at most 8 characters, as
+/// `#x10FFFF` has. Longer names with leading zeros are not needed and are rejected.
 fn is_character(name: &[u8]) -> bool {
     name.len() <= 8
         && match name {

@@ -10,7 +10,8 @@ use std::io::{self, BufRead, Read as _, Write};
 /// and header fields that are not much larger. The limit of libmilter is also slightly above 1 MiB.
 pub const LARGEST: usize = (1 << 20) + (1 << 10);
 
-/// Maximum number of bytes that every mail system accepts in one packet.
+/// Maximum size of the data in one packet that every mail system accepts, in bytes. A longer body is sent in several
+/// packets.
 pub const CHUNK: usize = 65_535;
 
 /// Flags of the negotiation (`SMFIF_`): the changes to a message that a filter may make.

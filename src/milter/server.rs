@@ -31,7 +31,8 @@ use crate::engine::report::Report;
 use crate::error::unpoisoned;
 use crate::expand::Expander;
 
-/// Time between two progress packets for one message. It can be longer by one [`TICK`].
+/// Time between two progress packets for one message. A thread checks every [`TICK`] whether a packet is due, so the
+/// time can be longer by one tick.
 const PROGRESS_EVERY: Duration = Duration::from_secs(9);
 
 const TICK: Duration = Duration::from_secs(1);
@@ -211,7 +212,8 @@ impl Server {
     /// connections that are still open after `patience`.
     pub fn drain(&self, patience: Duration) -> usize {
         let mut connections = self.connections();
-        // One byte wakes the server. Further bytes are never read, so writing many of them could block for ever.
+        // One byte is sufficient to wake the server, so only the first call writes one. The server reads no further
+        // bytes, so many of them would fill the socket and block the writer.
         if !std::mem::replace(&mut connections.is_draining, true) {
             let _ = (&self.wake).write_all(b"!");
         }

@@ -126,8 +126,8 @@ const OURS: [&[u8]; 5] = [
     b"x-mozilla-",
 ];
 
-/// Maximum length of a header field, in bytes. Sendmail accepts no larger packets, and would try to deliver the message
-/// for ever.
+/// Maximum length of a header field, in bytes. Sendmail rejects larger packets, and would then try to deliver the
+/// message again without end.
 const LONGEST_FIELD: usize = CHUNK - 6;
 
 /// Maximum number of changes of header fields in one message. For each change, the mail system searches the header from

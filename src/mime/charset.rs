@@ -457,13 +457,15 @@ mod tests {
     #[test]
     fn characters_are_told_apart_from_the_left() {
         let masked = |charset: Charset, text: &[u8]| charset.without_trail_bytes(text).into_owned();
-        // The second 0x83 is the second byte of a character, so it does not begin another one.
+        // The first 0x83 begins a character, and the second one ends it. The backslash is therefore a character of its
+        // own.
         assert_eq!(masked(Charset::ShiftJis, b"\x83\x83\\"), b"\x83\x83\\");
         assert_eq!(masked(Charset::ShiftJis, b"\x83\\\\"), b"\x83\xff\\");
-        // A half-width katakana is a character of one byte.
+        // 0xb1 is a half-width katakana, which is a character of one byte, so the backslash is not part of it.
         assert_eq!(masked(Charset::ShiftJis, b"\xb1\\"), b"\xb1\\");
         assert_eq!(masked(Charset::DoubleByte, b"\xb1\\"), b"\xb1\xff");
-        // A malformed character ends at the quote.
+        // A quote cannot be a second byte. The character is malformed, and the backslash after the quote is a character
+        // of its own.
         assert_eq!(masked(Charset::DoubleByte, b"\x81\"\\"), b"\x81\"\\");
     }
 }

@@ -229,7 +229,8 @@ fn full_year(word: &str) -> Option<u16> {
 
 /// Returns the offset of a time zone from UTC, in seconds. Returns `None` if it has more than four digits.
 fn offset(zone: &str) -> Option<i64> {
-    // Names of RFC 5322 §4.3. Single letters count as UTC, because RFC 822 defined them with the wrong signs.
+    // Names of time zones in RFC 5322 §4.3. Names of one letter count as UTC, because RFC 822 defined them with the
+    // wrong signs.
     let digits = match zone.to_ascii_uppercase().as_str() {
         "ADT" => -300,
         "AST" | "EDT" => -400,

@@ -201,7 +201,8 @@ fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
         1.. if first == core.len() => 0,
         _ => return None,
     };
-    // All lines are assumed to have the length of the first one. A different length is detected by the comparison below.
+    // The lines are divided as if all of them had the length of the first one. If they do not, the comparison below
+    // fails.
     let mut symbols = Vec::with_capacity(core.len());
     for whole in core.chunks(first + ending.len()) {
         symbols.extend_from_slice(whole.get(..first).unwrap_or(whole));

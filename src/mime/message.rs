@@ -273,7 +273,8 @@ impl<'a> Tree<'a> {
         self.boundaries_of(self.ancestors(id))
     }
 
-    /// Returns the boundaries of all multiparts, including those without any boundary line.
+    /// Returns the boundaries of all multiparts. A multipart without any boundary line also counts, because new content
+    /// must not contain such a line.
     pub fn boundaries(&self) -> Vec<&[u8]> {
         self.boundaries_of(self.ids())
     }

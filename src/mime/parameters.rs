@@ -345,7 +345,7 @@ impl<'a> Written<'a> {
         // If the input is incomplete, more sections may follow.
         self.is_cut_off |=
             parameter.quoting == Quoting::Unclosed || (is_open && parameter.section.is_some());
-        // `name*=` without a number is a value in one section.
+        // A value `name*=` without a number is treated like section 0 of a value with one section.
         let section = parameter.section.unwrap_or(0);
         match (self.sections.last(), u32::try_from(at)) {
             (Some(&(last, _)), _) if last == section => {}

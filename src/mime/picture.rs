@@ -119,8 +119,8 @@ pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
     }
 }
 
-/// Returns whether the bytes have a known binary format: a picture, audio, video, a font, a document or an archive
-/// (WHATWG MIME Sniffing, §6). Text has none.
+/// Returns whether the bytes begin like a known binary format: a picture, audio, video, a font, a document or an
+/// archive (WHATWG MIME Sniffing, §6). Text never does.
 #[cfg_attr(not(feature = "http"), allow(dead_code))]
 pub fn is_recognised(octets: &[u8]) -> bool {
     // gzip is not in this list. A server can use gzip as content coding under a name that is not known. Content that

@@ -31,7 +31,8 @@ pub fn scan<'a>(original: &'a [u8], limits: &ScanLimits) -> Tree<'a> {
     let mut scanner = Scanner {
         original,
         limits,
-        // Most messages have one part. Without a capacity, the vector would allocate four parts, which is slower.
+        // Most messages have one part, so memory for one part is reserved. By default, a vector reserves memory for
+        // four parts, which is slower.
         parts: Vec::with_capacity(1),
         open: Vec::new(),
         floor: 0,

@@ -1,4 +1,4 @@
-//! Damaged messages, with the places of the first ones.
+//! Counts damaged messages by the kind of damage, and lists the first messages of each kind.
 
 use memchr::memchr;
 use serde::Serialize;

@@ -82,7 +82,8 @@ impl SurveyContext<'_> {
         lines.collect()
     }
 
-    /// Returns the same commands, and then one command for each source that compares it with its result.
+    /// Returns the commands of [`commands`](Self::commands). After them, for each source, follows a command that
+    /// compares the source with its result.
     pub fn compared(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
         let mut lines = self.commands(verb, options, purpose);
         if let Some(sources) = self.named() {
@@ -94,7 +95,7 @@ impl SurveyContext<'_> {
         lines
     }
 
-    /// Returns one command that reads all sources.
+    /// Returns the command with all sources as its arguments. It only reads them, so one command is sufficient.
     pub fn reading(&self, command: &str) -> Vec<String> {
         let sources = self.named().map(all_quoted);
         let sources = sources.unwrap_or_else(|| "MAILBOX".to_owned());

@@ -128,7 +128,7 @@ impl Repeated {
         self.options.iter().any(|(option, _)| option == name)
     }
 
-    /// Returns the options as part of a command, without those with these names.
+    /// Returns the options as text for a command line. Options with a name in `names` are left out.
     pub fn without(&self, names: &[&str]) -> String {
         let options = self.options.iter();
         let options = options.filter(|(name, _)| !names.contains(&name.as_str()));

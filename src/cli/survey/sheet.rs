@@ -218,7 +218,7 @@ fn lowered(text: &str) -> String {
     first.unwrap_or_default() + symbols.as_str()
 }
 
-/// Returns untrusted text escaped for HTML, on one line and cut.
+/// Returns untrusted text for a page: escaped for HTML, on one line, and cut if it is long.
 pub fn escaped(text: &str) -> String {
     marked(&harmless(text))
 }

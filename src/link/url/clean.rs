@@ -240,7 +240,8 @@ mod tests {
             scheme in "(http|https|ftp|HTTP|ht\ttp):",
             slashes in "[/\\\\\t]{0,4}",
             user in "[a-z@]{0,3}",
-            // For every parser, an `@` before an unescaped `/`, `?` or `#` ends the password, so no filler contains both.
+            // The filler in the password contains either an `@` or one of `/`, `?` and `#`, but not both, because every
+            // parser ends the password at an `@` before such a character.
             filler in "[a-z@:\\\\é]{0,3}|[a-z:/?#é]{0,3}",
         ) {
             // The end of the password is in upper case, so the user name cannot contain it.
