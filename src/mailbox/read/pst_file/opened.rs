@@ -183,8 +183,10 @@ fn room_for_the_mail_of_a_file_is_never_less_than_its_attachments_need_in_base64
             made: AtomicU64::new(0),
         }
     };
-    let mut options = Options::default();
-    options.max_expanded = 64 << 30;
+    let mut options = Options {
+        max_expanded: 64 << 30,
+        ..Options::default()
+    };
     assert_eq!(opened(200_000).room(&options), 200_000_000);
     assert_eq!(opened(1000).room(&options), 64 << 20);
     assert_eq!(opened(1 << 30).room(&options), 64 << 30);
