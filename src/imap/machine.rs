@@ -8,8 +8,8 @@
 //! The rules, in descending order of priority:
 //!
 //! 1. If a command is refused or a response is incomplete, the state of the message is *unknown*, not *absent*. The command is
-//! repeated. If the state stays unknown, the machine gives up ([`Conclusion::Unknown`]), and the journal keeps the entry for
-//! the next session.
+//!    repeated. If the state stays unknown, the machine gives up ([`Conclusion::Unknown`]), and the journal keeps the entry for
+//!    the next session.
 //! 2. A message is absent only if two FETCH commands with a NOOP between them end with OK and do not list it.
 //! 3. A message is deleted only if its content was read in this session and its SHA-256 is that of this run or of the journal.
 //! 4. The old message is deleted only while the new message exists, is complete, and does not have `\Deleted`. The new message

@@ -8,10 +8,10 @@
 //! The invariants:
 //!
 //! 1. No command of embody leaves the folder without a complete version of the message without `\Deleted`, unless another
-//! client acted after the last check or removed the message itself.
+//!    client acted after the last check or removed the message itself.
 //! 2. No message is expunged or moved unless this run or the journal identified it.
 //! 3. After another run without faults, exactly one version exists, with the flags and labels of the last moment before the
-//! removal. Otherwise both versions exist, and a run reported this with exit status 1.
+//!    removal. Otherwise both versions exist, and a run reported this with exit status 1.
 //! 4. The exit status is 0 only if no replacement is unfinished.
 
 use std::collections::hash_map::DefaultHasher;
