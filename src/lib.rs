@@ -173,38 +173,33 @@
 //! * *rivals*: external bodies of one multipart/alternative that refer to the same object.
 //! * *left*: unchanged, byte for byte, for a [`report::Reason`].
 
+// Without the features of the program, some functions are unused. Other systems than Unix lack parts of the program.
+#![cfg_attr(
+    not(all(unix, feature = "cli", feature = "imap", feature = "milter")),
+    allow(dead_code, unused_imports)
+)]
+// The benchmarks and fuzz targets use items behind the public interface. They need no documentation, and only builds with
+// `internals` can tell which of them are reachable.
+#![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
+#![cfg_attr(feature = "internals", allow(missing_docs))]
+
 #[cfg(feature = "cli")]
-#[allow(unreachable_pub)]
 mod cli;
-// Mailboxes of copies are an option of the program.
 #[cfg(feature = "cli")]
 mod copies;
 mod detail;
-#[allow(unreachable_pub)]
 mod edit;
-// On systems other than Unix and Windows (such as WebAssembly), only the engine is available, and some of its functions
-// are unused.
-#[cfg_attr(not(any(unix, windows)), allow(dead_code, unused_imports))]
 pub mod engine;
 mod error;
-// Some functions of this module are used only by the milter, which exists only on Unix.
+// A target without files, threads and a clock, such as wasm32-unknown-unknown, has the engine alone. Modules that need the
+// system are compiled on Unix and Windows only.
 #[cfg(any(unix, windows))]
-#[cfg_attr(not(unix), allow(dead_code))]
-#[allow(unreachable_pub)]
 mod expand;
-// Only the program uses web archives, a cache of responses and stores on servers. Without the feature `cli`, their
-// functions are unused and would cause warnings.
 #[cfg(any(unix, windows))]
-#[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
 pub mod fetch;
-// `dead_code` is allowed, because only the fuzz targets use some commands of the protocol.
 #[cfg(all(unix, feature = "imap"))]
-#[allow(dead_code, missing_docs, unreachable_pub)]
 mod imap;
-// Only the program uses some functions of this module, so without the feature `cli` they would cause warnings.
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 mod key;
-#[allow(missing_docs, unreachable_pub)]
 mod link;
 #[cfg(feature = "mailbox")]
 pub mod mailbox;
@@ -212,17 +207,9 @@ pub mod mailbox;
 mod merge;
 // The mail filter server of `embody milter`.
 #[cfg(all(unix, feature = "milter"))]
-#[allow(missing_docs, unreachable_pub)]
 mod milter;
-#[allow(missing_docs, unreachable_pub)]
 mod mime;
-#[cfg_attr(
-    not(all(feature = "cli", feature = "milter")),
-    allow(dead_code, unused_imports)
-)]
-#[allow(unreachable_pub, missing_docs)]
 mod platform;
-#[allow(unreachable_pub)]
 mod span;
 
 #[cfg(feature = "cli")]

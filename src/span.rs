@@ -127,7 +127,7 @@ impl Newline {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Line {
+pub(crate) struct Line {
     pub content: Span,
     /// The line with its line ending. It equals `content` if the last line has no line ending.
     pub whole: Span,
@@ -136,14 +136,14 @@ pub struct Line {
 /// Iterator over the lines in a span. Only `\n` ends a line. One `\r` before the `\n` belongs to the line ending, and
 /// all other `\r` are content. The spans in [`Line::whole`] follow each other without gaps.
 #[derive(Clone, Debug)]
-pub struct Lines<'a> {
+pub(crate) struct Lines<'a> {
     original: &'a [u8],
     rest: Span,
 }
 
 impl<'a> Lines<'a> {
     /// Returns the lines within a span. Offsets in the lines are offsets in `original`.
-    pub fn new(original: &'a [u8], within: Span) -> Self {
+    pub(crate) fn new(original: &'a [u8], within: Span) -> Self {
         let end = within.end.min(original.len());
         Self {
             original,

@@ -28,36 +28,25 @@ mod embed;
 mod engine;
 // Only the command line program detaches attachments, writes notes and reads mailboxes of Eudora, so this code is unused in the
 // library.
-#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
-#[allow(missing_docs, unreachable_pub)]
 pub(crate) mod external_body;
 pub(crate) mod field_names;
-#[allow(unreachable_pub)]
 pub(crate) mod lengths;
 #[cfg(feature = "cli")]
 pub(crate) mod same;
 // Only the command line program opens these forms (winmail.dat, uuencode and others), so the code is unused in the library.
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
-#[allow(missing_docs, unreachable_pub)]
 pub(crate) mod forms;
 pub(crate) mod ledger;
-#[allow(unreachable_pub)]
 pub(crate) mod mark;
 mod mode;
 mod need;
 mod needs;
 mod obtained;
 mod opened;
-#[cfg_attr(not(feature = "cli"), allow(dead_code))]
-#[allow(missing_docs, unreachable_pub)]
 pub(crate) mod outlook;
 mod part_edits;
-#[allow(unreachable_pub)]
 pub(crate) mod parts;
 mod pass;
-#[allow(unreachable_pub)]
 pub(crate) mod plan;
-#[allow(unreachable_pub)]
 pub(crate) mod prefilter;
 mod retrieve;
 mod run;

@@ -184,7 +184,7 @@ impl<'a> Part<'a> {
 }
 
 /// Returns the boundary of a new multipart. It is the same whether the message has LF or CRLF line endings.
-pub fn boundary(content: &[u8], newline: Newline, around: &[&[u8]]) -> String {
+pub(crate) fn boundary(content: &[u8], newline: Newline, around: &[&[u8]]) -> String {
     match newline {
         Newline::Lf => entity::boundary(content, content, around),
         Newline::CrLf => {
@@ -195,7 +195,7 @@ pub fn boundary(content: &[u8], newline: Newline, around: &[&[u8]]) -> String {
 }
 
 /// Returns a boundary line with its line ending.
-pub fn delimiter(boundary: &str, close: &str, newline: Newline) -> Vec<u8> {
+pub(crate) fn delimiter(boundary: &str, close: &str, newline: Newline) -> Vec<u8> {
     [
         b"--",
         boundary.as_bytes(),
@@ -257,14 +257,14 @@ fn is_ascii_compatible(parameters: &[(String, String)]) -> bool {
 }
 
 /// Returns the charset parameter for a text file in UTF-8.
-pub fn charset(essence: &str, bytes: &[u8]) -> Option<(String, String)> {
+pub(crate) fn charset(essence: &str, bytes: &[u8]) -> Option<(String, String)> {
     let is_marked = essence.starts_with("text/") && !bytes.is_ascii();
     let is_utf_8 = is_marked && str::from_utf8(bytes).is_ok();
     is_utf_8.then(|| ("charset".to_owned(), "utf-8".to_owned()))
 }
 
 /// Returns the media type of a file: from the first bytes if it is a picture, otherwise from the name.
-pub fn guessed(name: Option<&str>, bytes: &[u8]) -> &'static str {
+pub(crate) fn guessed(name: Option<&str>, bytes: &[u8]) -> &'static str {
     let sniffed = picture::sniff(bytes).map(|kind| kind.essence);
     let is_pdf = bytes.starts_with(b"%PDF-");
     sniffed

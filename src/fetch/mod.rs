@@ -5,13 +5,10 @@
 //! error: never a part of a body, an error page, or a body larger than the limit.
 
 #[cfg(feature = "cli")]
-#[allow(unreachable_pub)]
 pub(crate) mod archive;
 // The library re-exports `cache` and `store` at its root, so these two modules are public.
 #[cfg(feature = "cache")]
 #[doc(hidden)]
-#[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
-#[allow(unreachable_pub)]
 pub mod cache;
 #[cfg(feature = "cli")]
 pub(crate) mod record;
@@ -22,7 +19,6 @@ mod allowance;
 #[cfg(feature = "file")]
 mod attachments;
 #[cfg(feature = "file")]
-#[cfg_attr(not(feature = "mailbox"), allow(dead_code))]
 mod beside;
 #[cfg(not(feature = "file"))]
 #[path = "nothing_beside.rs"]
@@ -32,7 +28,6 @@ mod coding;
 #[cfg(feature = "http")]
 mod connection;
 #[cfg(feature = "file")]
-#[cfg_attr(not(feature = "mailbox"), allow(dead_code))]
 mod eudora;
 #[cfg(feature = "http")]
 mod exchange;
@@ -48,8 +43,6 @@ mod request;
 mod several;
 // Only the command-line program removes unreferenced objects from stores, so other builds contain unused code here.
 #[doc(hidden)]
-#[cfg_attr(not(all(unix, feature = "cli")), allow(dead_code, unused_imports))]
-#[allow(unreachable_pub)]
 pub mod store;
 mod system;
 #[cfg(feature = "http")]

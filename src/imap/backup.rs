@@ -439,7 +439,6 @@ mod tests {
                 seconds: 1,
             },
             size: 4,
-            modseq: None,
             structure: None,
         };
         let directory = FolderDirectory {

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
-use std::sync::Arc;
 
 use super::exchange::Exchange;
 use super::failure::ImapFailure;
@@ -101,7 +100,7 @@ pub fn conversation(answers: &[&[u8]]) -> Told {
 fn talk(mut exchange: Exchange, told: &mut Told) -> Result<(), ImapFailure> {
     exchange.greeting()?;
     exchange.ask_capabilities()?;
-    let mut session = ImapSession::of(exchange, Arc::default());
+    let mut session = ImapSession::of(exchange);
     let folders = session.list("*")?.folders;
     told.folders = folders.len();
     for folder in &folders {

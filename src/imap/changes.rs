@@ -264,7 +264,6 @@ fn sign(change: FlagChange) -> &'static str {
     match change {
         FlagChange::Add => "+",
         FlagChange::Remove => "-",
-        FlagChange::Replace => "",
     }
 }
 

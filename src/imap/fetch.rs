@@ -41,7 +41,6 @@ pub(crate) struct Metadata {
     pub(crate) internal_date: InternalDate,
     /// RFC822.SIZE in bytes, which may be wrong. 0 if the server does not return it.
     pub(crate) size: u64,
-    pub(crate) modseq: Option<u64>,
     /// MIME structure of the message. `None` if BODYSTRUCTURE was not requested or cannot be parsed: the message
     /// can then contain anything, so only reading it shows whether it must be changed.
     pub(crate) structure: Option<BodyPart>,
@@ -56,7 +55,6 @@ impl Metadata {
             odd_flags: Vec::new(),
             internal_date: InternalDate::of(""),
             size: 0,
-            modseq: None,
             structure: None,
         }
     }
@@ -409,7 +407,6 @@ impl Heard {
             odd_flags: flags.odd,
             internal_date: self.date.unwrap_or_else(|| InternalDate::of("")),
             size: self.size.unwrap_or(0),
-            modseq: self.modseq,
             structure: self.structure.flatten(),
         })
     }

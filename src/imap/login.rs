@@ -4,8 +4,6 @@
 //! before STARTTLS is rejected: the client could not start TLS any more, so an attacker could use this greeting to prevent
 //! encryption.
 
-use std::sync::Arc;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
@@ -14,19 +12,15 @@ use super::command::ImapCommand;
 use super::exchange::Exchange;
 use super::failure::ImapFailure;
 use super::response::Condition;
-use super::wire::{Traffic, Wire, trust};
+use super::wire::{Wire, trust};
 use crate::mailbox::Stop;
 
 /// Connects and logs in.
 ///
 /// # Errors
 /// [`ImapFailure::Connect`], [`ImapFailure::Tls`], [`ImapFailure::Login`], and any failure of the connection.
-pub(super) fn logged_in(
-    account: &Account,
-    traffic: &Arc<Traffic>,
-    stop: &Stop,
-) -> Result<Exchange, ImapFailure> {
-    let mut wire = Wire::connect(&account.host, account.port, account.silence, traffic, stop)?;
+pub(super) fn logged_in(account: &Account, stop: &Stop) -> Result<Exchange, ImapFailure> {
+    let mut wire = Wire::connect(&account.host, account.port, account.silence, stop)?;
     if account.security == Security::Tls {
         wire.start_tls(&account.host, &trust(account.ca_file.as_deref())?)?;
     }

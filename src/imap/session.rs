@@ -5,7 +5,6 @@
 //! returns true.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
 use super::account::Account;
 use super::bodies;
@@ -19,7 +18,6 @@ pub(crate) use super::fetch::{GmailMetadata, InternalDate, Metadata, Structure};
 use super::login;
 use super::response::{Condition, Response, Value, number, permanent_flags, values};
 use super::search::found_uids;
-use super::wire::Traffic;
 use crate::mailbox::Stop;
 
 /// Maximum number of times that a command is repeated for the messages that the server left out. A server may
@@ -64,12 +62,10 @@ pub(crate) struct Selected {
 pub(crate) enum FlagChange {
     Add,
     Remove,
-    Replace,
 }
 
 pub(crate) struct ImapSession {
     pub(super) exchange: Exchange,
-    traffic: Arc<Traffic>,
     /// Whether the selected folder supports modification sequences (CONDSTORE).
     has_modseq: bool,
 }
@@ -80,10 +76,8 @@ impl ImapSession {
     /// # Errors
     /// [`ImapFailure::Connect`], [`ImapFailure::Tls`], [`ImapFailure::Login`], and any failure of the connection.
     pub(crate) fn open(account: &Account, stop: &Stop) -> Result<Self, ImapFailure> {
-        let traffic = Arc::default();
         Ok(Self {
-            exchange: login::logged_in(account, &traffic, stop)?,
-            traffic,
+            exchange: login::logged_in(account, stop)?,
             has_modseq: false,
         })
     }
@@ -95,10 +89,9 @@ impl ImapSession {
 
     /// Returns a session over a connection that is already authenticated.
     #[cfg(any(test, feature = "internals"))]
-    pub(super) fn of(exchange: Exchange, traffic: Arc<Traffic>) -> Self {
+    pub(super) fn of(exchange: Exchange) -> Self {
         Self {
             exchange,
-            traffic,
             has_modseq: false,
         }
     }
@@ -274,17 +267,6 @@ impl ImapSession {
         ))
     }
 
-    /// Sends UID SEARCH for messages with `text` in a header field. `more` contains further criteria, such as `UNDELETED`.
-    pub(crate) fn search_header(
-        &mut self,
-        more: &str,
-        field: &str,
-        text: &str,
-    ) -> Result<Vec<u32>, ImapFailure> {
-        let command = ImapCommand::new("SEARCH", &format!("UID SEARCH {more} HEADER "));
-        self.search_for(command.string(field).text(" ").string(text))
-    }
-
     fn search_for(&mut self, command: ImapCommand<'_>) -> Result<Vec<u32>, ImapFailure> {
         let mut found = Vec::new();
         let odd = self.exchange.odd();
@@ -449,6 +431,7 @@ impl ImapSession {
     }
 
     /// Sends NOOP, so that the server can send unsolicited responses about changes.
+    #[cfg(any(test, feature = "internals"))]
     pub(crate) fn noop(&mut self) -> Result<(), ImapFailure> {
         self.exchange
             .run(ImapCommand::new("NOOP", "NOOP"), &mut |_| Ok(false))
@@ -458,11 +441,6 @@ impl ImapSession {
     /// Sends NOOP together with the next command, which saves a round trip.
     pub(super) fn noop_with_next(&mut self) {
         self.exchange.hold("", "NOOP");
-    }
-
-    /// Returns the number of bytes read and written so far. With TLS, this includes the overhead of its records.
-    pub(crate) fn traffic(&self) -> (u64, u64) {
-        self.traffic.so_far()
     }
 
     /// Sends LOGOUT. The response is ignored, because the session ends anyway.

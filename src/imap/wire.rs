@@ -8,7 +8,6 @@ use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -48,25 +47,9 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// Number of bytes of a literal to write at a time.
 const WRITE: usize = 256 << 10;
 
-/// Number of bytes read from and written to the network. With TLS, this includes the overhead of its records.
-#[derive(Default, Debug)]
-pub(crate) struct Traffic {
-    read: AtomicU64,
-    written: AtomicU64,
-}
-
-impl Traffic {
-    /// Returns the number of bytes read and the number of bytes written.
-    pub(crate) fn so_far(&self) -> (u64, u64) {
-        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        (of(&self.read), of(&self.written))
-    }
-}
-
-/// A socket that adds the number of bytes that it sends and receives to `traffic`.
+/// A socket that acknowledges data at once.
 struct Socket {
     stream: TcpStream,
-    traffic: Arc<Traffic>,
 }
 
 impl Read for Socket {
@@ -75,19 +58,13 @@ impl Read for Socket {
         // beginning is acknowledged (RFC 896).
         #[cfg(target_os = "linux")]
         let _ = rustix::net::sockopt::set_tcp_quickack(&self.stream, true);
-        let read = self.stream.read(into)?;
-        self.traffic.read.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
+        self.stream.read(into)
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
-        let written = self.stream.write(from)?;
-        self.traffic
-            .written
-            .fetch_add(written as u64, Ordering::Relaxed);
-        Ok(written)
+        self.stream.write(from)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -105,7 +82,6 @@ pub(crate) struct Wire {
     channel: Box<dyn Channel>,
     /// Clone of the socket on which TLS can be started. `None` after TLS was started.
     socket: Option<TcpStream>,
-    traffic: Arc<Traffic>,
     buffer: Vec<u8>,
     /// Number of bytes of the buffer that were consumed, and number of bytes that are valid.
     taken: usize,
@@ -130,7 +106,6 @@ impl Wire {
         host: &str,
         port: u16,
         silence: Duration,
-        traffic: &Arc<Traffic>,
         stop: &Stop,
     ) -> Result<Self, ImapFailure> {
         let failed = |source| ImapFailure::Connect {
@@ -150,13 +125,9 @@ impl Wire {
                         stream.try_clone()
                     };
                     let socket = set().map_err(failed)?;
-                    let channel = Socket {
-                        stream,
-                        traffic: Arc::clone(traffic),
-                    };
+                    let channel = Socket { stream };
                     return Ok(Self {
                         socket: Some(socket),
-                        traffic: Arc::clone(traffic),
                         silence,
                         ..Self::over(channel, stop)
                     });
@@ -172,7 +143,6 @@ impl Wire {
         Self {
             channel: Box::new(channel),
             socket: None,
-            traffic: Arc::default(),
             buffer: Vec::new(),
             taken: 0,
             filled: 0,
@@ -246,10 +216,7 @@ impl Wire {
         let name = ServerName::try_from(host.to_owned()).map_err(|why| failed(why.to_string()))?;
         let connection = ClientConnection::new(Arc::clone(config), name)
             .map_err(|why| failed(why.to_string()))?;
-        let socket = Socket {
-            stream,
-            traffic: Arc::clone(&self.traffic),
-        };
+        let socket = Socket { stream };
         let mut stream = StreamOwned::new(connection, socket);
         let start = Instant::now();
         while stream.conn.is_handshaking() {

@@ -20,7 +20,6 @@ use crate::mailbox::find::Found;
 use crate::mailbox::find::{self, Finds, Kind};
 use crate::mailbox::forms::eudora::{Index, index_beside};
 use crate::mailbox::not_mail::NotMail;
-#[cfg(feature = "outlook")]
 use crate::mailbox::place::folder::MessageFolder;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::cut;

@@ -6,15 +6,14 @@
 
 // Stores and caches are directories that embody writes.
 #[cfg(any(unix, windows))]
-#[cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
-pub mod disk;
+pub(crate) mod disk;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
 mod windows;
 
 #[cfg(unix)]
-pub use self::unix::*;
+pub(crate) use self::unix::*;
 #[cfg(windows)]
 pub use self::windows::*;
 
@@ -23,7 +22,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-pub fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
+pub(crate) fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
     match found {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         found => found.map(Some),
@@ -33,12 +32,12 @@ pub fn absent<T>(found: io::Result<T>) -> io::Result<Option<T>> {
 /// Characters that programs put before the flags in the file names of a Maildir. The usual one is the colon. On file
 /// systems that do not allow colons, isync and mutt use the semicolon, and Evolution and Python use the exclamation
 /// mark.
-pub const BEFORE_FLAGS: [u8; 3] = *b":;!";
+pub(crate) const BEFORE_FLAGS: [u8; 3] = *b":;!";
 
 /// Returns the character that is written before the flags in file names of a Maildir: the colon, or a semicolon if the
 /// file system of `folder` does not allow colons. FAT rejects a colon in a name, and NTFS on Windows reads it as the
 /// start of the name of a stream.
-pub fn before_flags(folder: &Path) -> io::Result<char> {
+pub(crate) fn before_flags(folder: &Path) -> io::Result<char> {
     if cfg!(windows) {
         return Ok(';');
     }
@@ -55,12 +54,12 @@ pub fn before_flags(folder: &Path) -> io::Result<char> {
 
 /// Returns a name in lower case, to find names that APFS, NTFS or FAT treat as equal. These file systems also treat the
 /// composed and the decomposed form of accented letters as equal, which this function does not.
-pub fn folded(name: &OsStr) -> String {
+pub(crate) fn folded(name: &OsStr) -> String {
     name.to_string_lossy().to_lowercase()
 }
 
 /// Returns whether Windows reserves this name for a device (`con`, `nul.txt`, `com1`), with any suffix.
-pub fn is_device(name: &str) -> bool {
+pub(crate) fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end();
     let stem = stem.to_lowercase();
     let port = stem.strip_prefix("com").or(stem.strip_prefix("lpt"));
@@ -70,7 +69,7 @@ pub fn is_device(name: &str) -> bool {
     is_port || ["con", "prn", "aux", "nul", "conin$", "conout$"].contains(&&*stem)
 }
 
-pub fn folds_case(folder: &Path) -> io::Result<bool> {
+pub(crate) fn folds_case(folder: &Path) -> io::Result<bool> {
     let name = format!(".embody-case-{}", std::process::id());
     let path = folder.join(&name);
     let there = folder.join(name.to_uppercase());
@@ -83,7 +82,7 @@ pub fn folds_case(folder: &Path) -> io::Result<bool> {
     Ok(folds)
 }
 
-pub fn taken_for(path: &Path) -> Option<OsString> {
+pub(crate) fn taken_for(path: &Path) -> Option<OsString> {
     let wanted = path.file_name()?;
     let mut other = None;
     for entry in fs::read_dir(path.parent()?).ok()?.flatten() {

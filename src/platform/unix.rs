@@ -13,44 +13,44 @@ use std::path::Path;
 use rustix::fs::{Access, AtFlags, CWD, FlockOperation, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
 
-pub use std::os::unix::ffi::{OsStrExt, OsStringExt};
-pub use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt};
+pub(crate) use std::os::unix::ffi::{OsStrExt, OsStringExt};
+pub(crate) use std::os::unix::fs::{DirEntryExt, FileExt, MetadataExt};
 
-pub type Owner = (Uid, Gid);
+pub(crate) type Owner = (Uid, Gid);
 
-pub fn host() -> OsString {
+pub(crate) fn host() -> OsString {
     OsStr::from_bytes(rustix::system::uname().nodename().to_bytes()).to_owned()
 }
 
-pub fn is_gone(digits: &[u8]) -> bool {
+pub(crate) fn is_gone(digits: &[u8]) -> bool {
     let number = || std::str::from_utf8(digits).ok()?.parse().ok();
     let process = number().and_then(rustix::process::Pid::from_raw);
     process.is_some_and(|it| rustix::process::test_kill_process(it) == Err(Errno::SRCH))
 }
 
-pub fn user() -> u32 {
+pub(crate) fn user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-pub fn is_ours(found: &Metadata) -> bool {
+pub(crate) fn is_ours(found: &Metadata) -> bool {
     found.uid() == user()
 }
 
 /// Returns the owner of the original file if embody runs as root, so that results do not belong to root. Returns `None`
 /// for other users, who cannot give files away.
-pub fn owner_of_results(like: Option<&Metadata>) -> Option<Owner> {
+pub(crate) fn owner_of_results(like: Option<&Metadata>) -> Option<Owner> {
     let like = like.filter(|_| rustix::process::geteuid().is_root())?;
     Some((Uid::from_raw(like.uid()), Gid::from_raw(like.gid())))
 }
 
-pub fn own(file: impl AsFd, owner: Option<Owner>) -> io::Result<()> {
+pub(crate) fn own(file: impl AsFd, owner: Option<Owner>) -> io::Result<()> {
     match owner {
         Some((user, group)) => Ok(rustix::fs::fchown(file, Some(user), Some(group))?),
         None => Ok(()),
     }
 }
 
-pub fn own_folder(path: &Path, owner: Option<Owner>) -> io::Result<()> {
+pub(crate) fn own_folder(path: &Path, owner: Option<Owner>) -> io::Result<()> {
     if owner.is_none() {
         return Ok(());
     }
@@ -58,19 +58,19 @@ pub fn own_folder(path: &Path, owner: Option<Owner>) -> io::Result<()> {
     own(rustix::fs::open(path, flags, Mode::empty())?, owner)
 }
 
-pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(crate) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options.mode(0o600)
 }
 
-pub fn private_folder(path: &Path) -> io::Result<()> {
+pub(crate) fn private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().mode(0o700).create(path)
 }
 
-pub fn make_private(folder: &Path) -> io::Result<()> {
+pub(crate) fn make_private(folder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
 }
 
-pub fn check_writable(path: &Path) -> io::Result<()> {
+pub(crate) fn check_writable(path: &Path) -> io::Result<()> {
     Ok(rustix::fs::access(path, Access::WRITE_OK)?)
 }
 
@@ -79,7 +79,7 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// The file system does not support flock.
-pub fn try_lock_handle(file: &File) -> io::Result<bool> {
+pub(crate) fn try_lock_handle(file: &File) -> io::Result<bool> {
     match rustix::fs::flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
         Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(false),
@@ -87,13 +87,13 @@ pub fn try_lock_handle(file: &File) -> io::Result<bool> {
     }
 }
 
-pub fn unlock_handle(file: &File) -> io::Result<()> {
+pub(crate) fn unlock_handle(file: &File) -> io::Result<()> {
     Ok(rustix::fs::flock(file, FlockOperation::Unlock)?)
 }
 
 /// Locks a file with fcntl, and returns false if another process holds the lock. If the file system does not support
 /// these locks, this returns true, because no other program can hold a lock there.
-pub fn try_lock(file: &File) -> io::Result<bool> {
+pub(crate) fn try_lock(file: &File) -> io::Result<bool> {
     match rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(true),
         Err(Errno::AGAIN | Errno::ACCESS) => Ok(false),
@@ -102,7 +102,7 @@ pub fn try_lock(file: &File) -> io::Result<bool> {
     }
 }
 
-pub fn unlock(file: &File) -> io::Result<()> {
+pub(crate) fn unlock(file: &File) -> io::Result<()> {
     match rustix::fs::fcntl_lock(file, FlockOperation::Unlock) {
         Err(why) if why == Errno::NOLCK || is_unsupported(why) => Ok(()),
         done => Ok(done?),
@@ -118,7 +118,7 @@ fn is_unsupported(why: Errno) -> bool {
 /// Exchanges the names of two files in one step. FreeBSD has no such call, so this always returns an error there, and
 /// the caller renames the new file over the old one instead.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
-pub fn exchange(one: &Path, other: &Path) -> io::Result<()> {
+pub(crate) fn exchange(one: &Path, other: &Path) -> io::Result<()> {
     use rustix::fs::{RenameFlags, renameat_with};
     Ok(renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE)?)
 }
@@ -132,20 +132,20 @@ pub fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] if a file with the new name exists. That file is never overwritten.
-pub fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
+pub(crate) fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
     match name_anew(CWD, old, CWD, new)? {
         true => Ok(()),
         false => fs::remove_file(old),
     }
 }
 
-pub fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
+pub(crate) fn rename_folder(old: &Path, new: &Path) -> io::Result<()> {
     fs::rename(old, new)
 }
 
 /// Gives a file a new name without overwriting another file. Returns false if the file now has both names, because the
 /// system or the file system (FreeBSD, NFS) can only create a hard link here. The caller then removes the old name.
-pub fn name_anew(
+pub(crate) fn name_anew(
     from: impl AsFd,
     old: impl rustix::path::Arg + Copy,
     to: impl AsFd,
@@ -173,7 +173,7 @@ fn link_anew(
 
 /// Waits until a file is on the disk. On macOS, fsync leaves the data in the cache of the drive, so F_FULLFSYNC is
 /// used. On other systems, fsync also empties this cache.
-pub fn sync(of: impl AsFd) -> io::Result<()> {
+pub(crate) fn sync(of: impl AsFd) -> io::Result<()> {
     #[cfg(target_vendor = "apple")]
     match rustix::fs::fcntl_fullfsync(&of) {
         // File servers and external drives can lack F_FULLFSYNC. fsync is used for them.
@@ -188,11 +188,11 @@ pub fn sync(of: impl AsFd) -> io::Result<()> {
     }
 }
 
-pub fn sync_folder(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     sync(File::open(folder)?)
 }
 
-pub fn sync_tree(folder: &Path) -> io::Result<()> {
+pub(crate) fn sync_tree(folder: &Path) -> io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     return Ok(rustix::fs::syncfs(File::open(folder)?)?);
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
@@ -202,7 +202,7 @@ pub fn sync_tree(folder: &Path) -> io::Result<()> {
 /// Copies the owner, the mode, the extended attributes and (on Linux) the access control list of `like` to `new`.
 /// Extended attributes of the system that cannot be copied are skipped. It is an error if the owner, the mode, the
 /// access control list or an attribute of the user cannot be copied.
-pub fn dress(new: &File, like: &File) -> io::Result<()> {
+pub(crate) fn dress(new: &File, like: &File) -> io::Result<()> {
     let wanted = like.metadata()?;
     let has = new.metadata()?;
     if (has.uid(), has.gid()) != (wanted.uid(), wanted.gid()) {
@@ -246,7 +246,7 @@ fn copy_attributes(_new: &File, _like: &File) -> io::Result<()> {
 
 /// Opens a file or a named pipe for appending, without waiting. If no program reads the pipe, the error is one for
 /// which [`is_unread_pipe`] returns true. If the pipe is full, a later write fails instead of waiting.
-pub fn append_without_waiting(path: &Path) -> io::Result<File> {
+pub(crate) fn append_without_waiting(path: &Path) -> io::Result<File> {
     let flags = OFlags::NONBLOCK.bits();
     OpenOptions::new()
         .create(true)
@@ -255,17 +255,17 @@ pub fn append_without_waiting(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-pub fn is_unread_pipe(error: &io::Error) -> bool {
+pub(crate) fn is_unread_pipe(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::NXIO.raw_os_error())
 }
 
-pub fn is_character_device(found: &Metadata) -> bool {
+pub(crate) fn is_character_device(found: &Metadata) -> bool {
     found.file_type().is_char_device()
 }
 
 /// Duplicates a standard stream that carries mail. Returns an error if the stream may be closed, because the mail would
 /// be lost.
-pub fn stream(of: impl AsFd) -> io::Result<File> {
+pub(crate) fn stream(of: impl AsFd) -> io::Result<File> {
     let file = stream_or_null(of)?;
     match is_stand_in(&file) {
         true => Err(io::Error::other(
@@ -277,7 +277,7 @@ pub fn stream(of: impl AsFd) -> io::Result<File> {
 
 /// Duplicates a standard stream that carries a report. If the stream is closed, the report is written to the null
 /// device.
-pub fn stream_or_null(of: impl AsFd) -> io::Result<File> {
+pub(crate) fn stream_or_null(of: impl AsFd) -> io::Result<File> {
     Ok(File::from(of.as_fd().try_clone_to_owned()?))
 }
 
@@ -294,7 +294,7 @@ fn is_stand_in(descriptor: impl AsFd) -> bool {
         }
 }
 
-pub fn free_space(folder: &Path) -> io::Result<u64> {
+pub(crate) fn free_space(folder: &Path) -> io::Result<u64> {
     let disk = rustix::fs::statvfs(folder)?;
     Ok(disk.f_bavail.saturating_mul(disk.f_frsize))
 }
@@ -302,14 +302,14 @@ pub fn free_space(folder: &Path) -> io::Result<u64> {
 /// Flag with which a write to a connection that the other side closed returns an error instead of sending SIGPIPE.
 /// macOS lacks this flag; [`no_signals`] has the same effect there.
 #[cfg(all(feature = "milter", not(target_vendor = "apple")))]
-pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::NOSIGNAL;
+pub(crate) const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::NOSIGNAL;
 #[cfg(all(feature = "milter", target_vendor = "apple"))]
 pub const NO_SIGNAL: rustix::net::SendFlags = rustix::net::SendFlags::empty();
 
 /// Sets an option of Linux that acknowledges received TCP data immediately. Systems without this option are only
 /// slower.
 #[cfg(feature = "milter")]
-pub fn acknowledge_at_once(socket: impl AsFd) {
+pub(crate) fn acknowledge_at_once(socket: impl AsFd) {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let _ = rustix::net::sockopt::set_tcp_quickack(&socket, true);
     let _ = socket.as_fd();
@@ -318,7 +318,7 @@ pub fn acknowledge_at_once(socket: impl AsFd) {
 /// Sets a connection of macOS to report errors without SIGPIPE, because macOS has no flag [`NO_SIGNAL`] for single
 /// writes.
 #[cfg(feature = "milter")]
-pub fn no_signals(socket: impl AsFd) -> io::Result<()> {
+pub(crate) fn no_signals(socket: impl AsFd) -> io::Result<()> {
     #[cfg(target_vendor = "apple")]
     rustix::net::sockopt::set_socket_nosigpipe(&socket, true)?;
     let _ = socket.as_fd().as_raw_fd();

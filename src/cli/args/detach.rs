@@ -31,7 +31,7 @@ const PROXY: &str = "Use this proxy for a store that is a server";
     &["store", "base_url", "larger_than", "types", "inline", "note"],
     &["note_format", "on_failure"]
 )))]
-pub struct DetachArgs {
+pub(crate) struct DetachArgs {
     /// One message; or, with --output or --in-place, mailboxes, directories and imaps: URLs. Without it,
     /// standard input is read
     #[arg(value_name = "FILE|SOURCE")]
@@ -84,13 +84,13 @@ pub struct DetachArgs {
 
 impl DetachArgs {
     /// Returns the policy for requests to a store on a server. Only its server and timeout options are used.
-    pub fn policy(&self) -> Policy {
+    pub(crate) fn policy(&self) -> Policy {
         let mut policy = self.failure.added_to(self.server.policy());
         policy.limits.timeout = self.timeout.unwrap_or(policy.limits.timeout);
         policy
     }
 
-    pub fn choice(&self) -> Choice {
+    pub(crate) fn choice(&self) -> Choice {
         Choice {
             larger_than: self.larger_than.unwrap_or(Choice::LARGER_THAN),
             types: self.types.clone(),
@@ -106,7 +106,7 @@ impl DetachArgs {
 #[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["store", "fetch"])))]
 #[command(mut_arg("on_failure", |option| option.help(FAILS)))]
 #[command(mut_args(levels(&["store"], &["on_failure"])))]
-pub struct RestoreArgs {
+pub(crate) struct RestoreArgs {
     /// One message; or, with --output or --in-place, mailboxes, directories and imaps: URLs. Without it,
     /// standard input is read
     #[arg(value_name = "FILE|SOURCE")]
@@ -144,7 +144,7 @@ pub struct RestoreArgs {
 impl RestoreArgs {
     /// Returns the policy. The number of attachments to restore is not limited, only the time and the growth of one
     /// message.
-    pub fn policy(&self) -> Policy {
+    pub(crate) fn policy(&self) -> Policy {
         let mut policy = self.failure.added_to(self.retrieval.policy());
         let growth = self.max_growth.unwrap_or(RESTORED);
         policy.links = Links::Keep;

@@ -12,7 +12,7 @@ use crate::imap::account::{Account, Choice};
 #[derive(Args, Default, PartialEq, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Mail on servers (imaps:)")]
-pub struct ImapArgs {
+pub(crate) struct ImapArgs {
     /// Command that prints the password or token for the server
     ///
     /// Only the first line that it prints is used. Without this option, the password is the first line of the file in
@@ -43,7 +43,7 @@ pub struct ImapArgs {
 
 impl ImapArgs {
     /// Returns the account of a URL with these options applied.
-    pub fn added_to(&self, account: Account) -> Account {
+    pub(crate) fn added_to(&self, account: Account) -> Account {
         Account {
             choice: Choice {
                 folders: self.folder.clone(),
@@ -63,7 +63,7 @@ impl ImapArgs {
 #[derive(Args, Default, PartialEq, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Mail on servers, with --in-place")]
-pub struct ReplacingArgs {
+pub(crate) struct ReplacingArgs {
     /// Directory of the journal [default: $XDG_STATE_HOME/embody]
     ///
     /// The journal records replacements that are under way. If a run is killed, the next run completes or undoes them.
@@ -84,7 +84,7 @@ pub struct ReplacingArgs {
 }
 
 impl ReplacingArgs {
-    pub fn state(&self) -> Result<PathBuf, Error> {
+    pub(crate) fn state(&self) -> Result<PathBuf, Error> {
         let absolute = |name| {
             env::var_os(name)
                 .map(PathBuf::from)

@@ -29,7 +29,7 @@ const LONGEST_DEADLINE: Duration = Duration::from_secs(240);
     &["listen", "on_failure", "embed", "links", "max_message"],
     &["socket_group", "socket_mode", "max_connections", "metrics"]
 )))]
-pub struct MilterArgs {
+pub(crate) struct MilterArgs {
     /// Socket for the mail system: unix:/path or inet:host:port
     ///
     /// inet:port listens on 127.0.0.1. The option may be given several times. Sockets that systemd passes to the
@@ -61,7 +61,7 @@ pub struct MilterArgs {
 
 impl MilterArgs {
     /// Returns the policy. Without `--max-message`, a message must not grow beyond the size that mail systems accept.
-    pub fn policy(&self) -> Result<Policy, Error> {
+    pub(crate) fn policy(&self) -> Result<Policy, Error> {
         if self.common.policy.resolver.is_some() {
             let why = "--resolver cannot be used by a milter, because any sender could then retrieve files with your login";
             return Err(Error::Usage(why.into()));

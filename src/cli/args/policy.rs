@@ -19,7 +19,7 @@ use crate::error::Error;
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
-pub struct Common {
+pub(crate) struct Common {
     /// Add an X-Embody field to messages that contain references
     #[arg(long, action = ArgAction::SetTrue, value_parser = choice([Mark::Off, Mark::Field]))]
     pub mark: Mark,
@@ -33,7 +33,7 @@ impl Common {
     /// Returns the options of `recover`: `--fetch http,https` by default, and `--follow` with all forms of reference
     /// that replace an attachment, followed by the forms of the command line. `--offline` needs no cache here, because
     /// content can also be in files.
-    pub fn recovering(mut self) -> Self {
+    pub(crate) fn recovering(mut self) -> Self {
         let forms = Follow::ALL.into_iter().filter(|form| form.is_attachment());
         let forms = forms.map(|form| form.as_str().to_owned());
         self.policy.content.follow = forms.chain(self.policy.content.follow).collect();
@@ -42,7 +42,7 @@ impl Common {
     }
 
     /// Returns the same options, and also opens parts whose content is in the message itself (winmail.dat).
-    pub fn opening(mut self) -> Self {
+    pub(crate) fn opening(mut self) -> Self {
         self.policy.open();
         self
     }
@@ -56,7 +56,7 @@ impl Common {
     }
 
     /// Returns the options of `embed`: `--embed data,remote` and `--fetch http,https` by default.
-    pub fn embedding(mut self) -> Self {
+    pub(crate) fn embedding(mut self) -> Self {
         let embed = &mut self.policy.content.embed;
         if embed.is_empty() {
             *embed = ["data", "remote"].map(str::to_owned).to_vec();
@@ -70,7 +70,7 @@ impl Common {
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
-pub struct FailureArgs {
+pub(super) struct FailureArgs {
     /// If content is unavailable for a while: leave or defer [default: leave]
     ///
     /// leave keeps the reference and delivers the mail. defer ends with exit status 75, so that the mail system tries
@@ -80,7 +80,7 @@ pub struct FailureArgs {
 }
 
 impl FailureArgs {
-    pub fn added_to(&self, mut policy: Policy) -> Policy {
+    pub(super) fn added_to(&self, mut policy: Policy) -> Policy {
         policy.on_failure = self.on_failure.unwrap_or_default();
         policy
     }
@@ -95,7 +95,7 @@ const DETACHED: &str = "Detached attachments";
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Retrieval")]
-pub struct PolicyArgs {
+pub(crate) struct PolicyArgs {
     #[command(flatten)]
     retrieval: RetrievalArgs,
     #[command(flatten)]
@@ -149,12 +149,12 @@ pub struct PolicyArgs {
 impl PolicyArgs {
     /// Adds the form `winmail` to `--follow`, before the forms of the command line, so that `--follow -winmail` can
     /// remove it.
-    pub fn open(&mut self) {
+    pub(crate) fn open(&mut self) {
         let form = Follow::Winmail.as_str().to_owned();
         self.content.follow.insert(0, form);
     }
 
-    pub fn policy(&self) -> Policy {
+    pub(crate) fn policy(&self) -> Policy {
         let mut policy = Policy {
             limits: self.limits.limits(),
             attachments: self.attachments.clone(),
@@ -175,13 +175,13 @@ impl PolicyArgs {
         policy
     }
 
-    pub fn store(&self) -> Option<(String, Option<&str>)> {
+    pub(crate) fn store(&self) -> Option<(String, Option<&str>)> {
         let store = self.store.as_deref()?.to_str()?.to_owned();
         Some((store, self.base_url.as_deref()))
     }
 
     /// Returns the start of the URLs of the store. Without a store, the URL is that of an example directory.
-    pub fn store_url(&self) -> String {
+    pub(crate) fn store_url(&self) -> String {
         let usual = "/srv/store".as_ref();
         let folder = Url::from_directory_path(self.store.as_deref().unwrap_or(usual));
         let base_url = self.base_url.clone();

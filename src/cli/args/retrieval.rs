@@ -15,7 +15,7 @@ use crate::fetch::archive::{IndexTemplate, Template, Window};
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Retrieval")]
-pub struct RetrievalArgs {
+pub(super) struct RetrievalArgs {
     /// Read options from this TOML file
     ///
     /// Options on the command line override those in the file.
@@ -65,7 +65,7 @@ pub struct RetrievalArgs {
 }
 
 impl RetrievalArgs {
-    pub fn policy(&self) -> Policy {
+    pub(super) fn policy(&self) -> Policy {
         let listed = self.deny_host_file.iter().flatten();
         Policy {
             fetch: self.fetch.iter().copied().collect(),
@@ -84,7 +84,7 @@ impl RetrievalArgs {
 
 #[derive(Args, Default, Debug)]
 #[group(skip)]
-pub struct ServerArgs {
+pub(super) struct ServerArgs {
     /// Use this proxy for http and https
     ///
     /// The value is http://[user:password@]host[:port], or https:// if the proxy itself uses TLS. The proxy receives
@@ -99,7 +99,7 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
-    pub fn policy(&self) -> Policy {
+    pub(super) fn policy(&self) -> Policy {
         Policy {
             proxy: self.proxy.clone(),
             ca_file: self.ca_file.clone(),
@@ -111,7 +111,7 @@ impl ServerArgs {
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Limits")]
-pub struct TimeArgs {
+pub(super) struct TimeArgs {
     /// Time limit for one retrieval; 0 is no limit [default: 20s]
     #[arg(long, value_name = "DUR", value_parser = duration_or_none)]
     pub timeout: Option<Duration>,
@@ -127,7 +127,7 @@ pub(super) const KEPT: &str = "Cache and records";
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = KEPT)]
-pub struct CacheArgs {
+pub(crate) struct CacheArgs {
     /// Keep responses of http and https servers in this directory
     ///
     /// Later runs use them as long as they are fresh.
@@ -160,7 +160,7 @@ pub struct CacheArgs {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum ArchivePlace {
+pub(crate) enum ArchivePlace {
     Server(Template),
     /// Path of a WARC or WACZ file with captures, or of a directory of such files.
     Files(PathBuf),
@@ -176,7 +176,7 @@ fn archive(text: &str) -> Result<ArchivePlace, String> {
 #[derive(Args, Clone, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = "Web archives")]
-pub struct ArchiveArgs {
+pub(crate) struct ArchiveArgs {
     /// If content is gone, retrieve it from this web archive
     ///
     /// The value is a URL template such as https://web.archive.org/web/{date}id_/{url}, or the name of a WARC or WACZ file,

@@ -18,7 +18,7 @@ pub(super) const MAILBOXES: &str = "Mailboxes";
 #[derive(Args, Debug)]
 #[group(skip)]
 #[command(next_help_heading = MAILBOXES)]
-pub struct WalkArgs {
+pub(crate) struct WalkArgs {
     /// Write the result to this new file or directory
     ///
     /// A file whose name ends with .gz, .zst, .bz2 or .xz is compressed.
@@ -89,7 +89,7 @@ pub struct WalkArgs {
 
 #[derive(Args, Debug)]
 #[group(skip)]
-pub struct CompressedArgs {
+pub(crate) struct CompressedArgs {
     /// Maximum size of a compressed source when expanded [default: 64G]
     ///
     /// The mail in a .pst file may also be of this size, or of three times the size of the file if that is more. Above 64M, a source may expand to at most 1000 times its size. The rest of a larger source is not read, and
@@ -99,7 +99,7 @@ pub struct CompressedArgs {
 }
 
 impl CompressedArgs {
-    pub fn added_to(&self, options: mailbox::Options) -> mailbox::Options {
+    pub(crate) fn added_to(&self, options: mailbox::Options) -> mailbox::Options {
         mailbox::Options {
             max_expanded: self.max_expanded.unwrap_or(options.max_expanded),
             ..options
@@ -109,7 +109,7 @@ impl CompressedArgs {
 
 /// When progress is shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum ProgressOption {
+pub(crate) enum ProgressOption {
     /// A progress bar on a terminal, otherwise a line every ten seconds.
     Auto,
     /// A progress bar on a terminal, otherwise a line every second.
@@ -119,13 +119,13 @@ pub enum ProgressOption {
 }
 
 impl WalkArgs {
-    pub fn walks(&self) -> bool {
+    pub(crate) fn walks(&self) -> bool {
         self.in_place || self.output.is_some() || self.dry_run
     }
 
     /// Returns the file of a command that reads one message, if a file was named. Options for mailboxes are an error
     /// here.
-    pub fn one_message<'s>(
+    pub(crate) fn one_message<'s>(
         &self,
         sources: &'s [PathBuf],
         no_resume: bool,
@@ -152,7 +152,7 @@ impl WalkArgs {
     }
 
     #[cfg(all(unix, feature = "imap"))]
-    pub fn check_replacing(&self, are_remote: bool) -> Result<(), Error> {
+    pub(crate) fn check_replacing(&self, are_remote: bool) -> Result<(), Error> {
         let what = match are_remote && self.output.is_none() {
             true if self.format != Format::Auto || self.backup.is_some() => {
                 "--format and --backup work only with mail in files, not with mail on a server"
@@ -166,7 +166,7 @@ impl WalkArgs {
     }
 
     /// Returns the mode of the run. With `probes`, a dry run checks whether the content is available.
-    pub fn mode(&self, probes: bool) -> Mode {
+    pub(crate) fn mode(&self, probes: bool) -> Mode {
         match (self.dry_run, probes) {
             (false, _) => Mode::Run,
             (true, false) => Mode::DryRun,
@@ -176,7 +176,7 @@ impl WalkArgs {
 
     /// Returns the options for reading mailboxes. Messages that wait for a server use no core, so more messages than
     /// cores are processed in parallel.
-    pub fn options(&self, policy: &Policy, mode: Mode) -> mailbox::Options {
+    pub(crate) fn options(&self, policy: &Policy, mode: Mode) -> mailbox::Options {
         let defaults = mailbox::Options::default();
         let jobs = self.jobs.unwrap_or(defaults.jobs);
         let waits = !policy.fetch.is_empty();
@@ -199,7 +199,7 @@ impl WalkArgs {
 
 #[derive(Args, Default, Debug)]
 #[group(skip)]
-pub struct ResumeArgs {
+pub(crate) struct ResumeArgs {
     /// Keep no responses for resuming
     ///
     /// Without this option, responses of servers are kept in DEST.embody-resume until the output is complete. If the
@@ -211,7 +211,7 @@ pub struct ResumeArgs {
 #[derive(Args, Default, Debug)]
 #[group(skip)]
 #[command(next_help_heading = None::<&'static str>)]
-pub struct SayingArgs {
+pub(crate) struct SayingArgs {
     /// Append one JSON line per reference to this file
     ///
     /// - is standard error.
@@ -226,7 +226,7 @@ pub struct SayingArgs {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Volume {
+pub(crate) enum Volume {
     /// Errors only.
     Quiet,
     /// For a single message, one line for each reference. For mailboxes, a summary.
@@ -236,11 +236,11 @@ pub enum Volume {
 }
 
 impl SayingArgs {
-    pub fn tells_rows(&self) -> bool {
+    pub(crate) fn tells_rows(&self) -> bool {
         self.report.is_some() || self.verbose
     }
 
-    pub fn volume(&self) -> Volume {
+    pub(crate) fn volume(&self) -> Volume {
         match (self.quiet, self.verbose) {
             (true, _) => Volume::Quiet,
             (false, true) => Volume::Verbose,

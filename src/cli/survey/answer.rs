@@ -5,7 +5,7 @@ use super::tally::{Answers, Probe};
 use crate::engine::report::{Outcome, Reason, Row};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Answer {
+pub(super) enum Answer {
     /// The source has the content, or sent it.
     Alive,
     /// The content is lost: status 404 or 410, the host does not exist, or other content has taken its place.
@@ -23,7 +23,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    pub fn of(row: &Row) -> Self {
+    pub(super) fn of(row: &Row) -> Self {
         use Reason as R;
         let Some(reason) = row.reason else {
             return match row.outcome {
@@ -79,7 +79,7 @@ impl Answer {
         }
     }
 
-    pub fn counted(self) -> Answers {
+    pub(super) fn counted(self) -> Answers {
         let mut counts = Answers::default();
         let count = match self {
             Self::Alive => &mut counts.alive,
@@ -95,7 +95,7 @@ impl Answer {
 
     /// Returns this response as counts of a probe, of which one is 1. A source counts as dead if a request was made and
     /// gave no content.
-    pub fn probe(self, row: &Row) -> Probe {
+    pub(super) fn probe(self, row: &Row) -> Probe {
         let mut probe = Probe::default();
         let count = match self {
             Self::Alive => &mut probe.alive,

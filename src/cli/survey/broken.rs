@@ -11,20 +11,20 @@ const PLACES: usize = 10;
 
 /// The place of a message in its mailbox.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Place {
+pub(crate) struct Place {
     pub source: String,
     /// Number of the message. `None` if the message is a separate file.
     pub index: Option<u64>,
 }
 
 #[derive(Clone, Default, Debug, Serialize)]
-pub struct Places {
+pub(crate) struct Places {
     pub count: u64,
     pub first: Vec<Place>,
 }
 
 #[derive(Default, Debug, Serialize)]
-pub struct Broken {
+pub(crate) struct Broken {
     /// Messages with a multipart that lacks its last boundary line. The end of the message is probably missing.
     pub unclosed: Places,
     /// Messages with a base64 body that ends inside a group of four characters, so that its end is probably missing.
@@ -49,7 +49,7 @@ impl Places {
 }
 
 impl Broken {
-    pub fn of(tree: &Tree<'_>, place: impl Fn() -> Place) -> Self {
+    pub(crate) fn of(tree: &Tree<'_>, place: impl Fn() -> Place) -> Self {
         let mut broken = Self::default();
         let is_own = |id: &PartId| {
             // Only the parts of the message itself are checked. A message inside a report or inside another message may
@@ -85,14 +85,14 @@ impl Broken {
         broken
     }
 
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.unclosed.add(other.unclosed);
         self.cut.add(other.cut);
         self.nul.add(other.nul);
         self.files += other.files;
     }
 
-    pub fn kinds(&self) -> [(&'static str, &'static str, &Places); 3] {
+    pub(crate) fn kinds(&self) -> [(&'static str, &'static str, &Places); 3] {
         [
             (
                 "message lacks its last boundary line, so its end is probably missing",
@@ -112,7 +112,7 @@ impl Broken {
         ]
     }
 
-    pub fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
+    pub(crate) fn places_mut(&mut self) -> impl Iterator<Item = &mut Place> {
         let kinds = [&mut self.unclosed, &mut self.cut, &mut self.nul];
         kinds.into_iter().flat_map(|it| &mut it.first)
     }
@@ -132,7 +132,7 @@ fn ends_within_group(body: &[u8]) -> bool {
 
 /// One of the largest messages of the mail.
 #[derive(Clone, Debug, Serialize)]
-pub struct Large {
+pub(crate) struct Large {
     pub octets: u64,
     #[serde(flatten)]
     pub place: Place,
@@ -142,10 +142,10 @@ pub struct Large {
     pub date: Option<String>,
 }
 
-pub const LARGEST: usize = 10;
+pub(super) const LARGEST: usize = 10;
 
 /// Keeps only the largest messages. Of messages with the same size, the first ones are kept.
-pub fn merge(largest: &mut Vec<Large>, others: Vec<Large>) {
+pub(super) fn merge(largest: &mut Vec<Large>, others: Vec<Large>) {
     if others.is_empty() {
         return;
     }

@@ -18,7 +18,7 @@ const ENDINGS: [&str; 10] = [
 
 /// Property by which numbers are grouped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum Group {
+pub(crate) enum Group {
     /// The hosts that mail refers to
     Host,
     /// The media types of attachments
@@ -32,13 +32,13 @@ pub enum Group {
 }
 
 #[derive(Clone, Debug)]
-pub struct NamedSource {
+pub(crate) struct NamedSource {
     pub name: String,
     pub kind: SourceKind,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SourceKind {
+pub(crate) enum SourceKind {
     /// One mbox, which can be compressed.
     File,
     /// A single message in a file.
@@ -49,7 +49,7 @@ pub enum SourceKind {
     Nameless,
 }
 
-pub struct SurveyContext<'l> {
+pub(crate) struct SurveyContext<'l> {
     pub larger_than: u64,
     pub base_url: &'l str,
     pub is_probed: bool,
@@ -69,7 +69,7 @@ pub struct SurveyContext<'l> {
 
 impl SurveyContext<'_> {
     /// Returns one command for each source: `embody VERB SOURCE --output RESULT OPTIONS`.
-    pub fn commands(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
+    pub(crate) fn commands(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
         let options = format!("{options}{}", self.format);
         let Some(sources) = self.named() else {
             return vec![format!("embody {verb} MAILBOX --output NEW{options}")];
@@ -84,7 +84,7 @@ impl SurveyContext<'_> {
 
     /// Returns the commands of [`commands`](Self::commands). After them, for each source, follows a command that
     /// compares the source with its result.
-    pub fn compared(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
+    pub(crate) fn compared(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
         let mut lines = self.commands(verb, options, purpose);
         if let Some(sources) = self.named() {
             for (source, result) in sources.iter().zip(results(sources, purpose)) {
@@ -96,14 +96,14 @@ impl SurveyContext<'_> {
     }
 
     /// Returns the command with all sources as its arguments. It only reads them, so one command is sufficient.
-    pub fn reading(&self, command: &str) -> Vec<String> {
+    pub(crate) fn reading(&self, command: &str) -> Vec<String> {
         let sources = self.named().map(all_quoted);
         let sources = sources.unwrap_or_else(|| "MAILBOX".to_owned());
         vec![format!("{command}{} {sources}", self.format)]
     }
 
     /// Returns the options for the store. The default is a new directory next to the results.
-    pub fn storing(&self) -> String {
+    pub(crate) fn storing(&self) -> String {
         match &self.store {
             None => " --store mail-attachments".to_owned(),
             Some((store, None)) => format!(" --store {}", quoted(store)),
@@ -113,7 +113,7 @@ impl SurveyContext<'_> {
         }
     }
 
-    pub fn named(&self) -> Option<&[NamedSource]> {
+    pub(crate) fn named(&self) -> Option<&[NamedSource]> {
         let is_nameless = |it: &NamedSource| it.kind == SourceKind::Nameless;
         let is_few = (1..=SOURCES).contains(&self.sources.len());
         (is_few && !self.sources.iter().any(is_nameless)).then_some(&self.sources)
@@ -149,7 +149,7 @@ fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> S
     free.unwrap_or_default()
 }
 
-pub fn all_quoted<'s>(sources: impl IntoIterator<Item = &'s NamedSource>) -> String {
+pub(super) fn all_quoted<'s>(sources: impl IntoIterator<Item = &'s NamedSource>) -> String {
     let names = sources.into_iter().map(|it| quoted(&it.name));
     names.collect::<Vec<String>>().join(" ")
 }

@@ -13,20 +13,20 @@ use super::words::{
 
 /// A number, and the words that explain it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Tile {
+pub(super) struct Tile {
     pub number: String,
     pub words: String,
 }
 
 /// A step that the user can take.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub(super) struct Step {
     pub title: String,
     pub words: String,
     pub commands: Vec<String>,
 }
 
-pub struct Findings {
+pub(super) struct Findings {
     pub statement: String,
     pub tiles: Vec<Tile>,
     pub step: Option<Step>,
@@ -45,9 +45,9 @@ const TILES: usize = 3;
 
 /// The sources from which `recover` gets content by default. For others, the user must add an option that names a
 /// directory, a store or a kind of link.
-pub const RECOVERED: [Way; 3] = [Way::Here, Way::Web, Way::Ftp];
+pub(super) const RECOVERED: [Way; 3] = [Way::Here, Way::Web, Way::Ftp];
 
-pub fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings {
+pub(super) fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings {
     let mut facts = facts(survey, context);
     facts.sort_by_key(|fact| std::cmp::Reverse(fact.weight));
     let step = facts.iter_mut().find_map(|fact| fact.step.take());
@@ -65,7 +65,7 @@ pub fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings {
 }
 
 /// Returns the size of the mail as text: `41,203 messages from 2004 to 2024, 3.9 GB in 2 mailboxes`.
-pub fn contents(survey: &Survey) -> String {
+pub(super) fn contents(survey: &Survey) -> String {
     let mail = &survey.mail;
     let mut text = counted(mail.messages, "message", "messages");
     if let (Some(first), Some(last)) = (survey.dates.first, survey.dates.last) {
@@ -322,7 +322,7 @@ fn has_living_pictures(survey: &Survey, context: &SurveyContext<'_>) -> bool {
     survey.pictures.remote > 0 && (!is_known || answers.alive > 0 || is_archived)
 }
 
-pub fn embed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn embed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     has_living_pictures(survey, context).then(|| Step {
         title: "Keep the pictures".to_owned(),
         words: format!(
@@ -341,7 +341,7 @@ fn compare(context: &SurveyContext<'_>) -> &'static str {
     }
 }
 
-pub fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     let count = missing::sum(&survey.missing, &RECOVERED);
     let answers = &survey.answers.attachments;
     let here = missing::sum(&survey.missing, &[Way::Here]);
@@ -366,7 +366,7 @@ pub fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     })
 }
 
-pub fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     let detach = &survey.detach;
     let saves = u64::try_from(detach.saves).unwrap_or(0);
     let objects = detach.objects();
@@ -396,7 +396,7 @@ pub fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     })
 }
 
-pub fn blank(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn blank(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     (survey.pictures.trackers > 0).then(|| Step {
         title: "Remove the trackers".to_owned(),
         words: "This puts an empty picture in the place of each tracker, so that opening the mail tells the sender nothing. It needs no network.".to_owned(),
@@ -406,7 +406,7 @@ pub fn blank(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
 
 /// Returns the step for mail that contains pictures only in `data:` URLs. If there are also pictures on the web, the
 /// step `embed` includes them.
-pub fn data(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn data(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     let count = survey.pictures.data;
     (count > 0 && survey.pictures.remote == 0).then(|| Step {
         title: "Show pictures everywhere".to_owned(),
@@ -418,7 +418,7 @@ pub fn data(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     })
 }
 
-pub fn links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     let links = &survey.links;
     let count = links.with_base + links.to_parts;
     (count > 0).then(|| Step {
@@ -432,7 +432,7 @@ pub fn links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     })
 }
 
-pub fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     let [links, shortcuts] =
         [Way::Link, Way::Shortcut].map(|way| missing::sum(&survey.missing, &[way]));
     let mut what = Vec::new();
@@ -469,7 +469,7 @@ pub fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step>
     })
 }
 
-pub fn restore(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn restore(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     let count = missing::sum(&survey.missing, &[Way::Store]);
     let (store, _) = context.store.as_ref()?;
     let options = format!(" --store {}", quoted(store));
@@ -483,7 +483,7 @@ pub fn restore(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     })
 }
 
-pub fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
+pub(super) fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     let is_asked = context.is_probed || context.page.is_none();
     let web = missing::sum(&survey.missing, &[Way::Web]);
     let page = context.page.as_deref().unwrap_or_default();
@@ -507,13 +507,13 @@ pub fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
 
 /// Returns the number of hosts with pictures. It can be too low: if there are more hosts than the limit on names, the
 /// others are counted together.
-pub fn pictured_hosts(survey: &Survey) -> u64 {
+pub(super) fn pictured_hosts(survey: &Survey) -> u64 {
     let hosts = survey.hosts.names();
     hosts.filter(|(_, it)| it.pictures > 0).count() as u64
 }
 
 /// Counts trackers by the registered domain of their host, which usually identifies a company.
-pub fn companies(survey: &Survey) -> Vec<(String, u64)> {
+pub(super) fn companies(survey: &Survey) -> Vec<(String, u64)> {
     let mut companies: BTreeMap<String, u64> = BTreeMap::new();
     for (host, counts) in survey.hosts.names() {
         if counts.trackers > 0 {
@@ -526,14 +526,14 @@ pub fn companies(survey: &Survey) -> Vec<(String, u64)> {
 }
 
 /// Returns the registrable domain of a host by the Public Suffix List, and the host itself if it has none.
-pub fn registered(host: &str) -> String {
+pub(super) fn registered(host: &str) -> String {
     let is_address = host.contains(':') || host.parse::<std::net::Ipv4Addr>().is_ok();
     let domain = psl::domain_str(host).filter(|_| !is_address);
     domain.unwrap_or(host).to_owned()
 }
 
 /// Returns the counts of all years from the first to the last, including years without mail.
-pub fn years(survey: &Survey) -> Vec<(i64, Year)> {
+pub(super) fn years(survey: &Survey) -> Vec<(i64, Year)> {
     let years = survey.years.names();
     let years = years.filter_map(|(name, year)| Some((name.parse::<i64>().ok()?, *year)));
     let years: BTreeMap<i64, Year> = years.collect();
@@ -545,7 +545,7 @@ pub fn years(survey: &Survey) -> Vec<(i64, Year)> {
     (first..=last).map(year).collect()
 }
 
-pub fn heaviest_hosts(survey: &Survey) -> Vec<(&str, &Host)> {
+pub(super) fn heaviest_hosts(survey: &Survey) -> Vec<(&str, &Host)> {
     survey.hosts.heaviest(|it| it.pictures)
 }
 

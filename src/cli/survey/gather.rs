@@ -39,7 +39,7 @@ const LONGEST_FROM: usize = 4 << 10;
 /// Maximum length of a subject or sender on the page, in characters.
 const LONGEST_TEXT: usize = 100;
 
-pub struct Surveying {
+pub(crate) struct Surveying {
     pub expanding: Expanding,
     planner: Planner,
     now: SystemTime,
@@ -50,7 +50,7 @@ pub struct Surveying {
 }
 
 impl Surveying {
-    pub fn new(
+    pub(crate) fn new(
         expanding: Expanding,
         larger_than: u64,
         base_url: String,

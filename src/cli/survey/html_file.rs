@@ -9,13 +9,13 @@ use crate::error::Error;
 use crate::mailbox::folder_of;
 
 /// Checks before a long run whether the page can be written.
-pub fn check_page(path: &Path) -> Result<(), Error> {
+pub(crate) fn check_page(path: &Path) -> Result<(), Error> {
     check(path)
         .and_then(|()| temporary(path).map(drop))
         .map_err(Error::cannot_write(path.display()))
 }
 
-pub fn write_page(path: &Path, page: &str) -> Result<(), Error> {
+pub(crate) fn write_page(path: &Path, page: &str) -> Result<(), Error> {
     replace(path, page).map_err(Error::cannot_write(path.display()))
 }
 

@@ -15,7 +15,11 @@ use crate::engine::plan::documents::Showing;
 use crate::fetch::store::Key;
 use crate::mime::{PartId, Tree};
 
-pub fn as_json(survey: &Survey, context: &SurveyContext<'_>, embed: Option<Fields>) -> Fields {
+pub(crate) fn as_json(
+    survey: &Survey,
+    context: &SurveyContext<'_>,
+    embed: Option<Fields>,
+) -> Fields {
     let hosts = survey.hosts.names();
     let hosts = hosts.map(|(name, host)| (name, host.pictures));
     let hosts: BTreeMap<&str, u64> = hosts.filter(|(_, pictures)| *pictures > 0).collect();
@@ -128,7 +132,7 @@ pub(super) fn bound() -> String {
 }
 
 #[derive(Serialize, Debug)]
-pub struct Listed {
+pub(crate) struct Listed {
     pub message: String,
     part: String,
     kind: &'static str,
@@ -142,7 +146,7 @@ pub struct Listed {
 }
 
 impl Listed {
-    pub fn of(
+    pub(crate) fn of(
         tree: &Tree<'_>,
         part: PartId,
         (shown, key): (Option<Showing>, Option<&Key>),

@@ -10,7 +10,7 @@ use crate::link::url::Reference;
 /// The source from which the content of a reference can be added to the mail.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub(crate) enum Way {
     /// In the mail itself, in a file next to the mailbox, or in a mailbox of `--copies`. No network is needed.
     Here,
     /// Over http or https.
@@ -29,21 +29,21 @@ pub enum Way {
 }
 
 /// Number of references, by the source of their content and by their name in the singular and the plural.
-pub type Missing = BTreeMap<(Way, Named), u64>;
+pub(super) type Missing = BTreeMap<(Way, Named), u64>;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Named {
+pub(crate) struct Named {
     pub one: &'static str,
     pub many: &'static str,
 }
 
-pub fn sum(missing: &Missing, ways: &[Way]) -> u64 {
+pub(super) fn sum(missing: &Missing, ways: &[Way]) -> u64 {
     let of = missing.iter().filter(|(key, _)| ways.contains(&key.0));
     of.map(|(_, count)| count).sum()
 }
 
 /// Returns the source and the name of missing content. `None` if the row is not about content outside of the mail.
-pub fn of(row: &Row) -> Option<(Way, Named)> {
+pub(super) fn of(row: &Row) -> Option<(Way, Named)> {
     let named = named(row)?;
     Some((way(row), named))
 }

@@ -19,7 +19,7 @@ const LARGE: u64 = 100_000;
 /// Maximum length, in characters, of the name of a host or media type on the page. Such a name is untrusted text.
 const LONG: usize = 60;
 
-pub fn page(survey: &Survey, context: &SurveyContext<'_>) -> String {
+pub(crate) fn page(survey: &Survey, context: &SurveyContext<'_>) -> String {
     let title = named(context);
     let mut page = Page {
         sheet: Sheet::new(&format!("What is in {title}")),

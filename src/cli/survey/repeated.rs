@@ -80,18 +80,18 @@ const FLAGS_OF_RUN: [&str; 6] = [
 ];
 
 #[derive(Clone, Default, Debug)]
-pub struct Repeated {
+pub(crate) struct Repeated {
     options: Vec<(String, Option<String>)>,
 }
 
 impl Repeated {
     /// Returns the options of `inspect` that `embed` and `recover` also need.
-    pub fn of_retrieval(arguments: &[OsString]) -> Self {
+    pub(crate) fn of_retrieval(arguments: &[OsString]) -> Self {
         Self::of(arguments, &[&WITH_VALUE], &[&FLAGS])
     }
 
     /// Returns the options that the same run needs again.
-    pub fn of_run(arguments: &[OsString]) -> Self {
+    pub(crate) fn of_run(arguments: &[OsString]) -> Self {
         Self::of(arguments, &[&WITH_VALUE, &OF_RUN], &[&FLAGS, &FLAGS_OF_RUN])
     }
 
@@ -124,12 +124,12 @@ impl Repeated {
         Self { options }
     }
 
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.options.iter().any(|(option, _)| option == name)
     }
 
     /// Returns the options as text for a command line. Options with a name in `names` are left out.
-    pub fn without(&self, names: &[&str]) -> String {
+    pub(crate) fn without(&self, names: &[&str]) -> String {
         let options = self.options.iter();
         let options = options.filter(|(name, _)| !names.contains(&name.as_str()));
         let words = options.map(|(name, value)| match value {
@@ -141,7 +141,7 @@ impl Repeated {
         words.collect()
     }
 
-    pub fn all(&self) -> String {
+    pub(crate) fn all(&self) -> String {
         self.without(&[])
     }
 }

@@ -20,7 +20,7 @@ const LISTED: usize = 50;
 
 /// Counts of the references of a run, by their outcome.
 #[derive(Default, Debug)]
-pub struct RunTally {
+pub(crate) struct RunTally {
     pictures: Amount,
     attachments: Amount,
     moved: Amount,
@@ -88,7 +88,7 @@ impl What {
 
 impl RunTally {
     /// Counts the rows of one message. `called` returns the name of the message.
-    pub fn count(
+    pub(crate) fn count(
         &mut self,
         rows: &[Row],
         called: impl Fn() -> String,
@@ -185,7 +185,7 @@ impl RunTally {
         Some(answer)
     }
 
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.pictures.add(&other.pictures);
         self.attachments.add(&other.attachments);
         self.moved.add(&other.moved);
@@ -230,7 +230,7 @@ fn cause(row: &Row) -> String {
 }
 
 /// Data about the run that is not in the rows of its report.
-pub struct RunContext<'r> {
+pub(crate) struct RunContext<'r> {
     /// The command: `embed`, `recover`, `convert`, `detach` or `restore`.
     pub verb: &'r str,
     pub sources: &'r [PathBuf],
@@ -308,7 +308,7 @@ fn further(name: &str) -> String {
     path.with_file_name(further).display().to_string()
 }
 
-pub fn run_page(tally: &RunTally, summary: &Summary, context: &RunContext<'_>) -> String {
+pub(crate) fn run_page(tally: &RunTally, summary: &Summary, context: &RunContext<'_>) -> String {
     let mut page = RunPage {
         sheet: Sheet::new(&format!("What embody {} did", context.verb)),
         tally,

@@ -10,10 +10,10 @@ use super::findings::{Step, Tile};
 use super::words::grouped;
 
 /// Maximum number of rows of a table. A note below the table says how many rows are missing.
-pub const ROWS: usize = 30;
+pub(super) const ROWS: usize = 30;
 
 /// Maximum number of bars in a plot.
-pub const BARS: usize = 12;
+pub(super) const BARS: usize = 12;
 
 /// Maximum number of years that are named below the columns, so that the names fit on the screen of a phone.
 const NAMED_COLUMNS: usize = 8;
@@ -22,21 +22,21 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Start of every page that embody writes. Only a file that begins with this text may be replaced by a new page.
-pub const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"embody inspect\">\n";
+pub(super) const BEGIN: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<meta name=\"generator\" content=\"embody inspect\">\n";
 
-pub struct Sheet {
+pub(super) struct Sheet {
     html: String,
 }
 
 /// A horizontal bar, of which a part can have another colour.
-pub struct Bar {
+pub(super) struct Bar {
     pub name: String,
     pub value: u64,
     pub part: u64,
     pub words: String,
 }
 
-pub struct Table<'t> {
+pub(super) struct Table<'t> {
     pub heads: &'t [&'t str],
     /// Rows of the table. The first cell of each row is untrusted text from a mail.
     pub rows: Vec<(String, Vec<String>)>,
@@ -47,7 +47,7 @@ pub struct Table<'t> {
 impl Sheet {
     /// Creates a page. Its Content-Security-Policy forbids all content from other places, so the page makes no
     /// requests. It allows the script of the page by its hash.
-    pub fn new(title: &str) -> Self {
+    pub(super) fn new(title: &str) -> Self {
         let hash = STANDARD.encode(Sha256::digest(SCRIPT));
         let title = escaped(title);
         Self {
@@ -58,31 +58,31 @@ impl Sheet {
         }
     }
 
-    pub fn finish(mut self, footer: &str) -> String {
+    pub(super) fn finish(mut self, footer: &str) -> String {
         self.add(&format!("<footer>{footer}</footer>"));
         self.add(&format!("<script>{SCRIPT}</script>"));
         self.html
     }
 
-    pub fn add(&mut self, html: &str) {
+    pub(super) fn add(&mut self, html: &str) {
         self.html.push_str(html);
         self.html.push('\n');
     }
 
-    pub fn heading(&mut self, text: &str) {
+    pub(super) fn heading(&mut self, text: &str) {
         self.add(&format!("<h2>{text}</h2>"));
     }
 
     /// Adds a paragraph of trusted text. Words in backticks are shown as code.
-    pub fn say(&mut self, words: &str) {
+    pub(super) fn say(&mut self, words: &str) {
         self.add(&format!("<p>{}</p>", in_code(words)));
     }
 
-    pub fn note(&mut self, words: &str) {
+    pub(super) fn note(&mut self, words: &str) {
         self.add(&format!("<p class=\"soft\">{}</p>", in_code(words)));
     }
 
-    pub fn tiles(&mut self, tiles: &[Tile]) {
+    pub(super) fn tiles(&mut self, tiles: &[Tile]) {
         if tiles.is_empty() {
             return;
         }
@@ -96,12 +96,12 @@ impl Sheet {
         self.add(&format!("<div class=\"big\">{}</div>", tiles.join("\n")));
     }
 
-    pub fn step(&mut self, step: &Step) {
+    pub(super) fn step(&mut self, step: &Step) {
         self.commands("act", &step.title, &step.words, &step.commands);
     }
 
     /// Adds the recommended step.
-    pub fn next_step(&mut self, step: &Step) {
+    pub(super) fn next_step(&mut self, step: &Step) {
         let title = format!("Next step: {}", lowered(&step.title));
         self.commands("act next", &title, &step.words, &step.commands);
     }
@@ -116,7 +116,7 @@ impl Sheet {
         ));
     }
 
-    pub fn table(&mut self, table: &Table<'_>) {
+    pub(super) fn table(&mut self, table: &Table<'_>) {
         if table.rows.is_empty() {
             return;
         }
@@ -152,7 +152,7 @@ impl Sheet {
         }
     }
 
-    pub fn bars(&mut self, title: &str, bars: &[Bar]) {
+    pub(super) fn bars(&mut self, title: &str, bars: &[Bar]) {
         if bars.iter().all(|bar| bar.value == 0) {
             return;
         }
@@ -178,7 +178,7 @@ impl Sheet {
     }
 
     /// Adds a plot with one column for each year. A part of each column has another colour.
-    pub fn columns(&mut self, title: &str, most: &str, columns: &[Bar]) {
+    pub(super) fn columns(&mut self, title: &str, most: &str, columns: &[Bar]) {
         let tallest = columns.iter().map(|bar| bar.value).max().unwrap_or(0);
         // A single column is not shown, because the number alone is clear.
         if columns.len() < 2 || tallest == 0 {
@@ -204,7 +204,7 @@ impl Sheet {
         self.add(&html);
     }
 
-    pub fn key(&mut self, all: &str, part: &str) {
+    pub(super) fn key(&mut self, all: &str, part: &str) {
         self.add(&format!(
             "<p class=\"soft\"><i class=\"key all\"></i>{all} <i class=\"key part\"></i>{part}</p>"
         ));
@@ -219,13 +219,13 @@ fn lowered(text: &str) -> String {
 }
 
 /// Returns untrusted text for a page: escaped for HTML, on one line, and cut if it is long.
-pub fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     marked(&harmless(text))
 }
 
 /// Returns untrusted text that stands alone on a page, such as a subject. It is isolated, so that text from right to
 /// left does not change the direction of the text around it. Invisible characters are removed.
-pub fn foreign(text: &str) -> String {
+pub(super) fn foreign(text: &str) -> String {
     let is_shown = |symbol: &char| !matches!(symbol, '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}' | '\u{fe0f}');
     let text: String = text.chars().filter(is_shown).collect();
     format!("<bdi>{}</bdi>", escaped(&text))

@@ -21,10 +21,10 @@ use crate::mailbox::Summary;
 const OBJECTS: usize = 1 << 20;
 
 /// Lower limits of the size classes of attachments, in bytes.
-pub const SIZES: [u64; 6] = [0, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
+pub(super) const SIZES: [u64; 6] = [0, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
 #[derive(Default, Debug)]
-pub struct Survey {
+pub(crate) struct Survey {
     pub mail: Mail,
     pub dates: Dates,
     pub attachments: Amount,
@@ -57,7 +57,7 @@ pub struct Survey {
 }
 
 #[derive(Default, Debug, Serialize)]
-pub struct AnswersByWhat {
+pub(crate) struct AnswersByWhat {
     pub pictures: Answers,
     /// Responses for references to content outside of the mail.
     pub attachments: Answers,
@@ -67,7 +67,7 @@ pub struct AnswersByWhat {
 
 /// The earliest and latest date of the mail, in seconds since 1970.
 #[derive(Clone, Copy, Default, Debug, Serialize)]
-pub struct Dates {
+pub(crate) struct Dates {
     #[serde(serialize_with = "in_words")]
     pub first: Option<i64>,
     #[serde(serialize_with = "in_words")]
@@ -78,7 +78,7 @@ pub struct Dates {
 }
 
 #[derive(Default, Debug)]
-pub struct Detach {
+pub(crate) struct Detach {
     pub large: Amount,
     pub leave: Amount,
     pub content_octets: u64,
@@ -91,7 +91,7 @@ pub struct Detach {
 }
 
 impl Survey {
-    pub fn add(&mut self, mut other: Self) {
+    pub(crate) fn add(&mut self, mut other: Self) {
         for (sender, year, counts, answers) in [self.alone(), other.alone()].into_iter().flatten() {
             self.senders.of(&sender).count(counts.octets);
             self.years.of(&year).add(&counts);
@@ -133,7 +133,7 @@ impl Survey {
 
     /// Corrects the places of messages once the path of the mailbox is known. In a mailbox of separate files, a message
     /// is named by its file, so its number is removed.
-    pub fn locate(&mut self, mailbox: &Path) {
+    pub(crate) fn locate(&mut self, mailbox: &Path) {
         let largest = self.largest.iter_mut().map(|it| &mut it.place);
         for place in largest.chain(self.broken.places_mut()) {
             if Path::new(&place.source) != mailbox {
@@ -160,7 +160,7 @@ impl Survey {
         Some((sender, year, counts, self.answers.pictures))
     }
 
-    pub fn shown(&self) -> Amount {
+    pub(crate) fn shown(&self) -> Amount {
         let mut sum = Amount::default();
         self.inline.iter().for_each(|it| sum.add(it));
         sum
@@ -168,7 +168,7 @@ impl Survey {
 
     /// Adopts the counts of the whole run from its summary. The run applied the edits of `detach` without writing them,
     /// so the difference between the sizes before and after is the space that `detach` would save.
-    pub fn walked(&mut self, summary: &Summary) {
+    pub(crate) fn walked(&mut self, summary: &Summary) {
         self.mail.mailboxes = summary.mailboxes;
         self.mail.oversized = summary.oversized;
         self.broken.files = summary.damaged;
@@ -191,7 +191,7 @@ fn in_words<S: Serializer>(date: &Option<i64>, serializer: S) -> Result<S::Ok, S
 }
 
 impl Dates {
-    pub fn count(&mut self, date: i64) {
+    pub(crate) fn count(&mut self, date: i64) {
         self.first = Some(self.first.map_or(date, |first| first.min(date)));
         self.last = Some(self.last.map_or(date, |last| last.max(date)));
     }
@@ -208,7 +208,7 @@ impl Dates {
 impl Detach {
     /// Returns the number and size of the objects that `detach` would store. Equal contents are one object. Contents
     /// above the limit on compared contents count as different.
-    pub fn objects(&self) -> Amount {
+    pub(crate) fn objects(&self) -> Amount {
         let repeated = self.contents.repeated;
         Amount {
             count: self.leave.count.saturating_sub(repeated.count),

@@ -11,12 +11,12 @@ use crate::mime::{Field, PartId, Tree};
 use crate::span::Span;
 
 /// Maximum number of different names that are counted. Together they need about a megabyte.
-pub const NAMES: usize = 10_000;
+pub(crate) const NAMES: usize = 10_000;
 /// Maximum length, in bytes, of a name that is counted separately. Hosts and media types cannot be longer (RFC 1035
 /// §2.3.4, RFC 6838 §4.2).
-pub const LONGEST_NAME: usize = 255;
+pub(super) const LONGEST_NAME: usize = 255;
 
-pub trait Counts: Default {
+pub(crate) trait Counts: Default {
     const NAMES: &'static [&'static str];
 
     fn add(&mut self, other: &Self);
@@ -40,7 +40,7 @@ macro_rules! counts {
     ($($(#[$about:meta])* $name:ident { $($(#[$of:meta])* $field:ident,)* })*) => {$(
         $(#[$about])*
         #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
-        pub struct $name { $($(#[$of])* pub $field: u64,)* }
+        pub(crate) struct $name { $($(#[$of])* pub(crate) $field: u64,)* }
 
         impl Counts for $name {
             const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
@@ -122,30 +122,30 @@ counts! {
 }
 
 impl Fates {
-    pub fn sum(&self) -> u64 {
+    pub(super) fn sum(&self) -> u64 {
         self.saved + self.lost + self.again + self.left
     }
 }
 
 impl Answers {
     /// Returns the number of references for which a request was made.
-    pub fn asked(&self) -> u64 {
+    pub(crate) fn asked(&self) -> u64 {
         self.alive + self.gone + self.silent + self.denied
     }
 }
 
-pub fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
+pub(super) fn add<N: Ord>(one: &mut BTreeMap<N, u64>, other: BTreeMap<N, u64>) {
     for (name, count) in other {
         *one.entry(name).or_default() += count;
     }
 }
 
 impl Host {
-    pub fn weight(&self) -> u64 {
+    pub(crate) fn weight(&self) -> u64 {
         self.pictures + self.trackers + self.references
     }
 
-    pub fn answered(&mut self, answer: &Probe) {
+    pub(crate) fn answered(&mut self, answer: &Probe) {
         self.alive += answer.alive;
         self.dead += answer.dead;
         self.archived += answer.archived;
@@ -153,7 +153,7 @@ impl Host {
         self.refused += answer.refused;
     }
 
-    pub fn probed(&self) -> [u64; 8] {
+    pub(crate) fn probed(&self) -> [u64; 8] {
         [
             self.pictures,
             self.trackers,
@@ -168,20 +168,20 @@ impl Host {
 }
 
 impl Amount {
-    pub fn count(&mut self, octets: u64) {
+    pub(crate) fn count(&mut self, octets: u64) {
         self.count += 1;
         self.octets += octets;
     }
 }
 
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Named<C> {
+pub(crate) struct Named<C> {
     names: BTreeMap<String, C>,
     others: Option<C>,
 }
 
 impl<C: Counts> Named<C> {
-    pub fn of(&mut self, name: &str) -> &mut C {
+    pub(crate) fn of(&mut self, name: &str) -> &mut C {
         // Most names are known and in lower case, so no memory is allocated for them.
         if !self.names.contains_key(name) {
             return self.exactly(name.to_ascii_lowercase());
@@ -190,7 +190,7 @@ impl<C: Counts> Named<C> {
         known.unwrap_or_else(|| unreachable!("it is among them"))
     }
 
-    pub fn exactly(&mut self, name: String) -> &mut C {
+    pub(crate) fn exactly(&mut self, name: String) -> &mut C {
         let is_known = self.names.contains_key(&name);
         if !is_known && (self.names.len() >= NAMES || name.len() > LONGEST_NAME) {
             return self.others.get_or_insert_default();
@@ -200,7 +200,7 @@ impl<C: Counts> Named<C> {
 
     /// Adds the counts of `other` in alphabetical order, so that the result is the same in each run if the limit on
     /// names is reached.
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         if self.names.is_empty() && self.others.is_none() {
             *self = other;
             return;
@@ -213,15 +213,15 @@ impl<C: Counts> Named<C> {
         }
     }
 
-    pub fn names(&self) -> impl Iterator<Item = (&str, &C)> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = (&str, &C)> {
         self.names.iter().map(|(name, counts)| (&**name, counts))
     }
 
-    pub fn others(&self) -> Option<&C> {
+    pub(crate) fn others(&self) -> Option<&C> {
         self.others.as_ref()
     }
 
-    pub fn heaviest(&self, weight: impl Fn(&C) -> u64) -> Vec<(&str, &C)> {
+    pub(crate) fn heaviest(&self, weight: impl Fn(&C) -> u64) -> Vec<(&str, &C)> {
         let mut names: Vec<(&str, &C)> = self.names().filter(|(_, it)| weight(it) > 0).collect();
         names.sort_by_key(|(name, counts)| (std::cmp::Reverse(weight(counts)), *name));
         names
@@ -236,7 +236,7 @@ impl<C: Serialize> Serialize for Named<C> {
 
 /// Maximum number of messages that are compared. A hash table with a million buckets (18 MB) can contain this number,
 /// and one more would double its size.
-pub const MESSAGES: usize = (1 << 20) / 8 * 7;
+pub(super) const MESSAGES: usize = (1 << 20) / 8 * 7;
 
 /// Header fields that can be different in copies of one message, so they are not part of its hash.
 const OF_MAILBOXES: [&str; 12] = [
@@ -256,10 +256,10 @@ const OF_MAILBOXES: [&str; 12] = [
 
 /// A hash of a message. An attacker could create two messages with the same hash, which would only change a count.
 /// SHA-256 would take a quarter of the time of a survey.
-pub type Hash = u64;
+pub(super) type Hash = u64;
 
 #[derive(Debug, Serialize)]
-pub struct Copies<K, const MOST: usize> {
+pub(crate) struct Copies<K, const MOST: usize> {
     #[serde(flatten)]
     pub repeated: Amount,
     pub uncompared: Amount,
@@ -285,7 +285,7 @@ impl<K, const MOST: usize> Default for Copies<K, MOST> {
 }
 
 impl Copies<Hash, MESSAGES> {
-    pub fn of(tree: &Tree<'_>) -> Self {
+    pub(crate) fn of(tree: &Tree<'_>) -> Self {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
         for whole in tree.fields(PartId::ROOT).wholes() {
@@ -309,7 +309,7 @@ impl Copies<Hash, MESSAGES> {
 }
 
 impl<K: Ord + std::hash::Hash, const MOST: usize> Copies<K, MOST> {
-    pub fn add(&mut self, other: Self) {
+    pub(crate) fn add(&mut self, other: Self) {
         self.repeated.add(&other.repeated);
         self.uncompared.add(&other.uncompared);
         if let Some(message) = self.alone.take() {
@@ -329,7 +329,7 @@ impl<K: Ord + std::hash::Hash, const MOST: usize> Copies<K, MOST> {
         }
     }
 
-    pub fn compare(&mut self, (hash, octets): (K, u64)) {
+    pub(crate) fn compare(&mut self, (hash, octets): (K, u64)) {
         // `HashMap::entry` is not used, because it reserves space for one more element even if the key is present, and
         // so could double the table.
         if self.known.contains_key(&hash) {

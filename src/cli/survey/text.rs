@@ -11,7 +11,7 @@ use super::words::{counted, either, grouped, listed, size};
 
 const LINES: usize = 40;
 
-pub fn lines(survey: &Survey, context: &SurveyContext<'_>) -> String {
+pub(crate) fn lines(survey: &Survey, context: &SurveyContext<'_>) -> String {
     let Findings {
         statement, step, ..
     } = findings::findings(survey, context);

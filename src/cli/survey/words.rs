@@ -4,7 +4,7 @@ use super::sum::SIZES;
 
 /// Formats a size in powers of ten: `512 bytes`, `1.2 kB`, `45 MB`. The number is rounded down, so that it is never too
 /// large.
-pub fn size(octets: u64) -> String {
+pub(crate) fn size(octets: u64) -> String {
     let mut unit = 1;
     let mut name = None;
     for larger in ["kB", "MB", "GB", "TB", "PB", "EB"] {
@@ -23,7 +23,7 @@ pub fn size(octets: u64) -> String {
 }
 
 /// Formats a size as the value of an option: `100k` means 102,400 bytes.
-pub fn option_size(octets: u64) -> String {
+pub(super) fn option_size(octets: u64) -> String {
     for (unit, letter) in [(1 << 30, "G"), (1 << 20, "M"), (1 << 10, "k")] {
         if octets > 0 && octets.is_multiple_of(unit) {
             return format!("{}{letter}", octets / unit);
@@ -32,7 +32,7 @@ pub fn option_size(octets: u64) -> String {
     octets.to_string()
 }
 
-pub fn class(number: usize) -> String {
+pub(super) fn class(number: usize) -> String {
     let from = SIZES.get(number).copied().unwrap_or_default();
     match SIZES.get(number + 1) {
         Some(to) if from == 0 => format!("less than {}", size(*to)),
@@ -41,7 +41,7 @@ pub fn class(number: usize) -> String {
     }
 }
 
-pub fn grouped(number: u64) -> String {
+pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut grouped = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -53,17 +53,17 @@ pub fn grouped(number: u64) -> String {
     grouped
 }
 
-pub fn counted(count: u64, one: &str, many: &str) -> String {
+pub(super) fn counted(count: u64, one: &str, many: &str) -> String {
     let word = if count == 1 { one } else { many };
     format!("{} {word}", grouped(count))
 }
 
-pub fn either<'w>(count: u64, one: &'w str, many: &'w str) -> &'w str {
+pub(super) fn either<'w>(count: u64, one: &'w str, many: &'w str) -> &'w str {
     if count == 1 { one } else { many }
 }
 
 /// Joins words for a sentence: `a, b and c`.
-pub fn listed(words: &[String]) -> String {
+pub(super) fn listed(words: &[String]) -> String {
     match words {
         [] => String::new(),
         [one] => one.clone(),
@@ -73,7 +73,7 @@ pub fn listed(words: &[String]) -> String {
 
 /// Describes a share in words: `a quarter of the`, `27% of the`. Returns `None` if the part is less than one percent or
 /// more than the whole.
-pub fn share(part: u64, whole: u64) -> Option<String> {
+pub(super) fn share(part: u64, whole: u64) -> Option<String> {
     const FRACTIONS: [(u128, &str); 6] = [
         (100, "a tenth of the"),
         (250, "a quarter of the"),
@@ -100,7 +100,7 @@ pub fn share(part: u64, whole: u64) -> Option<String> {
     }
 }
 
-pub fn capitalized(text: &str) -> String {
+pub(super) fn capitalized(text: &str) -> String {
     let mut symbols = text.chars();
     match symbols.next() {
         Some(first) => first.to_uppercase().chain(symbols).collect(),
@@ -109,7 +109,7 @@ pub fn capitalized(text: &str) -> String {
 }
 
 /// Returns a plural noun for a media type, or the media type if there is no such noun.
-pub fn type_words(essence: &str) -> &str {
+pub(super) fn type_words(essence: &str) -> &str {
     const TYPES: [(&str, &[&str]); 24] = [
         ("JPEG pictures", &["image/jpeg", "image/jpg", "image/pjpeg"]),
         ("PNG pictures", &["image/png", "image/x-png"]),
@@ -207,7 +207,7 @@ pub fn type_words(essence: &str) -> &str {
 
 /// Quotes a file name for a shell. A name that begins with a hyphen gets the prefix `./`, so that it is not read as an
 /// option.
-pub fn quoted(name: &str) -> String {
+pub(crate) fn quoted(name: &str) -> String {
     let name = match name.starts_with('-') {
         true => format!("./{name}"),
         false => name.to_owned(),

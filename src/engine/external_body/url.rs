@@ -13,7 +13,7 @@ use crate::link::url::with_octets_escaped;
 /// `data:` URL may be longer.
 const LONGEST: usize = 64 << 10;
 
-pub fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
+pub(crate) fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
     if is_data(&value) {
         return Ok(Referent::Data(unwrap_data(value)));
     }

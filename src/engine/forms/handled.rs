@@ -7,7 +7,7 @@ use crate::mime::PartId;
 
 /// Parts of one form, such as winmail.dat, that must not be opened in the current pass.
 #[derive(Default, Debug)]
-pub struct Handled {
+pub(crate) struct Handled {
     /// Digests of parts that an earlier pass opened and that stay in the message.
     kept: HashSet<String>,
     /// Digests of parts that the current pass opened. A part with the same digest waits for the next pass: by then the message
@@ -20,16 +20,16 @@ pub struct Handled {
 
 impl Handled {
     /// Returns true if a part with this digest was opened, in the current pass or in an earlier one.
-    pub fn has(&self, digest: &str) -> bool {
+    pub(crate) fn has(&self, digest: &str) -> bool {
         self.kept.contains(digest) || self.opened.contains(digest)
     }
 
     /// Returns true if the text `host` already got an alternative in this pass. The part must then wait for the next pass.
-    pub fn waits_for(&self, host: Option<PartId>) -> bool {
+    pub(crate) fn waits_for(&self, host: Option<PartId>) -> bool {
         host.is_some_and(|host| self.hosts.contains(&host))
     }
 
-    pub fn add(&mut self, digest: String, host: Option<PartId>, keeps: bool) {
+    pub(crate) fn add(&mut self, digest: String, host: Option<PartId>, keeps: bool) {
         self.hosts.extend(host);
         match keeps {
             true => self.kept.insert(digest),
@@ -38,7 +38,7 @@ impl Handled {
     }
 
     /// Ends a pass. The next pass scans the changed message, so only the parts that stay are remembered.
-    pub fn end_pass(&mut self) {
+    pub(crate) fn end_pass(&mut self) {
         self.opened.clear();
         self.hosts.clear();
     }

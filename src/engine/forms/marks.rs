@@ -7,7 +7,7 @@ use crate::mime::{Part, TransferEncoding};
 
 /// A byte string of a form. Every message with a part of the form contains at least one of the form's marks.
 #[derive(Clone, Copy, Debug)]
-pub enum Mark {
+pub(crate) enum Mark {
     /// A string that counts only at the start of a line, because it is the start of an encoded body.
     Line(&'static [u8]),
     /// A string that counts anywhere, in exactly this case.
@@ -54,7 +54,7 @@ impl Mark {
 }
 
 /// Searches for all marks of one or more forms in one pass.
-pub struct Marks {
+pub(super) struct Marks {
     /// For each pattern of the search, the mark to which it belongs.
     marks: Vec<Mark>,
     search: Search,
@@ -69,7 +69,7 @@ enum Search {
 }
 
 impl Marks {
-    pub fn new(marks: impl IntoIterator<Item = Mark>) -> Self {
+    pub(super) fn new(marks: impl IntoIterator<Item = Mark>) -> Self {
         let patterns = marks.into_iter().flat_map(|mark| {
             let patterns = mark.patterns().into_iter();
             patterns.map(move |pattern| (mark, pattern))
@@ -81,7 +81,7 @@ impl Marks {
     }
 
     /// Returns the position of the first mark at or after `from`.
-    pub fn first(&self, bytes: &[u8], from: usize) -> Option<usize> {
+    pub(super) fn first(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         while let Some(rest) = bytes.get(at..) {
             let hit = match &self.search {
@@ -111,7 +111,7 @@ impl Search {
 }
 
 /// Returns true if the body of a part begins with one of the `starts`. In base64, blanks and empty lines may precede it.
-pub fn begins(part: &Part, original: &[u8], starts: &[&[u8]]) -> bool {
+pub(super) fn begins(part: &Part, original: &[u8], starts: &[&[u8]]) -> bool {
     let body = part.body.of(original);
     let body = match part.encoding {
         TransferEncoding::Base64 => body.trim_ascii_start(),

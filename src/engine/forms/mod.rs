@@ -3,23 +3,23 @@
 //! A form finds its parts in the tree, reads their content, and decides what replaces them. [`place`] inserts the new parts in
 //! the place of the old one. All content is in the message, so a form makes no requests.
 
-pub mod apple;
-pub mod eudora;
+pub(crate) mod apple;
+pub(crate) mod eudora;
 mod handled;
-pub mod hosted;
-pub mod mailman;
+pub(crate) mod hosted;
+pub(crate) mod mailman;
 mod marks;
 #[cfg(feature = "outlook")]
-pub mod msg;
+pub(crate) mod msg;
 mod opening;
 mod place;
 mod references;
-pub mod rtf_body;
-pub mod shortcut;
-pub mod sympa;
-pub mod thunderbird;
-pub mod uuencode;
-pub mod winmail;
+pub(crate) mod rtf_body;
+pub(crate) mod shortcut;
+pub(crate) mod sympa;
+pub(crate) mod thunderbird;
+pub(crate) mod uuencode;
+pub(crate) mod winmail;
 
 use std::sync::LazyLock;
 
@@ -37,7 +37,7 @@ use crate::engine::report::{Kind, Outcome, Refusal, Row};
 use crate::mime::{self, PartId, Tree};
 
 /// The functions and names of one form.
-pub struct Form {
+pub(crate) struct Form {
     /// The word of the option `--follow` that selects this form.
     pub follow: Follow,
     /// Kind of the rows for this form in the report.
@@ -54,7 +54,7 @@ pub struct Form {
 }
 
 /// All forms. To add a form, create a directory and add an entry here.
-pub const FORMS: &[Form] = &[
+pub(crate) const FORMS: &[Form] = &[
     Form {
         follow: Follow::Winmail,
         kind: Kind::Tnef,
@@ -95,7 +95,7 @@ static MARKS: LazyLock<Marks> =
 
 /// Returns the position of the first mark of any form at or after `from`. One search for all forms is faster than one for
 /// each.
-pub fn first_of_any(bytes: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn first_of_any(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
@@ -120,13 +120,13 @@ impl Form {
 }
 
 /// Returns true if rows of this kind belong to a form.
-pub fn is_kind(kind: Kind) -> bool {
+pub(crate) fn is_kind(kind: Kind) -> bool {
     FORMS.iter().any(|form| form.kind == kind)
 }
 
 /// A message whose parts were opened, with the edits and rows so far.
 #[derive(Default, Debug)]
-pub struct Opened {
+pub(crate) struct Opened {
     /// The message after the edits so far, or `None` if it is unchanged.
     pub made: Option<Bytes>,
     pub edits: Edits,
@@ -137,7 +137,7 @@ impl Opened {
     /// Opens the parts of `message`. The edits in `self` were already applied to it. New parts are searched again, because an
     /// opened message can itself contain parts of a form.
     #[must_use]
-    pub fn further(
+    pub(crate) fn further(
         mut self,
         message: &[u8],
         policy: &Policy,

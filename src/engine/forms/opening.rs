@@ -12,7 +12,7 @@ use crate::mime::{PartId, Tree};
 /// The amount of work, in bytes, that counts for examining one part of the tree.
 const LOOK: usize = 64;
 
-pub struct Opening<'o> {
+pub(crate) struct Opening<'o> {
     pub tree: &'o Tree<'o>,
     pub policy: &'o Policy,
     pub ledger: &'o mut Ledger,
@@ -24,7 +24,7 @@ pub struct Opening<'o> {
 }
 
 impl<'o> Opening<'o> {
-    pub fn new(
+    pub(crate) fn new(
         tree: &'o Tree<'o>,
         policy: &'o Policy,
         ledger: &'o mut Ledger,
@@ -46,7 +46,7 @@ impl<'o> Opening<'o> {
     ///
     /// # Errors Returns [`Reason::AlreadyInMail`] with the detail `already` if nothing would change, and the errors of the
     /// limits.
-    pub fn put_contents(
+    pub(crate) fn put_contents(
         &mut self,
         part: PartId,
         digest: String,
@@ -78,7 +78,7 @@ impl<'o> Opening<'o> {
     ///
     /// # Errors
     /// Returns the refusal of the ledger, or [`Reason::BoundaryCollision`] if an edit overlaps an earlier one.
-    pub fn put(&mut self, group: Group, row: &mut Row) -> Result<(), Refusal> {
+    pub(crate) fn put(&mut self, group: Group, row: &mut Row) -> Result<(), Refusal> {
         let growth: i64 = group.iter().map(Edit::growth).sum();
         self.ledger.grow(growth)?;
         if self.edits.add(group).is_err() {

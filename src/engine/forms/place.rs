@@ -20,13 +20,13 @@ use crate::span::{Newline, Span};
 type Digest = [u8; 32];
 
 /// Digests and ids of everything in a message, to recognise content that the message already contains.
-pub struct Known {
+pub(super) struct Known {
     digests: HashSet<Digest>,
     ids: HashSet<Vec<u8>>,
 }
 
 impl Known {
-    pub fn of(tree: &Tree<'_>) -> Self {
+    pub(super) fn of(tree: &Tree<'_>) -> Self {
         let mut known = Self {
             digests: HashSet::new(),
             ids: HashSet::new(),
@@ -72,7 +72,7 @@ impl Known {
 
     /// Returns true if the message already contains the content. Equal bytes prove this. A Content-ID does not, because the
     /// sender can forge it; it is accepted only if the opened part stays in the message, so that nothing can be lost.
-    pub fn has(&self, leaf: &Leaf<'_>, stays: bool) -> bool {
+    pub(super) fn has(&self, leaf: &Leaf<'_>, stays: bool) -> bool {
         if stays && self.ids.contains(made_id(leaf).as_bytes()) {
             return true;
         }
@@ -131,7 +131,7 @@ fn own_texts(tree: &Tree<'_>, part: PartId) -> Vec<PartId> {
 }
 
 /// Returns true if the mail has a text other than the part.
-pub fn has_text(tree: &Tree<'_>, part: PartId) -> bool {
+pub(super) fn has_text(tree: &Tree<'_>, part: PartId) -> bool {
     !own_texts(tree, part).is_empty()
 }
 
@@ -158,7 +158,7 @@ fn says_the_same(tree: &Tree<'_>, texts: &[PartId], leaf: &Leaf<'_>) -> bool {
 }
 
 /// The edits that insert the content of a part into the message.
-pub struct Placed {
+pub(super) struct Placed {
     pub edits: Group,
     /// Number of new parts.
     pub parts: usize,
@@ -170,7 +170,7 @@ pub struct Placed {
 ///
 /// # Errors
 /// Returns [`Reason::BoundaryCollision`] if a new part contains a boundary line of the message.
-pub fn place(
+pub(super) fn place(
     tree: &Tree<'_>,
     part: PartId,
     mut contents: Contents<'_>,

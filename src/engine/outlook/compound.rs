@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 
 use cfb::CompoundFile;
 
-pub enum Compound<'a> {
+pub(super) enum Compound<'a> {
     Whole(CompoundFile<Cursor<&'a [u8]>>),
     Damaged(Damaged<'a>),
 }
 
 /// An entry in a storage (a directory inside the compound file): a stream, or another storage.
-pub struct Listed {
+pub(super) struct Listed {
     pub name: String,
     pub path: PathBuf,
     pub is_stream: bool,
@@ -40,7 +40,7 @@ impl<'a> Compound<'a> {
     ///
     /// # Errors
     /// Returns a clause without a subject, such as "is damaged: ...".
-    pub fn open(bytes: &'a [u8]) -> Result<Self, String> {
+    pub(super) fn open(bytes: &'a [u8]) -> Result<Self, String> {
         match CompoundFile::open(Cursor::new(bytes)) {
             Ok(file) => Ok(Self::Whole(file)),
             Err(error) => {
@@ -52,7 +52,7 @@ impl<'a> Compound<'a> {
     }
 
     /// Returns one sentence for each kind of damage in the tables of the file.
-    pub fn damage(&self) -> Vec<String> {
+    pub(super) fn damage(&self) -> Vec<String> {
         let Self::Damaged(file) = self else {
             return Vec::new();
         };
@@ -72,14 +72,14 @@ impl<'a> Compound<'a> {
         damage
     }
 
-    pub fn is_stream(&self, path: &Path) -> bool {
+    pub(super) fn is_stream(&self, path: &Path) -> bool {
         match self {
             Self::Whole(file) => file.is_stream(path),
             Self::Damaged(file) => file.entry(path).is_some_and(|it| it.is_stream),
         }
     }
 
-    pub fn is_storage(&self, path: &Path) -> bool {
+    pub(super) fn is_storage(&self, path: &Path) -> bool {
         match self {
             Self::Whole(file) => file.is_storage(path),
             Self::Damaged(file) => file.entry(path).is_some_and(|it| !it.is_stream),
@@ -87,7 +87,7 @@ impl<'a> Compound<'a> {
     }
 
     /// Returns the streams and storages in a storage.
-    pub fn list(&self, storage: &Path) -> Vec<Listed> {
+    pub(super) fn list(&self, storage: &Path) -> Vec<Listed> {
         match self {
             Self::Whole(file) => {
                 let entries = file.read_storage(storage);
@@ -99,7 +99,7 @@ impl<'a> Compound<'a> {
 
     /// Returns a storage and everything inside it, down to [`DEEPEST`] levels. With more levels, the paths could need more
     /// memory than the file.
-    pub fn walk(&self, storage: &Path) -> Vec<Listed> {
+    pub(super) fn walk(&self, storage: &Path) -> Vec<Listed> {
         let own = match self {
             Self::Whole(file) => file.entry(storage).ok().map(Listed::of),
             Self::Damaged(file) => file.listed(storage.to_owned()),
@@ -120,7 +120,7 @@ impl<'a> Compound<'a> {
     }
 
     /// Reads at most `most` bytes of a stream. If bytes are missing from the file, the second value is the reason.
-    pub fn read(&mut self, path: &Path, most: usize) -> (Vec<u8>, Option<String>) {
+    pub(super) fn read(&mut self, path: &Path, most: usize) -> (Vec<u8>, Option<String>) {
         match self {
             Self::Whole(file) => {
                 let mut bytes = Vec::new();
@@ -148,7 +148,7 @@ const SMALL: usize = 64;
 const LARGE: usize = 4096;
 
 /// A compound file whose tables contradict each other.
-pub struct Damaged<'a> {
+pub(super) struct Damaged<'a> {
     bytes: &'a [u8],
     /// Size of a sector in bytes.
     sector: usize,

@@ -4,14 +4,14 @@ use super::properties::without_end;
 
 /// The file inside an OLE object.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Inner {
+pub(super) struct Inner {
     pub name: Option<Vec<u8>>,
     pub bytes: Vec<u8>,
 }
 
 /// The content of an OLE object, if a mail can contain it as a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Object {
+pub(super) enum Object {
     /// The object contains a file.
     File(Inner),
     /// The object is itself a file with this media type and extension.
@@ -35,7 +35,7 @@ const DOCUMENTS: &[(&str, &str, &str)] = &[
 ];
 
 #[cfg(feature = "outlook")]
-pub fn read(storage: &[u8]) -> Object {
+pub(super) fn read(storage: &[u8]) -> Object {
     use std::io::{Cursor, Read as _};
 
     let Ok(mut file) = cfb::CompoundFile::open(Cursor::new(storage)) else {

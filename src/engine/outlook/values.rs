@@ -8,16 +8,16 @@ use super::properties::{Guid, Item, Name, Properties, Property, Value, id};
 use super::tnef::wide;
 
 /// Types of properties (MS-OXCDATA 2.11.1).
-pub mod kind {
-    pub const NARROW: u16 = 0x001e;
-    pub const WIDE: u16 = 0x001f;
-    pub const BYTES: u16 = 0x0102;
-    pub const OBJECT: u16 = 0x000d;
-    pub const MANY: u16 = 0x1000;
+pub(super) mod kind {
+    pub(crate) const NARROW: u16 = 0x001e;
+    pub(crate) const WIDE: u16 = 0x001f;
+    pub(crate) const BYTES: u16 = 0x0102;
+    pub(crate) const OBJECT: u16 = 0x000d;
+    pub(crate) const MANY: u16 = 0x1000;
 }
 
 /// Returns the length in bytes of a value of this type, or `None` if the length varies.
-pub fn width(kind: u16) -> Option<usize> {
+pub(super) fn width(kind: u16) -> Option<usize> {
     Some(match kind {
         0x02 | 0x0b => 2,
         0x03 | 0x04 | 0x0a => 4,
@@ -28,7 +28,7 @@ pub fn width(kind: u16) -> Option<usize> {
 }
 
 /// Reads a value of at most eight bytes. Returns `None` if the type is longer or unknown, or if bytes are missing.
-pub fn fixed<'a>(kind: u16, bytes: &[u8]) -> Option<Value<'a>> {
+pub(super) fn fixed<'a>(kind: u16, bytes: &[u8]) -> Option<Value<'a>> {
     let short = || Some(i16::from_le_bytes(*bytes.first_chunk()?));
     let long = || Some(i32::from_le_bytes(*bytes.first_chunk()?));
     let quad = || Some(i64::from_le_bytes(*bytes.first_chunk()?));
@@ -46,7 +46,7 @@ pub fn fixed<'a>(kind: u16, bytes: &[u8]) -> Option<Value<'a>> {
 }
 
 /// Reads a value whose bytes are stored outside of the list of properties. Returns `None` if the type is unknown.
-pub fn stored(kind: u16, bytes: Cow<'_, [u8]>) -> Option<Value<'_>> {
+pub(super) fn stored(kind: u16, bytes: Cow<'_, [u8]>) -> Option<Value<'_>> {
     Some(match kind {
         kind::NARROW => Value::Narrow(bytes),
         kind::WIDE => Value::Text(wide(&bytes)),
@@ -57,12 +57,12 @@ pub fn stored(kind: u16, bytes: Cow<'_, [u8]>) -> Option<Value<'_>> {
 
 /// Names of properties, by the ids that this file assigns to them.
 #[derive(Default, Debug)]
-pub struct Names(HashMap<u16, (Guid, Name)>);
+pub(super) struct Names(HashMap<u16, (Guid, Name)>);
 
 impl Names {
     /// Reads the three lists that contain the names of properties. `.msg` and `.pst` files have the same layout (MS-OXMSG
     /// 2.2.3.1, MS-PST 2.4.7). If an entry cannot be read, its property has no name.
-    pub fn read(guids: &[u8], entries: &[u8], strings: &[u8]) -> Self {
+    pub(super) fn read(guids: &[u8], entries: &[u8], strings: &[u8]) -> Self {
         let mut names = HashMap::new();
         for (entry, _) in entries.as_chunks::<8>().0.iter().zip(0..0x8000) {
             let [a, b, c, d, e, f, g, h] = *entry;
@@ -90,11 +90,11 @@ impl Names {
         Self(names)
     }
 
-    pub fn of(&self, id: u16) -> Option<(Guid, Name)> {
+    pub(super) fn of(&self, id: u16) -> Option<(Guid, Name)> {
         self.0.get(&id).cloned()
     }
 
-    pub fn property<'a>(&self, id: u16, value: Value<'a>) -> Property<'a> {
+    pub(super) fn property<'a>(&self, id: u16, value: Value<'a>) -> Property<'a> {
         let name = (id >= 0x8000).then(|| self.of(id)).flatten();
         Property { id, name, value }
     }
@@ -114,7 +114,7 @@ fn text(strings: &[u8], at: u32) -> Option<String> {
 /// Sets the code page of the item. Programs often declare a wrong one, so several are tried: the one for the internet text, the
 /// one of the item, the charset in the header, and those that Windows uses for the same languages, because Outlook writes in
 /// the code page of the system. The first in which every text is valid is used, otherwise Windows-1252.
-pub fn set_page(item: &mut Item<'_>) {
+pub(super) fn set_page(item: &mut Item<'_>) {
     let properties = &item.properties;
     let page = |id| {
         let page = properties.integer(id)?;

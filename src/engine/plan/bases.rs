@@ -8,7 +8,7 @@ use crate::mime::{PartId, Tree};
 
 /// Bases of parts. If parts are looked up in the order of the message, each base is computed once.
 #[derive(Clone, Debug, Default)]
-pub struct Bases {
+pub(crate) struct Bases {
     /// The bases of the current part and of the parts around it, the outermost first. Storing the bases of all parts could
     /// need many times the memory of the message, because ten thousand of them can be relative to one long base.
     chain: Vec<(PartId, Option<Rc<Base>>)>,
@@ -16,14 +16,14 @@ pub struct Bases {
 }
 
 impl Bases {
-    pub fn within(around: Option<Rc<Base>>) -> Self {
+    pub(crate) fn within(around: Option<Rc<Base>>) -> Self {
         Self {
             chain: Vec::new(),
             around,
         }
     }
 
-    pub fn of(&mut self, tree: &Tree<'_>, part: PartId) -> Option<Rc<Base>> {
+    pub(crate) fn of(&mut self, tree: &Tree<'_>, part: PartId) -> Option<Rc<Base>> {
         let mut wanted: Vec<PartId> = std::iter::once(part).chain(tree.ancestors(part)).collect();
         wanted.reverse();
         let known = self.chain.iter().zip(&wanted);

@@ -7,10 +7,10 @@ pub(crate) mod documents;
 mod protection;
 mod references;
 
-pub use self::bases::Bases;
+pub(crate) use self::bases::Bases;
 #[cfg(feature = "cli")]
-pub use self::protection::opaque_details;
-pub use self::protection::{opaque_parts, protection};
+pub(crate) use self::protection::opaque_details;
+pub(crate) use self::protection::{opaque_parts, protection};
 pub(crate) use self::references::question;
 use crate::engine::Need;
 use crate::engine::external_body::ExternalBody;
@@ -18,7 +18,7 @@ use crate::engine::report::{HostedFile, Kind, Outcome, Refusal, Row};
 use crate::link::url;
 use crate::mime::PartId;
 
-pub struct Plan<'a> {
+pub(crate) struct Plan<'a> {
     pub references: Vec<Item<'a>>,
     /// Groups of references in a multipart/alternative that offer the same attachment, by position, in the order in which they
     /// are tried.
@@ -27,7 +27,7 @@ pub struct Plan<'a> {
     pub held: usize,
 }
 
-pub struct Item<'a> {
+pub(crate) struct Item<'a> {
     pub body: ExternalBody<'a>,
     pub number: String,
     pub kind: Kind,
@@ -38,7 +38,7 @@ pub struct Item<'a> {
     pub copy: Option<Need>,
 }
 
-pub enum Step {
+pub(crate) enum Step {
     Decode,
     Copy(PartId),
     Retrieve(Need),
@@ -52,7 +52,7 @@ pub enum Step {
 impl Item<'_> {
     /// Creates the row of the report. Before a server was asked, the row of a retrieval says that the content would be
     /// retrieved.
-    pub fn row(&self, message: &str) -> Row {
+    pub(crate) fn row(&self, message: &str) -> Row {
         let mut row = Row::new(message, self.number.clone(), self.kind, Outcome::Expanded);
         match &self.step {
             Step::Decode => row.detail = "the content is in the data: URL".into(),
@@ -91,7 +91,7 @@ impl Item<'_> {
         row
     }
 
-    pub fn tell_claim(&self, row: &mut Row) {
+    pub(crate) fn tell_claim(&self, row: &mut Row) {
         if let Some(hosted) = &self.body.hosted {
             let name = hosted.name.as_deref().unwrap_or("a file");
             let size = self.body.size.map(|size| format!(", {size} bytes"));

@@ -5,7 +5,7 @@ use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::mime::{Limit, PartId, PartKind, Tree};
 use crate::span::Span;
 
-pub fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Option<Refusal> {
+pub(crate) fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Option<Refusal> {
     tree.ancestors(part).find_map(|above| {
         let essence = tree.part(above).essence.as_str();
         let refuse = |reason| {
@@ -31,12 +31,12 @@ fn place(tree: &Tree<'_>, part: PartId) -> String {
 }
 
 #[cfg(feature = "cli")]
-pub fn opaque_details(tree: &Tree<'_>) -> impl Iterator<Item = Detail> {
+pub(crate) fn opaque_details(tree: &Tree<'_>) -> impl Iterator<Item = Detail> {
     opaque_parts(tree)
         .map(|(id, _, refusal)| Detail::from(format!("{}: ", place(tree, id))).then(refusal.detail))
 }
 
-pub fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Span, Refusal)> {
+pub(crate) fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Span, Refusal)> {
     tree.ids().filter_map(|id| {
         let part = tree.part(id);
         let (limit, span) = match &part.content {

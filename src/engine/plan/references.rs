@@ -24,7 +24,7 @@ impl<'a> Plan<'a> {
     /// Plans the references of a message, or of content to be inserted into one. `reading` selects the forms of references.
     /// `around` is the base at the place of insertion. `room` limits the total length of the URLs that a base makes absolute,
     /// in bytes.
-    pub fn of_references(
+    pub(crate) fn of_references(
         tree: &Tree<'a>,
         policy: &Policy,
         reading: &Reading,

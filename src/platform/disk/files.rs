@@ -8,22 +8,22 @@ use std::path::Path;
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, RawMode};
 use rustix::io::Errno;
 
-pub const FOLDER: OFlags = OFlags::RDONLY
+pub(crate) const FOLDER: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
 /// Opens a directory by its path. If the path is a symbolic link, its target is opened.
-pub fn open_root(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn open_root(path: &Path) -> io::Result<OwnedFd> {
     let flags = FOLDER.difference(OFlags::NOFOLLOW);
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-pub fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
+pub(crate) fn open_folder(at: impl AsFd, name: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::openat(at, name, FOLDER, Mode::empty())?)
 }
 
-pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
+pub(crate) fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
     // Only regular files are opened. The type is checked before opening, because opening some devices has side effects,
     // and again afterwards, because the file may have been replaced in between.
     regular(rustix::fs::statat(&at, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode as RawMode)?;
@@ -35,7 +35,12 @@ pub fn open_file(at: impl AsFd, name: &str) -> io::Result<File> {
 }
 
 /// Opens a regular file for writing. `more` contains additional flags, for example to create the file or to append to it.
-pub fn open_to_write(at: impl AsFd, name: &str, more: OFlags, mode: Mode) -> io::Result<File> {
+pub(crate) fn open_to_write(
+    at: impl AsFd,
+    name: &str,
+    more: OFlags,
+    mode: Mode,
+) -> io::Result<File> {
     let flags = OFlags::RDWR
         | OFlags::NOFOLLOW
         | OFlags::CLOEXEC
@@ -49,7 +54,7 @@ pub fn open_to_write(at: impl AsFd, name: &str, more: OFlags, mode: Mode) -> io:
 
 /// Returns the names in a directory, sorted. In a name that is not UTF-8, the invalid bytes are replaced. embody
 /// creates only names in ASCII, so the changed name cannot match one of them.
-pub fn names(folder: impl AsFd) -> io::Result<Vec<String>> {
+pub(crate) fn names(folder: impl AsFd) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(folder)? {
         let name = entry?.file_name().to_string_lossy().into_owned();

@@ -28,34 +28,34 @@ use super::files::{open_file, open_root};
 use crate::key::Key;
 use crate::platform::OsStrExt as _;
 
-pub const STORE_LOCK: &str = ".lock";
-pub const STORE_TEMPORARIES: &str = ".tmp";
-pub const STORE_PREFIX: &str = "embody-";
-pub const STORE_USERS: &str = ".users";
+pub(crate) const STORE_LOCK: &str = ".lock";
+pub(crate) const STORE_TEMPORARIES: &str = ".tmp";
+pub(crate) const STORE_PREFIX: &str = "embody-";
+pub(crate) const STORE_USERS: &str = ".users";
 
 /// The file that marks a directory as a cache, so that backup programs skip it (<https://bford.info/cachedir/>).
-pub const CACHE_TAG: &str = "CACHEDIR.TAG";
+pub(crate) const CACHE_TAG: &str = "CACHEDIR.TAG";
 /// Prefix of the temporary file that becomes the tag.
-pub const CACHE_TAGGING: &str = ".tag-";
-pub const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
-pub const RUN_WORDS: &str =
+pub(crate) const CACHE_TAGGING: &str = ".tag-";
+pub(crate) const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
+pub(crate) const RUN_WORDS: &str =
     "# This folder keeps the answers of a run of embody that is not finished.";
-pub const RUN_MADE: &str = "made";
+pub(crate) const RUN_MADE: &str = "made";
 /// Directory of temporary files. Their names have no prefix.
-pub const CACHE_TEMPORARIES: &str = "tmp";
-pub const CACHE_SIZE: &str = "size";
+pub(crate) const CACHE_TEMPORARIES: &str = "tmp";
+pub(crate) const CACHE_SIZE: &str = "size";
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Area {
+pub(crate) enum Area {
     Keys,
     Hosts,
     Bodies,
 }
 
 impl Area {
-    pub const ALL: [Self; 3] = [Self::Keys, Self::Hosts, Self::Bodies];
+    pub(crate) const ALL: [Self; 3] = [Self::Keys, Self::Hosts, Self::Bodies];
 
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Keys => "keys",
             Self::Hosts => "hosts",
@@ -63,7 +63,7 @@ impl Area {
         }
     }
 
-    pub fn depth(self) -> usize {
+    pub(crate) fn depth(self) -> usize {
         match self {
             Self::Keys | Self::Hosts => 1,
             Self::Bodies => 2,
@@ -73,20 +73,24 @@ impl Area {
     /// Returns the names of the nested directories that contain the file of a key, from the outermost to the innermost.
     /// In the cache of a single run, all files of an area are in one directory, because creating a directory takes
     /// longer than creating a file.
-    pub fn folders(self, key: &Key, is_of_run: bool) -> impl Iterator<Item = String> + use<> {
+    pub(crate) fn folders(
+        self,
+        key: &Key,
+        is_of_run: bool,
+    ) -> impl Iterator<Item = String> + use<> {
         let depth = if is_of_run { 0 } else { self.depth() };
         let beneath = key.folders().into_iter().take(depth);
         std::iter::once(self.name().to_owned()).chain(beneath)
     }
 }
 
-pub fn is_of_keys(name: &[u8]) -> bool {
+pub(crate) fn is_of_keys(name: &[u8]) -> bool {
     let is_digit = |octet: &u8| matches!(octet, b'0'..=b'9' | b'a'..=b'f');
     name.len() == 2 && name.iter().all(is_digit)
 }
 
 /// Returns whether a name is that of a temporary file: a prefix, the process id, and a number.
-pub fn is_temporary(name: &[u8], prefix: &str) -> bool {
+pub(crate) fn is_temporary(name: &[u8], prefix: &str) -> bool {
     let serial = name.strip_prefix(prefix.as_bytes()).unwrap_or_default();
     let mut numbers = serial.split(|&octet| octet == b'-');
     let mut is_number = || {
@@ -96,7 +100,7 @@ pub fn is_temporary(name: &[u8], prefix: &str) -> bool {
     is_number() && is_number() && numbers.next().is_none()
 }
 
-pub fn is_store(folder: &Path) -> bool {
+pub(crate) fn is_store(folder: &Path) -> bool {
     if !is_empty_file(&folder.join(STORE_LOCK)) || !is_folder(&folder.join(STORE_TEMPORARIES)) {
         return false;
     }
@@ -118,7 +122,7 @@ pub fn is_store(folder: &Path) -> bool {
 /// Returns whether a directory may be a store. It may contain other files, be empty, or lack the files for locking and
 /// writing, for example in a copy. Only the names of files are read, and only in directories with names that a store
 /// has.
-pub fn may_be_store(folder: &Path) -> io::Result<bool> {
+pub(crate) fn may_be_store(folder: &Path) -> io::Result<bool> {
     if is_empty_file(&folder.join(STORE_LOCK)) && is_folder(&folder.join(STORE_TEMPORARIES)) {
         return Ok(true);
     }
@@ -158,12 +162,12 @@ pub fn may_be_store(folder: &Path) -> io::Result<bool> {
 }
 
 /// Returns whether a name at the top of a directory is part of the layout of a store.
-pub fn is_name_of_store(name: &[u8]) -> bool {
+pub(crate) fn is_name_of_store(name: &[u8]) -> bool {
     let names = [STORE_LOCK, STORE_TEMPORARIES, STORE_USERS];
     is_of_keys(name) || names.iter().any(|known| name == known.as_bytes())
 }
 
-pub fn is_cache(folder: &Path) -> bool {
+pub(crate) fn is_cache(folder: &Path) -> bool {
     let Ok(opened) = open_root(folder) else {
         return false;
     };
@@ -196,12 +200,12 @@ fn open_root(folder: &Path) -> io::Result<&Path> {
 
 /// Returns whether a directory is marked as a cache. It must not become a store, because backup programs skip it.
 #[cfg(unix)]
-pub fn is_tagged(folder: impl AsFd) -> bool {
+pub(crate) fn is_tagged(folder: impl AsFd) -> bool {
     has_tag(&folder, CACHE_WORDS) || has_tag(&folder, RUN_WORDS)
 }
 
 #[cfg(unix)]
-pub fn has_tag(folder: impl AsFd, words: &str) -> bool {
+pub(crate) fn has_tag(folder: impl AsFd, words: &str) -> bool {
     open_file(folder, CACHE_TAG).is_ok_and(|tag| says(&tag, words))
 }
 
@@ -210,13 +214,13 @@ pub fn has_tag(folder: &Path, words: &str) -> bool {
     File::open(folder.join(CACHE_TAG)).is_ok_and(|tag| says(&tag, words))
 }
 
-pub fn says(tag: &File, words: &str) -> bool {
+pub(crate) fn says(tag: &File, words: &str) -> bool {
     let mut text = String::new();
     let read = tag.take(1 << 10).read_to_string(&mut text);
     read.is_ok() && text.lines().any(|line| line == words)
 }
 
-pub fn is_of_store(path: &Path) -> bool {
+pub(crate) fn is_of_store(path: &Path) -> bool {
     let (Some(name), Some(folder)) = (path.file_name(), path.parent()) else {
         return false;
     };
@@ -231,7 +235,7 @@ pub fn is_of_store(path: &Path) -> bool {
         || is_key(octets) && is_in(STORE_USERS)
 }
 
-pub fn is_object(path: &Path) -> io::Result<bool> {
+pub(crate) fn is_object(path: &Path) -> io::Result<bool> {
     let mut names = path.iter().rev().map(OsStr::as_bytes);
     let (Some(name), Some(inner), Some(outer)) = (names.next(), names.next(), names.next()) else {
         return Ok(false);

@@ -6,13 +6,13 @@
 #[cfg(unix)]
 mod files;
 #[cfg_attr(not(unix), allow(dead_code))]
-pub mod layout;
+pub(crate) mod layout;
 #[cfg(unix)]
 mod temporary;
 
 #[cfg(unix)]
-pub use self::files::{FOLDER, names, open_file, open_folder, open_root, open_to_write};
+pub(crate) use self::files::{FOLDER, names, open_file, open_folder, open_root, open_to_write};
 #[cfg(unix)]
-pub use self::temporary::{Temporary, sweep};
+pub(crate) use self::temporary::{Temporary, sweep};
 #[cfg(unix)]
-pub use crate::platform::{absent, sync};
+pub(crate) use crate::platform::{absent, sync};

@@ -20,7 +20,7 @@ static SERIAL: AtomicU64 = AtomicU64::new(0);
 
 /// A temporary file, removed when the value is dropped. If the process is killed, [`sweep`] in a later run removes the file.
 #[derive(Debug)]
-pub struct Temporary {
+pub(crate) struct Temporary {
     pub file: File,
     folder: Arc<OwnedFd>,
     name: String,
@@ -28,7 +28,7 @@ pub struct Temporary {
 }
 
 impl Temporary {
-    pub fn new(folder: &Arc<OwnedFd>, prefix: &str) -> io::Result<Self> {
+    pub(crate) fn new(folder: &Arc<OwnedFd>, prefix: &str) -> io::Result<Self> {
         let new = OFlags::CREATE | OFlags::EXCL;
         loop {
             let serial = SERIAL.fetch_add(1, Ordering::Relaxed);
@@ -50,13 +50,13 @@ impl Temporary {
         }
     }
 
-    pub fn replace(mut self, folder: impl AsFd, name: &str) -> io::Result<()> {
+    pub(crate) fn replace(mut self, folder: impl AsFd, name: &str) -> io::Result<()> {
         rustix::fs::renameat(&self.folder, &self.name, folder, name)?;
         self.is_temporary = false;
         Ok(())
     }
 
-    pub fn become_new(mut self, folder: impl AsFd, name: &str) -> io::Result<bool> {
+    pub(crate) fn become_new(mut self, folder: impl AsFd, name: &str) -> io::Result<bool> {
         match name_anew(&self.folder, self.name.as_str(), folder, name) {
             Ok(is_gone) => {
                 self.is_temporary = !is_gone;
@@ -78,7 +78,7 @@ impl Drop for Temporary {
 
 /// Removes abandoned temporary files: those that were not written for an hour and for which `is_over` returns true. Errors are
 /// ignored, because a file that remains does no harm.
-pub fn sweep(folder: impl AsFd, prefix: &str, is_over: impl Fn(&File) -> bool) {
+pub(crate) fn sweep(folder: impl AsFd, prefix: &str, is_over: impl Fn(&File) -> bool) {
     let mut names = names(&folder).unwrap_or_default();
     names.retain(|name| is_temporary(name.as_bytes(), prefix));
     for name in &names {

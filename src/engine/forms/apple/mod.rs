@@ -19,7 +19,7 @@ use crate::span::Span;
 pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
 
 /// The file is next to the mailbox.
-pub const FACTS: Facts = Facts::of_whole_part(Kind::Apple);
+pub(crate) const FACTS: Facts = Facts::of_whole_part(Kind::Apple);
 
 impl<'a> Reader<'a, '_> {
     pub(in crate::engine) fn apple(&self) -> Option<ExternalBody<'a>> {

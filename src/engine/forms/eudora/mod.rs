@@ -8,7 +8,7 @@
 mod compose;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod flattened;
-pub mod notes;
+pub(crate) mod notes;
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod unflatten;
 

@@ -8,7 +8,7 @@ use super::provider::HOSTS;
 use crate::engine::external_body::{Follow, Followed};
 use crate::link::markup::{StartTag, Token, text_of, tokens};
 
-pub struct Marked {
+pub(super) struct Marked {
     pub follow: Follow,
     pub link: String,
     pub name: Option<String>,
@@ -46,7 +46,7 @@ pub fn may_show(document: &[u8], forms: Followed) -> bool {
 }
 
 /// Calls `see` for each file that the document shows. A file can occur several times.
-pub fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
+pub(super) fn shown(document: &[u8], mut see: impl FnMut(Marked)) {
     let mut reader = Reader {
         quotes: 0,
         scope: None,

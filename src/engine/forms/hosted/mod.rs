@@ -5,7 +5,7 @@
 //! if the Content-Location of a part says that the message already contains it.
 
 mod marks;
-pub mod provider;
+pub(crate) mod provider;
 mod response;
 
 use std::borrow::Cow;
@@ -30,7 +30,7 @@ use crate::mime::entity::uri;
 use crate::mime::{PartId, PartKind, Tree};
 
 /// A link in a document.
-pub const FACTS: Facts = Facts {
+pub(crate) const FACTS: Facts = Facts {
     is_in_text: true,
     ..Facts::of_whole_part(Kind::Hosted)
 };

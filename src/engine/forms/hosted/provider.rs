@@ -15,7 +15,7 @@ use crate::link::url::all_but;
 /// Characters that are escaped in one component of a URL, as browsers do (`encodeURIComponent`).
 const COMPONENT: AsciiSet = all_but(b"-_.!~*'()");
 
-pub struct Located {
+pub(crate) struct Located {
     pub provider: &'static str,
     pub plain: Result<String, Refusal>,
     pub name: Option<String>,
@@ -56,7 +56,7 @@ pub(super) const HOSTS: [&str; 6] = [
 ];
 
 /// Returns the file that a page of a known provider shows. `name` is the name of the file in the mail.
-pub fn known(page: &Url, name: Option<&str>) -> Option<Located> {
+pub(crate) fn known(page: &Url, name: Option<&str>) -> Option<Located> {
     let host = page.host_str().filter(|_| page.scheme() == "https")?;
     let is_of = |end: &str| match end.starts_with('.') {
         true => host.ends_with(end) || Some(host) == end.get(1..),
@@ -68,7 +68,7 @@ pub fn known(page: &Url, name: Option<&str>) -> Option<Located> {
 }
 
 /// Returns the file of a link that a mail program marked as an attachment, on any server, such as Nextcloud or ownCloud.
-pub fn shared(page: &Url) -> Located {
+pub(crate) fn shared(page: &Url) -> Located {
     let segments: Vec<&str> = page.path().split('/').filter(|it| !it.is_empty()).collect();
     let mut plain = page.clone();
     let (provider, path) = match segments.as_slice() {

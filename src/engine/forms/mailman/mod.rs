@@ -37,7 +37,7 @@ use crate::span::{Lines, Span};
 
 /// A note in a text. The names of the files of all lists are alike, so the directory before the name, which is a hash, must be
 /// equal as well. Servers guess the media types of these files.
-pub const FACTS: Facts = Facts {
+pub(crate) const FACTS: Facts = Facts {
     is_in_text: true,
     attachment_components: Some(2),
     server_knows_type: false,

@@ -21,7 +21,7 @@ use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
 const STARTS: [&[u8]; 2] = [b"0M8R4KGxGuE", msg::SIGNATURE];
 
 /// Returns the marks; see [`Form::marks`](super::Form::marks).
-pub fn marks() -> Vec<Mark> {
+pub(crate) fn marks() -> Vec<Mark> {
     let declared = Mark::Word {
         text: b"vnd.ms-outlook",
         anchor: 6,
@@ -36,7 +36,7 @@ pub fn marks() -> Vec<Mark> {
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
 /// Returns the position of the first mark; see [`Form::first`](super::Form::first).
-pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
@@ -46,7 +46,7 @@ const LEVELS: usize = 3;
 const DEEPEST: usize = 20;
 
 /// Returns true if the part is declared as a message of Outlook, or if its name and its first bytes are those of one.
-pub fn is_msg(tree: &Tree<'_>, id: PartId) -> bool {
+pub(crate) fn is_msg(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     let is_named = || {
         let name = name_of(tree, id).unwrap_or_default().to_ascii_lowercase();
@@ -71,7 +71,7 @@ fn name_of(tree: &Tree<'_>, id: PartId) -> Option<String> {
 }
 
 /// Opens a part. Returns `Ok(false)` if it is not a message of Outlook, or if an earlier pass has already added its row.
-pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
     let (tree, policy) = (opening.tree, opening.policy);
     let part = tree.part(id);
     let body = part.body.of(tree.original);

@@ -17,7 +17,7 @@ use crate::engine::report::{Refusal, Row};
 use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
 
 /// Name that readpst and Emailchemy give to the RTF body of a mail.
-pub const NAME: &[u8] = b"rtf-body.rtf";
+pub(crate) const NAME: &[u8] = b"rtf-body.rtf";
 
 const TYPES: [&str; 3] = ["application/rtf", "text/rtf", "text/richtext"];
 
@@ -25,18 +25,18 @@ const TYPES: [&str; 3] = ["application/rtf", "text/rtf", "text/richtext"];
 const WORDS: [&[u8]; 5] = [b".rtf", b".RTF", b"/rtf", b"/RTF", b"/richtext"];
 
 /// Returns the marks; see [`Form::marks`](super::Form::marks).
-pub fn marks() -> Vec<Mark> {
+pub(crate) fn marks() -> Vec<Mark> {
     WORDS.map(Mark::Text).to_vec()
 }
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
 /// Returns the position of the first mark; see [`Form::first`](super::Form::first).
-pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
-pub fn is_rtf(tree: &Tree<'_>, id: PartId) -> bool {
+pub(crate) fn is_rtf(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     let named = |field: &str, parameter: &str| {
         let value = tree.value(id, field)?;
@@ -51,7 +51,7 @@ pub fn is_rtf(tree: &Tree<'_>, id: PartId) -> bool {
 }
 
 /// Opens a part. Returns `Ok(false)` if the RTF is an ordinary attachment, or if an earlier pass has already added its row.
-pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
     let tree = opening.tree;
     let part = tree.part(id);
     let body = part.body.of(tree.original);

@@ -25,7 +25,7 @@ pub(crate) const ESSENCES: [&str; 2] = [
 const LONGEST: usize = 64 << 10;
 
 /// The name of the shortcut is that of the file with `.url`.
-pub const FACTS: Facts = Facts {
+pub(crate) const FACTS: Facts = Facts {
     suffix: Some(".url"),
     ..Facts::of_whole_part(Kind::Shortcut)
 };

@@ -30,7 +30,7 @@ const PATH: &str = "/attach/";
 const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this message"];
 
 /// A part that is a note. The names of the files of all lists are alike, so the directory before the name must be equal as well.
-pub const FACTS: Facts = Facts {
+pub(crate) const FACTS: Facts = Facts {
     attachment_components: Some(2),
     ..Facts::of_whole_part(Kind::Hosted)
 };

@@ -40,16 +40,16 @@ pub const SENTENCE: &[u8] = b"You deleted an attachment from this message. The o
 const LONGEST_NOTE: usize = 2 << 10;
 
 /// An attachment that was detached: a file with its name may be in a directory of `--attachments`.
-pub const DETACHED: Facts = Facts {
+pub(crate) const DETACHED: Facts = Facts {
     attachment_components: Some(1),
     ..Facts::of_whole_part(Kind::Detached)
 };
 
 /// An enclosure of a news feed.
-pub const ENCLOSURE: Facts = Facts::of_whole_part(Kind::Detached);
+pub(crate) const ENCLOSURE: Facts = Facts::of_whole_part(Kind::Detached);
 
 /// A file that was uploaded. The page about it, which is a part of the mail, has the name of the file with `.html`.
-pub const CLOUD_FILE: Facts = Facts {
+pub(crate) const CLOUD_FILE: Facts = Facts {
     suffix: Some(".html"),
     ..Facts::of_whole_part(Kind::Detached)
 };

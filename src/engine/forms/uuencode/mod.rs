@@ -25,14 +25,14 @@ const BEGIN: &[u8] = b"begin ";
 const WORDS: [&[u8]; 4] = [b"begin", b"YmVnaW4", b"JlZ2lu", b"iZWdpb"];
 
 /// Returns the marks; see [`Form::marks`](super::Form::marks).
-pub fn marks() -> Vec<Mark> {
+pub(crate) fn marks() -> Vec<Mark> {
     WORDS.map(Mark::Text).to_vec()
 }
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
 /// Returns the position of the first mark; see [`Form::first`](super::Form::first).
-pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
@@ -142,7 +142,7 @@ fn data(line: &[u8], bytes: &mut Vec<u8>) -> Option<(usize, bool)> {
     Some((length, is_short))
 }
 
-pub fn is_text(tree: &Tree<'_>, id: PartId) -> bool {
+pub(crate) fn is_text(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     part.content == PartKind::Leaf
         && part.essence == "text/plain"
@@ -150,7 +150,7 @@ pub fn is_text(tree: &Tree<'_>, id: PartId) -> bool {
 }
 
 /// Opens a text. Returns `Ok(false)` if it contains no block.
-pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
     let (tree, policy) = (opening.tree, opening.policy);
     let part = tree.part(id);
     let body = part.body.of(tree.original);

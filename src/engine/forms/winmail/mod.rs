@@ -21,7 +21,7 @@ use crate::mime::{PartId, PartKind, Tree, entity};
 const STARTS: [&[u8]; 4] = [b"eJ8+I", b"x=9F>\"", b"x=9f>\"", tnef::SIGNATURE];
 
 /// Returns the marks; see [`Form::marks`](super::Form::marks). The prefilter also searches for the end of the media types.
-pub fn marks() -> Vec<Mark> {
+pub(crate) fn marks() -> Vec<Mark> {
     let declared = Mark::Word {
         text: b"ms-tnef",
         anchor: 2,
@@ -36,7 +36,7 @@ pub fn marks() -> Vec<Mark> {
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
 /// Returns the position of the first mark; see [`Form::first`](super::Form::first).
-pub fn first(bytes: &[u8], from: usize) -> Option<usize> {
+pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
@@ -46,7 +46,7 @@ const LEVELS: usize = 3;
 const DEEPEST: usize = 20;
 
 /// Returns true if the media type or the first bytes of the part are those of TNEF.
-pub fn is_tnef(tree: &Tree<'_>, id: PartId) -> bool {
+pub(crate) fn is_tnef(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     let is_declared = matches!(
         part.essence.as_str(),
@@ -58,7 +58,7 @@ pub fn is_tnef(tree: &Tree<'_>, id: PartId) -> bool {
 }
 
 /// Opens a part. Returns `Ok(false)` if an earlier pass has already added its row.
-pub fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
+pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
     let (tree, policy) = (opening.tree, opening.policy);
     if let Some(refusal) = protection(tree, id, policy) {
         return Err(refusal);

@@ -3,14 +3,14 @@
 
 /// The encodings, as the header numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Encoding {
+pub(super) enum Encoding {
     None,
     Permute,
     Cyclic,
 }
 
 impl Encoding {
-    pub fn of(number: u8) -> Option<Self> {
+    pub(super) fn of(number: u8) -> Option<Self> {
         match number {
             0 => Some(Self::None),
             1 => Some(Self::Permute),
@@ -20,7 +20,7 @@ impl Encoding {
     }
 
     /// Decodes the bytes of the block with this id.
-    pub fn decode(self, bytes: &mut [u8], id: u64) {
+    pub(super) fn decode(self, bytes: &mut [u8], id: u64) {
         match self {
             Self::None => {}
             Self::Permute => {

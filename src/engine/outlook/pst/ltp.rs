@@ -13,7 +13,7 @@ const DEEPEST: u8 = 8;
 const MOST_VALUES: usize = 50_000;
 
 /// The data of a node, read as a heap: a list of byte strings with ids.
-pub struct Heap<'f> {
+pub(super) struct Heap<'f> {
     file: &'f File,
     blocks: Vec<Vec<u8>>,
     pub subnodes: HashMap<u32, Node>,
@@ -171,13 +171,17 @@ fn many(single: u16, bytes: &[u8]) -> Option<Value<'static>> {
 }
 
 /// The properties of one node.
-pub struct PropertyList<'f> {
+pub(super) struct PropertyList<'f> {
     pub heap: Heap<'f>,
     records: Vec<(u16, u16, u32)>,
 }
 
 impl<'f> PropertyList<'f> {
-    pub fn open(file: &'f File, node: Node, allowance: &mut Allowance) -> Result<Self, Fault> {
+    pub(super) fn open(
+        file: &'f File,
+        node: Node,
+        allowance: &mut Allowance,
+    ) -> Result<Self, Fault> {
         let heap = Heap::open(file, node, allowance)?;
         if heap.kind != PROPERTIES {
             return Err("its data is not a list of properties".to_owned());
@@ -190,7 +194,7 @@ impl<'f> PropertyList<'f> {
     }
 
     /// Returns one property, or `None` if it is missing or cannot be read.
-    pub fn value(&self, id: u16, allowance: &mut Allowance) -> Option<Value<'static>> {
+    pub(super) fn value(&self, id: u16, allowance: &mut Allowance) -> Option<Value<'static>> {
         match self.read(id, allowance) {
             Ok(value) => value,
             Err(why) => {
@@ -201,7 +205,7 @@ impl<'f> PropertyList<'f> {
     }
 
     /// Returns one property, or the reason why it cannot be read.
-    pub fn read(
+    pub(super) fn read(
         &self,
         id: u16,
         allowance: &mut Allowance,
@@ -213,7 +217,7 @@ impl<'f> PropertyList<'f> {
     }
 
     /// Returns the id of the node that contains an object.
-    pub fn object(&self, id: u16) -> Option<u32> {
+    pub(super) fn object(&self, id: u16) -> Option<u32> {
         let (_, kind, value) = self.records.iter().find(|record| record.0 == id)?;
         let is_piece = *kind == kind::OBJECT && value & 0x1f == 0;
         is_piece
@@ -222,7 +226,7 @@ impl<'f> PropertyList<'f> {
     }
 
     /// Returns all properties except `without`. Properties that cannot be read count as damage.
-    pub fn all(
+    pub(super) fn all(
         &self,
         names: &Names,
         without: &[u16],
@@ -259,7 +263,7 @@ fn called(property: u16) -> Cow<'static, str> {
 }
 
 /// A table, with the ids and the positions of its rows.
-pub struct Table<'f> {
+pub(super) struct Table<'f> {
     heap: Heap<'f>,
     columns: Vec<Column>,
     /// Id and position of each row.
@@ -280,7 +284,11 @@ struct Column {
 }
 
 impl<'f> Table<'f> {
-    pub fn open(file: &'f File, node: Node, allowance: &mut Allowance) -> Result<Self, Fault> {
+    pub(super) fn open(
+        file: &'f File,
+        node: Node,
+        allowance: &mut Allowance,
+    ) -> Result<Self, Fault> {
         let heap = Heap::open(file, node, allowance)?;
         if heap.kind != TABLE {
             return Err("its data is not a table".to_owned());
@@ -332,7 +340,7 @@ impl<'f> Table<'f> {
     }
 
     /// Returns the cells of all rows.
-    pub fn all(
+    pub(super) fn all(
         &self,
         names: &Names,
         allowance: &mut Allowance,

@@ -51,7 +51,7 @@ const MOST_SUBNODES: usize = 100_000;
 
 /// The width of numbers in the file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Width {
+pub(super) enum Width {
     /// Numbers of 4 bytes, in the versions 14 and 15.
     Ansi,
     /// Numbers of 8 bytes, in version 23.
@@ -60,7 +60,7 @@ pub enum Width {
 
 impl Width {
     /// Returns the length of an id or an offset, in bytes.
-    pub fn of_id(self) -> usize {
+    pub(super) fn of_id(self) -> usize {
         match self {
             Self::Ansi => 4,
             Self::Unicode => 8,
@@ -83,20 +83,20 @@ impl Width {
     }
 
     /// Returns the maximum number of bytes in a block.
-    pub fn of_block(self) -> usize {
+    pub(super) fn of_block(self) -> usize {
         8192 - self.of_trailer()
     }
 }
 
-pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
-pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
@@ -109,7 +109,7 @@ fn checksum(bytes: &[u8]) -> u32 {
 
 /// Values from the header of a file (MS-PST 2.2.2.6).
 #[derive(Clone, Debug)]
-pub struct Start {
+pub(super) struct Start {
     pub width: Width,
     encoding: Encoding,
     nodes: u64,
@@ -118,7 +118,7 @@ pub struct Start {
 }
 
 /// Length of the header in bytes.
-pub const HEADER: usize = 564;
+pub(super) const HEADER: usize = 564;
 
 /// The first bytes of every `.pst` file.
 pub const SIGNATURE: &[u8] = b"!BDN";
@@ -198,7 +198,7 @@ impl Start {
 
 /// A node, with the ids of its data and of the tree of its subnodes. The id 0 means that there is no such block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Node {
+pub(super) struct Node {
     pub id: u32,
     pub data: u64,
     pub subnodes: u64,
@@ -207,20 +207,20 @@ pub struct Node {
 
 /// Number of bytes that a caller may still read, and the damage that was found so far.
 #[derive(Debug)]
-pub struct Allowance {
+pub(super) struct Allowance {
     pub room: u64,
     pub damage: Vec<String>,
 }
 
 impl Allowance {
-    pub fn new(room: u64) -> Self {
+    pub(super) fn new(room: u64) -> Self {
         Self {
             room,
             damage: Vec::new(),
         }
     }
 
-    pub fn tell(&mut self, what: String) {
+    pub(super) fn tell(&mut self, what: String) {
         // A hostile file can have thousands of faults, so the list is limited.
         const MOST: usize = 20;
         if self.damage.len() < MOST && !self.damage.contains(&what) {
@@ -240,13 +240,13 @@ pub const TOO_LARGE: &str = "it has more bytes than the limit";
 
 const WRONG_PAGE: &str = "a page of the index has a wrong checksum; items may be missing or wrong";
 /// Advice to people, for content that cannot be found.
-pub const REPAIR: &str =
+pub(super) const REPAIR: &str =
     "; to get them back, repair a copy of the file with scanpst, which comes with Outlook";
 /// The loss if a list of subnodes is damaged.
 const PARTS: &str = "attachments, recipients or long texts may be missing";
 
 /// An open `.pst` file, with a cache of its pages.
-pub struct File {
+pub(super) struct File {
     bytes: Box<dyn Bytes>,
     pub start: Start,
     pages: Mutex<HashMap<u64, Arc<Page>>>,
@@ -316,7 +316,7 @@ impl File {
     ///
     /// # Errors
     /// Returns a clause that follows the name of the file.
-    pub fn open(bytes: Box<dyn Bytes>) -> Result<Self, Fault> {
+    pub(super) fn open(bytes: Box<dyn Bytes>) -> Result<Self, Fault> {
         let start = Start::read(&*bytes)?;
         Ok(Self {
             bytes,
@@ -326,7 +326,7 @@ impl File {
         })
     }
 
-    pub fn length(&self) -> u64 {
+    pub(super) fn length(&self) -> u64 {
         self.bytes.length()
     }
 
@@ -501,14 +501,14 @@ impl File {
     }
 
     /// Returns the node with this id.
-    pub fn node(&self, id: u32, allowance: &mut Allowance) -> Result<Node, Fault> {
+    pub(super) fn node(&self, id: u32, allowance: &mut Allowance) -> Result<Node, Fault> {
         let entry = self.entry(Tree::Nodes, id.into(), allowance)?;
         let node = entry.and_then(|entry| self.node_of(&entry));
         node.ok_or_else(|| "it is not in the index of the file".to_owned())
     }
 
     /// Calls `take` for every node, in the order of their ids. Pages that cannot be read count as damage.
-    pub fn nodes(&self, allowance: &mut Allowance, mut take: impl FnMut(Node)) {
+    pub(super) fn nodes(&self, allowance: &mut Allowance, mut take: impl FnMut(Node)) {
         if let Some(damage) = &self.start.damage {
             allowance.tell(damage.clone());
         }
@@ -647,7 +647,7 @@ impl File {
     }
 
     /// Returns the blocks with the data of a node. A block that cannot be read counts as damage, and is empty.
-    pub fn blocks(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<Vec<u8>>, Fault> {
+    pub(super) fn blocks(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<Vec<u8>>, Fault> {
         if id == 0 {
             return Ok(Vec::new());
         }
@@ -689,7 +689,7 @@ impl File {
     }
 
     /// Returns the data of a node in one piece.
-    pub fn data(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<u8>, Fault> {
+    pub(super) fn data(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<u8>, Fault> {
         let mut blocks = self.blocks(id, allowance)?;
         Ok(match blocks.len() {
             0 | 1 => blocks.pop().unwrap_or_default(),
@@ -708,7 +708,7 @@ impl File {
     }
 
     /// Returns the subnodes of a node, by their ids. Subnodes that cannot be read count as damage.
-    pub fn subnodes(&self, id: u64, allowance: &mut Allowance) -> HashMap<u32, Node> {
+    pub(super) fn subnodes(&self, id: u64, allowance: &mut Allowance) -> HashMap<u32, Node> {
         let mut subnodes = HashMap::new();
         let mut open = vec![(id, 1_u8)];
         let mut seen = HashSet::new();
