@@ -180,8 +180,8 @@
 )]
 // The benchmarks and fuzz targets use items behind the public interface. They need no documentation, and only builds with
 // `internals` can tell which of them are reachable.
-#![cfg_attr(not(feature = "internals"), allow(unreachable_pub))]
-#![cfg_attr(feature = "internals", allow(missing_docs))]
+#![cfg_attr(not(any(test, feature = "internals")), allow(unreachable_pub))]
+#![cfg_attr(any(test, feature = "internals"), allow(missing_docs))]
 
 #[cfg(feature = "cli")]
 mod cli;
