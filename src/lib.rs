@@ -178,8 +178,8 @@
     not(all(unix, feature = "cli", feature = "imap", feature = "milter")),
     allow(dead_code, unused_imports)
 )]
-// The benchmarks and fuzz targets use items behind the public interface. They need no documentation, and only builds with
-// `internals` can tell which of them are reachable.
+// The benchmarks and fuzz targets use items that are not part of the public interface. These items need no documentation, and
+// only builds with `internals` can detect which of them are reachable.
 #![cfg_attr(not(any(test, feature = "internals")), allow(unreachable_pub))]
 #![cfg_attr(any(test, feature = "internals"), allow(missing_docs))]
 

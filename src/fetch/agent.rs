@@ -162,8 +162,8 @@ impl Direct {
             };
             match answer.unwrap_or_else(|why| Err(why.into())) {
                 Ok(answer) => return whole(answer, at_most),
-                // The server has closed an idle connection, so the request is sent once more. This is harmless, because sending
-                // it twice has the same effect as once.
+                // The server has closed an idle connection, so the request is sent once more. This is safe even if the server
+                // received the first request, because sending it twice has the same effect as once.
                 Err(ureq::Error::Io(why)) if tries == 1 && broke(&why) => {}
                 Err(why) => return Err(failed(&why)),
             }

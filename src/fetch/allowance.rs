@@ -71,8 +71,8 @@ pub(super) fn late() -> Refusal {
 #[derive(Clone, Debug)]
 pub(crate) struct Failed {
     pub(crate) refusal: Refusal,
-    /// `Host` if the host did not respond at all, `Port` if only this port did not. Requests for other URLs there would fail,
-    /// too. `None` if the failure says nothing about other URLs.
+    /// The part of the server that did not respond: `Host` if the host did not respond at all, `Port` if only this port did
+    /// not. Requests for other URLs there would fail, too. `None` if the failure does not show anything about other URLs.
     pub(crate) nobody: Option<Nobody>,
 }
 
@@ -105,8 +105,8 @@ impl Failed {
 impl From<Refusal> for Failed {
     fn from(refusal: Refusal) -> Self {
         let nobody = match (refusal.reason, refusal.retry) {
-            // A name that does not exist is a fact about the host. After a temporary failure of the name server, it is not
-            // known whether the host exists.
+            // If the name does not exist, requests for other URLs of this host would fail, too. After a temporary failure of
+            // the name server, it is not known whether the host exists.
             (Reason::NameNotFound, Retry::Never) => Some(Nobody::Host),
             _ => None,
         };

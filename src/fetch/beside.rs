@@ -96,8 +96,8 @@ impl Folder {
 pub(crate) struct Sidecars {
     form: Follow,
     path: PathBuf,
-    /// The number in the path of the attachments. In Apple Mail it is in the name of the message file. In Eudora it is the
-    /// number of the message in the mailbox.
+    /// Number by which the attachments of the message are found. In Apple Mail it is in the name of the message file and in the
+    /// path of the attachments. In Eudora it is the number of the message in the mailbox.
     number: String,
     own: OnceCell<Result<Option<Folder>, Refusal>>,
 }

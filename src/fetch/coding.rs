@@ -102,8 +102,8 @@ impl Coding {
     }
 }
 
-/// Returns whether this encoding produces text. Content that is still encoded would then look like plain text, so it is not
-/// accepted.
+/// Returns whether this encoding produces text, as base64 does. Encoded content would then look like plain text, so the check
+/// of the bytes could not detect it, and the content is not accepted.
 fn is_written_as_text(name: &str) -> bool {
     let name = name.strip_prefix("x-").unwrap_or(name);
     matches!(

@@ -28,7 +28,8 @@ pub struct Fetcher {
     /// Date for which the archive is searched if the mail has no date. If both are missing, the archive is not used.
     pub(crate) undated: Option<SystemTime>,
     memory: Option<Memory<Content>>,
-    /// Answers of probes. They may lack the content, so they are separate from those of retrievals.
+    /// Answers of probes (checks whether content could be retrieved). They may lack the content, so they are separate from the
+    /// answers of retrievals.
     probed: Option<Memory<Answer>>,
     gate: Gate,
     pub(crate) observer: Option<Observer>,

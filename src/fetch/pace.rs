@@ -232,8 +232,8 @@ mod tests {
     fn nobody_asks_within_a_pause_and_three_are_the_end() {
         let pace = pausing();
         for _ in 0..4 {
-            // The pauses after the first one begin while it lasts: they stand for 429 responses to requests that were sent
-            // before the pause. So they are not counted.
+            // The second pause and later ones begin while the first one lasts, like pauses after 429 responses to requests that
+            // were sent before it. So they are not counted.
             pace.pause(TOO_MANY, None);
             let (turn, has_waited) = turn(&pace);
             assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);

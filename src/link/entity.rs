@@ -40,8 +40,9 @@ pub(super) fn shown(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     })
 }
 
-/// Decodes references for a parser that splits the value. Each character outside ASCII that a reference stands for
-/// becomes a single byte, because no grammar distinguishes them. The result is therefore never longer than `raw`.
+/// Decodes references for a parser that splits the value. Each character outside ASCII that a reference stands for becomes a
+/// single byte. This byte is sufficient, because characters outside ASCII have no special meaning for any of these parsers. The
+/// result is therefore never longer than `raw`.
 pub(super) fn split_text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     const STAND_IN: u8 = 0x80;
     decode(raw, within, |character, out| {

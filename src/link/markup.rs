@@ -22,7 +22,7 @@ pub enum Token<'d> {
 #[derive(Clone, Copy, Debug)]
 pub struct StartTag<'d> {
     pub name: &'d [u8],
-    /// The attributes, up to and including the `>`.
+    /// Text of the attributes, up to and including the `>` of the tag.
     attributes: &'d [u8],
 }
 

@@ -27,7 +27,8 @@ use super::value::Markup;
 use crate::mime::charset::Charset;
 use crate::mime::picture::in_utf_8;
 
-/// Words that must not occur in the document, in lower case.
+/// Words that must not occur anywhere in the document, in lower case. With them, a document could run a script or load another
+/// file.
 const WORDS: [&[u8]; 6] = [
     b"<script",
     b"<iframe",
@@ -37,12 +38,12 @@ const WORDS: [&[u8]; 6] = [
     b"@import",
 ];
 
-/// Maximum number of bytes that entities may expand to, per byte of the document. For small documents the maximum is
-/// [`LEAST_GROWTH`].
+/// Limit for the expansion of entities, which could otherwise exhaust the memory: the expanded text may have this many bytes
+/// per byte of the document. For small documents the limit is [`LEAST_GROWTH`].
 const GROWTH: usize = 4;
 const LEAST_GROWTH: usize = 64 << 10;
 
-/// Maximum depth of entities in entities.
+/// Maximum depth of entities that refer to other entities.
 const NESTED: usize = 16;
 
 const PICTURES: [&[u8]; 7] = [b"png", b"gif", b"jpeg", b"jpg", b"webp", b"bmp", b"avif"];
@@ -108,8 +109,8 @@ struct Document<'a> {
     /// document is rejected if nothing remains.
     room: &'a Cell<usize>,
     nested: usize,
-    /// Nesting depth of the elements directly inside the current `<foreignObject>`, which has ended when the depth is
-    /// smaller. `None` outside of a `<foreignObject>`.
+    /// Nesting depth directly inside the current `<foreignObject>`. If the depth becomes smaller, the `<foreignObject>` has
+    /// ended. `None` outside of a `<foreignObject>`.
     foreign: Option<usize>,
     /// Whether the current start tag has a `requiredExtensions` attribute.
     requires_extensions: bool,

@@ -281,8 +281,8 @@ impl<'a> Tags<'a> {
         Some(Some((value, Some(quote))))
     }
 
-    /// Reads a comment, a CDATA section or a declaration, whose `<` was already read. Returns an event for a
-    /// conditional comment, and for a CDATA section in a `<style>` with markup.
+    /// Reads a comment, a CDATA section or a declaration, whose `<` was already read. Returns an event for a conditional
+    /// comment. In a `<style>` whose content is markup (in XHTML and SVG), also returns an event for a CDATA section.
     fn declaration(&mut self) -> Option<Event> {
         if self.rest().starts_with(b"!--") {
             self.at += 3;

@@ -62,14 +62,15 @@ fn decoded(text: &[u8], label: Option<&[u8]>) -> (String, bool) {
 
 struct Decoded<'t> {
     text: String,
-    /// False if an encoded word could not be decoded.
+    /// Whether all encoded words could be decoded.
     is_whole: bool,
     label: Option<&'t [u8]>,
-    /// Charset of the words that are not decoded yet. They are decoded together, because a character can be split
-    /// between two words.
+    /// Charset of the encoded words that are not decoded yet (`words`). They are decoded together, because a character can be
+    /// split between two words.
     charset: &'t [u8],
     words: Vec<Vec<u8>>,
-    /// The field from the first of these words to its end. If the words cannot be decoded, they are copied from it.
+    /// Text of the field, from the first of these words to the end of the field. If the words cannot be decoded, they are
+    /// copied from this text.
     written: &'t [u8],
     /// White space after the last word. It is part of the text only if no other word follows (§6.2).
     blanks: &'t [u8],

@@ -87,8 +87,8 @@ pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     }
 }
 
-/// Returns the beginnings of a text that can be the end of a generated boundary, which is empty or `_` and a number.
-/// For `_12x` these are the empty text, `_1` and `_12`.
+/// Returns the beginnings of `text` that can be the end of a generated boundary. Such an end is empty, or `_` and a number. For
+/// `_12x` these are the empty text, `_1` and `_12`.
 fn fronts(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     // Maximum number of digits that are compared, because the counter has at most 10 digits.
     const DIGITS: usize = 10;

@@ -33,8 +33,8 @@ pub enum Manner {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wording {
     pub manner: Manner,
-    /// Line ending that the encoded body uses. Under [`Manner::Identity`], this is the line ending of the header if all
-    /// lines of the body end with it, and otherwise the other one of LF and CRLF.
+    /// Line ending of the encoded body. For a body without encoding ([`Manner::Identity`]), this is the line ending of the
+    /// header if all lines of the body end with it. Otherwise, it is the other one of LF and CRLF.
     pub newline: Newline,
     /// Number of line endings after the last line.
     pub tail: usize,

@@ -43,7 +43,8 @@ pub enum PartKind {
     /// A part without inner parts. A `message/external-body` is a leaf as well.
     Leaf,
     Multipart(Multipart),
-    /// A message. Its only child has the span of the body.
+    /// A part that contains a message, such as `message/rfc822`. Its only child is this message, whose span is the body of the
+    /// part.
     Message,
     Opaque(Limit),
 }
@@ -212,9 +213,9 @@ impl<'a> Tree<'a> {
         above != one && above != other && self.part(above).essence == "multipart/alternative"
     }
 
-    /// Returns the number of a part as in IMAP (RFC 9051 §6.4.5), such as `1.2.1`. The number of the whole message is
-    /// `1`, or empty if the message is a multipart. For a message inside a message, the same rule gives the text after
-    /// the number of its part.
+    /// Returns the number of a part as in IMAP (RFC 9051 §6.4.5), such as `1.2.1`. The number of the whole message is `1`, or
+    /// empty if the message is a multipart. A message inside a part has the number of that part, followed by `.1` if the
+    /// message is not a multipart.
     pub fn number(&self, id: PartId) -> String {
         let around = std::iter::once(id).chain(self.ancestors(id));
         let steps = around.filter_map(|at| match self.part(at) {

@@ -10,7 +10,7 @@ use memchr::memchr;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-/// Number of bytes that [`may_end_itself`] needs.
+/// Number of bytes at the start of a file from which [`may_end_itself`] recognises its format.
 pub const FIRST_BYTES: usize = 12;
 
 /// Returns whether content with these first bytes is in a format that marks its own end. `first` must have at least

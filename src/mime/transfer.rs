@@ -25,7 +25,8 @@ pub enum TransferEncoding {
     Unknown,
 }
 
-/// Encodings outside of RFC 2045, as letters and digits only. A body in one of them is encoded even if its type is text.
+/// Names of encodings that are not in RFC 2045, without hyphens and other punctuation. A text with one of these names is
+/// treated as encoded. A text with another unknown name is read as 8bit.
 const FOREIGN: [&[u8]; 12] = [
     b"uuencode",
     b"xuuencode",

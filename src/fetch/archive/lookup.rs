@@ -44,7 +44,7 @@ pub(crate) struct Archive {
     pub(crate) template: Template,
     pub(crate) index: Option<IndexTemplate>,
     pub(crate) window: Window,
-    /// Whether any URL is sent to the archive (`--archive-any`). Otherwise URLs that look like secrets are not sent.
+    /// Whether every URL may be sent to the archive (`--archive-any`). By default, URLs that look like secrets are not sent.
     pub(crate) is_told_any: bool,
     pub(crate) policy: Arc<Policy>,
     pub(crate) servers: Arc<Servers>,
@@ -196,8 +196,9 @@ impl Archive {
             // The redirect often leads to a page on which the archive displays the capture. The URL is built from the template
             // instead, whose flag, such as `id_`, makes the archive return the capture unchanged.
             let meant = self.template.expand(stamp, &next.request_url());
-            // If the URL built from the template is the one that was just requested, the redirect changed only something that
-            // the template fixes, such as https instead of http. Then the redirect is followed as it is.
+            // If the URL from the template has just been requested, requesting it again would return the same redirect. The
+            // redirect then changes only a part of the URL that the template fixes, such as http to https, so its own target is
+            // requested.
             let meant = match meant == target.request_url() {
                 true => self.policy.judge_redirect(target, &location)?,
                 false => self.policy.judge_url(&meant)?,
@@ -268,8 +269,8 @@ impl Archive {
     fn ask(&self, asked: &Asked<'_>) -> Result<Response, Refusal> {
         self.servers.exchange(asked).map_err(|failed| {
             let mut refusal = failed.refusal;
-            // Only a stored pause in the cache causes an error with a status here: no request was sent, because the archive is
-            // busy.
+            // An HTTP status as the reason comes from the cache here: the archive requested a pause earlier, so no request was
+            // sent. The refusal therefore says that the archive is busy.
             if refusal.reason == Reason::HttpStatus {
                 refusal.reason = Reason::ArchiveBusy;
             }

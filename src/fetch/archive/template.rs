@@ -1,4 +1,5 @@
-//! URL templates of archives: `https://web.archive.org/web/{date}id_/{url}` for captures, and the one of a capture index.
+//! Templates for the URLs of archives: one for captures, such as `https://web.archive.org/web/{date}id_/{url}`, and one for
+//! requests to the index of captures.
 
 use std::str::FromStr;
 
@@ -35,7 +36,8 @@ impl FromStr for Template {
                 "contains {, }, ? or # outside the placeholders {date} and {url}",
             ));
         }
-        // A URL parser adds a slash after a host without a path, which would change the template.
+        // The URL parser adds a slash to a host without a path. Without a slash of its own there, the template would be
+        // changed.
         if !front.ends_with('/') || !middle.ends_with('/') {
             return Err(wrong(
                 "must contain a slash directly before {date} and directly before {url}",
@@ -73,7 +75,7 @@ impl Template {
     }
 }
 
-/// The value of `--archive-cdx`.
+/// The value of `--archive-cdx`: the template for requests to the index of captures.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct IndexTemplate(String);
 

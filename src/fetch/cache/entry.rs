@@ -41,7 +41,7 @@ pub(super) struct Entry {
     pub(super) gone: Option<Gone>,
 }
 
-/// A stored response: a 200, or a redirect.
+/// A response in the cache: a response with the status 200, or a redirect.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct KeptAnswer {
     pub(super) at: u64,
@@ -87,8 +87,8 @@ pub(super) fn judge(from: &Source, policy: &Policy) -> Result<(), Refusal> {
         Source::Server(addresses) => addresses
             .iter()
             .try_for_each(|&it| policy.judge_address(it)),
-        // A response that came through a proxy has no server address to check. The key of the entry contains the proxy, so it
-        // is the proxy of this run.
+        // A response that came through a proxy has no server address to check. The key of the entry contains the proxy, so the
+        // response came through the proxy that this run uses, too.
         Source::Proxy | Source::Kept { .. } => Ok(()),
     }
 }

@@ -51,7 +51,7 @@ impl Silences {
             .and_then(|octets| read::<Self>(&octets))
             .filter(|known| known.server == server);
         let mut all = known.map(|known| known.all).unwrap_or_default();
-        // An entry with a time in the future is ignored, because the clock was wrong.
+        // An entry with a time in the future is ignored, because the clock was wrong when it was stored.
         all.retain(|it| (it.at..it.until).contains(&now));
         let server = server.to_owned();
         (key, Self { server, all })
@@ -59,7 +59,7 @@ impl Silences {
 }
 
 /// Returns the keys of a host and of one of its ports. They contain a hash of the proxy and the certificates, because a run
-/// with others may reach a different server under the same name.
+/// with another proxy or other certificates may reach a different server under the same name.
 pub(super) fn names(trust: &str, host: &Host, port: u16) -> [String; 2] {
     [format!("{trust} {host}"), format!("{trust} {host} {port}")]
 }
@@ -76,8 +76,8 @@ pub(super) fn check(
         let (mut pages, of_server): (Vec<_>, Vec<_>) =
             known.all.into_iter().partition(|it| it.url.is_some());
         pages.sort_by_key(|page| std::cmp::Reverse(page.until));
-        // The URL with the pause that ends as the third last. If there is one, at least [`PAGES`] URLs have a pause, and it
-        // applies to all URLs of the server.
+        // The pauses of single URLs are sorted by their end, the latest first. If there are at least [`PAGES`] of them, the
+        // whole server has a pause. It lasts until fewer than [`PAGES`] pauses remain, so the entry with this index is used.
         let all = pages.get(PAGES - 1);
         let page = pages.iter().find(|page| page.url == url).or(all);
         let page = page.filter(|_| url.is_some());
@@ -121,8 +121,8 @@ pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &F
         None => return,
     };
     let refusal = match failed.refusal.reason {
-        // The deadline depends on how much time other references of the message needed, so it is stored like a time-out of the
-        // server.
+        // The deadline of a message means nothing to later runs. It ended while the host did not respond, so a time-out of the
+        // host is stored instead.
         Reason::Timeout | Reason::Deadline => {
             Refusal::temporary(Reason::Timeout, "no connection came about")
         }

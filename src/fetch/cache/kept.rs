@@ -173,7 +173,7 @@ impl Kept {
         }
         let given = ask(asked)?;
         // A temporary error is not stored, because it may be over at the next try. A capture is stored even if it has the
-        // status of one: it repeats an old response and does not change.
+        // status of a temporary error: it repeats an old response and does not change.
         if is_capture(&given) || !is_temporary(given.status) {
             self.keep_whatever(asked, &mut entry, &given, now());
         }

@@ -22,7 +22,7 @@ pub(crate) enum Ignoring {
     Everything,
 }
 
-/// Lifetime of a 404 or 410 without explicit freshness.
+/// Time for which a 404 or 410 is stored if its header fields do not declare a lifetime.
 const GONE: Duration = Duration::from_secs(24 * 60 * 60);
 
 const CONDITIONS: [HeaderName; 2] = [header::IF_NONE_MATCH, header::IF_MODIFIED_SINCE];
@@ -41,8 +41,8 @@ const PLAIN: [HeaderName; 8] = [
     header::LAST_MODIFIED,
 ];
 
-/// Fields whose values can contain characters that are not ASCII. Valid UTF-8 is kept. In the fields of [`PLAIN`], such bytes
-/// are replaced with `?`.
+/// Fields whose values can contain characters that are not ASCII: valid UTF-8 in them is kept. In the fields of [`PLAIN`],
+/// bytes that are not ASCII are replaced with `?`.
 const TEXT: [HeaderName; 2] = [header::CONTENT_TYPE, header::LOCATION];
 
 pub(super) fn capture_time(headers: &HeaderMap) -> Option<(String, String)> {

@@ -22,8 +22,8 @@ use crate::platform::disk::{names, open_folder, open_to_write};
 /// Block size of the file system, in bytes: a file occupies whole blocks.
 const BLOCK: u64 = 4 << 10;
 
-/// Upper limit, in bytes, of the disk space that the cache of one run leaves free. It leaves a twentieth of the disk free, but
-/// on a large disk only this much.
+/// Upper limit, in bytes, of the disk space that the cache of one run leaves free. The cache leaves a twentieth of the disk
+/// free, but on a large disk not more than this limit.
 const SPARE: u64 = 1 << 30;
 
 const SPARE_FILES: u64 = 10_000;
@@ -88,8 +88,8 @@ impl Size {
             }
             (_, Some(most)) => (evict(root, most), now),
             (Some(sum), None) => sum,
-            // Without a limit, nothing is evicted, so the files are not measured to begin a total. If another process has begun
-            // one, the new bytes are added to it.
+            // Without a limit, nothing is evicted, so the total is not needed and the files are not measured. If another
+            // process has stored a total, the line above adds the new bytes to it.
             (None, None) => return,
         };
         let text = format!("{octets} {counted}");

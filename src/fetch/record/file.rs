@@ -33,7 +33,7 @@ const WALKED: u64 = 1 << 30;
 /// The first bytes of a gzip member with the method deflate (RFC 1952 §2.3.1).
 const MAGIC: &[u8] = b"\x1f\x8b\x08";
 
-/// The destination of records.
+/// The WARC file to which records are appended, and the size at which the next file is begun.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RecordPlace {
     /// Path of the file. If the option contains `{pid}` or names a directory, each process has its own file.

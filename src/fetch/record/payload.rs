@@ -22,7 +22,7 @@ use crate::mime::picture_end;
 /// Maximum size of a block without its content, in bytes: the header and the framing of chunks.
 const AROUND: u64 = 1 << 20;
 
-/// The result of replaying a capture.
+/// The result of replaying a capture: its content, or the target of its redirect.
 #[derive(Debug)]
 pub(crate) enum Replayed {
     Content(Replay),
@@ -30,7 +30,7 @@ pub(crate) enum Replayed {
     Redirect(String),
 }
 
-/// Content, and the facts about it in the record.
+/// The content of a capture, with its media type and the id of its record.
 #[derive(Debug)]
 pub(crate) struct Replay {
     pub(crate) media_type: Option<String>,

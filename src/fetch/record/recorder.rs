@@ -55,7 +55,7 @@ struct RecorderState {
     /// For the digest of each payload, the complete record that contains it. A later response with the same payload refers to
     /// this record.
     payloads: HashMap<String, Recorded>,
-    /// Number of responses that could not be written; the first error and their URLs are in the next fields.
+    /// Number of responses that could not be written. The next fields are the first error and the URLs of these responses.
     missing: u64,
     why: Option<String>,
     urls: Vec<String>,
@@ -243,7 +243,7 @@ impl Recorder for WarcRecorder {
         refer(&mut header, first);
         header.add(names::PROFILE, SAME_PAYLOAD);
         header.add(names::MEDIA_TYPE, RESPONSE);
-        // The block consists only of the status line. The header fields are in the record to which this one refers.
+        // The block contains only the status line. The header fields are in the earlier record, to which this record refers.
         let block = format!("HTTP/1.1 {} From the cache\r\n\r\n", answer.status);
         let recorded = recorded(&header, &url, &first.payload);
         let member = shared.member(header, block.as_bytes());

@@ -94,7 +94,7 @@ fn stored(source: &mut impl Read, target: SpooledTempFile) -> io::Result<Spooled
     loop {
         let length = source.read(&mut block)?;
         let short = u16::try_from(length).map_err(io::Error::other)?;
-        // The member ends with a stored block. The flag marks the last block, which is empty.
+        // Writes one stored block. The first byte marks the last block of the member, which is empty.
         target.write_all(&[u8::from(length == 0)])?;
         target.write_all(&short.to_le_bytes())?;
         target.write_all(&(!short).to_le_bytes())?;

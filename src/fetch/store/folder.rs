@@ -146,8 +146,8 @@ impl Store for Folder {
             return Err(StoreError::lasting(what));
         };
         {
-            // The lock is held until the user is in the list. Other threads wait, because mail of this user may also refer to
-            // objects that they put.
+            // The lock is held until the user is in the list of users of the store. Other threads that store objects for the
+            // same user wait for this, because the list must contain the user before an object is stored.
             let mut unlisted = unpoisoned(self.unlisted.lock());
             if let Some(user) = unlisted.as_ref() {
                 list(&self.places, temporaries, user)?;

@@ -15,8 +15,8 @@ const PIECE: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     depth: usize,
-    /// Whether this layer or one around it was decoded from quoted-printable. If so, it is not decoded from quoted-printable
-    /// again.
+    /// Whether this layer, or a layer around it, was decoded from quoted-printable. If so, this layer is not decoded from
+    /// quoted-printable again.
     under_quoted_printable: bool,
     window: Vec<u8>,
     block: Block,
@@ -41,7 +41,7 @@ impl Layers {
         if !self.under_quoted_printable {
             if self.quoted_printable.is_none() && has_escapes(&self.window) {
                 // Before the first escape sequence, decoding changes nothing. So decoding starts only when the window contains
-                // one.
+                // an escape sequence.
                 let layer = Box::new((Vec::new(), self.within(true)));
                 self.unquote(layer, &self.window.clone(), visit);
             } else if let Some(layer) = self.quoted_printable.take() {

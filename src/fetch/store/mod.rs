@@ -95,7 +95,7 @@ pub enum Mail {
     At(PathBuf),
     /// Mail that was read from standard input and written to standard output, so its location is unknown.
     Filtered,
-    /// A mailbox that is missing in the list, because the list was full.
+    /// A mailbox that is not in the list of users, because the list was full.
     Unlisted,
 }
 

@@ -43,7 +43,7 @@ impl MediaTypeText {
         Some(media_type)
     }
 
-    /// Parses the media type as Fetch does, and then decodes `%xx`.
+    /// Parses the media type as the Fetch standard does, and then decodes `%xx`.
     pub(super) fn of_data_url(declared: &str) -> Self {
         let is_declared = !declared.starts_with(';');
         let parsed = match is_declared {

@@ -141,13 +141,13 @@ fn ends_in_network_scheme(text: &str) -> bool {
         .any(|name| letters.clone().take(name.len()).eq(name.bytes().rev()))
 }
 
-/// Length in bytes from which a word with both letters and digits counts as a token.
+/// Minimum length, in bytes, of a word with both letters and digits that counts as a token (a random key, which may be secret).
 const MIXED: usize = 16;
-/// Number of digits from which a word counts as a token. It is larger than the number of digits of a time with
-/// fractions of a second, which is not secret.
+/// Minimum number of digits of a word that counts as a token. It is larger than the number of digits of a time with fractions
+/// of a second, which is not secret.
 const DIGITS: usize = 20;
 const LETTERS: usize = 40;
-/// Length in bytes from which a text with hyphens counts as a token, if most of it is not words, names or numbers.
+/// Minimum length, in bytes, of a text with hyphens that counts as a token, if most of the text is not words, names or numbers.
 const HYPHENED: usize = 32;
 
 const IN_NAMES: [&str; 8] = [
