@@ -36,8 +36,8 @@ pub(super) struct Driver<'d> {
 }
 
 impl Driver<'_> {
-    /// Runs rounds over one message until a round needs no further content. `kinds` is the result of the prefilter for
-    /// this message.
+    /// Expands one message in rounds: each round of the engine returns the content that it needs, until a round needs no
+    /// further content. `kinds` is the result of the prefilter for this message.
     ///
     /// # Errors
     /// [`Error::Deferred`] if a retrieval failed temporarily and the policy is to try the whole message again later.

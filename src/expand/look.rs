@@ -10,7 +10,7 @@ use crate::mime::Tree;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Target<'d> {
-    /// Another part of the message, by its Content-Location or by a `cid:` URL.
+    /// Another part of the message, to which the link refers by a Content-Location or by a `cid:` URL.
     Part,
     /// A `data:` URL, with its length in bytes.
     Data(usize),

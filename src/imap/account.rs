@@ -155,7 +155,8 @@ impl Location {
         })
     }
 
-    /// Adds the values of the options.
+    /// Returns the account that the URL describes, completed by settings that a URL does not contain: the source of the
+    /// password, and the file with trusted certificates.
     pub(crate) fn with(self, secret: Secret, ca_file: Option<PathBuf>) -> Account {
         Account {
             host: self.host,
@@ -294,13 +295,13 @@ fn host_and_port(place: &str) -> Option<(String, Option<u16>)> {
     }
 }
 
-/// Returns whether the name is that of the local computer. `localhost` always is (RFC 6761 §6.3).
+/// Returns whether a host is the local computer: `localhost` (RFC 6761 §6.3) or a loopback address.
 fn is_loopback(host: &str) -> bool {
     let address: Option<std::net::IpAddr> = host.parse().ok();
     host.eq_ignore_ascii_case("localhost") || address.is_some_and(|address| address.is_loopback())
 }
 
-/// Returns the source with a possible password replaced by `***`.
+/// Returns a URL for display: a password in it is replaced by `***`.
 pub(crate) fn masked(source: &str) -> String {
     let Some((scheme, rest)) = source.split_once("://") else {
         return source.to_owned();

@@ -31,7 +31,7 @@ const SYNCED_FILES: usize = 1000;
 const SYNCED_OCTETS: u64 = 64 << 20;
 /// Number of keywords that can have a letter: the file names of a Maildir use the letters a to z for keywords.
 const LETTERS: usize = 26;
-/// Part of the name of an incomplete message.
+/// Part of a file name that marks the message as incomplete, so that the next run downloads it again.
 const SHORT: &str = ".embody-short";
 
 /// A Maildir that is being updated.
@@ -138,7 +138,7 @@ impl Backup {
         size_in(self.there.get(&uid)?)
     }
 
-    /// Returns whether a message was saved. Updates the flags in its file name.
+    /// Returns whether the message was already saved. If so, renames its file if the flags on the server are different now.
     ///
     /// # Errors
     /// [`Error::Write`].

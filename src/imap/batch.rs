@@ -32,7 +32,8 @@ const BATCH: u64 = 16 << 20;
 const MOST: usize = 64;
 const LEAST: usize = 8;
 
-/// Number of consecutive messages altered by the server after which the run ends.
+/// Limit on messages in a row that the server altered when it stored them. At this number, the run ends, because the server
+/// probably alters every message.
 const ALTERED: u32 = 3;
 
 /// Interval at which a connection that waits for another one checks whether the run was interrupted.

@@ -25,7 +25,7 @@ const MORE: usize = 1 << 20;
 /// Maximum size of a response that contains a whole message, in bytes. A server must return larger messages in pieces.
 const MOST_WHOLE: usize = 256 << 20;
 
-/// Part of the content of a message, in the order of arrival.
+/// A piece of a message, in the order of the message: some bytes of its content, or its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BodyPiece<'p> {
     Octets(&'p [u8]),
@@ -194,7 +194,7 @@ fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
     Ok(None)
 }
 
-/// State of a message that is requested with commands of its own.
+/// Progress of one large message, whose pieces are requested with separate commands.
 struct Alone {
     size: u64,
     /// Number of bytes passed to the sink.

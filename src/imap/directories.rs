@@ -102,7 +102,8 @@ struct Assignment<'o> {
     /// For each directory, the folders that version 0.3.0 would have saved in it.
     before: HashMap<PathBuf, Vec<String>>,
     found: HashMap<String, FolderDirectory>,
-    /// Assigned paths, in exact spelling and in the form in which a file system may compare them.
+    /// Assigned paths: in exact spelling, and folded as in [`folded`], because a file system may treat names as equal that
+    /// differ only in case.
     exact: HashSet<PathBuf>,
     folded: HashSet<String>,
 }

@@ -79,11 +79,11 @@ pub(super) struct Habits {
 /// Waiting time before a message is requested again that the server refused temporarily.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Information that the server sends at any time, next to the results of commands.
+/// Information that the server may send at any time, independent of the pending commands.
 #[derive(Default)]
 struct Noted {
     capabilities: BTreeSet<String>,
-    /// Whether the capabilities are up to date.
+    /// Whether `capabilities` is up to date. The list becomes outdated when TLS starts and after the login.
     is_current: bool,
     bye: Option<String>,
     /// The name in the response to ID (RFC 2971).

@@ -60,7 +60,7 @@ impl Metadata {
     }
 }
 
-/// Whether BODYSTRUCTURE is requested as well.
+/// Choice of the metadata to request: with or without BODYSTRUCTURE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Structure {
     Wanted,
@@ -76,7 +76,7 @@ pub(crate) struct GmailMetadata {
     pub(crate) labels: Vec<String>,
 }
 
-/// Metadata of a message that was received so far. A server may send it in several responses.
+/// The metadata of one message that have arrived so far. A server may send the items of one message in several responses.
 #[derive(Default)]
 struct Heard {
     flags: Option<Flags>,
@@ -420,7 +420,7 @@ pub(super) struct Glimpse {
     pub(super) modseq: Option<u64>,
 }
 
-/// Metadata of messages by UID, and `Err` if the server refused the command.
+/// Metadata of messages by UID, and the result of the command: `Err` if the server refused it.
 pub(super) type Glimpses = (BTreeMap<u32, Glimpse>, Result<(), ImapFailure>);
 
 /// Requests flags and dates of a few messages. Also returns messages of which the server returned only a part

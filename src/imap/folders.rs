@@ -115,8 +115,8 @@ impl ImapSession {
         };
         let odd = self.exchange.odd();
         let listed = match self.listed(first, &shared) {
-            // Some servers announce LIST options and refuse them. A plain LIST is repeated even after a refusal, because
-            // without it the account cannot be read.
+            // Some servers announce LIST options and then refuse them, so a plain LIST follows. If a plain LIST was
+            // refused, it is repeated: without the list of folders, the account cannot be read.
             Err(ImapFailure::Refused { .. }) => self.listed(plain(), &shared)?,
             other => other?,
         };

@@ -352,7 +352,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
         }
         for folder in folders {
             let url = self.url_of(&folder);
-            // Messages that were settled before an interruption are reported as well.
+            // The list is outside of the closure. If the connection is interrupted and the closure runs again, the list
+            // still contains the replacements that were settled before, so they are reported too.
             let mut fates = Vec::new();
             let done = self.again(|run| {
                 run.select_to_resume(&folder)?;

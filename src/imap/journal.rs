@@ -33,7 +33,8 @@ use crate::platform::disk::sync;
 /// Size from which a journal without unfinished replacements is emptied during the run, in bytes.
 const LONG: u64 = 1 << 20;
 
-/// Last step of a replacement.
+/// The latest step of a replacement that the journal has recorded. After a crash, it determines how the next run finishes
+/// or undoes the replacement.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ReplacementStep {
@@ -290,9 +291,9 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns the path of the file that contains the old message of a replacement while REPLACE may have removed it from the
-    /// server. The name contains the digest of the content, so that a file from an earlier run is never overwritten with
-    /// another message.
+    /// Returns the path of the file in which the old message is kept during a REPLACE, until it is certain whether the
+    /// server removed it. The name contains the digest of the content, so that a file from an earlier run is never
+    /// overwritten with another message.
     pub(super) fn kept(&self, of: &Replacement) -> PathBuf {
         let digest = of.original.as_deref().unwrap_or_default();
         let digest = digest.get(..CHECKSUM_DIGITS).unwrap_or(digest);

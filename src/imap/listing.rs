@@ -45,7 +45,7 @@ pub(crate) struct Criteria {
 }
 
 impl Criteria {
-    /// Returns the criteria of a URL and the options.
+    /// Returns the criteria for selecting messages that the URL and the options of the user give.
     pub(crate) fn of(choice: &Choice) -> Self {
         Self {
             uid: choice.uid,

@@ -223,7 +223,7 @@ pub(super) enum Conclusion {
     Stuck(String),
 }
 
-/// Goal of the remaining steps.
+/// Goal that the next steps of a replacement work towards: finish it, undo it, or keep both messages.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Goal {
     Finish,
@@ -292,7 +292,7 @@ enum At {
     Over,
 }
 
-/// Step that follows a pause.
+/// Step to which the machine returns after a pause, usually to repeat a check or a command.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Again {
     Look,
@@ -564,7 +564,8 @@ impl Machine {
         }
     }
 
-    /// Starts another round after a pause. After [`ROUNDS`] rounds, the new message is removed instead.
+    /// Checks both messages again after a pause, which starts another round. After [`ROUNDS`] rounds, gives up the
+    /// replacement and removes the new message.
     fn round(&mut self) -> Command {
         self.rounds += 1;
         if self.rounds >= ROUNDS {
@@ -1204,7 +1205,7 @@ impl Machine {
         self.finished()
     }
 
-    /// Changes the goal to the removal of the new message.
+    /// Gives up the replacement: from now on, the goal is to remove the new message.
     fn turn_back(
         &mut self,
         why: Option<(Reason, String)>,

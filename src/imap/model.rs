@@ -102,7 +102,8 @@ impl Mail {
     }
 }
 
-/// Permanent properties of a server, as opposed to single faults.
+/// Permanent properties of a simulated server. A fault that occurs only once, such as a refused command, is part of the
+/// [`Budget`] instead.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 struct Nature {
     is_gmail: bool,
@@ -166,14 +167,16 @@ struct World {
     is_told: bool,
     /// Whether a report said that flags were not copied.
     is_told_of_flags: bool,
-    /// Whether the second client or the snapshot removed the message.
+    /// Whether the message is missing for a legitimate reason: the second client removed it, or the snapshot does not
+    /// contain it.
     is_taken: bool,
-    /// Whether the second client changed or removed a version of the message after the last check of embody.
+    /// Whether the second client changed or removed a version of the message since embody last checked both messages.
+    /// embody cannot detect such a change in time.
     is_raced: bool,
-    /// Whether the second client changed or removed a version of the message after the last check of embody, in any
-    /// session.
+    /// Whether `is_raced` was true at any time, in this session or in an earlier one.
     was_raced: bool,
-    /// Flags and labels of the old message when embody removed it.
+    /// Flags and labels that the old message had when embody removed it, as bit sets: one bit for each flag or label. The
+    /// new message must have them in the end. `None` if the model expects no particular flags.
     last: Option<(u8, u8)>,
     /// Whether this session read an altered copy, so that its digest is known.
     has_read_altered: bool,
@@ -184,7 +187,7 @@ struct Model {
     nature: Nature,
     without: Option<Rule>,
     budget: Budget,
-    /// Whether the snapshot is empty. Otherwise it contains the old message.
+    /// Whether the snapshot from which the server is restored is empty. Otherwise it contains the old message.
     has_empty_snapshot: bool,
     /// Whether the journal has the format of version 0.3.0, which lacks the digest of the old message.
     is_old_journal: bool,
@@ -412,8 +415,8 @@ impl Model {
                         return Event::Appended(Err(refusal("NONEXISTENT")));
                     };
                     server.mails.remove(at);
-                    // REPLACE sets the flags of the last check, so later changes of flags are lost. The model expects no
-                    // particular flags here.
+                    // REPLACE gives the new message the flags that embody last read, so a later change by the second client
+                    // is lost. `None` lets the model accept any flags.
                     world.last = None;
                 }
                 let uid = server.next;
@@ -550,8 +553,9 @@ impl Model {
         }
     }
 
-    /// Models the loss of the machine's memory. The flags that were read together with the expunging are lost too, because they
-    /// cannot be written to the journal between these two commands.
+    /// Models a crash or an interrupted connection, after which the state of [`Machine`] in memory is lost. The flags that
+    /// were read immediately before the message was expunged are lost too: both commands are sent together, so the journal
+    /// cannot record the flags in between.
     fn forget(&self, world: &mut World) {
         let noted = world
             .journal
@@ -682,8 +686,8 @@ impl Model {
                 for event in refused(&event, code) {
                     let label = format!("{command:?}: NO [{code}] {when}: {event:?}");
                     let mut world = faulty(world);
-                    // The server did not return the last flags, so the new message cannot have them. The model does not expect
-                    // them.
+                    // The server did not return the flags before it removed the message, so embody cannot copy them. `None`
+                    // lets the model accept any flags.
                     if matches!(event, Event::Removed { flags: None, .. }) {
                         world.last = None;
                     }
@@ -1196,7 +1200,7 @@ fn a_server_restored_from_a_snapshot_loses_and_doubles_nothing() {
     }
 }
 
-/// Removes each rule whose absence lost or duplicated mail, and verifies that the model detects it.
+/// Switches off one rule of [`Machine`] at a time, and verifies that the model then finds lost or duplicated mail.
 #[test]
 fn the_model_finds_what_each_rule_is_there_for() {
     for (rule, budget) in [

@@ -64,7 +64,8 @@ pub(super) struct Change<'c> {
     pub(super) least: u32,
 }
 
-/// Order in which new messages are appended when several connections work in one folder.
+/// Place of a message in the order in which new messages are appended. It matters if several connections work in one
+/// folder.
 pub(super) trait AppendTurn {
     /// Waits until the new message may be appended.
     fn wait(&mut self) -> Result<(), ImapFailure>;
@@ -380,8 +381,8 @@ impl Replacing<'_> {
         Ok((of(old), of(copy)))
     }
 
-    /// Finds a message that was appended under an unknown UID: returns all messages with its content that are new enough. The
-    /// inner error is the reason why the result is unknown.
+    /// Finds a message that was appended under an unknown UID. Returns all messages with its content whose UID is not
+    /// smaller than the smallest UID that it can have. The inner error is the reason why the result is unknown.
     fn copies(
         &mut self,
         entry: &Replacement,
@@ -471,7 +472,7 @@ fn answer<T>(done: Result<T, ImapFailure>) -> Result<Result<T, Refusal>, ImapFai
             code,
             text,
         })),
-        // An unreadable response provides no information, like a refusal.
+        // An unreadable response does not show whether the command was executed, so it is treated like a refusal.
         Err(ImapFailure::Unreadable(text)) => Ok(Err(Refusal {
             command: "FETCH",
             code: None,

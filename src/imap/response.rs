@@ -299,7 +299,7 @@ pub(crate) fn permanent_flags(argument: &[u8]) -> Option<Value<'_>> {
 const CLOSES_NOTHING: &str = "a closing parenthesis without an opening one";
 const NOT_CLOSED: &str = "an opening parenthesis without a closing one";
 
-/// Parses the values of a response one after the other.
+/// Parser that reads the values of a response one after the other.
 struct Reader<'a> {
     octets: &'a [u8],
     at: usize,

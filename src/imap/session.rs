@@ -82,7 +82,8 @@ impl ImapSession {
         })
     }
 
-    /// Gives up messages that the server refuses temporarily at once from now on, because waiting did not help.
+    /// Changes the session so that it skips a message as soon as the server refuses it temporarily. Used after waiting did
+    /// not help.
     pub(super) fn resign(&mut self) {
         self.exchange.habits.is_resigned = true;
     }

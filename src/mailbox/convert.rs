@@ -336,10 +336,10 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// Converts the messages of an mbox and writes the result to `sink`. `source` starts at the beginning of the mbox
-    /// or after the messages that `counted` describes. `seen` is called with all bytes that were read. Returns the
-    /// updated state of the Content-Length check and the source, so that the caller can continue with messages that
-    /// were appended since.
+    /// Converts the messages of an mbox and writes the result to `sink`. `source` starts at the beginning of the mbox, or
+    /// after messages that were already converted.
+    /// `counted` is the state of the Content-Length check at this position. `seen` is called with all bytes that were read.
+    /// Returns the updated state and the source, so that the caller can continue with messages that were appended since.
     pub(crate) fn mbox(
         &self,
         source: Source,

@@ -7,7 +7,7 @@ use crate::error::Error;
 #[derive(Clone, Default, Debug)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
-    /// Flag of the outer run, if this run is a part of another one.
+    /// Flag of the whole run, if this stop is for a part of a run. `None` if it is for the whole run.
     outer: Option<Arc<AtomicBool>>,
 }
 
@@ -31,7 +31,7 @@ impl Stop {
         self.flag.store(true, Ordering::SeqCst);
     }
 
-    /// Returns whether a stop was requested, for this run or for the outer run.
+    /// Returns whether a stop was requested, for this part of the run or for the whole run.
     pub fn is_requested(&self) -> bool {
         let is_set = |flag: &Arc<AtomicBool>| flag.load(Ordering::SeqCst);
         is_set(&self.flag) || self.outer.as_ref().is_some_and(is_set)

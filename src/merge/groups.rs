@@ -23,7 +23,7 @@ const MOST_WAITING: usize = 64;
 
 /// All messages with identical content, which are compared with other messages as if they were one message.
 pub(super) struct Candidate {
-    /// Record of the first message.
+    /// Record of the message that was read first.
     pub(super) record: Record,
     pub(super) flags: Flags,
     pub(super) folders: BTreeSet<u32>,
@@ -96,7 +96,7 @@ pub(super) struct Settled {
     /// Number of copies that were dropped although their content is different. For each of them, a copy that is at
     /// least as complete is kept.
     pub(super) dropped: u64,
-    /// Number of parts that dropped copies lack and that the kept copies contain.
+    /// Number of parts that were missing in a dropped copy and are present in the copy kept in its place.
     pub(super) filled: u64,
     /// Number of dropped copies whose end is missing (cut copies), while the kept copy is complete.
     pub(super) completed: u64,

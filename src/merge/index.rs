@@ -60,7 +60,7 @@ pub(crate) struct Tally {
     /// Number of copies that were dropped although their content is different. For each of them, a copy that is at
     /// least as complete is kept.
     pub(crate) dropped: u64,
-    /// Number of parts that dropped copies lack and that the kept copies contain.
+    /// Number of parts that were missing in a dropped copy and are present in the copy kept in its place.
     pub(crate) filled: u64,
     /// Number of dropped copies whose end is missing, while the kept copy is complete.
     pub(crate) completed: u64,

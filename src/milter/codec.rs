@@ -186,13 +186,14 @@ pub enum Reply<'r> {
         name: &'r [u8],
         value: &'r [u8],
     },
-    /// `at` is the position of the new field in the header, counted from 0.
+    /// Inserts a header field. `at` is the position of the new field in the header, counted from 0.
     Insert {
         at: u32,
         name: &'r [u8],
         value: &'r [u8],
     },
-    /// `which` counts the fields with this name, from 1. An empty value removes the field.
+    /// Changes the value of a header field. `which` counts the fields with this name, from 1. An empty value removes the
+    /// field.
     Change {
         which: u32,
         name: &'r [u8],

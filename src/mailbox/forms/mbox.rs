@@ -158,7 +158,7 @@ pub(crate) struct Progress {
     is_judged: bool,
 }
 
-/// Finds the end of a message by separators only. `whole`: `bytes` extends to the end of the file.
+/// Finds the end of a message by separators only. `whole` is true if `bytes` extends to the end of the file.
 pub(crate) fn end_by_separator(
     bytes: &[u8],
     start: usize,
@@ -384,7 +384,7 @@ struct HeaderReader {
 }
 
 impl HeaderReader {
-    /// Continues to read the header. `message` starts with the bytes of the previous call. `whole`: no more bytes
+    /// Continues to read the header. `message` starts with the bytes of the previous call. `whole` is true if no more bytes
     /// follow.
     fn read_on(&mut self, message: &[u8], whole: bool) -> Header {
         if self.line == 0 {

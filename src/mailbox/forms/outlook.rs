@@ -18,12 +18,12 @@ use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "outlook")]
 const DEEPEST: usize = 20;
 
-/// A message of mail that was converted from an Outlook message.
+/// A mail that was converted from an Outlook message.
 pub(crate) struct OutlookMail {
     pub(crate) content: Vec<u8>,
     pub(crate) flags: Flags,
     pub(crate) received: Option<SystemTime>,
-    /// A sentence for each property that the converted message does not contain.
+    /// Sentences for the report, one for each property of the Outlook message that the mail does not contain.
     pub(crate) missing: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn pst_of_start(start: &[u8]) -> Option<Result<(), NotMail>> {
                 "an OST file of Outlook 2013 or later (version 36)",
                 "embody does not read this version; export the mailbox to a .pst file in Outlook, and convert that file",
             )),
-            // A damaged header may name any version.
+            // A damaged header may contain any version number, so an unknown version is no reason to refuse the file.
             _ => Ok(()),
         });
     #[cfg(not(feature = "outlook"))]

@@ -33,8 +33,9 @@ use crate::platform::{MetadataExt as _, OsStrExt as _, absent};
 /// Minimum age of the last change of a directory for its time to be reliable. Old file systems store times in seconds,
 /// so a second change within a second is not visible.
 const SETTLED: Duration = Duration::from_secs(3);
-/// Number of consecutive listings without a new message after which listing stops, if the directories seem
-/// unchanged during the listings but changed shortly before them. Their times may then hide a second change.
+/// Number of consecutive listings without a new message after which listing stops, if the directories did not change during
+/// the listings but shortly before. One listing is not enough then: within the resolution of the time stamps, a directory
+/// may have changed a second time, with the same time stamp.
 const QUIET: usize = 2;
 /// Number of consecutive listings without a new message after which listing stops, if the directories change
 /// during the listings. The number is larger, because each such listing may miss a message.

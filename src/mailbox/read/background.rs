@@ -27,8 +27,8 @@ pub(crate) struct Background {
 }
 
 impl Background {
-    /// Starts the thread. `open` may block. Errors name the stream `name`. Dropping the reader requests `ending`: the
-    /// thread ends after its current read.
+    /// Starts the thread. `open` may block. Errors contain `name` as the name of the stream. Dropping the reader requests
+    /// `ending`: the thread ends after its current read.
     pub(crate) fn start<R: Read>(
         open: impl FnOnce() -> io::Result<R> + Send + 'static,
         name: PathBuf,

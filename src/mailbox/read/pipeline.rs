@@ -23,7 +23,8 @@ use crate::mailbox::Stop;
 /// Interval at which a waiting thread checks whether a stop was requested.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// Time for which the first item may be unfinished before the items after it are made lighter.
+/// Time that the first item may take before memory is saved: after it, the memory of finished items that wait behind the
+/// first one is freed.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 type Read<'p, I> = &'p mut (dyn FnMut() -> Result<Option<(I, usize)>, Error> + Send);
@@ -60,7 +61,7 @@ struct State<'p, I, D> {
 }
 
 struct Slot<I, D> {
-    /// The item. `None` while it is made lighter.
+    /// The item. `None` while a thread frees its memory.
     item: Option<Arc<I>>,
     weight: usize,
     /// For each part of the item, its position in the item and its result. The result is `None` until the part is
@@ -69,7 +70,7 @@ struct Slot<I, D> {
     given: usize,
     /// Number of unfinished tasks of the item: the search for parts, and each part.
     open: usize,
-    /// Whether the item was made lighter, or cannot be made lighter.
+    /// Whether the memory of the item was already freed, or cannot be freed.
     is_light: bool,
 }
 
@@ -88,15 +89,15 @@ impl<I, D> State<'_, I, D> {
         &mut self.slots[(number - self.first) as usize]
     }
 
-    /// Returns a finished item that was not made lighter yet, if the first item is unfinished for [`PATIENCE`]. A
-    /// lighter item must be read twice, which is worth it only while the first item waits for a network.
+    /// Returns the number of a finished item whose memory can be freed, if the first item is unfinished for [`PATIENCE`]. A
+    /// freed item must be read a second time, which is worth it only while the first item waits for a network.
     fn heavy(&self) -> Option<u64> {
         let is_stalled = self.slots.front().is_some_and(|slot| slot.open > 0);
         if !is_stalled || self.first_since.elapsed() < PATIENCE {
             return None;
         }
         let is_heavy = |slot: &Slot<I, D>| slot.open == 0 && !slot.is_light;
-        // Items near the start were usually made lighter already, so the search begins at the end.
+        // The memory of items near the start was usually freed already, so the search begins at the end.
         let place = self.slots.iter().skip(1).rposition(is_heavy)?;
         Some(self.first + 1 + place as u64)
     }
@@ -223,11 +224,12 @@ impl<'p, I, D> Pipeline<'p, I, D> {
         Ok(())
     }
 
-    /// Makes a finished item lighter. The lock is not held, because this may read all bytes of a large item.
+    /// Frees memory of a finished item that waits for its turn. The lock is not held during this, because all bytes of a
+    /// large item may have to be read.
     fn lighten<'s>(&'s self, mut state: Guard<'s, 'p, I, D>, number: u64) -> Guard<'s, 'p, I, D> {
         let slot = state.slot(number);
         slot.is_light = true;
-        // The open task prevents the item from being passed on while it is made lighter.
+        // The open task prevents the item from being passed on while its memory is freed.
         slot.open = 1;
         let (item, done) = (slot.item.take(), std::mem::take(&mut slot.done));
         drop(state);
@@ -241,7 +243,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
             let before = std::mem::replace(&mut slot.weight, weight);
             state.weight = state.weight - before + weight;
         }
-        // The lighter item may allow another thread to read, or to pass the item on.
+        // Memory was freed, so another thread may now be able to read an item, or to pass this item on.
         self.wake_one(&state);
         state
     }
@@ -419,7 +421,7 @@ mod tests {
                     while !is_done() && begun.elapsed() < Duration::from_secs(30) {
                         thread::sleep(Duration::from_millis(1));
                     }
-                    // If the items cannot be made lighter, no more items are read.
+                    // The memory of these items cannot be freed, so no more items are read.
                     thread::sleep(Duration::from_millis(100));
                     let ahead = read.load(Ordering::SeqCst);
                     let_go.store(true, Ordering::SeqCst);

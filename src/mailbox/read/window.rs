@@ -103,7 +103,8 @@ impl Chunk {
         Ok(text)
     }
 
-    /// Offset in the file of these bytes of the chunk, in bytes. `None` if they are not of this chunk, or not of a file.
+    /// Returns the offset of `bytes` in the file, in bytes. Returns `None` if they do not belong to this chunk, or if the
+    /// chunk was not read from a file.
     pub(crate) fn place_of(&self, bytes: &[u8]) -> Option<u64> {
         let (_, offset) = self.place.as_ref()?;
         let within = self.bytes().as_ptr_range();

@@ -35,7 +35,7 @@ pub(crate) const STORE_USERS: &str = ".users";
 
 /// The file that marks a directory as a cache, so that backup programs skip it (<https://bford.info/cachedir/>).
 pub(crate) const CACHE_TAG: &str = "CACHEDIR.TAG";
-/// Prefix of the temporary file that becomes the tag.
+/// Prefix of the temporary file that is written first and then renamed to [`CACHE_TAG`].
 pub(crate) const CACHE_TAGGING: &str = ".tag-";
 pub(crate) const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
 pub(crate) const RUN_WORDS: &str =

@@ -32,8 +32,8 @@ impl Opened {
     pub(crate) fn room(&self, options: &Options) -> u64 {
         const ALWAYS: u64 = 64 << 20;
         const TIMES: u64 = 1000;
-        // Attachments grow by a third in base64, so that the mail of a whole file is larger than the file. A limit for
-        // what expands must not cut it off.
+        // Attachments grow by a third in base64, so the mail is normally larger than the file. The option that limits
+        // expanded data must not truncate such mail, so growth up to this factor is always allowed.
         const USUAL: u64 = 3;
         let usual = self.length.saturating_mul(USUAL);
         let most = self.length.saturating_mul(TIMES).max(ALWAYS);
@@ -91,7 +91,7 @@ impl Bytes for OnDisk {
     }
 }
 
-/// Opens an Outlook mailbox. Returns each folder with its path, and a sentence for each damaged list.
+/// Opens an Outlook mailbox. Returns each folder with its path, and a sentence for the report about each damaged list.
 ///
 /// # Errors
 /// Returns the reason as a text that the caller prints after the name of the file.
