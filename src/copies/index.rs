@@ -1,4 +1,4 @@
-//! All mails of the mailboxes, read once.
+//! Builds the index of the mailboxes of `--copies`. Each mailbox is read once, and each mail and part becomes a record.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ use crate::mailbox::{
 use crate::merge::Sorter;
 use crate::mime::ScanLimits;
 
-/// The mails and parts of all mailboxes of `--copies`.
+/// Index of all mails and parts in the mailboxes of `--copies`, to find a part that is missing in another mail.
 pub(crate) struct Index {
     table: Table,
     pub(super) mails: Mails,
@@ -33,13 +33,14 @@ impl Index {
     }
 }
 
-/// Reads mailboxes into an index.
+/// An index that is still being built: mailboxes are added to it, and then it is sorted.
 pub(crate) struct Building<'b> {
     limits: ScanLimits,
     writing: Mutex<Writing>,
-    /// Gets the names of files that cannot be read, or not to their end, and why.
+    /// Callback for damage: gets the path of a file that cannot be read completely, and the reason.
     damaged: &'b (dyn Fn(&Path, &Detail) + Sync),
-    /// Gets the numbers of bytes and messages that were read, and the number of bytes that are to come.
+    /// Callback for the progress display: gets the number of bytes and of messages that were read since the last call, and the
+    /// number of bytes by which the expected total grows.
     advanced: &'b (dyn Fn(u64, u64, u64) + Sync),
 }
 
@@ -49,27 +50,29 @@ struct Writing {
     failure: Option<io::Error>,
 }
 
-/// What is known of a mail before it is written down.
+/// Data about one mail, collected in a worker thread, before its records are written to the temporary files.
 pub(crate) struct Indexed {
     path: std::path::PathBuf,
     number: u64,
     identity: [u8; 16],
-    /// Each with the number of its part.
+    /// Keys by which the mail can be found: digests of the mail and of its parts, each with the number of the part.
     keys: Vec<(Key, u32)>,
-    /// The place in its file, and the length.
+    /// Position of the mail in its file, and its length, both in bytes.
     place: (u64, u64),
     bytes: Bytes,
 }
 
 enum Bytes {
-    /// In the mailbox, with further mails or alone.
+    /// The mail can be read again from its mailbox. The second value is true if the mail is the only one in its file.
     Mailbox(Quoting, bool),
     Here(Vec<u8>),
 }
 
 impl<'b> Building<'b> {
+    /// Creates an empty index with its temporary files.
+    ///
     /// # Errors
-    /// [`Error::Write`] for the temporary files.
+    /// [`Error::Write`] if the temporary files cannot be created.
     pub(crate) fn new(
         policy: &Policy,
         damaged: &'b (dyn Fn(&Path, &Detail) + Sync),
@@ -90,11 +93,12 @@ impl<'b> Building<'b> {
         })
     }
 
-    /// Reads all mails of a mailbox, of any kind. Returns whether all of it could be read.
+    /// Reads all mails of a mailbox of any format, and adds them to the index. Returns false if some of its mails could not be
+    /// read.
     ///
     /// # Errors
-    /// [`Error::NotAMailbox`], [`Error::Read`], [`Error::Unreadable`]: nothing in it can be read. [`Error::Write`],
-    /// [`Error::Interrupted`].
+    /// [`Error::NotAMailbox`], [`Error::Read`] or [`Error::Unreadable`] if nothing in the mailbox can be read. [`Error::Write`]
+    /// if a temporary file cannot be written. [`Error::Interrupted`] if the user stopped the run.
     pub(crate) fn add(
         &self,
         mailbox: &Path,
@@ -123,8 +127,10 @@ impl<'b> Building<'b> {
         }
     }
 
+    /// Sorts the records and returns the complete index.
+    ///
     /// # Errors
-    /// [`Error::Write`] for the temporary files.
+    /// [`Error::Write`] if the temporary files cannot be written.
     pub(crate) fn finish(self) -> Result<Index, Error> {
         let writing = unpoisoned(self.writing.into_inner());
         let finish = || {
@@ -194,7 +200,8 @@ impl Transform<Indexed> for Building<'_> {
         let length = message.content.len() as u64;
         let (at, bytes) = match message.at {
             Some(at) => (at, Bytes::Mailbox(message.quoting, false)),
-            // The message is the whole file, unless the file is compressed or has something else in it.
+            // If the message is as long as its file, it is the whole file and can be read from there again. Otherwise the file
+            // is compressed or contains other data, so the message is copied to a temporary file.
             None if is_file_of(message.source, length) => (0, Bytes::Mailbox(Quoting::None, true)),
             None => (0, Bytes::Here(mail.into_owned())),
         };

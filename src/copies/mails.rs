@@ -1,4 +1,4 @@
-//! Mails that are read again from where they are.
+//! Reads the mails of the index again, from their mailboxes or from a temporary file.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -13,28 +13,30 @@ use crate::error::unpoisoned;
 use crate::mailbox;
 use crate::platform::{FileExt as _, OsStrExt as _};
 
-/// Mailboxes that stay open: their mails can be read also after the run has replaced them.
+/// Maximum number of mailboxes that are kept open. A mailbox that is open can still be read after the run has replaced its
+/// file.
 const MOST_OPEN: usize = 64;
 
-/// Mails that were read last, and stay in memory. The parts of one mail are read one after the other.
+/// Number of recently read mails that are kept in memory, because the parts of one mail are usually read one after the other.
 const MOST_RECENT: usize = 4;
 
-/// Bytes of these mails, apart from the last one.
+/// Maximum total size in bytes of the mails in memory. The most recently read mail is always kept, even if it is larger.
 const MOST_BYTES: usize = 64 << 20;
 
-/// The names of mailboxes, and the mails that cannot be read again from them.
+/// Writes two temporary files: the names of the mailboxes, and the mails that cannot be read again from their mailboxes.
 pub(super) struct Writer {
     names: BufWriter<File>,
     names_end: u64,
     spool: BufWriter<File>,
     spool_end: u64,
-    /// The mailbox of the last mail, and the position of its name.
+    /// The mailbox of the last mail, and the position of its name in the file of names. Most mails are in the same mailbox as
+    /// the mail before.
     last: Option<(PathBuf, u64)>,
     open: HashMap<u64, Arc<File>>,
 }
 
 impl Writer {
-    /// The files have no names, and are gone with the process.
+    /// Creates the temporary files. They have no names, so the operating system deletes them when the process ends.
     pub(super) fn new() -> io::Result<Self> {
         let writer = || io::Result::Ok(BufWriter::with_capacity(1 << 16, tempfile::tempfile()?));
         Ok(Self {
@@ -47,7 +49,8 @@ impl Writer {
         })
     }
 
-    /// Position of the name of a mailbox. `has_several` keeps a mailbox of several mails open.
+    /// Writes the name of a mailbox, and returns its position in the file of names. If `has_several` is true, the mailbox
+    /// contains several mails and is kept open, up to [`MOST_OPEN`] mailboxes.
     pub(super) fn name(&mut self, path: &Path, has_several: bool) -> io::Result<u64> {
         if let Some((last, position)) = &self.last
             && last == path
@@ -69,7 +72,7 @@ impl Writer {
         Ok(position)
     }
 
-    /// Writes a mail, and returns its position.
+    /// Writes a mail to the temporary file, and returns its position.
     pub(super) fn spool(&mut self, mail: &[u8]) -> io::Result<u64> {
         let position = self.spool_end;
         self.spool.write_all(mail)?;
@@ -88,17 +91,17 @@ impl Writer {
     }
 }
 
-/// Reads mails by their places.
+/// The mails of the index, which are read again when they are needed.
 pub(super) struct Mails {
     names: File,
     spool: File,
     open: HashMap<u64, Arc<File>>,
-    /// The last one is at the end.
+    /// Mails that were read recently, the newest last.
     recent: Mutex<Vec<(Place, Arc<Vec<u8>>)>>,
 }
 
 impl Mails {
-    /// The mailbox of a mail.
+    /// Returns the path of the mailbox that contains a mail.
     pub(super) fn path(&self, place: &Place) -> io::Result<PathBuf> {
         let mut length = [0; 4];
         self.names.read_exact_at(&mut length, place.name)?;
@@ -107,10 +110,11 @@ impl Mails {
         Ok(OsStr::from_bytes(&name).into())
     }
 
-    /// Returns the mail, without quotation marks that its mailbox adds.
+    /// Returns the mail, without the quoting (`>From `) that its mailbox adds.
     ///
     /// # Errors
-    /// The mail cannot be read, or there is another one in its place.
+    /// Returns an error if the mail cannot be read, or if its mailbox was changed so that it now contains other bytes in this
+    /// place.
     pub(super) fn read(&self, record: &Record) -> io::Result<Arc<Vec<u8>>> {
         let place = &record.place;
         let known = |recent: &mut Vec<(Place, Arc<Vec<u8>>)>| {

@@ -1,4 +1,4 @@
-//! The content of one part of a mail, and the forms of it that a digest may be of.
+//! The content of one part of a mail, and the forms of this content of which programs compute digests.
 
 use std::borrow::Cow;
 
@@ -15,13 +15,13 @@ use crate::span::Newline;
 /// A part of a copy.
 pub(super) struct Part {
     pub(super) content: Vec<u8>,
-    /// The value of its Content-Type field.
+    /// Value of the Content-Type field of the part.
     pub(super) media_type: String,
-    /// Its fields that describe the content, without the transfer encoding.
+    /// Header fields of the part that describe its content, except the transfer encoding.
     pub(super) fields: Vec<u8>,
 }
 
-/// Digests of one form of a content.
+/// Digests of the content of a part, in one of its forms, such as with LF or with CRLF line endings.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Digests {
     pub(super) sha256: [u8; 32],
@@ -36,14 +36,15 @@ impl Digests {
         }
     }
 
-    /// The first half of the SHA-256.
+    /// Returns the first half of the SHA-256, which saves memory in the index.
     pub(super) fn short(&self) -> [u8; 16] {
         *self.sha256.first_chunk().unwrap_or(&[0; 16])
     }
 }
 
-/// Returns the part `id` of `mail`, which was found in the plain form of the mail with this digest. Lines end with LF, unless the
-/// encoding of the part protects them.
+/// Returns the part `id` of `mail`. The part was found in the plain form of the mail (without the traces of its mailbox), and
+/// `digest` is the digest of its content in that form. Lines end with LF, unless base64 or quoted-printable protects the line
+/// endings. Returns `None` if the mail has no such part.
 pub(super) fn of_mail(
     mail: &[u8],
     (id, digest): (PartId, Digest),
@@ -55,7 +56,8 @@ pub(super) fn of_mail(
         .any(|own| own == id)
         .then(|| content(&original, id));
     let own = own.flatten();
-    // The digest of a text is that of another form of it.
+    // The content in the mail has the digest, so its bytes are used. For a text, this often fails, because `digest` is that of
+    // the normalized text.
     if let Some(content) = own.as_deref().filter(|it| Digest::of(it) == digest) {
         return Some(Part {
             content: content.to_vec(),
@@ -66,7 +68,8 @@ pub(super) fn of_mail(
     let plain = plain(mail);
     let tree = scan(&plain, limits);
     let of_plain = content(&tree, id)?;
-    // The plain form has lost the quoting of lines that the author wrote, and line ends at the end of the mail.
+    // The plain form lacks `>` characters before `From ` that the author wrote, and line endings at the end of the mail. If the
+    // content in the mail differs only in these, it is the better one.
     let is_same = |own: &Cow<'_, [u8]>| unquoted_text(own) == unquoted_text(&of_plain);
     let own = own
         .filter(|_| !is_protected(tree.part(id).encoding))
@@ -80,7 +83,8 @@ pub(super) fn of_mail(
     })
 }
 
-/// Returns a part of `mail`, by its number in the order of the mail, in the form of its content that `is_wanted`.
+/// Returns the part with this number in `mail`, in the form of its content whose digests `is_wanted` accepts. Returns `None` if
+/// there is no such form. Parts are counted from 0 in the order of the mail.
 pub(super) fn with_digest(
     mail: &[u8],
     number: u32,
@@ -100,7 +104,8 @@ pub(super) fn with_digest(
     })
 }
 
-/// The digests of the parts of a mail, each with the number of its part in the order of the mail.
+/// Returns the digests of all parts of a mail, in each form of their content. Each entry begins with the number of the part,
+/// counted from 0 in the order of the mail.
 pub(super) fn digests(mail: &[u8], limits: &ScanLimits) -> Vec<(u32, Digests)> {
     let tree = scan(mail, limits);
     let mut all = Vec::new();
@@ -116,7 +121,8 @@ pub(super) fn digests(mail: &[u8], limits: &ScanLimits) -> Vec<(u32, Digests)> {
     all
 }
 
-/// The forms of a content that programs take digests of: as it is, and a text with line ends of one kind.
+/// Returns the forms of a content of which programs compute digests: the bytes as they are, and for a text the same bytes with
+/// LF and with CRLF line endings.
 fn forms<'t>(tree: &'t Tree<'_>, id: PartId) -> Vec<Cow<'t, [u8]>> {
     let Some(content) = content(tree, id).filter(|it| !it.is_empty()) else {
         return Vec::new();
@@ -140,7 +146,7 @@ fn forms<'t>(tree: &'t Tree<'_>, id: PartId) -> Vec<Cow<'t, [u8]>> {
     forms
 }
 
-/// The decoded content of a part, or an enclosed message.
+/// Returns the decoded content of a part. For an enclosed message, this is the whole message. Returns `None` for a multipart.
 fn content<'t>(tree: &'t Tree<'_>, id: PartId) -> Option<Cow<'t, [u8]>> {
     let part = tree.part(id);
     match part.content {
@@ -163,8 +169,9 @@ fn media_type(tree: &Tree<'_>, id: PartId) -> String {
     value.unwrap_or_else(|| tree.part(id).essence.clone())
 }
 
-/// The fields of a part, or those of a mail that describe its content. A field that readers understand in different ways is left out,
-/// and so are all fields if there are several types.
+/// Returns the header fields of a part. For a whole mail, only the fields that describe its content are returned. Fields with
+/// control characters are left out, because programs read them differently. If there are several Content-Type fields, only the
+/// type that was parsed is returned.
 fn fields(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
     let original = tree.original;
     let is_message = tree.is_message(id);

@@ -1,4 +1,5 @@
-//! What the index has of a mail or of one of its parts: less than 100 bytes.
+//! The record of a mail or of one of its parts in the index. A record has a fixed length of less than 100 bytes, so that
+//! millions of records can be sorted.
 
 use crate::mailbox::Quoting;
 
@@ -7,27 +8,28 @@ pub(super) const LENGTH: usize = 70;
 
 const _: () = assert!(LENGTH <= 100);
 
-/// Bytes of a key: its kind, and a digest.
+/// Length of a key in bytes: one byte for its kind, and a digest of 16 bytes.
 pub(super) const KEY: usize = 17;
 
-/// A mail, by one of its keys. Records are sorted by their bytes: by the key, then by the identity of the mail, then by the order
-/// of reading.
+/// An entry of the index: one key of a mail, and the place of the mail. Records are sorted by their bytes: by the key, then by
+/// the identity of the mail, then in the order in which the mails were read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Record {
     pub(super) key: Key,
-    /// Digest of the mail, which identical copies share.
+    /// Digest of the mail in its plain form, which is equal for identical copies.
     pub(super) identity: [u8; 16],
     pub(super) place: Place,
-    /// The part that the key is of, in the order of the mail. 0 if the key is that of a mail.
+    /// Number of the part whose digest is the key, in the order of the mail. 0 if the key is that of a whole mail.
     pub(super) part: u32,
 }
 
-/// What a mail is found by.
+/// A digest by which a mail can be found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Key {
-    /// Digest that all copies of a mail share: [`copy_key`](crate::engine::same::copy_key).
+    /// Digest that all copies of one mail have in common ([`copy_key`](crate::engine::same::copy_key)), also if parts are
+    /// missing.
     Mail([u8; 16]),
-    /// The first half of the SHA-256 of a part.
+    /// First half of the SHA-256 of a part.
     Sha256([u8; 16]),
     /// The MD5 of a part.
     Md5([u8; 16]),
@@ -56,26 +58,26 @@ impl Key {
     }
 }
 
-/// Where a mail is.
+/// The place from which a mail can be read again.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Place {
-    /// Position of the name of the mailbox in the file of names.
+    /// Position of the mailbox's name in the temporary file of names.
     pub(super) name: u64,
-    /// Position of the mail in its mailbox, from 1.
+    /// Number of the mail in its mailbox, counted from 1, for reports.
     pub(super) number: u64,
-    /// First byte of the mail in its file.
+    /// Position of the first byte of the mail in its file.
     pub(super) at: u64,
     /// Length of the mail in this file, in bytes.
     pub(super) length: u64,
     pub(super) file: Kept,
 }
 
-/// The file that has the bytes of a mail.
+/// The file from which the bytes of a mail are read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Kept {
-    /// The mailbox, which quotes lines so.
+    /// The mailbox itself. The value is the kind of quoting (`>From `) that must be removed.
     Mailbox(Quoting),
-    /// The temporary file. Nothing in it is quoted.
+    /// The temporary file for mails that cannot be read again from their mailbox. The mails in it have no quoting.
     Spool,
 }
 

@@ -1,4 +1,5 @@
-//! Answers needs for copies. All other needs go on to the next source.
+//! Finds the parts that are missing in a mail in other copies of it (`--copies`). Requests for any other content are passed on
+//! to the next source, such as the network.
 
 use std::collections::HashMap;
 use std::io;
@@ -21,10 +22,11 @@ use crate::engine::{Answer, Content, CopiedPart, MissingPart, Mode, Need, WholeM
 use crate::fetch::{Allowance, Fetch, Request};
 use crate::mime::{PartId, ScanLimits};
 
-/// Memory for descriptions of copies, in bytes.
+/// Maximum memory for the cache of descriptions of copies, in bytes.
 const DESCRIPTIONS: u64 = 32 << 20;
 
-/// Mails whose copies were looked for last. The parts of a mail are looked for at the same time.
+/// Number of mails whose search results are cached. All missing parts of one mail are usually requested together, so its copies
+/// are compared only once.
 const LOOKED_UP: usize = 64;
 
 /// Looks for missing parts in the mailboxes of `--copies`, before any other source.
@@ -38,18 +40,19 @@ pub(crate) struct Copies {
     looked_up: Cache<String, Arc<CopiesOfMail>>,
 }
 
-/// The notes of a mail, each by the number of its part and its own number in the part.
+/// Identifies a note, the text that a program left in place of an attachment: the number of the part that contains it, and its
+/// number among the notes of this part.
 type Note = (String, usize);
 
-/// What the copies of a mail contain.
+/// The contents that the copies of one mail have for its notes (the texts in place of missing parts).
 struct CopiesOfMail {
     found: HashMap<Note, Found>,
-    /// Why a note that is not in there has no content.
+    /// Refusal for a note that is not in `found`: no copy has content for it.
     none: Refusal,
 }
 
 enum Found {
-    /// Content in one copy, or the same content in several.
+    /// The content is in one copy, or the same content is in several copies.
     Content {
         record: Record,
         part: (PartId, Digest),
@@ -69,7 +72,8 @@ impl Fetch for Copies {
         }
     }
 
-    /// Reads the copy in every mode: only reading it shows whether it has the part.
+    /// Reads the copy even in a dry run, because only reading it shows whether it contains the part. No request is sent for
+    /// this.
     fn answer(&self, request: &Request, mode: Mode) -> Result<Answer, Refusal> {
         match &request.need {
             Need::Copy(missing) => self.find(missing, request.deadline).map(Answer::Content),
@@ -134,7 +138,8 @@ impl Copies {
         }
     }
 
-    /// Looks for the digest in all mails. The same content in several mails is one content.
+    /// Finds a part with the digest of the missing part, in any mail of the index. If several mails have it, the first readable
+    /// one is used.
     fn by_digest(
         &self,
         missing: &MissingPart,
@@ -162,7 +167,8 @@ impl Copies {
                         part::with_digest(&mail, record.part, &self.limits, is_wanted)
                     {
                         let length = part.content.len() as u64;
-                        // A size that the part does not say is not compared, and SHA-256 proves more than a size.
+                        // The size is compared only if the mail states it. A matching SHA-256 proves more than a size, so the
+                        // size is then ignored.
                         if sha256.is_some() || missing.size.is_none_or(|size| size == length) {
                             return Ok((record, part));
                         }
@@ -179,7 +185,8 @@ impl Copies {
         }))
     }
 
-    /// Compares a mail with all mails that have its Message-ID.
+    /// Compares a mail with all other mails of the index that have its Message-ID, and collects the contents for its missing
+    /// parts.
     fn look_up(&self, mail: &WholeMail, deadline: Instant) -> Result<CopiesOfMail, Refusal> {
         let plain = plain(mail.bytes());
         let own = identity(&plain).to_bytes();

@@ -1,4 +1,5 @@
-//! The records, sorted, and found by their keys. Small tables are in memory, large ones in a temporary file.
+//! The sorted records of the index, in which records are found by their keys. A small table is in memory, a large one in a
+//! temporary file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -8,23 +9,25 @@ use crate::engine::same::MOST_COMPARED;
 use crate::merge::Sorter;
 use crate::platform::FileExt as _;
 
-/// Records in memory: 24 MiB.
+/// Maximum number of records in memory, which need 24 MiB. Larger tables are written to a temporary file.
 const MOST_IN_MEMORY: usize = (24 << 20) / LENGTH;
 
-/// Different mails that have one part: if one mailbox is changed during the run, another one still has it.
+/// Maximum number of records for one part that occurs in different mails. More than one is kept: if a mailbox changes during
+/// the run, the part can still be read from another one.
 const MOST_WITH_PART: usize = 4;
 
-/// Different mails of one Message-ID, and one more that says that there are too many.
+/// Maximum number of records of different mails with one Message-ID. It is one more than can be compared, so that the search
+/// detects that there are too many.
 const MOST_OF_MAIL: usize = MOST_COMPARED + 1;
 
 pub(super) struct Table {
     records: Vec<[u8; LENGTH]>,
-    /// The records, if they are too many for memory, and their number.
+    /// The file with the records, and their number, if there are too many for memory.
     file: Option<(File, u64)>,
 }
 
 impl Table {
-    /// Sorts the records, and keeps of identical mails the first.
+    /// Sorts the records. Of the records of identical mails, which have the same key and identity, only the first one is kept.
     pub(super) fn of(sorter: Sorter<LENGTH>) -> io::Result<Self> {
         Self::with_memory(sorter, MOST_IN_MEMORY)
     }
@@ -34,7 +37,7 @@ impl Table {
         let mut records: Vec<[u8; LENGTH]> = Vec::new();
         let mut writer: Option<BufWriter<File>> = None;
         let mut written = 0;
-        // The key and the identity of the last record, and the number of records of this key.
+        // The last record, with its key and identity, and the number of records with this key so far.
         let mut last: Option<(Record, usize)> = None;
         while let Some(bytes) = sorted.next()? {
             let record = Record::decode(&bytes);
@@ -101,7 +104,7 @@ impl Table {
         record.ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// The records with this key.
+    /// Returns all records with this key.
     pub(super) fn find(&self, key: Key) -> io::Result<Vec<Record>> {
         let wanted = key.encode();
         let key_at = |at: u64| -> io::Result<[u8; KEY]> {

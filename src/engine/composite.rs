@@ -12,8 +12,8 @@ pub(super) fn refused(detail: &str) -> Refusal {
     Refusal::lasting(Reason::UnfitComposite, detail)
 }
 
-/// Returns the content if it fits into the message. `header` is the Content-Type field of a multipart, with which its body is
-/// a complete entity. It is empty for a message, which has its own header.
+/// Returns the content if it fits into the message, otherwise the reason why it does not. `header` is the Content-Type field
+/// that makes the body of a multipart a complete entity. It is empty for a message, which has its own header.
 pub(super) fn fit(
     tree: &Tree<'_>,
     part: PartId,

@@ -26,7 +26,7 @@ pub struct Content {
     computed: Arc<Computed>,
 }
 
-/// The source of a content, and the times at which it was sent.
+/// The source of a content, and the times at which the source sent it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Origin {
@@ -45,7 +45,7 @@ pub struct Origin {
     pub first: Option<SystemTime>,
     /// Time at which a web archive captured the content. `None` if the content is from its original source.
     pub captured: Option<SystemTime>,
-    /// The part of another mail that the content is from ([`Provenance::Copy`]).
+    /// The part of another mail from which the content was copied ([`Provenance::Copy`]).
     pub copy: Option<Arc<CopiedPart>>,
     /// The id of the WARC record that contains the response (`urn:uuid:...`).
     pub record: Option<Arc<str>>,
@@ -61,7 +61,7 @@ pub struct CopiedPart {
     pub index: u64,
     /// The fields of the part that describe the content, without its transfer encoding. Their lines end with CRLF.
     pub fields: Vec<u8>,
-    /// Whether the content has the digest or the length that the mail notes.
+    /// Whether the content was checked against the digest or length in the mail, and matches.
     pub is_proved: bool,
 }
 

@@ -22,19 +22,19 @@ pub struct Context {
     pub(super) beside: Option<Beside>,
 }
 
-/// The directories next to the mailbox of a message.
+/// Directories next to the mailbox of a message, in which a mail program stored attachments as files.
 #[derive(Clone, Debug)]
 pub(crate) struct Beside {
-    /// The form of references whose files are in these directories.
+    /// Kind of the references whose files are in these directories.
     pub(crate) form: Follow,
-    /// For a message in a mailbox of Eudora: the file of each of its notes, in the order of the notes. A refusal means that
-    /// the file does not exist, that several files have the name, or that an earlier note of the mailbox refers to the same
-    /// file.
+    /// For a message in a Eudora mailbox: the file for each note (a line that names an attached file), in the order of the
+    /// notes. A refusal means that the file does not exist, that several files have the name, or that an earlier note of the
+    /// mailbox refers to the same file.
     #[cfg(all(feature = "file", feature = "mailbox"))]
     pub(crate) eudora: Option<Vec<Result<EudoraFile, Refusal>>>,
 }
 
-/// A file in a directory of Eudora, as it was listed at the start of the run.
+/// A file in an attachment directory of Eudora, as it was listed at the start of the run.
 #[cfg(all(feature = "file", feature = "mailbox"))]
 #[derive(Clone, Debug)]
 pub(crate) struct EudoraFile {
@@ -81,7 +81,8 @@ impl Context {
         self.now
     }
 
-    /// Returns the form of references that only messages of this kind of mailbox can contain.
+    /// Returns the kind of references that only messages in this kind of mailbox can contain, such as those of Apple Mail.
+    /// Returns `None` for all other mailboxes.
     pub(super) fn form_beside(&self) -> Option<Follow> {
         self.beside.as_ref().map(|beside| beside.form)
     }

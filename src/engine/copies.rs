@@ -1,7 +1,8 @@
-//! Parts that are missing in the mail, and needs for copies of them (`--copies`).
+//! Looks for copies of parts that are missing in the mail (`--copies`).
 //!
-//! The driver finds copies; here is which references may have one, and what becomes of its content. A copy comes before a
-//! retrieval, and behind a file next to the mailbox. If there is none, the reference is processed as without this option.
+//! This module decides which references may be filled from a copy of the mail, and handles the content. The driver searches the
+//! mailboxes. A file next to the mailbox has priority over a copy, and a copy has priority over a retrieval. If there is no
+//! copy, the reference is processed as without `--copies`.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -18,8 +19,9 @@ use crate::engine::{Content, MissingPart, Need, Neighbour};
 use crate::mime::{MediaType, PartId, Tree};
 
 impl Session<'_> {
-    /// Gives each item that a copy may fill the need for it. `is_mail` says that `tree` is the mail itself, and that no reference
-    /// in it has been filled yet.
+    /// Adds the need for a copy to each item (a planned reference) that may be filled from a copy. `is_mail` is true if `tree`
+    /// is the mail itself and no reference in it has been filled yet, so that its structure can be compared with that of the
+    /// copies.
     pub(super) fn plan_copies(&mut self, tree: &Tree<'_>, items: &mut [Item<'_>], is_mail: bool) {
         if self.policy().copies.is_empty() {
             return;
@@ -51,7 +53,8 @@ impl Session<'_> {
         }
     }
 
-    /// Looks up copies of the parts that these items stand for. If an answer is missing, the round is stopped.
+    /// Looks up copies of the missing parts to which these items refer. If an answer is missing, the round stops, and the
+    /// driver provides it before the next round.
     pub(super) fn find_copies(&mut self, items: &[&Item<'_>]) {
         let mut batch = Vec::new();
         for item in items {
@@ -66,12 +69,13 @@ impl Session<'_> {
         self.look_up(batch);
     }
 
-    /// Whether a copy has the part that the item stands for.
+    /// Returns true if a copy contains the missing part to which the item refers.
     pub(super) fn has_copy(&self, item: &Item<'_>) -> bool {
         matches!(self.copy_of(item), Some(Ok(_)))
     }
 
-    /// The answer to the need for a copy. `None` if there was none.
+    /// Returns the content of a copy, or the refusal if no copy can be used. Returns `None` if no copy was looked for, or if
+    /// there is no answer.
     pub(super) fn copy_of(&self, item: &Item<'_>) -> Option<Result<Content, Refusal>> {
         match self.retrieved.get(item.copy.as_ref()?)? {
             Ok(content) => content.clone().map(Ok),
@@ -79,7 +83,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whether a file next to the mailbox has the content.
+    /// Returns true if a file next to the mailbox contains the content.
     fn has_file(&self, item: &Item<'_>) -> bool {
         let Step::Read { folder, name } = &item.step else {
             return false;
@@ -91,7 +95,8 @@ impl Session<'_> {
         matches!(self.answers.get(&file), Some(Ok(Some(_))))
     }
 
-    /// Notes why no copy was used, for later passes over the mail, in which the part has another number.
+    /// Remembers why no copy was used. A later pass reads the changed mail, in which parts have other numbers, so the copies
+    /// cannot be searched again.
     pub(super) fn remember_copies(&mut self, tree: &Tree<'_>, items: &[Item<'_>], is_mail: bool) {
         if !is_mail {
             return;
@@ -104,7 +109,8 @@ impl Session<'_> {
         }
     }
 
-    /// The refusal of a reference for which no copy was used either.
+    /// Returns the refusal for a reference whose content could neither be retrieved nor be taken from a copy. It combines both
+    /// reasons.
     pub(super) fn refused_twice(
         &self,
         tree: &Tree<'_>,
@@ -125,7 +131,7 @@ impl Session<'_> {
     }
 }
 
-/// Content from a copy as the content of a reference.
+/// Converts the content of a copy to the content of a reference, with the media type and parameters of the copied part.
 pub(super) fn obtained(content: Content) -> Obtained {
     let named = content.media_type.clone();
     let media_type = named.as_deref().map(|it| MediaType::parse(it.as_bytes()));
@@ -138,8 +144,8 @@ pub(super) fn obtained(content: Content) -> Obtained {
     }
 }
 
-/// Whether the content of a copy may take the place of a reference: nothing but the missing content keeps it from being filled,
-/// and no other rule.
+/// Returns true if the reference may be replaced with content from a copy: the only reason why it is not filled is that its
+/// content is missing.
 fn may_be_copied(item: &Item<'_>) -> bool {
     let is_form = match item.body.form {
         Form::ExternalBody | Form::Detached | Form::Apple | Form::Sympa => true,
@@ -176,7 +182,7 @@ fn lacks_only_content(body: &ExternalBody<'_>, reason: Reason) -> bool {
         | Reason::MissingUrl
         | Reason::MissingParameter
         | Reason::Deleted => true,
-        // In other forms it means that the part has content of its own.
+        // For other forms, this reason means that the part contains more than the reference, which must not be lost.
         Reason::UnsupportedAccessType | Reason::UnknownAccessType | Reason::NoAccessType => {
             body.form == Form::ExternalBody
         }
@@ -184,7 +190,7 @@ fn lacks_only_content(body: &ExternalBody<'_>, reason: Reason) -> bool {
     }
 }
 
-/// Whether the content may be taken from a copy of the same mail, without a digest.
+/// Returns true if the content may be taken from a copy of the same mail although the reference contains no digest.
 fn may_be_of_mail(body: &ExternalBody<'_>) -> bool {
     match body.form {
         Form::ExternalBody => {
@@ -200,7 +206,8 @@ fn md5_of(value: &[u8]) -> Option<[u8; 16]> {
     STANDARD.decode(value).ok()?.try_into().ok()
 }
 
-/// A note in a text has the URL of its own file, and any other is a part.
+/// Returns a hash that identifies a note (the text in place of a missing part) in every pass, although part numbers change. A
+/// note of Mailman in a text has the name of its stored file. Any other note is a whole part, whose bytes are hashed.
 fn hash_of_note(tree: &Tree<'_>, body: &ExternalBody<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &body.scrubbed {
@@ -215,7 +222,8 @@ fn hash_of_note(tree: &Tree<'_>, body: &ExternalBody<'_>) -> u64 {
     hasher.finish()
 }
 
-/// The reason of the refusal that says more. Both sentences stay.
+/// Combines the refusal of a reference with the refusal of its copies. The reason is the more specific one of the two, and the
+/// detail contains both sentences.
 fn both(item: &Item<'_>, refusal: Refusal, of_copies: Refusal) -> Refusal {
     let is_final = matches!(item.step, Step::Leave(_)) && refusal.reason.remedy().is_none();
     let reason = match of_copies.reason {

@@ -184,8 +184,8 @@ impl Engine {
             || self.settings.prefilter.matters(message, kinds)
     }
 
-    /// Runs one round over a message. `kinds` are the kinds of words that the prefilter found in the message. If `last` is
-    /// set, no further round follows, and missing content is refused with it.
+    /// Runs one round over a message. `kinds` are the kinds of words that the prefilter found in the message. If `last` is set,
+    /// this is the last round: content that is still missing is refused, with this refusal as the reason.
     pub(crate) fn round<'m>(
         &self,
         message: &'m [u8],

@@ -99,8 +99,8 @@ pub(crate) fn corrected(
     (edits.then(tree.original.len(), fields), is_reversible)
 }
 
-/// Returns the fields that may need a correction, without those that an edit changes anyway. For each field: its offset in the
-/// output, and its part in the original.
+/// Returns the length fields that may need a correction. Fields that an edit changes anyway are left out. Each field is
+/// returned as its offset in the output and its part in the original.
 fn told_fields(tree: &Tree<'_>, edits: &Edits) -> Vec<(usize, PartId)> {
     let mut all = Vec::new();
     let mut place_of = moved(edits);

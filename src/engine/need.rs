@@ -47,30 +47,32 @@ pub enum Need {
     },
     /// A file next to the mailbox.
     Neighbour(Neighbour),
-    /// The content of a part that is missing in the mail, from another copy of the mail, or from any mail that has a part with
-    /// the digest (`--copies`).
+    /// The content of a part that is missing in the mail (`--copies`). It is taken from another copy of the mail, or from any
+    /// mail with a part that has the digest of the content.
     Copy(MissingPart),
 }
 
-/// A part whose content is not in the mail.
+/// A part whose content is missing in the mail, with the facts by which a copy of the content can be found.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct MissingPart {
-    /// The mail. `None` for a part of content that was retrieved for the mail: only a digest can find it.
+    /// The mail that lacks the part. `None` if the part belongs to content that was retrieved for the mail: a copy can then be
+    /// found only by a digest.
     pub mail: Option<WholeMail>,
-    /// Number of the part in the mail, as IMAP counts.
+    /// Number of the part in the mail, as in IMAP.
     pub part: String,
-    /// Number of the note in the text of the part, from 0. It is 0 if the part itself is the note.
+    /// Number of the note (the lines in place of an attachment) among the notes in the text of the part, from 0. It is 0 if the
+    /// whole part is the note.
     pub note: usize,
-    /// SHA-256 of the content in hexadecimal digits, if the part says it.
+    /// SHA-256 of the content in hexadecimal digits, if the mail states it.
     pub sha256: Option<String>,
-    /// MD5 of the content, if the part says it (RFC 1864).
+    /// MD5 of the content, if the mail states it (RFC 1864).
     pub md5: Option<[u8; 16]>,
-    /// Length of the content in bytes, if the part says it.
+    /// Length of the content in bytes, if the mail states it.
     pub size: Option<u64>,
 }
 
-/// A mail as a part of a need. Two of them are equal if the mails have the same SHA-256.
+/// A mail inside a need. Two of these values are equal if the mails have the same SHA-256, so needs can be compared quickly.
 #[derive(Clone)]
 pub struct WholeMail(Arc<(Bytes, String)>);
 
@@ -81,12 +83,12 @@ impl WholeMail {
         Self(Arc::new((bytes, digest)))
     }
 
-    /// The mail, with its header.
+    /// Returns the bytes of the mail, including its header.
     pub fn bytes(&self) -> &Bytes {
         &self.0.0
     }
 
-    /// SHA-256 of the mail, in hexadecimal digits.
+    /// Returns the SHA-256 of the mail, in hexadecimal digits.
     pub fn sha256(&self) -> &str {
         &self.0.1
     }
@@ -116,9 +118,9 @@ impl fmt::Debug for WholeMail {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Neighbour {
-    /// A file of Apple Mail, below the directory that has the number of the message.
+    /// A file in which Apple Mail stored an attachment, below the directory with the number of the message.
     Apple {
-        /// Name of the directory: the number of the part.
+        /// Name of the directory, which is the number of the part.
         folder: String,
         /// The file name in the mail. If the directory contains several files, it selects one.
         name: Option<String>,
@@ -133,7 +135,7 @@ pub enum Neighbour {
 }
 
 impl Need {
-    /// The content of an absolute URL, requested with the media type `accept`.
+    /// Creates the need for the content of an absolute URL, to be requested with the media type `accept`.
     pub fn of_url(url: impl Into<String>, accept: Option<&str>) -> Self {
         Self::Url {
             url: url.into(),
@@ -141,7 +143,7 @@ impl Need {
         }
     }
 
-    /// The URL in the mail, after `--map`. `None` for content that has no URL.
+    /// Returns the URL in the mail, after `--map`. Returns `None` for content that has no URL.
     pub fn url(&self) -> Option<&str> {
         match self {
             Self::Url { url, .. } | Self::Attachment { url, .. } | Self::Question { url, .. } => {
@@ -151,7 +153,7 @@ impl Need {
         }
     }
 
-    /// The media type that the reference declares.
+    /// Returns the media type that the reference declares.
     pub fn accept(&self) -> Option<&str> {
         match self {
             Self::Url { accept, .. } | Self::Attachment { accept, .. } => accept.as_deref(),

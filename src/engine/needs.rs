@@ -29,7 +29,7 @@ pub(crate) type Found<T> = Result<Option<T>, Refusal>;
 pub struct Answers {
     found: HashMap<Need, Found<Content>>,
     announced: HashMap<Need, Announcement>,
-    /// The mail for needs of copies, so that no round makes another one.
+    /// The mail for needs of copies. It is stored here so that it is copied and hashed only once, and not in each round.
     mail: Option<WholeMail>,
 }
 
@@ -59,12 +59,12 @@ impl Answers {
         self.found.get(need)
     }
 
-    /// Facts about the content of a need that was only announced.
+    /// Returns the facts about the content of a need, if the source only announced the content.
     pub(super) fn announcement(&self, need: &Need) -> Option<&Announcement> {
         self.announced.get(need)
     }
 
-    /// The mail as a part of needs.
+    /// Returns the mail for needs of copies. It is copied and hashed only at the first call for the same mail.
     pub(super) fn mail(&mut self, mail: &[u8]) -> WholeMail {
         match &self.mail {
             Some(known) if known.bytes() == mail => known.clone(),

@@ -14,7 +14,7 @@ use crate::span::Newline;
 
 const OCTETS: &str = "application/octet-stream";
 
-/// A part without inner parts that is not written yet.
+/// A new part without inner parts, which is written into the message later.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Leaf<'a> {
     pub essence: String,

@@ -34,7 +34,8 @@ pub(super) struct Place {
     level: usize,
     base: Option<Rc<Base>>,
     trail: Vec<String>,
-    /// True if the entity replaces a note of Mailman, so that the message will not contain the URL from which it came.
+    /// True if the entity is the content for a note of Mailman. The message will then not contain the URL from which the
+    /// content came.
     is_scrubbed: bool,
     /// Number of bytes of the contents around this entity, which stay in memory during the pass.
     held: usize,
@@ -49,7 +50,7 @@ impl Place {
         }
     }
 
-    /// Whether the entity is the mail itself, and no reference in it has been filled yet.
+    /// Returns true if the entity is the mail itself, and no reference in it has been filled yet.
     fn is_mail(&self) -> bool {
         self.level == 0 && self.prefix.is_empty()
     }
@@ -127,7 +128,8 @@ impl Session<'_> {
                 beside: self.context.form_beside().filter(is_told),
                 ..told
             },
-            // Inserted content was never next to the mailbox, and only the mail itself can contain notes.
+            // In inserted content, two kinds of references are not followed: files next to the mailbox, because the content was
+            // never there, and notes of Mailman, because only the mail itself contains them.
             false => Reading {
                 beside: None,
                 forms: told.forms.without_notes(),
@@ -142,7 +144,7 @@ impl Session<'_> {
         if self.settings.detached_only {
             let is_ours = |item: &Item<'_>| item.body.claim != Claim::None;
             plan.references.retain(is_ours);
-            // A detached attachment has only one source.
+            // A detached attachment has only one source: the store. So there are no alternatives to compare.
             plan.rivals.clear();
         }
         if self.settings.store {

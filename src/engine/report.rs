@@ -56,7 +56,7 @@ pub enum Provenance {
     Resolver,
     /// The store into which the content was detached.
     Store,
-    /// A part of another mail, in a mailbox that the user named.
+    /// A part of another mail, in a mailbox that the user specified with `--copies`.
     Copy,
     /// The message itself.
     Message,
@@ -81,7 +81,7 @@ pub struct HostedFile {
     pub expires: Option<String>,
 }
 
-/// A mail in a mailbox that the user named as a source of missing parts.
+/// A mail in a mailbox of `--copies`, from which a missing part was taken.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[non_exhaustive]
 pub struct CopySource {
@@ -92,7 +92,7 @@ pub struct CopySource {
 }
 
 words! {
-    /// What happened to a reference. In the report of a dry run, what would happen to it in a real run.
+    /// The outcome for a reference. In the report of a dry run, the outcome that a real run would have.
     #[derive(Serialize)]
     #[serde(rename_all = "kebab-case")]
     #[non_exhaustive]
@@ -176,7 +176,7 @@ pub struct Row {
     /// Identifier of the WARC record of the response, `urn:uuid:...`, if the run records responses.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "shared")]
     pub record: Option<Arc<str>>,
-    /// What the mail states about a file in cloud storage.
+    /// Facts about a file in cloud storage that the mail states, such as its name and size.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosted: Option<Box<HostedFile>>,
     /// The mail from which the content was taken.

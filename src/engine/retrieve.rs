@@ -31,7 +31,8 @@ pub(super) struct Contents<'g> {
 impl<'g> Contents<'g> {
     pub(super) fn new(tree: &'g Tree<'g>, plan: &'g Plan<'g>) -> Self {
         let items = plan.references.iter().enumerate();
-        // A text that contains notes is itself content and not only a reference, so it is not listed.
+        // A text with notes of Mailman has content of its own and is not only a reference, so another reference to this part
+        // gets the text and not the content of a note.
         let items = items.filter(|(_, item)| !item.body.stands_in_text());
         let targets = plan.references.iter().filter_map(|item| match item.step {
             Step::Copy(part) => Some(part),
@@ -119,8 +120,8 @@ impl<'g> Contents<'g> {
                 let fields = &item.body.phantom.fields;
                 let encoding = fields.value(self.tree.original, "Content-Transfer-Encoding");
                 let encoding = TransferEncoding::of(encoding);
-                // Each of them also decodes the content again, and computes its digests and line endings again, so this counts
-                // as work.
+                // Each reference to the response also decodes the content again, and computes its digests and line endings
+                // again, so this counts as work.
                 if obtained::is_decoded(&item.body, encoding) {
                     session.ledger.work(answer.len() * 3)?;
                 }
@@ -178,7 +179,7 @@ fn location<'a>(
         return Cow::Borrowed("");
     };
     own.set_fragment(None);
-    // The password in it was only masked, so it is removed.
+    // The password in the URL was only masked, so the masked password is removed as well.
     let _ = own.set_password(None);
     Cow::Owned(own.into())
 }
@@ -307,7 +308,7 @@ impl Session<'_> {
             }
             // A need beyond the limit is not stored, because there can be ten thousand of them.
             if self.ledger.retrieve().is_ok() {
-                // A program can have an answer although this run does not ask for it.
+                // The content may have been provided already, although this run would not retrieve it.
                 if !self.is_left_open(&need) || self.answers.get(&need).is_some() {
                     batch.push(need.clone());
                 }
@@ -317,7 +318,7 @@ impl Session<'_> {
         self.look_up(batch);
     }
 
-    /// Puts the answers to these needs into [`Session::retrieved`]. If one is missing, the round is stopped.
+    /// Looks up the answers to these needs and adds them to [`Session::retrieved`]. If an answer is missing, the round stops.
     pub(super) fn look_up(&mut self, batch: Vec<Need>) {
         let room = self.ledger.room_for_bodies();
         if self.last.is_none() {

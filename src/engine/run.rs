@@ -88,7 +88,8 @@ impl Session<'_> {
         made = self.open(message, made, &mut outcomes);
         for level in 0..=self.policy().limits.depth {
             let current = made.as_deref().unwrap_or(message);
-            // The first pass is always allowed, because every message may be read twice.
+            // Each pass counts as reading the message twice. The first pass is counted without checking the limit on work,
+            // because otherwise a message could not be processed at all.
             if level == 0 {
                 self.ledger.spend(current.len() * 2);
             } else if self.ledger.work(current.len() * 2).is_err() {

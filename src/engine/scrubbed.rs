@@ -24,7 +24,7 @@ pub(super) struct Stored {
     pub(super) link: Option<String>,
     pub(super) content_id: Option<String>,
     pub(super) is_inline: bool,
-    /// The fields of the part in the copy that the content is from.
+    /// Header fields of the part in another copy of the mail, if the content was taken from there.
     pub(super) fields: Option<Vec<u8>>,
 }
 
@@ -84,7 +84,8 @@ impl Stored {
         }
     }
 
-    /// Content from another copy of the mail comes back with the fields of its part, and was never escaped.
+    /// Creates the new part from content of another copy of the mail. It gets the header fields that its part has in the copy.
+    /// Mailman never escaped this content, so nothing is unescaped.
     fn of_copy(
         copy: &CopiedPart,
         mut obtained: Obtained,

@@ -22,7 +22,8 @@ pub(super) struct Session<'s> {
     pub(super) last: Option<Refusal>,
     /// Needs of this round, each with its answer. Needs that exceed the limit on retrievals are not included.
     pub(super) retrieved: HashMap<Need, Found<Content>>,
-    /// References of the mail that have no copy, by their notes. A later pass has other numbers of parts, and does not search again.
+    /// Refusals for references for which no copy was found, by a hash of their note. Part numbers change between passes, so
+    /// later passes use this map instead of another search.
     pub(super) not_copied: HashMap<u64, Refusal>,
     /// Content that this round needs but does not have. The round then ends as soon as possible, and its result is not used.
     pub(super) needs: Option<Needs>,
@@ -38,7 +39,7 @@ impl<'s> Session<'s> {
     pub(super) fn is_left_open(&self, need: &Need) -> bool {
         match need {
             Need::Url { .. } => !self.mode.asks_servers(),
-            // An answer comes from a program, which only a real run starts.
+            // The answer comes from the program of `--resolver`, which is started only in a run that writes mail.
             Need::Question { .. } => !self.mode.writes(),
             Need::Attachment { .. } | Need::Object { .. } | Need::Neighbour(_) | Need::Copy(_) => {
                 false

@@ -4,7 +4,8 @@ use super::Need;
 use crate::engine::plan::{Item, Step};
 use crate::engine::report::Reason;
 
-/// Makes a detached attachment a need for an object of a store, whatever the policy says about its URL.
+/// Replaces the step of a detached attachment by a need for the object in the store, whatever the policy says about the URL in
+/// the mail. If the part itself must stay unchanged, for example because it is signed, the step is kept.
 pub(super) fn by_hash(item: &mut Item<'_>) {
     let is_about_part = |reason| {
         use Reason::{BadNote, Encrypted, HeaderTooLarge, InsideReport, Signed, TypeNotAllowed};

@@ -156,7 +156,7 @@ impl<'p> Substitute<'p> {
             .map(|charset| String::from_utf8_lossy(&charset).into_owned());
         let is_text = self.obtained.essence.starts_with("text/");
         let is_text = is_text && charset.is_none_or(|charset| is_ascii_compatible(&charset));
-        // Without an original header, the original encoding of the part is not known.
+        // Without the original header, the original encoding of the part is unknown.
         if self.body.form == Form::Detached && !self.body.phantom.fields.is_empty() {
             let declared = self.declared_encoding();
             let octets = self.obtained.content.bytes();

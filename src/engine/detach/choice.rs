@@ -22,14 +22,14 @@ pub struct Choice {
     pub takes_shown: bool,
 }
 
-/// The form of the reference in the place of a part that is detached.
+/// The form of the reference that replaces a detached part.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Stub {
     /// message/external-body with a URL (RFC 2017).
     #[default]
     ExternalBody,
-    /// As Thunderbird detaches, which shows a link.
+    /// The form in which Thunderbird detaches attachments. Thunderbird shows such a part as a link.
     Thunderbird,
 }
 

@@ -63,7 +63,7 @@ pub struct Object {
     newline: Newline,
 }
 
-/// An attachment that is large enough to be detached.
+/// An attachment that is large enough to be detached, with its key in the store if it was detached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attachment {
     /// Length of the encoded body in the mail, in bytes.

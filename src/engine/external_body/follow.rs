@@ -37,7 +37,7 @@ impl Follow {
         Self::Links,
     ];
 
-    /// Returns true if references of this kind are put in place of an attachment, so that following them restores the
+    /// Returns true if programs write references of this kind in place of an attachment, so that following them restores the
     /// attachment.
     pub fn is_attachment(self) -> bool {
         !matches!(
@@ -51,7 +51,7 @@ impl Follow {
     }
 }
 
-/// A set of kinds of references.
+/// A set of kinds of references, as selected by `--follow`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Followed(u32);
 
@@ -95,8 +95,8 @@ impl Followed {
         Self(self.0 & !form.bit())
     }
 
-    /// Removes the kinds of references that occur inside texts and documents. In content that was inserted into the message,
-    /// they are not followed.
+    /// Removes the kinds of references that occur inside texts and documents, because these kinds are not followed in content
+    /// that was inserted into the message.
     pub(crate) fn without_notes(self) -> Self {
         let notes = [Follow::Mailman, Follow::MailmanDigests].into_iter();
         let files = Follow::HOSTED

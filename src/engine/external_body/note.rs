@@ -207,8 +207,8 @@ fn read_encoding(written: Option<&str>, wording: &Wording) -> Option<Option<Vec<
     wording.is_of(encoding).then_some(field)
 }
 
-/// Returns the encoding if `field` is exactly one Content-Transfer-Encoding field without its last line ending, otherwise
-/// `None`.
+/// Returns the transfer encoding if `field` is exactly one Content-Transfer-Encoding field without its last line ending.
+/// Returns `None` for any other text.
 fn encoding_of(field: &[u8]) -> Option<TransferEncoding> {
     let whole = Span::new(0, field.len());
     let header = Header::read(field, whole, LONGEST_FIELD);

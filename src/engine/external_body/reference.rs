@@ -13,7 +13,7 @@ use crate::span::Span;
 
 pub const ESSENCE: &str = "message/external-body";
 
-/// The form of a reference. It decides which bytes of the part stay when the content is inserted.
+/// The form of a reference. It decides which bytes of the part are kept when the content is inserted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     /// `message/external-body`. Its body contains the phantom header: the header fields of the external content.
@@ -21,7 +21,7 @@ pub enum Form {
     /// `X-Mozilla-Altered: AttachmentDetached`. The header that the body quotes is restored, and Thunderbird's fields are
     /// removed.
     Detached,
-    /// `X-Mozilla-External-Attachment-URL` in a part with its own header. The body is a note.
+    /// `X-Mozilla-External-Attachment-URL` in a part with its own header. The body is a sentence in place of the file.
     Enclosure,
     /// `X-Mozilla-Cloud-Part` in a part with its own header. If the body is a page about the file, the header describes the
     /// page.
@@ -30,11 +30,12 @@ pub enum Form {
     Shortcut,
     /// An attached `[InternetShortcut]` file.
     AttachedShortcut,
-    /// A note of Mailman in a text. Only the note is removed, and the text becomes a multipart.
+    /// A note in a text: the lines that Mailman left in place of an attachment. Only the note is removed, and the text becomes
+    /// a multipart.
     Scrubbed,
     /// A link in a document. The document stays unchanged, and the file becomes a part of the mail.
     Hosted(Follow),
-    /// A note of Sympa in a separate part.
+    /// A text part that the list server Sympa put in place of an attachment which it removed.
     Sympa,
     /// `X-Apple-Content-Length` in a part without a body. The body is restored from a file of Apple Mail.
     Apple,
@@ -44,7 +45,7 @@ pub enum Form {
 pub struct Reading {
     /// Maximum length in bytes of a phantom header, a quoted header or a shortcut file.
     pub header_limit: usize,
-    /// Maximum number of notes that are read in one message.
+    /// Maximum number of notes (texts in place of attachments) that are read in one message.
     pub most_notes: usize,
     pub forms: Followed,
     /// A form that is valid only in some mailboxes, such as files next to the mailbox. `None` if the mailbox has no such form.
@@ -76,7 +77,7 @@ pub struct ExternalBody<'a> {
     pub expiration: Option<String>,
     pub file_name: Option<String>,
     pub claim: Claim,
-    /// The note of Mailman that is the reference. A part with several notes has one `ExternalBody` for each.
+    /// The note that Mailman left in place of the attachment. A part with several notes has one `ExternalBody` for each note.
     pub scrubbed: Option<Scrubbed>,
     pub hosted: Option<Box<HostedFile>>,
 }
@@ -106,7 +107,7 @@ pub enum Scrap {
     File,
     Html,
     Message,
-    /// A text that had no charset.
+    /// A text whose charset was not declared.
     Text,
     Removed,
 }

@@ -1,5 +1,4 @@
-//! Keeps track of the parts that were opened: parts that an earlier pass has opened, and parts that must wait for the next
-//! pass.
+//! Keeps track of parts that were opened (replaced by their content): in an earlier pass, or in the current one.
 
 use std::collections::HashSet;
 

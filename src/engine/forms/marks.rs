@@ -53,7 +53,7 @@ impl Mark {
     }
 }
 
-/// Searches for all marks of one or more forms in one pass.
+/// A search for all marks of one or more forms in one pass.
 pub(super) struct Marks {
     /// For each pattern of the search, the mark to which it belongs.
     marks: Vec<Mark>,

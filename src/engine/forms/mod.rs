@@ -134,8 +134,8 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Opens the parts of `message`. The edits in `self` were already applied to it. New parts are searched again, because an
-    /// opened message can itself contain parts of a form.
+    /// Opens the parts of `message`, to which the edits in `self` were already applied. The result is searched again, because
+    /// an opened message can itself contain parts of a form.
     #[must_use]
     pub(crate) fn further(
         mut self,

@@ -9,7 +9,7 @@ use crate::engine::policy::Policy;
 use crate::engine::report::{Outcome, Provenance, Reason, Refusal, Row};
 use crate::mime::{PartId, Tree};
 
-/// The amount of work, in bytes, that counts for examining one part of the tree.
+/// Work that counts for examining one part of the tree, in bytes.
 const LOOK: usize = 64;
 
 pub(crate) struct Opening<'o> {

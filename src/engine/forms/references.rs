@@ -1,15 +1,15 @@
-//! The table of the forms in which a mail refers to content elsewhere. A new form is a directory, and a row here.
+//! The table of all forms of references to external content. To add a form, create a directory and add a row here.
 
 use super::{apple, hosted, mailman, shortcut, sympa, thunderbird};
 use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::{ExternalBody, Form};
 use crate::engine::report::Kind;
 
-/// `message/external-body`, as RFC 2046 §5.2.3 describes it.
+/// Facts about `message/external-body` (RFC 2046 §5.2.3).
 const EXTERNAL_BODY: Facts = Facts::of_whole_part(Kind::ExternalBody);
 
 impl Form {
-    /// Returns the facts that the directory of the form states.
+    /// Returns the facts about this form, which are defined in the directory of the form.
     pub fn facts(self) -> &'static Facts {
         match self {
             Self::ExternalBody => &EXTERNAL_BODY,
@@ -32,12 +32,13 @@ impl ExternalBody<'_> {
         self.form.facts().is_in_text
     }
 
-    /// Returns true if a cloud, or the server of a list, has the file.
+    /// Returns true if the file is in cloud storage or on the server of a mailing list.
     pub fn is_hosted(&self) -> bool {
         self.form.facts().kind == Kind::Hosted
     }
 
-    /// Returns the suffix that a program added to the file name. A cloud file has one only if the part is a page about it.
+    /// Returns the suffix that a mail program appended to the file name. For a file in cloud storage, only a part that is a
+    /// page about the file has a suffix.
     pub fn suffix(&self) -> Option<&'static str> {
         let is_other = self.form == Form::CloudFile && !self.is_page_about_it();
         self.form.facts().suffix.filter(|_| !is_other)

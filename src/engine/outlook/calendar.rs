@@ -1,4 +1,4 @@
-//! Converts meetings of Outlook to text/calendar (RFC 5545, RFC 5546, MS-OXCICAL).
+//! Converts Outlook meetings to text/calendar (RFC 5545, RFC 5546, MS-OXCICAL).
 
 use mail_parser::DateTime;
 

@@ -1,4 +1,4 @@
-//! Windows code pages: the numbers with which the formats of Outlook name charsets.
+//! Windows code pages: the numbers by which Outlook files identify charsets.
 
 use std::borrow::Cow;
 
@@ -48,7 +48,8 @@ pub fn of_label(wanted: &[u8]) -> Option<u32> {
     })
 }
 
-/// Returns the code page of Windows for the languages in which mail is sent in this one. `None` if the code pages do not differ.
+/// Returns the code page that Windows uses as its system code page for the languages of the charset `sent`, in which a mail was
+/// sent. Returns `None` if both are the same, or if `sent` is unknown.
 #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
 pub fn of_system(sent: u32) -> Option<u32> {
     Some(match sent {
@@ -59,20 +60,21 @@ pub fn of_system(sent: u32) -> Option<u32> {
     })
 }
 
-/// Returns true if Windows can use this code page as the one of a system.
+/// Returns true if this code page can be the system code page of Windows.
 #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
 pub fn is_of_system(page: u32) -> bool {
     matches!(page, 874 | 932 | 936 | 949 | 950 | 1250..=1258)
 }
 
-/// Returns the code page of Windows for a language and a country (MS-LCID). `None` if it is Windows-1252, or there is none.
+/// Returns the system code page of Windows for a language and a country (MS-LCID). Returns `None` for Windows-1252, and for
+/// languages without a code page.
 #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
 pub fn of_locale(locale: u32) -> Option<u32> {
     let is_cyrillic = matches!(
         locale,
         0x0c1a | 0x1c1a | 0x201a | 0x281a | 0x301a | 0x082c | 0x0843
     );
-    // The low bits are the language.
+    // The low ten bits of the identifier are the language.
     Some(match locale & 0x3ff {
         _ if locale > 0xffff => return None,
         _ if is_cyrillic => 1251,
@@ -147,8 +149,8 @@ pub fn of_font(charset: i32) -> Option<u32> {
         238 => 1250,
         254 => 437,
         255 => 850,
-        // The charset does not identify a code page. 0 means western fonts, but programs write it into documents of every code
-        // page; 1 means the default, and 2 symbols. In all these cases, the code page of the document is used.
+        // The charset does not identify a code page: 0 means western fonts, but programs write it into documents of every code
+        // page, 1 means the default, and 2 means symbols. In these cases, the code page of the document is used.
         _ => return None,
     })
 }

@@ -356,7 +356,8 @@ fn name(item: &Item<'_>, attachment: &Attachment<'_>) -> Option<String> {
     ];
     let name = names.into_iter().find_map(|id| file_name(&text(id)?));
     let display = || {
-        // For an attached item, this is its subject. A slash or a colon in a subject does not separate directories.
+        // The name of an attached item is its subject. A slash or a colon in a subject does not separate directories, so it is
+        // replaced.
         let name = text(id::DISPLAY_NAME)?.replace(['/', '\\', ':'], "_");
         file_name(&name)
     };
@@ -469,7 +470,8 @@ fn object<'a>(item: &Item<'_>, storage: &Cow<'a, [u8]>, name: Option<String>) ->
     }
 }
 
-/// Converts an item to a message with LF line endings. Also returns a sentence for each content that the message lacks.
+/// Converts an item to a message with LF line endings. Also returns one sentence for each piece of content that could not be
+/// written into the message.
 pub fn message(item: &Item<'_>) -> (Vec<u8>, Vec<String>) {
     let mut contents = of(item);
     let unmapped = std::mem::take(&mut contents.unmapped);

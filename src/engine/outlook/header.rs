@@ -1,4 +1,4 @@
-//! Writes the header of a message that is created from an item of Outlook.
+//! Writes the header of a message that is created from an Outlook item.
 
 use std::borrow::Cow;
 
@@ -208,7 +208,8 @@ fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
         }
         match name.is_ascii() {
             true => text_field(&mut fields, name, &value),
-            // A damaged name must not make the header one that is not ASCII.
+            // A damaged field name can contain bytes that are not ASCII, which are not allowed in a header. So the name becomes
+            // part of the value of another field.
             false => text_field(&mut fields, "X-Damaged-Field", &format!("{name}: {value}")),
         }
     }

@@ -107,7 +107,7 @@ impl Contents {
     fn of(file: &Compound<'_>, storage: &Path) -> Self {
         let mut contents = Self::default();
         for listed in file.list(storage) {
-            // Names that differ only by case are equal.
+            // Names that differ only in case refer to the same entry.
             let name = listed.name.to_ascii_lowercase();
             match listed.is_stream {
                 true => _ = contents.streams.insert(name, listed.path),
@@ -493,7 +493,7 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("exchange.invalid"), "{text}");
-        // The charset of the header is found as well.
+        // The code page is taken from the charset in the header.
         assert_eq!(item.page, 20866);
     }
 
@@ -517,7 +517,7 @@ mod tests {
     fn msg_without_its_code_page_is_read_in_that_of_its_language() {
         let japanese = "\u{65e5}\u{672c}";
         for (numbers, subject, expected) in [
-            // ISO-2022-JP is how the mail was sent, and the texts are in the code page of the system.
+            // The mail was sent in ISO-2022-JP, but Outlook stored its texts in the code page of the system.
             (
                 &[(id::INTERNET_CODEPAGE, 50220), (id::LOCALE, 0x0411)][..],
                 &b"\x93\xfa\x96\x7b"[..],
@@ -539,7 +539,7 @@ mod tests {
             (&[(id::LOCALE, 0x0415)], b"\xb3", "\u{142}"),
             (&[(id::LOCALE, 0x0407)], b"\xe9", "\u{e9}"),
             (&[(id::LOCALE, u32::MAX)], b"\xe9", "\u{e9}"),
-            // Texts that are no Japanese are western.
+            // Text that is not valid in the Japanese code page is read as Western European.
             (&[(id::LOCALE, 0x0411)], b"caf\xe9", "caf\u{e9}"),
         ] {
             let item = narrow(numbers, subject);

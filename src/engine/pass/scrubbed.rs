@@ -65,7 +65,8 @@ impl Pending<'_, '_> {
                 let behind = text.behind.get(&number).copied();
                 let body = (self.tree.original, self.tree.part(part).body);
                 let (_, within) = place_of(text.decoded.as_ref(), body);
-                // Empty lines after the note stay. Then the attachment is encoded in base64, in which they change nothing.
+                // If empty lines after the note stay, the attachment is encoded in base64, because empty lines after base64 do
+                // not change the content.
                 let is_followed = behind.is_some_and(|behind| {
                     !behind.is_empty()
                         && (text.is_whole || !text.is_nested || behind.end != within.end)
@@ -75,7 +76,8 @@ impl Pending<'_, '_> {
                     && stored.obtained.essence == "text/plain"
                     && holds_notes(self.tree, octets);
                 if is_noted {
-                    // As text, a later run would take these notes for notes of the mail. With a name, the part becomes a file.
+                    // The content itself contains notes of Mailman. As text, it would be part of the mail, and a later run
+                    // would replace these notes. With a name, the part becomes an attachment, in which notes are not searched.
                     stored.name = Some(scrubbed.stored_name.clone());
                     stored.fields = None;
                 }

@@ -34,7 +34,8 @@ pub(crate) struct Item<'a> {
     /// The URL for reports: absolute if possible, with a masked password, and with a `data:` URL shortened.
     pub shown_url: Option<String>,
     pub step: Step,
-    /// The need for a copy of the part, if one may be used in place of the step.
+    /// The need for a copy of the missing part (`--copies`). If a copy is found, its content is used, and `step` is not carried
+    /// out.
     pub copy: Option<Need>,
 }
 
@@ -50,8 +51,7 @@ pub(crate) enum Step {
 }
 
 impl Item<'_> {
-    /// Creates the row of the report. Before a server was asked, the row of a retrieval says that the content would be
-    /// retrieved.
+    /// Creates the row of the report. If the content has to be retrieved, the row says at first that a run would retrieve it.
     pub(crate) fn row(&self, message: &str) -> Row {
         let mut row = Row::new(message, self.number.clone(), self.kind, Outcome::Expanded);
         match &self.step {

@@ -39,7 +39,7 @@ impl<'a> Plan<'a> {
         };
         let followed = bodies.iter().filter(is_followed);
         let references: HashSet<PartId> = followed.map(|body| body.part).collect();
-        // A text that contains notes is content, and not itself a reference.
+        // A text that contains notes of Mailman also has content of its own, so the part itself is not treated as a reference.
         let notes = scrubbed(tree, reading, &references);
         let files = hosted(tree, reading, &references);
         bodies.extend(notes);
@@ -187,7 +187,8 @@ impl Planner<'_> {
                 None => Need::Url { url, accept },
             }))
         });
-        // A resolver can be asked even if embody itself may not use the network.
+        // The resolver program sends its own requests, so it may be used even if the policy does not allow embody to use the
+        // network.
         let step = step.or_else(|refusal| match refusal.reason {
             Reason::SchemeNotAllowed => {
                 self.policy.judge_size(body.size.unwrap_or(0))?;

@@ -83,7 +83,7 @@ pub struct Policy {
     /// `--attachments`: absolute paths of directories with files that a mail links to by a path on another computer
     /// (feature `file`).
     pub attachments: Vec<PathBuf>,
-    /// `--copies`: mailboxes with other copies of the mail. The driver reads them; missing parts become needs for copies.
+    /// `--copies`: mailboxes with other copies of the mail. The driver searches them for parts that are missing in the mail.
     pub(crate) copies: Vec<PathBuf>,
     /// `--resolver`: a program and its arguments. It retrieves files in cloud storage that embody cannot retrieve itself.
     pub(crate) resolver: Vec<String>,

@@ -24,10 +24,10 @@ use crate::span::Span;
 /// A copy of it that lacks a part is then treated as a different mail and is kept.
 const MOST_ITEMS: usize = 1000;
 
-/// The body of a mail in the form in which it is compared.
+/// The body of a mail, as a list of items that can be compared with another copy.
 pub(super) struct Body {
     pub(super) items: Vec<Item>,
-    /// The part of each item. Empty if the mail is compared as a whole.
+    /// The part that each item describes, in the order of the items. Empty if the mail is compared as a whole.
     pub(super) spots: Vec<Spot>,
     pub(super) footers: Footers,
     pub(super) is_scrubbed: bool,

@@ -77,7 +77,7 @@ impl MailCopy {
         Self::described(tree, (&reading, Notes::Known), places).0
     }
 
-    /// The copy, and the part of each item.
+    /// Returns the description of a mail, and the part that each of its items describes.
     pub(super) fn described(
         tree: &Tree<'_>,
         notes: (&Reading, Notes),

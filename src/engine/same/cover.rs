@@ -28,7 +28,7 @@ pub(crate) enum Difference {
 }
 
 impl Difference {
-    /// Returns the words after "different" in a summary.
+    /// Returns the words for this difference that follow "different" in a summary.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Origin => "From, Date or Subject",
@@ -48,11 +48,12 @@ pub(crate) fn covers(other: &MailCopy, copy: &MailCopy) -> Result<(), Difference
     pairs(other, copy, Notes::Known).map(drop)
 }
 
-/// The items of `copy` with a note, each with the item of `other` that has the content, both by their index. With
-/// [`Notes::All`], `other` may also have a note where `copy` has content: the two copies then complete each other.
+/// Returns pairs of indexes: an item of `copy` that is a note (a text in place of a missing part), and the item of `other` that
+/// has its content. With [`Notes::All`], `other` may also have a note where `copy` has content, because the two copies then
+/// complete each other.
 ///
 /// # Errors
-/// `other` does not have everything that `copy` has, or has something else.
+/// Returns the first difference if `other` lacks something that `copy` contains, or has something else in its place.
 pub(super) fn pairs(
     other: &MailCopy,
     copy: &MailCopy,
@@ -137,7 +138,7 @@ pub(super) fn pairs(
     }
 }
 
-/// `items` begin after the start of a message or multipart. Returns the items after its end.
+/// Returns the items after the end of a message or multipart. `items` must begin with the first item inside it.
 fn behind_end<'i, 'a>(items: &'i [(usize, &'a Item)]) -> &'i [(usize, &'a Item)] {
     let mut depth = 1;
     for (at, (_, item)) in items.iter().enumerate() {

@@ -122,8 +122,8 @@ pub(super) struct Reference {
     pub(super) essence: Option<String>,
     /// Media type with its parameters, from the phantom header: the header of the content inside a message/external-body part.
     pub(super) media_type: Digests,
-    /// Fields that are kept when the content is inserted. They are in the phantom header, the header inside the part, and in
-    /// the header of the part itself.
+    /// Fields that are kept when the content is inserted. They come from two headers: the phantom header (the header inside the
+    /// part), and the header of the part itself.
     pub(super) fields: Digests,
     /// Whether the part is a note of `embody detach`.
     pub(super) is_note: bool,

@@ -1,7 +1,7 @@
-//! Which parts that are missing in a mail another copy of it contains.
+//! Finds the parts that are missing in a mail and that another copy of the mail contains.
 //!
-//! A part is taken only from a copy that [`covers`](super::covers) the mail: a mail with the same Message-ID alone proves nothing,
-//! because anyone can write one.
+//! A part is taken only from a copy that [`covers`](super::covers) the mail. The same Message-ID alone proves nothing, because
+//! anyone can write a mail with it.
 
 use super::copy::MailCopy;
 use super::cover::{Difference, pairs};
@@ -11,26 +11,27 @@ use super::plain::Digest;
 use crate::engine::external_body::Reading;
 use crate::mime::{PartId, ScanLimits, scan};
 
-/// A mail, and where its parts are. Notes of all forms and in all languages count, because they are replaced, and nothing else is.
+/// A description of a mail, with the positions of its parts and notes (texts in place of missing parts). Notes of all programs
+/// and in all languages are recognized: filling only replaces the note, so no other text can be lost.
 pub(crate) struct Described {
     copy: MailCopy,
     spots: Vec<Spot>,
-    /// The number of the part of each item with a note, as IMAP counts. Empty for other items.
+    /// For each item, the number of the part that contains the note, as in IMAP. Empty for an item that is not a note.
     numbers: Vec<String>,
 }
 
-/// Content in a copy for a note in a mail.
+/// A match between a note in a mail (a text in place of a missing part) and the content in another copy.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Filling {
-    /// Number of the part with the note, as IMAP counts.
+    /// Number of the part that contains the note, as in IMAP.
     pub(crate) number: String,
-    /// Number of the note in the text of the part, from 0.
+    /// Number of the note among the notes in this part, from 0.
     pub(crate) note: usize,
-    /// The part of the copy that has the content.
+    /// The part of the copy that contains the content.
     pub(crate) part: PartId,
-    /// Digest of the content. Footers of lists do not count in it.
+    /// Digest of the content, without the footers of mailing lists.
     pub(crate) content: Digest,
-    /// Whether the note says how long the content is.
+    /// Whether the note contains the length or the digest of the content, so that the match is certain.
     pub(crate) is_measured: bool,
 }
 
@@ -55,27 +56,28 @@ impl Described {
         }
     }
 
-    /// Whether a part of the mail is missing.
+    /// Returns true if a part of the mail is missing.
     pub(crate) fn lacks_part(&self) -> bool {
         self.copy.missing() > 0
     }
 
-    /// Copies with a complete structure and without the footers of lists come first.
+    /// Returns a key that sorts copies. The smallest key is that of the best copy, with a complete structure and without
+    /// footers of mailing lists.
     pub(crate) fn rank(&self) -> impl Ord + use<> {
         self.copy.rank()
     }
 
-    /// Approximate size in memory, in bytes.
+    /// Returns the approximate memory of the description, in bytes, for the limit of a cache.
     pub(crate) fn weight(&self) -> usize {
         const ITEM: usize = 400;
         ITEM * (self.copy.items.len() + 1)
     }
 }
 
-/// Returns what `other` has in place of the notes in `mail`.
+/// Returns the content that `other` has for each note in `mail` (a text in place of a missing part).
 ///
 /// # Errors
-/// The first difference, if `other` is not a copy of the mail.
+/// Returns the first difference if `other` is not a copy of the mail.
 pub(crate) fn fillings(other: &Described, mail: &Described) -> Result<Vec<Filling>, Difference> {
     let pairs = pairs(&other.copy, &mail.copy, Notes::All)?;
     let fillings = pairs.into_iter().filter_map(|(note, content)| {

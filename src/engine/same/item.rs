@@ -15,11 +15,11 @@ pub(super) enum Item {
     End(u64),
 }
 
-/// The part of a mail that an item describes.
+/// The position of an item in its mail: the part, and the note in it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Spot {
     pub(super) part: PartId,
-    /// The number of the note in the text of the part, from 0. It is 0 if the part is the note.
+    /// Number of the note among the notes in the text of the part, from 0. It is 0 if the whole part is the note.
     pub(super) note: usize,
     /// Digest of the whole content of an enclosed message.
     pub(super) message: Option<Digest>,

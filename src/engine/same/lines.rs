@@ -42,7 +42,7 @@ pub(super) fn unquoted(line: &[u8]) -> &[u8] {
     }
 }
 
-/// A text with line feeds, without quotation marks before `From `, and without empty lines at its end.
+/// Returns the text with LF line endings, without `>` before `From ` lines, and without empty lines at its end.
 pub(crate) fn unquoted_text(content: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(content.len() + 1);
     for line in lines(content) {

@@ -18,18 +18,19 @@ use crate::span::Span;
 /// Maximum length of a note in bytes. A longer text cannot consist only of the words of the program.
 const LONGEST_NOTE: usize = 4096;
 
-/// The notes that count as such.
+/// Selects which texts are accepted as notes of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Notes {
-    /// Notes with nothing but the known words of their programs. A copy with such a note can be dropped for a copy with the part.
+    /// Only notes that consist of the known words of their program. A copy with such a note can be discarded if another copy
+    /// has the part, because no other text is lost.
     Known,
-    /// All notes that embody replaces by their content. Nothing is dropped, and all other words of the mail stay, so these
-    /// notes may be in any language, and may have fields that are not known.
+    /// All notes that embody can replace with the content. They may be in any language and have unknown fields, because no copy
+    /// is discarded and all other words of the mail stay.
     All,
 }
 
 impl Missing {
-    /// Parses the part `id` as a note. Returns `None` if it is not one.
+    /// Parses the part `id` as a note. Returns `None` if the part is not a note.
     pub(super) fn of_part(
         tree: &Tree<'_>,
         id: PartId,
@@ -116,7 +117,7 @@ impl Missing {
         Some(missing)
     }
 
-    /// A note that names a file and says nothing else about it.
+    /// Completes the description of a note that contains only the name of a file. Returns `None` if there is no name.
     fn with_name(self, body: &ExternalBody<'_>) -> Option<Self> {
         let name = body.file_name.as_ref()?;
         Some(Self {
@@ -125,7 +126,7 @@ impl Missing {
         })
     }
 
-    /// A reference that gives the size of its content.
+    /// Completes the description of a reference that contains the size of its content.
     fn with_description(self, body: &ExternalBody<'_>, name: Option<String>) -> Option<Self> {
         let essence = body.declared.as_ref().map(|it| it.essence.to_string());
         Some(Self {
@@ -136,7 +137,8 @@ impl Missing {
         })
     }
 
-    /// Reads a note of Mailman in a text. `text` is that of the note alone. Returns `None` if it has other words.
+    /// Parses a note of Mailman in a text. `text` is the text of this note alone. Returns `None` if [`Notes::Known`] is
+    /// required and the note has other words than those of Mailman.
     pub(super) fn of_mailman(body: &ExternalBody<'_>, text: &[u8], notes: Notes) -> Option<Self> {
         let scrubbed = body.scrubbed.as_ref()?;
         let is_known = match notes {
@@ -161,12 +163,12 @@ impl Missing {
         })
     }
 
-    /// Whether the note says how long the content is, or has its digest.
+    /// Returns true if the note contains the length or the digest of the removed content, so that a match can be verified.
     pub(super) fn measures(&self) -> bool {
         self.content.is_some() || self.encoded.is_some() || self.size.is_some()
     }
 
-    /// Whether two notes can stand for one part.
+    /// Returns true if two notes can replace the same part: no fact that both notes contain is different.
     pub(super) fn agrees_with(&self, other: &Self) -> bool {
         fn agree<T: PartialEq>(one: Option<T>, other: Option<T>) -> bool {
             one.is_none() || other.is_none() || one == other
@@ -180,7 +182,7 @@ impl Missing {
             && agree(self.essence, other.essence)
     }
 
-    /// Whether `leaf` can be the content that the note stands for.
+    /// Returns true if `leaf` can be the content that the note replaces: it agrees with every fact in the note.
     pub(super) fn is_of(&self, leaf: &Leaf) -> bool {
         let is_length = |length| length == leaf.encoded || length == leaf.encoded + 1;
         let is_declared = match self.fields {
@@ -200,7 +202,8 @@ impl Missing {
     }
 }
 
-/// Whether an external body gives the size of its content, and is no note that [`Missing`] knows in full.
+/// Returns true if an external body contains the size of its content, and is neither a note of `embody detach` nor one of mutt,
+/// which contain more facts.
 fn is_described(body: &ExternalBody<'_>) -> bool {
     body.size.is_some()
         && body.claim == Claim::None

@@ -18,7 +18,7 @@ use crate::span::Span;
 
 pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
 
-/// The file is next to the mailbox.
+/// Facts about parts whose content Apple Mail stored in a file next to the mailbox.
 pub(crate) const FACTS: Facts = Facts::of_whole_part(Kind::Apple);
 
 impl<'a> Reader<'a, '_> {

@@ -157,7 +157,7 @@ impl Flattened<'_> {
             .media_type
             .filter(|it| MediaType::parse(it).main() == "text");
         match (text.wrapper, header) {
-            // The text has no markup of Eudora, and the header declares a text type: that type is kept.
+            // Eudora did not mark the text as HTML or rich text, and the header declares a text type. So this type is kept.
             (None, Some(value)) => {
                 fields.extend_from_slice(value);
                 let is_named = MediaType::parse(value).parameter("charset").is_some();

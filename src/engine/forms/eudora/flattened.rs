@@ -28,7 +28,8 @@ impl<'m> Flattened<'m> {
         if header.end == SectionEnd::TooLarge || holds_boundary(message, body, media_type) {
             return None;
         }
-        // A text can precede each file, so a message with this many files can get twice as many parts.
+        // Each file can have a text before it, so a message with this many files can become a multipart with twice as many
+        // parts. Therefore the limit on parts is halved.
         let most = policy.limits.parts / 2;
         let (pieces, is_cut) = eudora_pieces(message, body, most);
         let named = EudoraNote::of_header(message, &header.fields, most);

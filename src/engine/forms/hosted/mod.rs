@@ -94,8 +94,8 @@ pub fn hosted<'a>(
                 // A further link to the same file adds to the reference: a file is often linked twice, with a picture and with
                 // its name.
                 if body.form == Form::Hosted(Follow::Links) && shown.follow != Follow::Links {
-                    // The earlier link was a bare link, and this one has the mark of an attachment, which says more about the
-                    // file.
+                    // The earlier link was a bare link. This one has the mark of an attachment, which contains more facts about
+                    // the file.
                     body.form = Form::Hosted(shown.follow);
                     body.size = shown.size.or(body.size);
                     body.file_name = name.or(body.file_name.take());

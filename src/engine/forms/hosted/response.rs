@@ -17,7 +17,8 @@ use crate::mime::date;
 use crate::mime::media_type::is_page;
 use crate::span::starts_like;
 
-/// Number of bytes at the start of a web page that are searched. The message of the page is there.
+/// Number of bytes at the start of a web page that are searched for an explanation, such as that the file has expired. Pages
+/// contain the explanation near their start.
 const LONGEST: usize = 256 << 10;
 
 const SIGN_IN: [&str; 7] = [

@@ -35,8 +35,9 @@ use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::{Lines, Span};
 
-/// A note in a text. The names of the files of all lists are alike, so the directory before the name, which is a hash, must be
-/// equal as well. Servers guess the media types of these files.
+/// Facts about notes that Mailman left in a text in place of an attachment. Files on different lists often have the same name,
+/// so a file in `--attachments` must also be in a directory with the right name, which is a hash. Servers guess the media types
+/// of these files.
 pub(crate) const FACTS: Facts = Facts {
     is_in_text: true,
     attachment_components: Some(2),
@@ -156,8 +157,8 @@ fn described<'a>(
     let [name, description] = [name, description].map(Option::unwrap_or_default);
     let mut body = ExternalBody::bare(tree, part, Form::Scrubbed, target);
     body.declared = Some(MediaType::parse(media_type).bare());
-    // The size in the note is compared with that of the file. For an enclosed message this is impossible: the note contains its
-    // size before escaping, and the file is escaped.
+    // The size in the note is compared with that of the file. For an enclosed message this is impossible: the note contains the
+    // size before Mailman escaped the message, and the file contains the escaped message.
     body.size = note.size.filter(|_| note.scrap == Scrap::File);
     body.file_name = file_name(&name).filter(|_| name != description);
     body.scrubbed = Some(Scrubbed {
@@ -281,7 +282,7 @@ fn is_nothing(value: &str) -> bool {
     value.is_empty() || NOTHING.contains(&value)
 }
 
-/// Words that Mailman writes if a file has no name or no description.
+/// Words that Mailman writes in different languages if a file has no name or no description.
 const NOTHING: [&str; 37] = [
     "Negalima",
     "[žádný popis není k dispozici]",

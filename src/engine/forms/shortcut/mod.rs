@@ -24,7 +24,7 @@ pub(crate) const ESSENCES: [&str; 2] = [
 /// Maximum length of a shortcut file in bytes. A real one contains a URL and a few other lines.
 const LONGEST: usize = 64 << 10;
 
-/// The name of the shortcut is that of the file with `.url`.
+/// Facts about shortcut files. The name of a shortcut is the name of the file followed by `.url`.
 pub(crate) const FACTS: Facts = Facts {
     suffix: Some(".url"),
     ..Facts::of_whole_part(Kind::Shortcut)

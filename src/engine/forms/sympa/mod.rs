@@ -29,7 +29,8 @@ const PATH: &str = "/attach/";
 
 const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this message"];
 
-/// A part that is a note. The names of the files of all lists are alike, so the directory before the name must be equal as well.
+/// Facts about text parts that Sympa left in place of an attachment. Files on different lists often have the same name, so a
+/// file in `--attachments` must also be in a directory with the right name.
 pub(crate) const FACTS: Facts = Facts {
     attachment_components: Some(2),
     ..Facts::of_whole_part(Kind::Hosted)

@@ -39,16 +39,18 @@ pub const SENTENCE: &[u8] = b"You deleted an attachment from this message. The o
 /// Maximum length of a note in bytes. The longest known note has about a hundred bytes.
 const LONGEST_NOTE: usize = 2 << 10;
 
-/// An attachment that was detached: a file with its name may be in a directory of `--attachments`.
+/// Facts about attachments that Thunderbird detached into a file. A file with the name of the attachment may be in a directory
+/// of `--attachments`.
 pub(crate) const DETACHED: Facts = Facts {
     attachment_components: Some(1),
     ..Facts::of_whole_part(Kind::Detached)
 };
 
-/// An enclosure of a news feed.
+/// Facts about enclosures of news feeds, whose content is at a URL.
 pub(crate) const ENCLOSURE: Facts = Facts::of_whole_part(Kind::Detached);
 
-/// A file that was uploaded. The page about it, which is a part of the mail, has the name of the file with `.html`.
+/// Facts about files that Thunderbird uploaded to cloud storage. The mail contains a page about the file, whose name is the
+/// name of the file followed by `.html`.
 pub(crate) const CLOUD_FILE: Facts = Facts {
     suffix: Some(".html"),
     ..Facts::of_whole_part(Kind::Detached)
@@ -97,7 +99,8 @@ impl<'a> Reader<'a, '_> {
         };
         if is("AttachmentDeleted") || is_deleted {
             return Some(match quotation {
-                // Another copy of the mail may have the attachment, which then gets this header back.
+                // The part is a reference: another copy of the mail may contain the attachment, which then gets this header
+                // again.
                 Some((_, quoted, true)) if self.tree.part(self.part).children.is_empty() => {
                     let target = Err(deleted());
                     ExternalBody::with(self.tree, self.part, Form::Detached, target, quoted)
@@ -167,7 +170,8 @@ impl<'a> Reader<'a, '_> {
         body
     }
 
-    /// Reads a part that keeps its own header. Its body is a note about the content, and the content replaces it.
+    /// Reads a part that has its own header, and a body that only describes the external content. The content replaces this
+    /// body.
     fn beside_a_note(&self, form: Form, target: Result<Referent<'a>, Refusal>) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
         let is_page = form == Form::CloudFile

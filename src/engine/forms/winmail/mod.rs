@@ -20,7 +20,8 @@ use crate::mime::{PartId, PartKind, Tree, entity};
 /// the first symbol that depends on further bytes.
 const STARTS: [&[u8]; 4] = [b"eJ8+I", b"x=9F>\"", b"x=9f>\"", tnef::SIGNATURE];
 
-/// Returns the marks; see [`Form::marks`](super::Form::marks). The prefilter also searches for the end of the media types.
+/// Returns the marks; see [`Form::marks`](super::Form::marks). The first bytes of TNEF are marks, and so is `ms-tnef`, the last
+/// part of its media types, for bodies that begin differently.
 pub(crate) fn marks() -> Vec<Mark> {
     let declared = Mark::Word {
         text: b"ms-tnef",

@@ -21,7 +21,7 @@ pub(super) struct Heap<'f> {
     root: u32,
 }
 
-/// Numbers of the kinds of heaps: lists of properties, and tables.
+/// Type numbers of heaps: a heap contains a list of properties or a table.
 const PROPERTIES: u8 = 0xbc;
 const TABLE: u8 = 0x7c;
 
@@ -247,7 +247,7 @@ impl<'f> PropertyList<'f> {
     }
 }
 
-/// A property as a person calls it.
+/// Returns the name of a property for reports.
 fn called(property: u16) -> Cow<'static, str> {
     Cow::Borrowed(match property {
         id::SUBJECT => "the subject",

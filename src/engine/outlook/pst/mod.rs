@@ -49,7 +49,7 @@ pub struct Mailbox {
     damage: Vec<String>,
 }
 
-/// A folder that contains items.
+/// A folder of the mailbox, with the items in it.
 #[derive(Debug)]
 pub struct Folder {
     /// Names of the folder and of the folders above it. The names are untrusted input.
@@ -58,7 +58,7 @@ pub struct Folder {
     pub items: Vec<u32>,
 }
 
-/// An item, and a sentence for each content of it that could not be read.
+/// An item that was read, and a sentence for each piece of its content that could not be read.
 #[derive(Debug)]
 pub struct Read {
     pub item: Item<'static>,
@@ -84,7 +84,7 @@ const OTHERS: [(&str, &str); 8] = [
     ("ipm.microsoft.scheduledata", "a list of times of Outlook"),
 ];
 
-/// The kind of an item: mail, or something else with this name.
+/// The kind of an item: mail, or another kind with this name.
 pub enum Kind {
     Mail,
     Other(&'static str),
@@ -104,15 +104,17 @@ impl Mailbox {
         file.nodes(&mut allowance, |node| match node.id & 0x1f {
             kind::FOLDER => _ = folders.insert(node.id, node.parent),
             kind::MESSAGE => messages.entry(node.parent).or_default().push(node.id),
-            // Whole files have none of these kinds in a folder.
+            // In an intact file, no node of these kinds is in a folder. Such a node may be a message with a damaged id.
             0x05..=0x07 | 0x09 | 0x13..=0x1e if odd.len() < MOST_ODD => odd.push(node),
             _ => {}
         });
-        // In a damaged index, a wrong bit in the id of a message makes it look like something else.
+        // If the index is damaged, a wrong bit in the id can make a message look like a node of another kind. So nodes of other
+        // kinds are kept if they are in a folder.
         odd.retain(|node| folders.contains_key(&node.parent) && !allowance.damage.is_empty());
         if folders.is_empty() && messages.is_empty() {
             let why = allowance.damage.first();
-            // The advice of the damage is in the sentence already.
+            // The text after the semicolon is advice for the user. The error message below contains the same advice, so it is
+            // removed here.
             let why = why.map(|why| why.split(';').next().unwrap_or_default());
             let why = why.map_or_else(String::new, |why| format!(" ({why})"));
             return Err(format!(
@@ -205,7 +207,7 @@ impl Mailbox {
             }
             path.reverse();
             if path.is_empty() {
-                // This is mail in the topmost folder, which has the name of the mailbox.
+                // The messages are in the topmost folder, which has the same name as the mailbox.
                 path.extend(names.get(folder).cloned());
             }
             self.folders.push(Folder { path, items });
@@ -356,7 +358,7 @@ impl Mailbox {
         if let Some(node) = parts.get(&ATTACHMENTS)
             && let Ok(table) = Table::open(&self.file, *node, allowance)
         {
-            // The table has the order in which Outlook shows the attachments.
+            // The table lists the attachments in the order in which Outlook shows them, so this order is kept.
             let known: HashSet<u32> = ids.iter().copied().collect();
             let mut listed: Vec<u32> = table.rows.iter().map(|row| row.0).collect();
             let missing = listed.iter().filter(|id| !known.contains(id)).count();

@@ -144,7 +144,8 @@ impl Start {
                     .to_owned(),
             ),
             Some(other) => {
-                // One wrong byte must not hide a whole mailbox. The two layouts have their indexes in different places.
+                // The version in the header is damaged, so both layouts are tried. They have the offsets of the indexes at
+                // different positions, and only the right layout leads to valid pages.
                 let widths = [Width::Unicode, Width::Ansi].into_iter();
                 let mut starts = widths.filter_map(|width| Self::of(width, header).ok());
                 let start = starts.find(|start| start.has_trees(bytes));
@@ -161,7 +162,7 @@ impl Start {
         }
     }
 
-    /// Returns true if there is a page of each index where the header says.
+    /// Returns true if the offsets in the header lead to a page of each index.
     fn has_trees(&self, bytes: &dyn Bytes) -> bool {
         let trailer = (PAGE - self.width.of_trailer()) as u64;
         let is = |offset: u64, kind| {
@@ -185,7 +186,7 @@ impl Start {
         let known = Encoding::of(encoding);
         Ok(Self {
             width,
-            // Outlook writes this encoding unless it is told otherwise.
+            // If the encoding is unknown, it is assumed to be this one, which Outlook uses by default.
             encoding: known.unwrap_or(Encoding::Permute),
             nodes: number(nodes)?,
             blocks: number(blocks)?,
@@ -239,10 +240,10 @@ impl Allowance {
 pub const TOO_LARGE: &str = "it has more bytes than the limit";
 
 const WRONG_PAGE: &str = "a page of the index has a wrong checksum; items may be missing or wrong";
-/// Advice to people, for content that cannot be found.
+/// Advice for the user if content cannot be found in the file.
 pub(super) const REPAIR: &str =
     "; to get them back, repair a copy of the file with scanpst, which comes with Outlook";
-/// The loss if a list of subnodes is damaged.
+/// Consequence for the user if a list of subnodes is damaged.
 const PARTS: &str = "attachments, recipients or long texts may be missing";
 
 /// An open `.pst` file, with a cache of its pages.
@@ -458,9 +459,11 @@ impl File {
         }
     }
 
-    /// Finds an entry without the keys of upper pages. If they are damaged, a wrong key hides all entries below it.
+    /// Finds an entry by searching all leaf pages. This is used if the pages above the leaves are damaged, because a wrong key
+    /// in them hides all entries below it.
     fn entry_of_leaves(&self, tree: Tree, key: u64) -> Option<Vec<u8>> {
-        // A hostile file must not have all its leaves searched for each key.
+        // Maximum number of leaves with a wrong checksum that are searched for one key. Otherwise a hostile file could cause a
+        // search of all its leaves for each key.
         const MOST_WRONG: usize = 64;
         let leaves = match tree {
             Tree::Nodes => &self.leaves[0],
@@ -639,7 +642,8 @@ impl File {
             let is_one = own & !1 == id & !1 && end_of(length) == end;
             is_one.then_some((length, sum))
         });
-        // Data may contain what looks like a trailer, but not often.
+        // By chance, the data of a block can contain bytes that look like its trailer, so a few candidates are tried. More than
+        // four are not realistic.
         let mut candidates = candidates.take(4);
         let (length, _) = candidates.find(|(length, sum)| has_sum(&bytes, *length, *sum))?;
         bytes.truncate(length);

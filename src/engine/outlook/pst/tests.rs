@@ -290,7 +290,8 @@ fn large(form: Form) -> Vec<u8> {
     pst.bytes()
 }
 
-/// The number of messages that are read whole, and the damage of all.
+/// Reads all messages of a mailbox. Returns the number of messages without damage, and the damage of the mailbox and of all
+/// messages.
 fn read_whole(bytes: Vec<u8>) -> (usize, String) {
     let mailbox = open(bytes).unwrap();
     let mut damage = mailbox.damage().join("\n");
@@ -313,7 +314,7 @@ fn read_whole(bytes: Vec<u8>) -> (usize, String) {
 fn index_with_a_wrong_key_above_its_leaves_is_read_to_its_end() {
     let good = large(USUAL);
     assert_eq!(read_whole(good.clone()), (60, String::new()));
-    // The indexes of items and of blocks.
+    // Positions in the header at which the references to the index of items and to the index of blocks begin.
     for header in [224, 240] {
         let top = ndb::u64_at(&good, header).unwrap() as usize;
         assert!(good[top + 491] > 0, "one page only");

@@ -15,11 +15,12 @@ use crate::link::value::{Grammar, ImageSet, LinkValue, Links};
 /// Maximum number of candidates that are rewritten together. If there are more, each one gets the picture.
 const MOST: usize = 100;
 
-/// Links that get another picture, by the number of the link, with the width of that picture.
+/// Links whose own picture was not embedded and that get another picture, by the number of the link. The value is the width of
+/// that other picture, if it is known.
 pub(crate) type Fallbacks = HashMap<usize, Option<u32>>;
 
-/// Calls `give` for each replacement in the text. Links in `fallbacks`, which have the URL of another picture, are written
-/// only where they are necessary.
+/// Calls `give` for each replacement in the text. The pictures of the links in `fallbacks` were not embedded, so `urls`
+/// contains the URL of another picture for them. Such a link gets this URL, or is removed if other candidates remain.
 pub(super) fn replacements(
     text: &[u8],
     links: &Links,

@@ -50,7 +50,8 @@ pub(super) struct Document<'d> {
     pub(super) part: PartId,
     pub(super) language: Language,
     pub(super) octets: &'d [u8],
-    /// The document with the same length as `octets`, in which every byte that looks like ASCII is ASCII.
+    /// The document with the same length as `octets`. Bytes below 0x80 that are part of a character of several bytes, as in
+    /// Shift_JIS, are replaced, so that every byte below 0x80 is an ASCII character.
     pub(super) text: Cow<'d, [u8]>,
     pub(super) charset: Option<Charset>,
     /// The charset with which browsers decode the document. `None` if neither the mail nor the document declares a known one.

@@ -65,7 +65,7 @@ impl Shown<'_> {
     }
 }
 
-/// A piece of a document, which is text with links in it.
+/// A piece of a document: text, or a link inside the text.
 #[cfg(feature = "cli")]
 pub(crate) enum Piece<'d> {
     Text(&'d [u8]),
@@ -249,8 +249,9 @@ impl Documents<'_> {
         Ok(())
     }
 
-    /// Returns the edits that write the new URLs into a document. Links in `fallbacks`, which have the URL of another picture,
-    /// are written only where they are necessary.
+    /// Returns the edits that write the new URLs into a document. The pictures of the links in `fallbacks` were not embedded,
+    /// so `urls` contains the URL of another picture for them. A link in `fallbacks` gets this URL only if no better candidate
+    /// remains next to it.
     pub(crate) fn embedded(
         &mut self,
         part: PartId,
@@ -330,8 +331,8 @@ pub(crate) fn absolute_sheet<'s>(
     Ok(Cow::Owned(written))
 }
 
-/// Writes new URLs into a style sheet. `urls` are by the numbers of the links. Links in `fallbacks` are written only where
-/// they are necessary.
+/// Writes new URLs into a style sheet. `urls` contains them by the numbers of the links. The pictures of the links in
+/// `fallbacks` were not embedded, so these links get the URL of another picture, or are removed if other options remain.
 pub(crate) fn sheet_with_urls(
     octets: &[u8],
     label: Option<&str>,

@@ -77,7 +77,7 @@ pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPie
     let mut pieces = Vec::new();
     let mut lines = Lines::new(original, body);
     let (mut start, mut room) = (body.start, most);
-    // The previous line, if it was empty. It belongs to a note that follows.
+    // The span of the previous line if that line was empty. A note that follows includes this line.
     let mut empty: Option<Span> = None;
     let push_text = |pieces: &mut Vec<EudoraPiece>, from: usize, to: usize| {
         if from < to {
