@@ -59,8 +59,8 @@ impl Attachments {
         Ok(None)
     }
 
-    /// Returns the file if one of the directories contains it. Otherwise returns the answer of `others`; `also_missing` adds to
-    /// it that the directories lack the file.
+    /// Returns the file if one of the directories contains it. Otherwise returns the answer of the other sources (`others`).
+    /// Their announcement (with `also_missing`) or refusal then also says that the file is missing in the directories.
     fn file_or<T: From<Content>>(
         &self,
         request: &Request,

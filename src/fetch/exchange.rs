@@ -153,8 +153,8 @@ pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
 pub(crate) type Ask<'a> = &'a dyn Fn(&Asked<'_>) -> Result<Response, Failed>;
 
 pub(crate) trait Disk: Send + Sync + fmt::Debug {
-    /// Answers a request from the cache, or with the response that `ask` returns. A redirect is returned like any other
-    /// response: following it is the task of the caller.
+    /// Returns a response from the cache, or the response that `ask` gets from the server. A redirect is returned like any
+    /// other response: following it is the task of the caller.
     fn answer(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed>;
 
     fn may_ask(&self, host: &Host, port: u16) -> Result<(), Refusal>;

@@ -67,7 +67,8 @@ impl Fetcher {
 
     /// Creates a fetcher that uses the name resolver of the system. The HTTP client is built at the first retrieval.
     ///
-    /// An [`Expander`](crate::Expander) creates its own fetcher. Use this one if your own [`Fetch`] passes some requests on.
+    /// An [`Expander`](crate::Expander) creates its own fetcher. Create one yourself if your own [`Fetch`] passes some requests
+    /// on to it.
     ///
     /// # Errors
     /// [`Error::Read`] if a file root or a CA file cannot be opened, [`Error::Usage`] if a CA file contains no certificates or

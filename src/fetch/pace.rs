@@ -286,8 +286,7 @@ mod tests {
 
     #[test]
     fn after_each_429_there_is_a_pause_and_after_three_an_end() {
-        // The time limits of `pace()` are short, so the requests wait until the pause is over. No request is sent during a
-        // pause.
+        // The pauses of `pace()` are short, so the requests wait until a pause is over. No request is sent during a pause.
         let (asked, reasons) = ask(pace(), &[(429, &[])], 6);
         assert_eq!(asked.len(), 3);
         for pair in asked.windows(2) {

@@ -14,7 +14,8 @@ use super::exchange::{Asked, Recorded, Response};
 use crate::engine::Content;
 use crate::engine::report::Reason;
 
-/// Longest wait for the next bytes of a response whose content is not used. It is read to its end only to record it.
+/// Longest wait for the next bytes of a response whose content is not used. Such a response is read to its end only to record
+/// it.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(crate) trait Recorder: Send + Sync + fmt::Debug {

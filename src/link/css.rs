@@ -246,8 +246,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
             Some(1..) => Role::Font,
             _ => Role::Picture,
         };
-        // An option of an `image-set()` is found by its depth of parentheses. A string in `url()` or `src()` is one
-        // level deeper than the function, so one level is subtracted.
+        // A link is an option of an `image-set()` if it is directly inside its parentheses. A string in `url()` or `src()` is
+        // one level deeper than the function, so one level is subtracted.
         let around = match grammar {
             Grammar::CssString(_) if place != "image-set()" => self.depth.checked_sub(1),
             _ => Some(self.depth),

@@ -313,7 +313,8 @@ impl<'a> Document<'a> {
             if memchr(b'<', value).is_none() {
                 written.extend_from_slice(&self.decoded(value, within, nested + 1)?);
             } else {
-                // An attribute must not contain elements, and neither must a style element.
+                // The value of an attribute and the text of a style element must not contain elements, so such an entity is
+                // rejected there.
                 (within == Within::Text && self.style.is_none()).then_some(())?;
                 self.elements(value, nested + 1)?;
             }

@@ -170,8 +170,8 @@ fn escape(url: &[u8], markup: Markup, special: &[u8]) -> Vec<u8> {
         let is_markup = match markup {
             // `</style` would end the element, and `-->` would end a conditional comment around it.
             Markup::StyleElement => byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!'),
-            // In text, `<` and `&` begin markup. In a CDATA section, `]]>` is the end. A style element can contain
-            // both, so the same bytes are escaped in both.
+            // In text, `<` and `&` begin markup. In a CDATA section, `]]>` is the end. A style element can contain both text
+            // and CDATA sections, so the same bytes are escaped in both.
             Markup::StyleText | Markup::StyleSection => matches!(byte, b'<' | b'>' | b'&'),
             Markup::StyleSheet | Markup::Attribute { .. } => false,
         };

@@ -55,7 +55,7 @@ pub(super) enum Section {
     Message,
     /// A part of a multipart.
     Part,
-    /// Fields in a text. The section ends at the first line that is not a field.
+    /// Fields in another text, such as a body. The section ends at the first line that is not a field.
     Text,
 }
 

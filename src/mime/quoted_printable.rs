@@ -48,8 +48,8 @@ pub(super) fn decode(body: &[u8]) -> Vec<u8> {
 /// Returns the pieces of a body. A piece is either an escape, with its decoded byte, or a run of bytes that are not encoded.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
     let mut lines = Lines::new(bytes, Span::new(0, bytes.len()));
-    // Text of the current line that was not returned yet, and the span of its line ending. `None` if the line ends with
-    // a soft line break, which has no content.
+    // The first value is the text of the current line that was not returned yet. The second one is the span of its line ending,
+    // or `None` if the line ends with a soft line break, which has no content.
     let (mut text, mut ending) = (Span::default(), None);
     std::iter::from_fn(move || {
         while text.is_empty() {

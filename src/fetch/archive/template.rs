@@ -36,8 +36,7 @@ impl FromStr for Template {
                 "contains {, }, ? or # outside the placeholders {date} and {url}",
             ));
         }
-        // The URL parser adds a slash to a host without a path. Without a slash of its own there, the template would be
-        // changed.
+        // The URL parser adds a slash to a host without a path, so it would change a template that has no slash there.
         if !front.ends_with('/') || !middle.ends_with('/') {
             return Err(wrong(
                 "must contain a slash directly before {date} and directly before {url}",
@@ -58,8 +57,8 @@ impl Template {
         format!("{}{stamp}{}{url}", self.front, self.middle)
     }
 
-    /// Splits a URL of this archive into the 14 digits and the original URL. The scheme and the flag after the digits, such as
-    /// `id_`, may differ from the template.
+    /// Splits the URL of a capture in this archive into the 14 digits of its date and the original URL. The scheme and the flag
+    /// after the digits, such as `id_`, may differ from the template.
     pub(super) fn read<'u>(&self, url: &'u str) -> Option<(&'u str, &'u str)> {
         let (_, front) = self.front.split_once("://")?;
         let behind = url.split_once("://")?.1.strip_prefix(front)?;

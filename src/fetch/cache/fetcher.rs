@@ -44,7 +44,8 @@ pub(crate) fn trust(policy: &Policy) -> Result<String, Error> {
         }
         None => "system".to_owned(),
     };
-    // If these variables are set, rustls-native-certs reads their files instead of the system's certificates.
+    // If these variables are set, rustls-native-certs reads the files that they name instead of the system's certificates. So
+    // the paths and the files are part of the identity.
     for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
         if let Some(path) = std::env::var_os(name) {
             let octets = fs::read(&path).unwrap_or_default();

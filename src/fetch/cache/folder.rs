@@ -126,7 +126,7 @@ impl CacheFolder {
         }
     }
 
-    /// Returns the first error of writing to the cache.
+    /// Returns the message of the first error that occurred while writing to the cache. Returns `None` if there was no error.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.get().map(String::as_str)
     }

@@ -14,7 +14,7 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCo
 use super::entry::KeptAnswer;
 use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT, time};
 
-/// Directives of a response, such as `no-store`, that are ignored when it is stored.
+/// The directives against storing a response, such as `no-store`, that the cache ignores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ignoring {
     Nothing,

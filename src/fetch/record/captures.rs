@@ -62,7 +62,7 @@ pub(crate) struct Capture {
 }
 
 impl Capture {
-    /// Returns whether the capture may have content, or may lead to it.
+    /// Returns whether the capture may have content, or may lead to content by a redirect or as a revisit of another capture.
     pub(crate) fn is_useful(&self) -> bool {
         let is_answer = matches!(self.status, 0 | 200 | 301 | 302 | 303 | 307 | 308);
         let is_unchanged = self.status == 304 && self.kind == CaptureKind::Revisit;

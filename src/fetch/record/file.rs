@@ -88,7 +88,8 @@ pub(super) struct RecordFile {
     pub(super) path: PathBuf,
     number: u64,
     file: File,
-    /// Offset after the last complete record, after the last write of this process. `None` if the file was not checked yet.
+    /// Offset of the end of the file after the last write of this process. There the last complete record ends. `None` if the
+    /// file was not checked yet.
     end: Option<u64>,
     /// Whether this process has written its `warcinfo` record to the file.
     pub(super) is_begun: bool,

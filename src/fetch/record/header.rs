@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use crate::engine::report::rfc3339;
 
-/// The first line of a record.
+/// The first line of a WARC record: the version of the format.
 const VERSION: &str = "WARC/1.1";
 
 /// Maximum length of a header in bytes, both read and written. It is large, because a header contains a URL, which may be long.
@@ -33,7 +33,7 @@ pub(crate) mod names {
     pub(crate) const LENGTH: &str = "Content-Length";
 }
 
-/// The type of a record (§6).
+/// The type of a WARC record (§6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RecordType {
     Warcinfo,

@@ -29,7 +29,7 @@
 
 mod captures;
 mod file;
-// Some functions are used only by the code that reads records.
+// Some functions are used only by the code that reads records. Without it, the compiler would report them as unused.
 #[allow(dead_code)]
 mod header;
 mod http;

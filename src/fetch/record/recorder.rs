@@ -33,13 +33,13 @@ const NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-m
 /// number, all are forgotten, to limit the memory.
 const PAYLOADS: usize = 100_000;
 
-/// Maximum number of bytes of a request that are recorded.
+/// Maximum number of bytes that are recorded of one request.
 const LONGEST_REQUEST: usize = 1 << 20;
 
-/// Maximum number of URLs in the list of missing responses.
+/// Maximum number of URLs in the list of responses that could not be recorded.
 const NAMED: usize = 1000;
 
-/// Records what is retrieved, in WARC files.
+/// Writes all requests and their responses to WARC files, as evidence.
 #[derive(Clone, Debug)]
 pub(crate) struct WarcRecorder(pub(super) Arc<RecorderParts>);
 

@@ -54,7 +54,7 @@ pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, E
         return Ok(on_server(scheme, name, &variable, policy)?.base_url());
     }
     let path = std::path::absolute(folder_of(name)?).map_err(|_| not_a_store(name))?;
-    // Symbolic links are resolved, because an open store also has its real path. Otherwise the two URLs would differ.
+    // Symbolic links are resolved, because opening a store resolves them, too. Otherwise one store would have two URLs.
     let path = path.canonicalize().unwrap_or(path);
     let url = url::Url::from_directory_path(path).map_err(|()| not_a_store(name))?;
     Ok(url.into())

@@ -198,8 +198,8 @@ fn is_called_secret(name: &str) -> bool {
 
 pub fn holds_token(url: &str) -> bool {
     let is_word = |octet: &u8| octet.is_ascii_alphanumeric();
-    // A text is divided at all characters except these. `%` is not a divider: percent-encoded base64 contains escapes
-    // where base64url contains hyphens.
+    // Every character except letters, digits, `-`, `_` and `%` divides the text into words. `%` does not, because
+    // percent-encoded base64 contains escapes where base64url contains hyphens.
     let is_piece = |octet: &u8| is_word(octet) || b"-_%".contains(octet);
     let is_token = |word: &[u8]| {
         let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
