@@ -71,7 +71,7 @@ pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
     Ok(verdict.status())
 }
 
-/// A mailbox that is compared with another one.
+/// One of the two mailboxes of the comparison: OLD or NEW.
 struct Side {
     path: PathBuf,
     /// Temporary copy of a mailbox on a server. Dropping it removes the copy.
@@ -137,15 +137,15 @@ impl Observer<()> for Told {
     }
 }
 
-/// Counts and flags of all messages of OLD with the same digest.
+/// Counts and flags of the messages of OLD with one digest. These messages are identical to each other.
 #[derive(Default)]
 struct Known {
     /// Number of messages of OLD with this digest for which NEW has no identical message.
     left: u32,
     old_flags: Flags,
     new_flags: Flags,
-    /// True if every mailbox of NEW in which an identical message was found can store flags. If one of them cannot,
-    /// missing flags are not reported.
+    /// True if all mailboxes of NEW that contain an identical message can store flags. Otherwise, missing flags are not
+    /// reported.
     can_hold_flags: bool,
     is_found: bool,
 }
@@ -166,8 +166,8 @@ struct Entry {
     key: Digest,
     at: u64,
     is_found: bool,
-    /// Reason why the last message of NEW with the same key is not a version of this message. `None` if NEW has no
-    /// message with this key.
+    /// Reason why a message of NEW is not a version of this message, although both have the same key. If NEW has several
+    /// such messages, the reason is about the last one. `None` if NEW has no message with this key.
     altered: Option<Altered>,
 }
 
@@ -354,7 +354,7 @@ fn temporary(error: io::Error) -> Error {
     Error::cannot_write("a temporary file")(error)
 }
 
-/// Writes [`Record`]s to a temporary file.
+/// Writer of [`Record`]s to a temporary file.
 struct Spool {
     writer: BufWriter<File>,
     end: u64,
@@ -447,8 +447,9 @@ enum Copies<'c> {
     Ignored,
     /// The messages that get a description, because the other mailbox has no identical message.
     OfDescribed,
-    /// The same messages, and all messages whose key is in this map. Copies can be cut off at their end. The values are
-    /// the positions at which such copies with the key end, because other copies are compared up to these positions.
+    /// The messages of `OfDescribed`, and all messages whose key is in this map. The map is about copies whose end is
+    /// missing: its values are the positions at which the copies with this key end. Other copies are compared up to these
+    /// positions.
     Of(&'c HashMap<Digest, Vec<Place>>),
 }
 

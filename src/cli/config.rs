@@ -148,7 +148,8 @@ pub(super) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// Returns the path of the file, and the line of the first of these keys that is in it.
+    /// Returns the path of the file for an error message. If the file contains one of these keys, the path is followed by
+    /// the line of the first such key.
     pub(super) fn place<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> String {
         let path = self.path.display();
         match keys.into_iter().find_map(|key| self.lines.get(key)) {
@@ -157,8 +158,8 @@ impl ConfigFile {
         }
     }
 
-    /// Returns the place in the file of an option that clap rejects. If the option is not from the file, only the path
-    /// is returned.
+    /// Returns the path of the file, and the line of the option that clap rejects. If the option is not from the file, only
+    /// the path is returned.
     pub(super) fn place_of(&self, problem: &clap::Error) -> String {
         let arguments = [ContextKind::InvalidArg, ContextKind::PriorArg];
         let arguments = arguments.into_iter().filter_map(|kind| problem.get(kind));

@@ -122,7 +122,7 @@ pub(super) struct Walk<'w> {
 }
 
 impl Walk<'_> {
-    /// How to show that the mailboxes of `--copies` are read.
+    /// Returns how the progress of reading the mailboxes of `--copies` is displayed.
     fn copies_progress(&self) -> ProgressOption {
         match self.saying.volume() {
             Volume::Quiet => ProgressOption::Never,

@@ -22,7 +22,7 @@ use crate::mailbox::{Format, Options, Stop};
 #[derive(Default)]
 pub(super) struct CopyMailboxes {
     index: Option<Arc<Index>>,
-    /// Whether something in them could not be read. It was named.
+    /// Whether a part of these mailboxes could not be read. The user was already told which part.
     pub(super) is_damaged: bool,
 }
 
@@ -30,7 +30,7 @@ impl CopyMailboxes {
     /// Reads all mailboxes that the policy names.
     ///
     /// # Errors
-    /// A mailbox cannot be read, or is none.
+    /// A path cannot be read, or is not a mailbox.
     pub(super) fn read(
         policy: &Policy,
         options: &Options,
@@ -72,7 +72,8 @@ impl CopyMailboxes {
         })
     }
 
-    /// Puts the mailboxes before another source.
+    /// Returns a source of content that first searches these mailboxes, and then uses
+    /// `others`, such as servers. Without `--copies`, returns `others` alone.
     pub(super) fn before(
         &self,
         policy: &Arc<Policy>,

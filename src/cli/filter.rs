@@ -197,9 +197,9 @@ impl<'j> Job<'j> {
             beside: None,
         })?;
         said.name(&name);
-        // The message contains a line that can be the separator of a second message. It may really be an mbox from
-        // standard input. If the edits would replace such a line, the message is left unchanged, so that no further
-        // message is damaged.
+        // The message contains a line that can be the separator of a second message, so standard input may contain an mbox
+        // instead of one message. If the edits would replace such a line, nothing is changed, so that no message of this
+        // mbox is damaged.
         let is_left = second && takes_separators(&message, &edits);
         let mut buffered = BufWriter::with_capacity(message.len().min(64 << 10), &mut output);
         if is_left {

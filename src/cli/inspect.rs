@@ -279,8 +279,8 @@ impl Inspection<'_> {
                 )
             }
         };
-        // Text from a stream is read as a message, as `filter` does. A file that contains only text may have been named
-        // by mistake.
+        // Text from a stream is read as a message, as in `filter`. Text in a file is an error, because the user may have
+        // named the wrong file.
         let is_stream = stream.as_ref().is_some_and(|it| it.original().is_none());
         match kind {
             Ok(Kind::Mbox | Kind::Eudora | Kind::Pst) if !is_empty => self.mailbox(source, stream),

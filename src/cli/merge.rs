@@ -84,7 +84,7 @@ struct Origin {
     is_damaged: bool,
 }
 
-/// Receives the messages of all sources, and adds them to the index.
+/// Receiver that adds the messages of all sources to the index.
 struct Collecting {
     index: Index,
     source: u32,

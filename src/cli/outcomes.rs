@@ -75,7 +75,8 @@ fn may_be_of_proxy(row: &Row, policy: &Policy) -> bool {
 impl Outcomes {
     pub(super) fn count(&mut self, row: &Row, policy: &Policy) {
         let thing = match row.from {
-            // The store had no part in it.
+            // A part that was found in another copy of the mail counts as an attachment, whatever the kind of its reference
+            // is: it was not read from a store.
             Provenance::Copy => Thing::Attachment,
             _ => Thing::of(row.kind),
         };

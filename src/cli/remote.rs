@@ -161,7 +161,8 @@ pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
         | Follow::Winmail => false,
         other => policy.follow.contains(*other),
     };
-    // Copies also fill parts that the structure of a mail does not tell from others.
+    // With `--copies`, parts of any form can be filled in, and the structure that the server reports does not show which
+    // parts lack their content. So all messages are downloaded.
     let has_copies = !policy.copies.is_empty();
     match is_marked || has_copies || Follow::ALL.iter().any(may_be_anywhere) {
         true => Candidates::All,

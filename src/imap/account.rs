@@ -57,7 +57,7 @@ pub(crate) struct Account {
     pub(crate) connections: usize,
 }
 
-/// Selection of folders and messages.
+/// Folders and messages that the user selected, in the URL or with options.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Choice {
     /// Folder in the URL, which may be a pattern. `None` selects all folders.

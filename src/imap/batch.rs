@@ -39,7 +39,7 @@ const ALTERED: u32 = 3;
 /// Interval at which a connection that waits for another one checks whether the run was interrupted.
 const LOOKS: Duration = Duration::from_millis(100);
 
-/// Work in one folder, shared by several connections.
+/// State of the work in one folder, which several connections share.
 struct FolderWork<'f, S> {
     url: &'f Path,
     batches: Vec<&'f [(u32, u64)]>,

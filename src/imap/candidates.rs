@@ -157,8 +157,9 @@ fn any(keys: &[&str]) -> String {
     format!("{ors} {}", keys.join(" "))
 }
 
-/// Returns whether a part may be large enough. The announced size is increased a little, because servers count differently: a
-/// server that stores line endings as LF may omit the CR, and the last line ending may or may not belong to the part.
+/// Returns whether a part may have at least `least` bytes, the minimum size of an attachment to detach. The announced size
+/// is increased a little, because servers count differently: a server that stores line endings as LF may omit the CR, and
+/// the last line ending may or may not belong to the part.
 fn is_large(part: &BodyPart, least: u64) -> bool {
     part.children.is_empty() && part.size + part.size / 32 + 4 >= least
 }

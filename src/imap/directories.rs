@@ -96,7 +96,7 @@ pub(super) fn directories(
     Ok(chosen.found)
 }
 
-/// The assignment of folders to directories while it is being made.
+/// The assignment of folders to directories, to which one folder after the other is added.
 struct Assignment<'o> {
     output: &'o Path,
     /// For each directory, the folders that version 0.3.0 would have saved in it.

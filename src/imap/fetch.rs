@@ -412,7 +412,8 @@ impl Heard {
     }
 }
 
-/// Items that a FETCH returned for a message. A server can leave out each of them.
+/// Flags, date and modification sequence of a message, as far as a FETCH returned them. A value that the server left out is
+/// `None`.
 #[derive(Default)]
 pub(super) struct Glimpse {
     pub(super) flags: Option<Vec<String>>,

@@ -110,7 +110,7 @@ struct JournalLine {
 const CHECKSUM: &str = ",\"sum\":\"";
 const CHECKSUM_DIGITS: usize = 16;
 
-/// An unfinished replacement.
+/// An unfinished replacement that the journal contains, and whether its entry can be trusted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct OpenReplacement {
     pub(super) id: u64,

@@ -306,7 +306,7 @@ impl<'s> Sessions<'s> {
     }
 }
 
-/// Messages in the order of their arrival.
+/// Receiver for the messages that the connections read, in the order of their arrival.
 pub(crate) struct Arrivals<'a> {
     receiver: Receiver<Fetched>,
     stop: &'a Stop,

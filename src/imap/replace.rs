@@ -43,7 +43,7 @@ const MORE: usize = 1 << 20;
 /// Maximum time between two checks whether the run was interrupted.
 const LOOKS: Duration = Duration::from_millis(50);
 
-/// Replaces messages of the selected folder.
+/// Replaces messages of the selected folder: executes the commands of a [`Machine`] over one session.
 pub(super) struct Replacing<'r> {
     pub(super) session: &'r mut ImapSession,
     pub(super) journal: &'r Journal,

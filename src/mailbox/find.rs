@@ -48,7 +48,7 @@ pub(crate) struct Found {
     pub pst: Option<PstFolder>,
 }
 
-/// The result of a search. Each list is sorted by path.
+/// The mailboxes and other files that a search found. Each list is sorted by path.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Finds {
     pub mailboxes: Vec<Found>,

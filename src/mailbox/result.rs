@@ -95,8 +95,9 @@ fn named(path: &Path) -> Option<Kind> {
     }
 }
 
-/// Refuses mailboxes whose output names differ only in case if the file system treats them as the same name: one would
-/// overwrite the other. `folds` may access the disk, so it is called only if such names exist.
+/// Refuses mailboxes whose output names differ only in case if the file system ignores case: one mailbox would overwrite
+/// the other. `folds` returns whether the file system ignores case. It may access the disk, so it is called only if such
+/// names exist.
 pub(crate) fn check_case(
     finds: &Finds,
     destination: &Path,

@@ -41,7 +41,7 @@ impl Common {
         self.fetching()
     }
 
-    /// Returns the same options, and also opens parts whose content is in the message itself (winmail.dat).
+    /// Returns the options, extended so that parts whose content is in the message itself (winmail.dat) are opened as well.
     pub(crate) fn opening(mut self) -> Self {
         self.policy.open();
         self
@@ -264,7 +264,8 @@ struct ContentArgs {
     provenance: bool,
 }
 
-/// What is no file is refused where the mailbox is read.
+/// Parses the value of `--copies`. For `-` and URLs, the error message comes later, when the mailbox is opened, and
+/// explains why copies must be files.
 fn mailbox(text: &str) -> Result<PathBuf, String> {
     match text == "-" || text.contains("://") {
         true => Ok(text.into()),

@@ -94,7 +94,8 @@ fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
         broken(survey),
     ];
     let mut facts: Vec<Fact> = facts.into_iter().flatten().collect();
-    // Plain numbers with weight 0, which are shown if there are fewer findings than tiles.
+    // The page shows three numbers. If there are fewer facts, it shows these plain numbers, which have weight 0, in the
+    // remaining places.
     let plain = [
         (
             survey.mail.messages,

@@ -25,7 +25,7 @@ use crate::mailbox::not_mail::NotMail;
 #[cfg(feature = "cli")]
 use crate::mailbox::program::Program;
 
-/// The format of a source or a result, as options name it.
+/// The format of a source or of a result, as the user selects it with an option.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Format {

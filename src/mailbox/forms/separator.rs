@@ -97,8 +97,8 @@ pub(crate) fn line_end(bytes: &[u8]) -> (usize, usize) {
     }
 }
 
-/// Finds the separators at the start of a message that a program copied out of an mbox together with them. Returns the
-/// first line, and the total length of the `From ` and `>From ` lines. Returns `None` if no header field follows them.
+/// Finds separators at the start of a message. A program that copied the message out of an mbox may have kept them. Returns
+/// the first line, and the total length of the `From ` and `>From ` lines. Returns `None` if no header field follows them.
 pub(crate) fn own_separator(content: &[u8]) -> Option<(&[u8], usize)> {
     let mut length = 0;
     let lines = content.split_inclusive(|&byte| byte == b'\n');

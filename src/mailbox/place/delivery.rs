@@ -103,7 +103,7 @@ enum NewMailbox {
     Handler(Handler),
 }
 
-/// Receives each message with its flags, in the order of the mailbox.
+/// Function that receives each message with its flags, in the order of the mailbox.
 pub(crate) type Handler = Arc<Mutex<dyn FnMut(&Letter<'_>, Flags) -> Result<(), Error> + Send>>;
 
 impl Delivery {

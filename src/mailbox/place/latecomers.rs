@@ -87,7 +87,7 @@ fn is_writable(information: &Path) -> bool {
     flags.is_none_or(|flags| flags & ACCESS_MODE != READ_ONLY)
 }
 
-/// Appends all of the bytes to the new file or none of them, while holding the fcntl lock of the new file.
+/// Appends the bytes to the new file, either all of them or nothing. Holds the fcntl lock of the new file while it writes.
 fn append(
     target: &Path,
     old: &File,

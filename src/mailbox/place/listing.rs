@@ -62,7 +62,7 @@ type Others = Vec<(PathBuf, Detail)>;
 /// The listed messages of a folder. A message is also found if another program has renamed it since.
 pub(crate) struct Messages<'f> {
     place: &'f MessageFolder,
-    /// Paths relative to the folder. Those of a Maildir are sorted.
+    /// Paths of the messages, relative to the folder. In a Maildir, the paths are sorted.
     names: Vec<PathBuf>,
     searches: Mutex<Searches>,
     /// Modification times of the directories before they were listed. A different time later shows that the

@@ -219,7 +219,8 @@ fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
         .collect()
 }
 
-/// The counts of a message, the reason why it is damaged, and the result of its transform.
+/// The counts of a message, the reason why the message is damaged
+/// (`None` if it is intact), and the result of its transform (`None` if it was not transformed).
 type Converted<S> = (Summary, Option<Detail>, Option<Transformed<S>>);
 
 struct Files<'a, S> {

@@ -174,7 +174,7 @@ impl Windows {
 const HEADER: usize = 64 << 10;
 
 pub(crate) struct Piece {
-    /// Offsets from the start of the first message to the start of the first message of the next piece.
+    /// Offsets of the piece: from the start of its first message to the start of the first message of the next piece.
     pub(crate) range: Range<u64>,
     pub(crate) messages: Option<u64>,
     pub(crate) header: Vec<u8>,

@@ -30,7 +30,7 @@ const LIGHT: usize = 8;
 
 /// A part of the file: complete messages, or bytes of a message that is too large.
 pub(crate) struct Chunk {
-    /// The window that contains the chunk, which is its first [`length`](Self::length) bytes.
+    /// The window. The chunk consists of its first [`length`](Self::length) bytes.
     buffer: Vec<u8>,
     buffers: Arc<Buffers>,
     /// File and offset from which the bytes can be read again. `None` for a stream, or if the bytes were converted
