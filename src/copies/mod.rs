@@ -12,7 +12,7 @@
 //! digest of its content. A Message-ID proves nothing. If two copies have different contents for a part, neither is used.
 //!
 //! Memory does not grow with the mailboxes: records are in temporary files, and contents stay where they are. Only mails of
-//! compressed mailboxes, archives and files of Outlook are kept in a temporary file, because they cannot be read again in
+//! compressed mailboxes, archives and Outlook files are kept in a temporary file, because they cannot be read again in
 //! reasonable time.
 
 mod index;

@@ -206,8 +206,8 @@ fn md5_of(value: &[u8]) -> Option<[u8; 16]> {
     STANDARD.decode(value).ok()?.try_into().ok()
 }
 
-/// Returns a hash that identifies a note (the text in place of a missing part) in every pass, although part numbers change. A
-/// note of Mailman in a text has the name of its stored file. Any other note is a whole part, whose bytes are hashed.
+/// Returns a hash that identifies a note (the text in place of a missing part) in every pass, although part numbers change. For
+/// a Mailman note in a text, the name of the stored file is hashed. Any other note is a whole part, whose bytes are hashed.
 fn hash_of_note(tree: &Tree<'_>, body: &ExternalBody<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &body.scrubbed {

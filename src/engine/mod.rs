@@ -26,7 +26,7 @@ mod embed;
     reason = "the type and its room have one name"
 )]
 mod engine;
-// Only the command line program detaches attachments, writes notes and reads mailboxes of Eudora, so this code is unused in the
+// Only the command line program detaches attachments, writes notes and reads Eudora mailboxes, so this code is unused in the
 // library.
 pub(crate) mod external_body;
 pub(crate) mod field_names;

@@ -33,7 +33,7 @@ pub enum Need {
     },
     /// The object of a store.
     Object {
-        /// SHA-256 of the content, as the note in the part writes it.
+        /// SHA-256 of the content, from the note that `embody detach` left in the part.
         sha256: String,
     },
     /// A file that a program retrieves for the user (`--resolver`).
@@ -125,7 +125,7 @@ pub enum Neighbour {
         /// The file name in the mail. If the directory contains several files, it selects one.
         name: Option<String>,
     },
-    /// A file of Eudora.
+    /// A file in an attachment directory of Eudora.
     Eudora {
         /// Number of the directory in the [`Context`](super::Context).
         folder: usize,

@@ -79,7 +79,8 @@ impl Answers {
     }
 }
 
-/// Returns the refusal for content that is larger than the bytes left by the contents before it. `room` is in bytes.
+/// Returns the refusal for content that exceeds the memory which is left for the contents of this message. `room` is the number
+/// of bytes that are left.
 pub(crate) fn too_much(room: u64) -> Refusal {
     let what = format!(
         "this file and the files retrieved before it are together larger than the {room} bytes that "

@@ -28,7 +28,7 @@ pub(super) struct Obtained {
     pub(super) content: Content,
     pub(super) location: Option<String>,
     pub(super) source_field: Option<Rc<[u8]>>,
-    /// Remarks for the row of the report. They do not prevent that the content is inserted.
+    /// Remarks for the row of the report. They do not affect whether the content is inserted.
     pub(super) notes: Vec<String>,
 }
 

@@ -8,8 +8,8 @@ use super::session::Session;
 use crate::engine::forms::Opened;
 
 impl Session<'_> {
-    /// Opens these parts in `made`, the message after earlier edits, or in `message` if there are none. Returns the message
-    /// after all edits, or `None` if it is unchanged.
+    /// Opens parts such as winmail.dat in `made`, the message after earlier edits, or in `message` if there are none. Returns
+    /// the message after all edits, or `None` if it is unchanged.
     pub(super) fn open(
         &mut self,
         message: &[u8],

@@ -34,7 +34,7 @@ pub(super) struct Place {
     level: usize,
     base: Option<Rc<Base>>,
     trail: Vec<String>,
-    /// True if the entity is the content for a note of Mailman. The message will then not contain the URL from which the
+    /// True if the entity is the content for a Mailman note. The message will then not contain the URL from which the
     /// content came.
     is_scrubbed: bool,
     /// Number of bytes of the contents around this entity, which stay in memory during the pass.
@@ -100,8 +100,8 @@ type Put = (Change, Pass);
 
 enum Change {
     Edits(Group),
-    /// A new part that replaces a note in a text, or that becomes an attachment of a message. All new parts of the same text
-    /// or message are written together.
+    /// A new part that replaces a Mailman note in a text, or that becomes an attachment of a message. All new parts of the
+    /// same text or message are written together.
     Filled(PartId, NewPart),
 }
 
@@ -129,7 +129,7 @@ impl Session<'_> {
                 ..told
             },
             // In inserted content, two kinds of references are not followed: files next to the mailbox, because the content was
-            // never there, and notes of Mailman, because only the mail itself contains them.
+            // never there, and Mailman notes, because only the mail itself contains them.
             false => Reading {
                 beside: None,
                 forms: told.forms.without_notes(),
@@ -220,8 +220,8 @@ struct Pending<'p, 's> {
     bases: Bases,
     pass: Pass,
     edits: PartEdits<'p>,
-    /// How lengths are corrected. If all changed parts were restored byte for byte, the old Content-Length and Lines fields
-    /// around them are right again.
+    /// Treatment of the fields Content-Length and Lines around the changed parts. If all of these parts were restored byte for
+    /// byte, the old values of the fields are right again.
     lengths: Lengths,
     removed_to: usize,
     texts: BTreeMap<PartId, Text>,
@@ -304,7 +304,8 @@ impl Pending<'_, '_> {
         told.waits =
             self.session.may_refer(&obtained) || is_shortcut && !is_composite(&obtained.essence);
         let part = self.tree.part(item.body.part);
-        // Content that cannot fit is not encoded. Encoding counts as work, because a hostile mail can cause it many times.
+        // Content that would exceed a limit is refused before it is encoded. Encoding counts as work, and a hostile mail can
+        // cause it many times.
         let octets = obtained.content.len();
         // Text, messages and multiparts can have another encoding than base64.
         let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);

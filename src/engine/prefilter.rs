@@ -98,7 +98,7 @@ impl Prefilter {
         found.min()
     }
 
-    /// Returns the searches for forms that the list of words does not cover, such as the notes of Mailman. Links to hosted
+    /// Returns the searches for forms that the list of words does not cover, such as the Mailman notes. Links to hosted
     /// files occur only in documents, so document types are searched for if the words do not include them.
     fn searches(&self) -> impl Iterator<Item = notes::Search> {
         let is_untold = self.reads_any(&Follow::HOSTED) && !self.looks_at_documents();
@@ -117,7 +117,8 @@ impl Prefilter {
         wanted.map(|(_, search)| search).chain(form)
     }
 
-    /// Returns true if retrieved content may contain notes or links to hosted files, which a later pass would replace.
+    /// Returns true if retrieved content may contain links to hosted files, or notes (lines that Mailman or Sympa left in place
+    /// of attachments). A later pass would replace them.
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
         let holds = || DOCUMENTS.first(bytes).is_some() || may_hold_hosted(bytes, self.forms);
         self.first_note(bytes).is_some() || self.reads_any(&Follow::HOSTED) && holds()

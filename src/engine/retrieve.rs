@@ -31,7 +31,7 @@ pub(super) struct Contents<'g> {
 impl<'g> Contents<'g> {
     pub(super) fn new(tree: &'g Tree<'g>, plan: &'g Plan<'g>) -> Self {
         let items = plan.references.iter().enumerate();
-        // A text with notes of Mailman has content of its own and is not only a reference, so another reference to this part
+        // A text with Mailman notes has content of its own and is not only a reference, so another reference to this part
         // gets the text and not the content of a note.
         let items = items.filter(|(_, item)| !item.body.stands_in_text());
         let targets = plan.references.iter().filter_map(|item| match item.step {

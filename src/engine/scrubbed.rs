@@ -30,7 +30,8 @@ pub(super) struct Stored {
 
 pub(super) struct Text {
     pub(super) part: PartId,
-    /// The decoded text, to which the positions of the notes refer. `None` if the text is not encoded.
+    /// The decoded text. The positions of Mailman's notes refer to it. `None` if the text is not encoded, so that the positions
+    /// refer to the message.
     pub(super) decoded: Option<Vec<u8>>,
     pub(super) notes: Vec<Span>,
     pub(super) boundary: Vec<u8>,
@@ -38,7 +39,8 @@ pub(super) struct Text {
     pub(super) is_nested: bool,
     pub(super) behind: HashMap<usize, Span>,
     pub(super) is_whole: bool,
-    /// Number of bytes that boundaries and fields add. It is counted only for the first note of the text.
+    /// Number of bytes that the boundaries and fields of the new parts add. They are counted only once for each text: with its
+    /// first note.
     pub(super) overhead: i64,
 }
 

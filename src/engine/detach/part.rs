@@ -74,8 +74,8 @@ pub(super) fn edits(
             stays += 1;
         }
     }
-    // The reference replaces the Content-Type field. The note records the positions of the other fields relative to this
-    // field, so that `restore` can put them back.
+    // The reference replaces the Content-Type field. The note (the field `X-Embody-Detached`) records the positions of the
+    // other fields relative to this field, so that `restore` can put them back.
     let anchor = moved
         .iter()
         .position(|(field, _)| field.is(tree.original, "Content-Type"))

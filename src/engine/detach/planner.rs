@@ -27,7 +27,8 @@ pub type Refused = HashMap<Key, Refusal>;
 pub struct Planner {
     choice: Choice,
     leaving: Leaving,
-    /// True if the note in a reference requests a text that lists the detached attachments.
+    /// True if the mail gets a text that lists the detached attachments. The note in each reference (the field
+    /// `X-Embody-Detached`) records this.
     text: bool,
     /// The default policy, which protects signed parts and limits the nesting depth, whatever the options are.
     policy: Policy,

@@ -109,8 +109,8 @@ pub(super) struct Picture {
     /// The hash from which Content-IDs are made. Usually this is the hash of the bytes. If a charset was declared, it is part
     /// of the hash, because the same bytes can have different meanings in two charsets.
     identity: String,
-    /// The Content-ID in each container, once it was computed. `true` means that the container already has a part with this id
-    /// and these bytes.
+    /// The Content-ID in each container, as soon as it is computed. The boolean is true if the container already has a part
+    /// with this id and these bytes.
     content_ids: HashMap<Container, (String, bool)>,
 }
 

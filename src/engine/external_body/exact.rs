@@ -32,8 +32,8 @@ pub(in crate::engine) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> C
     let Some(mut note) = Note::read(field.value.of(tree.original), newline) else {
         return Claim::Unreadable;
     };
-    // A mail system that converts line endings converts those of headers and of text parts. So restored text gets the line
-    // endings of the header. In all other cases, the content keeps its own line endings.
+    // If a mail system converts line endings, it does so in headers and in text parts. So restored text gets the line endings
+    // of the header. Other content keeps its own line endings.
     let header = tree.part(body.part).header;
     // A part without a declared type is text (RFC 2045 §5.2).
     let declared = body.declared.as_ref().filter(|it| !it.essence.is_empty());

@@ -64,8 +64,8 @@ pub struct Note {
 }
 
 impl Note {
-    /// Reads a note, or returns `None` if it is invalid. `newline` is the line ending in the header of the part. It is also
-    /// that of plain text, unless the note names another one.
+    /// Parses a note. Returns `None` if it is invalid. `newline` is the line ending in the header of the part. Plain text has
+    /// the same line ending, unless the note specifies another one.
     pub fn read(value: &[u8], newline: Newline) -> Option<Self> {
         let text = std::str::from_utf8(value)
             .ok()

@@ -37,7 +37,7 @@ pub enum Form {
     Hosted(Follow),
     /// A text part that the list server Sympa put in place of an attachment which it removed.
     Sympa,
-    /// `X-Apple-Content-Length` in a part without a body. The body is restored from a file of Apple Mail.
+    /// `X-Apple-Content-Length` in a part without a body. The body is restored from an Apple Mail file.
     Apple,
 }
 
@@ -311,8 +311,8 @@ pub(in crate::engine) fn deleted() -> Refusal {
     Refusal::lasting(Reason::Deleted, detail)
 }
 
-/// Removes the references after the limit, except the first of them. This one is refused, and its row in the report says that
-/// the limit was exceeded.
+/// Removes the references that exceed the limit, except the first of these references. That reference is refused, so that the
+/// report says that the limit was exceeded.
 pub(in crate::engine) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading) {
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {

@@ -1,4 +1,4 @@
-//! Converts items of Outlook to parts of mail.
+//! Converts Outlook items to parts of mail.
 //!
 //! [`of`] returns the content of an item: its texts, its files, and a sentence for each value that cannot be converted.
 

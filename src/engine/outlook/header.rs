@@ -16,7 +16,7 @@ const EPOCH: i64 = 11_644_473_600;
 /// sent.
 pub(super) fn seconds(time: i64) -> Option<i64> {
     let seconds = time.div_euclid(10_000_000) - EPOCH;
-    // The years 1970 to 9999. No mail is older.
+    // The years 1970 to 9999. No mail is older, and a Date field cannot contain later years.
     (0..253_402_300_800).contains(&seconds).then_some(seconds)
 }
 

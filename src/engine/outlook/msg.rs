@@ -1,4 +1,4 @@
-//! Reads message files of Outlook: `.msg`, and `.oft` for templates (MS-OXMSG).
+//! Reads Outlook message files: `.msg`, and `.oft` for templates (MS-OXMSG).
 //!
 //! A message file is a compound file (MS-CFB) with a storage for each recipient and attachment, and a stream for each value.
 //! Any input is accepted: values that cannot be read are left out, and [`Message::damage`] lists them. All streams together

@@ -148,7 +148,7 @@ fn status(recipient: &Properties<'_>, digit: u8) -> String {
     }
 }
 
-/// Returns the address of the person who read or deleted the message. Some items of Outlook contain it only in a search key.
+/// Returns the address of the person who read or deleted the message. Some Outlook items contain it only in a search key.
 fn reader(item: &Item<'_>) -> Option<String> {
     let sender = || header::sender(item, true).or_else(|| header::sender(item, false));
     let key = || {

@@ -1,4 +1,4 @@
-//! Converts each item in a file of Outlook to a message, with its state in the mailbox.
+//! Converts each item in an Outlook file to a message, with its state in the mailbox.
 
 use super::compose;
 use super::header::seconds;

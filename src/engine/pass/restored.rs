@@ -28,7 +28,8 @@ impl Pending<'_, '_> {
     ) -> Result<Put, Refusal> {
         let octets = obtained.content.bytes();
         let part = self.tree.part(item.body.part);
-        // The note is untrusted, so the length of the result is computed before the result is created.
+        // The note of `embody detach` in the part is untrusted input, so the length of the result is computed before the result
+        // is created.
         let least = match note.wording.manner {
             Manner::QuotedPrintable => octets.len(),
             _ => note.wording.length(octets),

@@ -1,4 +1,4 @@
-//! Replaces notes of Mailman by the attachments that they name. The text with the notes becomes a multipart of the pieces of
+//! Replaces Mailman notes by the attachments that they name. The text with the notes becomes a multipart of the pieces of
 //! the text and the attachments, in order. If the text is a single note, the attachment replaces the text.
 //!
 //! All edits of one text form a group. The bytes of the text stay, except separators. A text in a multipart/mixed is divided
@@ -76,7 +76,7 @@ impl Pending<'_, '_> {
                     && stored.obtained.essence == "text/plain"
                     && holds_notes(self.tree, octets);
                 if is_noted {
-                    // The content itself contains notes of Mailman. As text, it would be part of the mail, and a later run
+                    // The content itself contains Mailman notes. As text, it would be part of the mail, and a later run
                     // would replace these notes. With a name, the part becomes an attachment, in which notes are not searched.
                     stored.name = Some(scrubbed.stored_name.clone());
                     stored.fields = None;
@@ -168,7 +168,8 @@ impl Pending<'_, '_> {
 
     pub(super) fn put_filled(&mut self) {
         let texts = std::mem::take(&mut self.texts);
-        // The last text comes first. If its rows are removed, the positions of earlier rows stay the same.
+        // Texts are processed from the last to the first one. If the rows of a text are removed from the report, the positions
+        // of the rows of earlier texts then stay the same.
         let filled = std::mem::take(&mut self.filled).into_iter().rev();
         let (divided, extended): (Vec<_>, Vec<_>) =
             filled.partition(|(part, _)| texts.contains_key(part));

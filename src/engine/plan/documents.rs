@@ -66,7 +66,8 @@ pub(crate) struct Documents<'p> {
     /// For each URL, the part with this location in each multipart/related. A link can be inside 64 of them, so a long URL is
     /// looked up only once.
     located: HashMap<String, HashMap<PartId, PartId>>,
-    /// Total length of these URLs in bytes. It is limited, because ten thousand locations can be relative to one long base.
+    /// Total length of the URLs in `located`, in bytes. It is limited, because ten thousand locations can be relative to one
+    /// long base.
     held: usize,
     bearers: Option<Bearers>,
     /// The Content-ID of each part. Computing it again for every link would read the whole part each time.

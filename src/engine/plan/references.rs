@@ -39,7 +39,7 @@ impl<'a> Plan<'a> {
         };
         let followed = bodies.iter().filter(is_followed);
         let references: HashSet<PartId> = followed.map(|body| body.part).collect();
-        // A text that contains notes of Mailman also has content of its own, so the part itself is not treated as a reference.
+        // A text that contains Mailman notes also has content of its own, so the part itself is not treated as a reference.
         let notes = scrubbed(tree, reading, &references);
         let files = hosted(tree, reading, &references);
         bodies.extend(notes);

@@ -1,4 +1,4 @@
-//! Searches for the notes that Mailman and Sympa write in place of attachments. Every note of Mailman contains the end of a
+//! Searches for the notes that Mailman and Sympa write in place of attachments. Every Mailman note contains the end of a
 //! URL, or the sentence for HTML that was not stored. The notes of Sympa are found by the format of their text part.
 
 #[cfg(any(test, feature = "mailbox"))]

@@ -193,7 +193,8 @@ impl Describer<'_> {
             while let Some(note) = notes.next_if(|note| note.part == id) {
                 of_part.push(note);
             }
-            // A note that replaces a message or a multipart is one item, so the parts inside it are skipped.
+            // A note (the text that a program left in place of a part) is one item, even if it replaces a message or a
+            // multipart. So the parts inside it are skipped.
             if id != PartId::ROOT && part.span.start < until {
                 continue;
             }

@@ -114,7 +114,7 @@ impl MailCopy {
         self.is_cut
     }
 
-    /// Returns the number of parts that are replaced by a note.
+    /// Returns the number of missing parts: parts in whose place a program left a note.
     pub(crate) fn missing(&self) -> usize {
         let is_missing = |item: &&Item| matches!(item, Item::Missing(_));
         self.items.iter().filter(is_missing).count()

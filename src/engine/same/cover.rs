@@ -101,8 +101,8 @@ pub(super) fn pairs(
                     Some(fields) => fields == start.fields,
                     None => completes,
                 };
-                // The note replaces an enclosed message. `other` contains no digest of a whole message, so a note with a digest
-                // cannot be verified. Without one, the fields are compared.
+                // The note is in place of an enclosed message. `other` contains no digest of a whole message, so a digest in
+                // the note cannot be verified. If the note has no digest, the fields are compared.
                 start.is_message && note.is_message && note.content.is_none() && has_fields
             }
             (Item::Start(start), Item::Start(other)) => {

@@ -79,13 +79,13 @@ pub(super) struct Part {
     /// Digest of the content after its line endings are converted to line feeds and removed at its end. `None` if this changes
     /// nothing, so that the digest would be that in `content`.
     pub(super) text: Option<Digest>,
-    /// Digests of the pieces into which notes of Eudora divide the text. Empty if the text contains no notes.
+    /// Digests of the pieces into which Eudora notes divide the text. Empty if the text contains no notes.
     pub(super) pieces: Vec<u64>,
     pub(super) notes: usize,
     /// Whether this is a message as Eudora stores it: a single text with marked texts and with notes that name the attached
     /// files.
     pub(super) is_flattened: bool,
-    /// Number of files that the header of a message of Eudora names. If embody inserts such a file, it leaves no trace that
+    /// Number of files that the header of a Eudora message names. If embody inserts such a file, it leaves no trace that
     /// connects the new part with the header, so only their number is checked.
     pub(super) files_of_header: usize,
     pub(super) document: Option<Document>,
@@ -201,7 +201,8 @@ impl Description {
         let mut until = 0;
         for id in tree.ids() {
             let span = tree.part(id).span;
-            // A note that replaces a message or a multipart is described as one part. The parts inside it are skipped.
+            // A note (the text that a program left in place of a part) is described as one part, even if it replaces a message
+            // or a multipart. So the parts inside it are skipped.
             if id == PartId::ROOT || span.start >= until {
                 let is_reference = describer.add(id, &mut description);
                 until = if is_reference { span.end } else { until };
@@ -337,7 +338,7 @@ impl Describer<'_> {
         part
     }
 
-    /// Describes a message of Eudora: a single text with marked texts and notes. Returns `None` for any other message.
+    /// Describes a Eudora message: a single text with marked texts and notes. Returns `None` for any other message.
     fn flattened(&self) -> Option<Part> {
         let root = self.tree.part(PartId::ROOT);
         let is_whole = match &root.content {
@@ -465,7 +466,7 @@ fn objects(body: &ExternalBody<'_>) -> Vec<Digest> {
         .collect()
 }
 
-/// Returns whether the whole part is replaced with the content of the reference. A text with a note of Mailman, and a document
+/// Returns whether the whole part is replaced with the content of the reference. A text with a Mailman note, and a document
 /// with a link to a file in cloud storage, are kept when the content is inserted.
 fn is_whole_part(item: &PlannedItem<'_>) -> bool {
     item.body.scrubbed.is_none() && !matches!(item.body.form, Form::Hosted(_))

@@ -64,8 +64,8 @@ pub(super) struct Leaf {
     /// Length in bytes of the incomplete content, if the mail is truncated in this part. For a text, it is the length of the
     /// normalized text; otherwise that of the decoded content.
     pub(super) cut_at: Option<u64>,
-    /// Lengths, each with the digest of as many bytes at the start of the content. A truncated copy is compared with them. They
-    /// contain the lengths of the known truncated copies and `cut_at`.
+    /// Digests of the start of the content, each with the number of bytes that it covers. They are compared with truncated
+    /// copies, which end after one of these lengths. The lengths are those of the known truncated copies, and `cut_at`.
     pub(super) prefixes: Vec<(u64, Digest)>,
 }
 
@@ -92,7 +92,7 @@ pub(super) struct Missing {
     pub(super) note: u64,
     /// Digest of the decoded content.
     pub(super) content: Option<Digest>,
-    /// Digest of the header fields of the removed part. `None` for a note of Mailman, which does not contain them.
+    /// Digest of the header fields of the removed part. `None` for a Mailman note, which does not contain them.
     pub(super) fields: Option<u64>,
     /// Length of the decoded content, in bytes.
     pub(super) size: Option<u64>,

@@ -137,7 +137,7 @@ impl Missing {
         })
     }
 
-    /// Parses a note of Mailman in a text. `text` is the text of this note alone. Returns `None` if [`Notes::Known`] is
+    /// Parses a Mailman note in a text. `text` is the text of this note alone. Returns `None` if [`Notes::Known`] is
     /// required and the note has other words than those of Mailman.
     pub(super) fn of_mailman(body: &ExternalBody<'_>, text: &[u8], notes: Notes) -> Option<Self> {
         let scrubbed = body.scrubbed.as_ref()?;

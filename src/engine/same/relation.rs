@@ -24,7 +24,7 @@ pub(crate) struct Changes {
     pub(crate) resolved: usize,
     /// 1 if `winmail.dat` or a similar part was unpacked.
     pub(crate) opened: usize,
-    /// Number of messages of Eudora that were converted back to MIME.
+    /// Number of Eudora messages that were converted back to MIME.
     pub(crate) unmarked: usize,
     /// Number of messages that were removed because another copy of the mail is at least as complete.
     pub(crate) merged: usize,
@@ -164,7 +164,7 @@ struct Comparison<'c> {
     has_hosted: bool,
     /// Number of references whose content must be among the items in `extra`.
     expected: usize,
-    /// Number of files of Eudora that may be among the items in `extra`, because the header of the old message names them.
+    /// Number of Eudora files that may be among the items in `extra`, because the header of the old message names them.
     files_of_header: usize,
     changes: Changes,
 }
@@ -259,7 +259,7 @@ impl<'c> Comparison<'c> {
     /// Compares two parts. Returns `None` if they are unrelated.
     fn compare(&mut self, old: &Part, new: &Part) -> Result<Option<Changes>, Altered> {
         if old.is_flattened && !(new.is_flattened && old.fields == new.fields) {
-            // Embody divides a message of Eudora into its texts and files. If only one text results, the content is unchanged
+            // Embody divides a Eudora message into its texts and files. If only one text results, the content is unchanged
             // and only its type becomes text/plain.
             let is_text = new.is_flattened && new.essence == "text/plain";
             let is_only_type = is_text && old.content == new.content;

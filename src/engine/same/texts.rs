@@ -1,13 +1,13 @@
-//! Digests of texts that ignore line endings. A text that contains notes of Eudora is compared in pieces.
+//! Digests of texts that ignore line endings. A text that contains Eudora notes is compared in pieces.
 
 use super::plain::{Digest, hash};
 use crate::engine::external_body::{EudoraPiece, eudora_pieces, separator_at_end};
 use crate::span::Span;
 
-/// Maximum number of texts and files that are distinguished in a message of Eudora.
+/// Maximum number of texts and files that are distinguished in a Eudora message.
 pub(super) const MOST_PIECES: usize = 10_000;
 
-/// The pieces into which notes of Eudora divide a text. A note is a line that names an attached file.
+/// The pieces into which Eudora notes divide a text. A note is a line that names an attached file.
 pub(super) struct EudoraTexts {
     pub(super) pieces: Vec<u64>,
     /// Number of notes.
@@ -64,7 +64,7 @@ pub(super) fn piece(text: Option<&[u8]>) -> Option<u64> {
     let mut words = Vec::new();
     for line in text?.split(|byte| matches!(byte, b'\r' | b'\n')) {
         let line = line.trim_ascii_end();
-        // A separator can precede a note of Eudora on the same line as the text. Embody removes it together with the note, so
+        // A separator can precede a Eudora note on the same line as the text. Embody removes it together with the note, so
         // it is ignored.
         let line = separator_at_end(line).map_or(line, |at| line.get(..at).unwrap_or(line));
         if !line.is_empty() {

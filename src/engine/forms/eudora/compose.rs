@@ -1,4 +1,4 @@
-//! Builds the new body of a message of Eudora: a single text, or a multipart of texts and files.
+//! Builds the new body of a Eudora message: a single text, or a multipart of texts and files.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Mailboxes of Eudora: messages that Eudora took apart become MIME again.
+//! Eudora mailboxes: messages that Eudora took apart become MIME again.
 //!
 //! `notes` reads the texts and notes of a message, `flattened` decides whether Eudora took it apart, `unflatten` obtains the
 //! files, and `compose` writes the parts. The driver knows which file belongs to which note, because a file belongs to the

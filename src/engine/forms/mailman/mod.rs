@@ -45,8 +45,8 @@ pub(crate) const FACTS: Facts = Facts {
     ..Facts::of_whole_part(Kind::Mailman)
 };
 
-/// Returns the notes that Mailman left in the texts of a message. The parts in `known` are skipped, because they are references
-/// themselves.
+/// Returns the notes that Mailman left in the texts of a message, in place of attachments. The parts in `known` are skipped,
+/// because they are references themselves.
 pub fn scrubbed<'a>(
     tree: &Tree<'a>,
     reading: &Reading,

@@ -1,4 +1,4 @@
-//! Recognises the notes of Mailman, in every version and every language: a first line, fields, and a field with a URL. Mailman
+//! Recognises the Mailman notes, in every version and every language: a first line, fields, and a field with a URL. Mailman
 //! has sentences in 38 languages, but this module contains none of them. A note is recognised by its position in the text, by
 //! the number of its fields, and by the hash of the message in its URL.
 //!
@@ -51,7 +51,7 @@ impl Note<'_> {
 // The search is built only once: most texts are short, and building it takes longer than the search itself.
 static URLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("://"));
 
-/// Returns up to `most` notes of Mailman. `proves` returns true if the hash in the URL is that of the message.
+/// Returns up to `most` Mailman notes. `proves` returns true if the hash in the URL is that of the message.
 pub(super) fn notes(
     text: &[u8],
     most: usize,
@@ -145,7 +145,7 @@ fn is_type(value: &[u8]) -> bool {
 
 #[derive(Clone, Copy)]
 enum Top {
-    /// The start of the text, another note, or a separator. A note can begin here.
+    /// The lines begin at the start of the text, after another note, or after a separator. A note can begin there.
     Edge,
     Blank(usize),
     Text,

@@ -1,4 +1,4 @@
-//! Opens `.msg` files: a message of Outlook that is attached to a mail becomes a message/rfc822 part (MS-OXMSG;
+//! Opens `.msg` files: an Outlook message that is attached to a mail becomes a message/rfc822 part (MS-OXMSG;
 //! docs/outlook.md).
 //!
 //! The file is removed only if the new message contains everything in it. A damaged file, or one with content that mail cannot
@@ -45,7 +45,7 @@ const LEVELS: usize = 3;
 /// Maximum nesting depth of attached messages.
 const DEEPEST: usize = 20;
 
-/// Returns true if the part is declared as a message of Outlook, or if its name and its first bytes are those of one.
+/// Returns true if the part is declared as an Outlook message, or if its name and its first bytes are those of one.
 pub(crate) fn is_msg(tree: &Tree<'_>, id: PartId) -> bool {
     let part = tree.part(id);
     let is_named = || {
@@ -70,7 +70,7 @@ fn name_of(tree: &Tree<'_>, id: PartId) -> Option<String> {
     named("Content-Disposition", "filename").or_else(|| named("Content-Type", "name"))
 }
 
-/// Opens a part. Returns `Ok(false)` if it is not a message of Outlook, or if an earlier pass has already added its row.
+/// Opens a part. Returns `Ok(false)` if it is not an Outlook message, or if an earlier pass has already added its row.
 pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Result<bool, Refusal> {
     let (tree, policy) = (opening.tree, opening.policy);
     let part = tree.part(id);

@@ -1,4 +1,4 @@
-//! Reads mailboxes of Outlook: `.pst` files of the versions 14, 15 (ANSI) and 23 (Unicode) (MS-PST).
+//! Reads Outlook mailboxes: `.pst` files of the versions 14, 15 (ANSI) and 23 (Unicode) (MS-PST).
 //!
 //! [`Mailbox::open`] reads the index of items, and [`Mailbox::item`] reads one item at a time. Nothing is written. Outlook
 //! only compares the password of a file, so it is not needed here. Damaged files are read as far as possible, and the damage

@@ -12,7 +12,8 @@ use std::ops::Range;
 use super::link_text::raw;
 use crate::link::value::{Grammar, ImageSet, LinkValue, Links};
 
-/// Maximum number of candidates that are rewritten together. If there are more, each one gets the picture.
+/// Maximum number of candidates that are rewritten together. If there are more, each candidate gets the URL of the same
+/// picture.
 const MOST: usize = 100;
 
 /// Links whose own picture was not embedded and that get another picture, by the number of the link. The value is the width of

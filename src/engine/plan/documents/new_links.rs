@@ -237,7 +237,8 @@ impl Documents<'_> {
         let Ok(absolute) = resolve_as_browser(base_url, &reference) else {
             return Ok(resolved);
         };
-        // `a_b:c` has no valid scheme. Under some bases, resolving it returns the same text.
+        // `a_b:c` has no valid scheme, so it looks like a relative link. With some bases, resolving it returns the same text,
+        // and nothing changes.
         if absolute == reference {
             return Ok(resolved);
         }

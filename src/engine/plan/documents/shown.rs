@@ -34,7 +34,7 @@ pub(crate) struct Shown<'d> {
     /// The text after the `//` of a reference without a scheme.
     pub(crate) host: Option<String>,
     pub(crate) sibling: Option<(PartId, Identity)>,
-    /// `None` for a reference with a scheme. For other references, true if a base is declared.
+    /// Whether a base is declared for a reference without a scheme. `None` for a reference with a scheme, which needs no base.
     pub(crate) relative: Option<bool>,
     /// Charset of the document, if it is declared.
     pub(crate) charset: Option<&'static str>,

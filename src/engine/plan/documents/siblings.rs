@@ -185,7 +185,7 @@ impl Documents<'_> {
         let hex = format!("{:x}", digest.finalize());
         let message = self.tree.message_of(part);
         let bearers = self.bearers();
-        // The sender could have predicted this id and used it, so other ids follow.
+        // The sender could have predicted this id and used it in another part. In this case, further ids are tried.
         let mut content_id = format!("{hex}@embody.invalid");
         let mut further = 0u32;
         while bearers.contains_key(&(message, content_id.clone())) {

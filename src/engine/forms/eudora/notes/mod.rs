@@ -59,10 +59,10 @@ impl Wrapper {
 
 #[derive(PartialEq, Eq, Debug)]
 pub struct EudoraNote {
-    /// The line of the note with its line ending. On Windows, Eudora writes an empty line before the note, which is included.
-    /// The span is empty if a header field and not a line names the file.
+    /// The note: the line that names the attached file, with its line ending. On Windows, Eudora writes an empty line before
+    /// this line, which is included. The span is empty if a header field names the file.
     pub whole: Span,
-    /// Last component of the path in the note, decoded. It is not checked, so it may be invalid as a file name.
+    /// Last component of the file's path in the note, decoded. It is not checked, so it may be invalid as a file name.
     pub name: String,
     pub is_embedded: bool,
     pub macintosh: Option<[u8; 4]>,
@@ -71,8 +71,8 @@ pub struct EudoraNote {
     pub hashes: (u32, u32),
 }
 
-/// Divides a body into texts and notes. Only the first `most` notes and marked texts are recognized. Everything after them is a
-/// single text, and the second value is then true.
+/// Divides a body into texts and notes (lines that name attached files). Only the first `most` notes and marked texts are
+/// recognized. Everything after them is a single text, and the second value is then true.
 pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPiece>, bool) {
     let mut pieces = Vec::new();
     let mut lines = Lines::new(original, body);
