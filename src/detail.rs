@@ -113,7 +113,7 @@ impl fmt::Display for Setting {
 #[serde(transparent)]
 pub struct Detail {
     text: String,
-    /// Mentions of settings, in the order of the text.
+    /// The settings that the text mentions, in the order of the text.
     #[serde(skip)]
     named: Vec<Mention>,
 }

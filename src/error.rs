@@ -51,7 +51,7 @@ pub enum Error {
     NotAMailbox {
         /// Path of the source.
         path: PathBuf,
-        /// What the source contains instead.
+        /// Description of what the source contains instead of a mailbox.
         why: Detail,
     },
     /// Another program changed the source during the conversion. embody did not change the source.

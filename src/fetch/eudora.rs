@@ -23,7 +23,7 @@ use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::engine::{Content, EudoraFile, Flattened};
 use crate::error::unpoisoned;
 
-/// Maximum number of parent directories that are searched.
+/// Maximum number of parent directories of a mailbox in which attachment files are searched for.
 const MOST_AROUND: usize = 16;
 
 /// The position of a note (a line that names an attachment file): the number of the message in the mailbox, and the number of
@@ -208,7 +208,7 @@ impl EudoraFiles {
         Err(Refusal::lasting(Reason::FileTaken, what))
     }
 
-    /// Returns the length of a file in bytes at the start of the run.
+    /// Returns the length that a file had at the start of the run, in bytes.
     fn length(&self, named: &EudoraName) -> Result<u64, Refusal> {
         let listing = self.folders.get(named.0);
         let length = listing.and_then(|listing| listing.lengths.get(&named.1));

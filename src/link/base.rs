@@ -121,7 +121,7 @@ pub fn header_base_value(raw: &[u8]) -> Option<String> {
     if raw.len() > VALUE_LIMIT {
         return None;
     }
-    // Replacing bytes that are not UTF-8 would change the URL.
+    // A value that is not UTF-8 is rejected, because replacing its invalid bytes would change the URL.
     std::str::from_utf8(raw).ok()?;
     let decoded = decoded_words(raw);
     let value = from_parameter(&decoded);

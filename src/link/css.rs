@@ -283,7 +283,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    /// Returns whether a valid escape begins here (CSS Syntax §4.3.8). A backslash at the end of the file counts as one.
+    /// Returns whether a valid escape begins `ahead` bytes after the current position (CSS Syntax §4.3.8). A backslash at the
+    /// end of the file counts as one.
     fn is_escape(&self, ahead: usize) -> bool {
         self.peek(ahead) == Some(b'\\')
             && !matches!(self.peek(ahead + 1), Some(b'\n' | b'\r' | 0x0C))
@@ -295,7 +296,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         self.at += 1 + escaped_code_point(behind).map_or(one, |(_, length)| length);
     }
 
-    /// Returns whether a name begins here (CSS Syntax §4.3.9).
+    /// Returns whether a name begins `ahead` bytes after the current position (CSS Syntax §4.3.9).
     fn starts_name(&self, ahead: usize) -> bool {
         let at_start = |at| self.peek(at).is_some_and(is_name_start) || self.is_escape(at);
         match self.peek(ahead) {
@@ -304,7 +305,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    /// Returns whether a number begins here (CSS Syntax §4.3.10).
+    /// Returns whether a number begins at the current position (CSS Syntax §4.3.10).
     fn starts_number(&self) -> bool {
         let digit = |ahead| self.peek(ahead).is_some_and(|byte| byte.is_ascii_digit());
         let fraction = |ahead| self.peek(ahead) == Some(b'.') && digit(ahead + 1);

@@ -175,7 +175,7 @@ pub(super) fn encode(text: &[u8], quote: Option<u8>, escapes_ampersands: bool) -
     let mut out = Vec::with_capacity(text.len() + 16);
     let mut copied = 0;
     for (at, &byte) in text.iter().enumerate() {
-        // Most bytes of URLs need no escape.
+        // Most bytes of URLs need no escape, so these are tested first.
         if !matches!(byte, 0..=b'\'' | b'-' | b'<' | b'>' | b'`') {
             continue;
         }

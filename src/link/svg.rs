@@ -152,7 +152,8 @@ impl<'a> Document<'a> {
                 }
             } else if self.take(b"<![CDATA[").is_some() {
                 let text = self.behind(b"]]>")?;
-                // An HTML parser does not support CDATA sections here. A tag in the section would end the style element.
+                // In a `<style>`, an HTML parser does not support CDATA sections. A tag in the section would end the style
+                // element.
                 if memchr(b'<', text).is_some() {
                     return None;
                 }

@@ -92,7 +92,7 @@ pub enum Role {
     Picture,
     /// Other resource that is loaded with the document: scripts, icons, subtitles, data of plug-ins.
     Resource,
-    /// Style sheet: `@import`, and `<link>` with this relation.
+    /// Style sheet: `@import`, and `<link rel=stylesheet>`.
     StyleSheet,
 }
 
@@ -130,8 +130,8 @@ impl Links {
         packed::write(&mut self.packed, length | flags);
         let mut index = last_kind;
         if !is_same {
-            // A link with another kind than the last one. There are at most a few hundred kinds (combinations of place,
-            // grammar and markup), so they are searched one by one.
+            // The kind of this link differs from that of the last link. There are at most a few hundred kinds (combinations of
+            // place, grammar and markup), so they are searched one by one.
             let known = self.kinds.iter().position(is_alike);
             index = known.unwrap_or_else(|| {
                 self.kinds.push(link);

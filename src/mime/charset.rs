@@ -127,7 +127,7 @@ pub(crate) fn encoding_of(label: &[u8]) -> Option<&'static Encoding> {
     let known = Encoding::for_label(label).or_else(|| {
         let lower = label.trim_ascii().to_ascii_lowercase();
         alias(&lower).or_else(|| {
-            // Java and Python write labels such as `iso_8859_1`.
+            // Java and Python write labels with underscores instead of hyphens, such as `iso_8859_1`.
             let hyphens = lower.iter().map(|&byte| match byte {
                 b'_' => b'-',
                 byte => byte,

@@ -36,7 +36,7 @@ pub struct Wording {
     /// Line ending of the encoded body. For a body without encoding ([`Manner::Identity`]), this is the line ending of the
     /// header if all lines of the body end with it. Otherwise, it is the other one of LF and CRLF.
     pub newline: Newline,
-    /// Number of line endings after the last line.
+    /// Number of line endings at the end of the body.
     pub tail: usize,
 }
 

@@ -342,7 +342,7 @@ impl<'a> Written<'a> {
             self.plain.get_or_insert(parameter);
             return;
         }
-        // If the input is incomplete, more sections may follow.
+        // If the input ends within the field, more sections of the value may be missing, so the value counts as incomplete.
         self.is_cut_off |=
             parameter.quoting == Quoting::Unclosed || (is_open && parameter.section.is_some());
         // A value `name*=` without a number is treated like section 0 of a value with one section.

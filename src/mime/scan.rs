@@ -93,7 +93,8 @@ impl Scanner<'_> {
         self.close_above(0, self.original.len());
     }
 
-    /// Reads the part that starts here. If the part is a message, also reads the message inside it, and so on.
+    /// Reads the header of the part that starts at `start`. If the part is a message, also reads the header of the message
+    /// inside it, and so on.
     fn enter(&mut self, start: usize, parent: Option<usize>, default: &str) {
         let mut next = Some((start, parent, default));
         while let Some((start, parent, default)) = next.take() {
@@ -218,8 +219,8 @@ impl Scanner<'_> {
     fn next_delimiter(&self) -> Option<(usize, bool, Span)> {
         self.boundaries().next()?;
         let mut from = self.floor;
-        // `floor` is the start of a line. Only there can a boundary line begin without a line break that is searched
-        // for.
+        // The search looks for a line break before each boundary line. Only a boundary line directly at `floor`, which is the
+        // start of a line, has no such line break.
         let mut at_floor = true;
         loop {
             let rest = self.original.get(from..)?;

@@ -36,7 +36,7 @@ impl CacheFolder {
         Self::open(path, at_most)
     }
 
-    /// Is never called, because no value of the type exists. The same holds for the other methods.
+    /// This method is never called, because no value of the type exists. The same is true of the methods below.
     pub fn trouble(&self) -> Option<&str> {
         match self.0 {}
     }

@@ -33,7 +33,7 @@ struct Silences {
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Silence {
-    /// Hash of the URL. `None` means the whole server.
+    /// Hash of the URL that gets no requests. `None` means that no URL of the server gets requests.
     url: Option<String>,
     at: u64,
     until: u64,

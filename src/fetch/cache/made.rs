@@ -65,8 +65,8 @@ impl Made {
                 let _ = write!(line, "{octet:02x}");
             }
             let hash = Key::of(line.as_bytes());
-            // The line begins with a line feed. If an earlier run was killed while it wrote a line, the new line does not
-            // continue that one.
+            // The new line begins with a line feed. Otherwise it would continue an incomplete line, which an earlier run left
+            // if it was killed while it wrote.
             Some(format!("\n{line} {hash}\n"))
         };
         let mut to = unpoisoned(self.file.lock());

@@ -41,7 +41,7 @@ pub(super) enum CaptureKind {
     Useless,
 }
 
-/// The index entry of a capture.
+/// An entry of the index: the position of one capture in the files, and the values by which the capture is found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capture {
     /// Two hashes of the capture's URL. `loose` is that of the simplified form (without scheme and `www.`), `exact` that of the
@@ -54,7 +54,7 @@ pub(crate) struct Capture {
     /// Hash of the payload digest in the record. Zero if there is no digest.
     digest: u64,
     pub(super) volume: u32,
-    /// Status of the response. 0 if there is none.
+    /// Status of the response, or 0 if there is none, as for a file from ftp.
     pub(crate) status: u16,
     pub(super) kind: CaptureKind,
     /// Whether embody wrote the capture.
@@ -70,11 +70,11 @@ impl Capture {
     }
 }
 
-/// All captures in a set of files.
+/// The index of all captures in a set of files.
 #[derive(Debug)]
 pub(crate) struct Captures {
     pub(super) volumes: Vec<Volume>,
-    /// Captures, sorted by URL and time.
+    /// Entries of the index, sorted by URL and time.
     captures: Vec<Capture>,
     /// Indexes of the captures that have a payload of their own, sorted by its digest.
     by_digest: Vec<u32>,
@@ -136,7 +136,7 @@ impl Captures {
         }
     }
 
-    /// Returns the errors of reading in one sentence.
+    /// Returns the messages about files that could not be read completely, as one sentence.
     pub(crate) fn trouble(&self) -> Option<String> {
         let first = self.trouble.first()?;
         Some(match self.trouble.len() {

@@ -127,7 +127,7 @@ impl RecordFile {
         }
     }
 
-    /// Opens the next file of the destination if this one is full.
+    /// Opens the next file of the destination if this one is full. Otherwise returns `None`.
     pub(super) fn succeeded(&self, place: &RecordPlace) -> io::Result<Option<Self>> {
         let is_full = match place.most {
             Some(most) => self.file.metadata()?.len() >= most,

@@ -114,7 +114,8 @@ impl Answered {
         types.iter().any(|start| named.starts_with(start))
     }
 
-    /// Adds the next bytes. Returns those bytes that belong to the content, including the framing of chunks.
+    /// Adds the next bytes of the response. Returns the bytes among them that belong to the content, including the framing of
+    /// chunks.
     pub(super) fn take<'o>(&mut self, octets: &'o [u8]) -> &'o [u8] {
         let mut rest = octets;
         while self.stage == Stage::Head && !rest.is_empty() {

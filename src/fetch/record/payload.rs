@@ -87,8 +87,8 @@ impl Captures {
         };
         let media_type = match held.start {
             Some(_) => own_type.or_else(|| held.head.text("content-type")),
-            // A `resource` record from ftp or from a file: the source declared no media type, so the one in the record is not
-            // used.
+            // The record is a `resource` from ftp or from a file. The source declared no media type, so the media type in the
+            // record is not used.
             None if !url.starts_with("http") => None,
             None => held.header.value(names::MEDIA_TYPE).map(str::to_owned),
         };
@@ -167,7 +167,7 @@ impl Held {
         self.block.slice(self.start.unwrap_or(0)..)
     }
 
-    /// Returns the payload after comparing it with the digest in the record.
+    /// Returns the payload. Returns an error if its digest is not the one in the record.
     fn checked(&self) -> Result<Bytes, Refusal> {
         if let Some(digest) = self.header.value(names::PAYLOAD) {
             self.check_payload(digest)?;
@@ -304,7 +304,7 @@ fn unchunked(chunks: &[u8]) -> Result<Vec<u8>, Refusal> {
         let size = size.filter(is_hex).ok_or_else(torn)?;
         let size = usize::from_str_radix(size, 16).map_err(|_| torn())?;
         if size == 0 {
-            // Trailer fields may follow and are ignored.
+            // Trailer fields may follow the last chunk. They are ignored, because the content is complete.
             return Ok(content);
         }
         let (chunk, behind) = behind.split_at_checked(size).ok_or_else(torn)?;

@@ -85,7 +85,7 @@ impl WarcRecorder {
         self.0.place.path()
     }
 
-    /// Returns a message about the responses that are missing so far.
+    /// Returns a message about the responses that could not be recorded so far. Returns `None` if all were recorded.
     #[cfg(all(unix, feature = "milter"))]
     pub(crate) fn trouble(&self) -> Option<String> {
         let state = self.0.state();
@@ -103,7 +103,8 @@ impl WarcRecorder {
         }
     }
 
-    /// Ends a run: writes a record about the missing responses, if possible. Returns a message about them.
+    /// Ends a run. If responses could not be recorded, writes a record about them, if possible, and returns a message about
+    /// them.
     pub(crate) fn finish(&self) -> Option<String> {
         let (missing, why, urls) = {
             let mut state = self.0.state();
@@ -157,7 +158,7 @@ impl RecorderParts {
         written.is_ok()
     }
 
-    /// Returns the earlier record with the same payload.
+    /// Returns the record in which this process has already written the same payload.
     fn known(&self, payload: &str) -> Option<Recorded> {
         self.state().payloads.get(payload).cloned()
     }

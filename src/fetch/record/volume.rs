@@ -121,7 +121,7 @@ impl Read for VolumeWindow {
     }
 }
 
-/// Counts the bytes that were read from a source.
+/// A reader that counts the bytes that were read from its source.
 struct Counted<R> {
     source: R,
     taken: u64,
@@ -154,7 +154,7 @@ pub(super) struct Scanned<'s> {
     pub(super) start: &'s [u8],
 }
 
-/// A scan of a volume from its start.
+/// An iterator over the records of a volume (a file of records), from its start.
 pub(super) struct Scan<'v> {
     volume: &'v Volume,
     /// Offset in the file at which the bytes of `source` begin.

@@ -20,7 +20,7 @@ use crate::platform::FileExt as _;
 /// Maximum number of files in the archive. A WACZ contains a few dozen.
 const MEMBERS: usize = 10_000;
 
-/// The archive file, shared with the volumes that are read from it.
+/// The WACZ file. The WARC files in it are read through the same open file.
 #[derive(Clone)]
 struct WaczFile(Arc<File>);
 

@@ -14,7 +14,7 @@ use crate::platform::FileExt as _;
 const FRAME: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const DICTIONARY: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
-/// Maximum length of a dictionary, in bytes. Those in use have up to one megabyte.
+/// Maximum length of a dictionary, in bytes. Dictionaries in existing files have up to one megabyte.
 const LONGEST: u64 = 16 << 20;
 /// Binary logarithm of the largest window that is decoded: 128 MiB, as in zstd(1).
 const WINDOW_LOG: u32 = 27;

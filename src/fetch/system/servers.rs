@@ -42,7 +42,8 @@ use crate::fetch::pace::Pace;
 use crate::fetch::tap::{self, Listening, Recorder};
 use crate::fetch::unresponsive::Unresponsive;
 
-/// Maximum number of hosts whose addresses are remembered. If there are more, all are forgotten.
+/// Maximum number of hosts whose addresses are remembered. If there are more, the addresses of all hosts are forgotten, to
+/// limit the memory.
 const MOST_HOSTS: usize = 10_000;
 
 /// Maximum number of addresses remembered for a host: one more than a cache stores, so that the cache can detect an excess.
