@@ -65,8 +65,8 @@ impl Driver<'_> {
                     _ => Ok(outcome),
                 };
             };
-            // Each round repeats the work of the earlier rounds, so their sum is limited: all rounds but the last one
-            // may together do as much work as one round may do. The last round has the same limit for itself.
+            // Each round repeats the work of the earlier rounds. So the total work is limited to twice the limit of one
+            // round: once for the last round, and once for all rounds before it together.
             spent = spent.saturating_add(outcome.work);
             answers = std::mem::take(&mut outcome.answers);
             drop(outcome);

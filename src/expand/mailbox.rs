@@ -15,8 +15,8 @@ use crate::mailbox::{Envelope, Message, Program, Transform, one_by_one};
 #[cfg(feature = "file")]
 use std::sync::Arc;
 
-/// The report is passed to the [`Observer`](crate::mailbox::Observer) of the run. It names each message by its number
-/// in the mailbox.
+/// The report is passed to the [`Observer`](crate::mailbox::Observer) of the run. The report names each message by its
+/// number in the mailbox.
 impl Transform<Report> for Expander {
     fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
         self.first_touch(bytes)

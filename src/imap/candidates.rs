@@ -174,8 +174,8 @@ fn may_be_of(part: &BodyPart, types: &[TypePattern]) -> bool {
         || is_composite(part)
 }
 
-/// Returns whether a part may be a reference: an external body, or a part that replaces a detached attachment. Such a part has
-/// the type of the attachment or a text type. Its body is blank, or it is a note without an encoding.
+/// Returns whether a part may be a reference: an external body, or a part that replaces a detached attachment. A
+/// replacement has the type of the attachment or a text type, and its body is blank or is text without an encoding.
 fn may_refer(part: &BodyPart) -> bool {
     let longest = match part.encoding.as_str() {
         "base64" | "quoted-printable" => LONGEST_BLANK,

@@ -34,9 +34,9 @@ const LONGEST_OWNER: u64 = 8192;
 const LONGEST_NAME: usize = 120;
 /// Maximum number of levels of a folder name that become directories.
 const MOST_LEVELS: usize = 30;
-/// Number of paths per folder, most preferred first, at which the file [`OWNER`] of an existing backup is
-/// searched for. All folders are searched for before any folder gets a new directory, so that no folder takes
-/// the directory of another one.
+/// Number of possible paths of a folder, starting with the preferred one, at which an existing backup of the folder is
+/// searched for by its file [`OWNER`]. All folders are searched for before any folder gets a new directory, so that no
+/// folder takes the directory of another one.
 const MARKED: usize = 3;
 
 /// Directory for the mail of a folder.

@@ -348,7 +348,7 @@ impl<S: Send> Download<'_, S> {
     }
 }
 
-/// Lists to which problems are added while messages are downloaded.
+/// Lists of problems that are found while messages are downloaded: missing messages, and messages that may be incomplete.
 struct Found<'f> {
     missing: &'f mut Vec<u32>,
     doubts: &'f mut Doubts,

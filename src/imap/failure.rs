@@ -16,7 +16,7 @@ pub(crate) enum ImapFailure {
     /// The server refused STARTTLS. Nothing else is sent, because it would cross the network unencrypted.
     #[error("{host}: the server refused to encrypt the connection (STARTTLS): {text}")]
     NoStartTls { host: String, text: String },
-    /// The server rejected the user name or the password, or it supports no login mechanism that embody supports.
+    /// The server rejected the user name or the password, or offers no login mechanism that embody supports.
     #[error("{host}: cannot log in: {why}")]
     Login { host: String, why: String },
     /// The server answered a command with NO or BAD.

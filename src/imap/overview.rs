@@ -47,7 +47,7 @@ pub(crate) struct FolderOverview {
     pub(crate) unknown: u64,
 }
 
-/// The overview of an account.
+/// The overview of an account: the sums over its folders, the quota, and the folders that could not be read.
 #[derive(Default, Debug)]
 pub(crate) struct AccountOverview {
     pub(crate) sum: FolderOverview,

@@ -196,7 +196,8 @@ mod tests {
         }
         let deep = format!("{}{}", "(".repeat(500), ")".repeat(500));
         assert_eq!(read(&deep), None);
-        // A text without its number of lines, and a message whose structure is NIL.
+        // Incomplete structures are accepted: a text part without its number of lines, and a message whose structure is
+        // NIL.
         assert!(read(r#"("TEXT" "PLAIN" NIL NIL NIL "7BIT" 3)"#).is_some());
         assert!(read(r#"("MESSAGE" "RFC822" NIL NIL NIL "7BIT" 3 NIL NIL NIL)"#).is_some());
     }

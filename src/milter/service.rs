@@ -68,8 +68,8 @@ pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (V
         }
     }));
     let defect = || Left::Trouble("a defect in embody".to_owned());
-    // After an error, the message is accepted unchanged. The report is then empty, because it would list changes that
-    // were not made.
+    // After an error, the message is accepted unchanged. The report is replaced by an empty one: otherwise, it would list
+    // changes that were not made.
     judged
         .unwrap_or_else(|_| Err(defect()))
         .unwrap_or_else(|left| (Verdict::Unchanged(left), Report::default()))

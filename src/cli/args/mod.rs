@@ -594,7 +594,7 @@ pub(super) enum StoreAction {
 }
 
 impl ConvertArgs {
-    /// Returns the same options, and also opens parts whose content is in the message itself (winmail.dat).
+    /// Returns the options, extended so that parts whose content is in the message itself (winmail.dat) are opened as well.
     pub(super) fn opening(self) -> Self {
         Self {
             common: self.common.opening(),
@@ -604,7 +604,7 @@ impl ConvertArgs {
 }
 
 impl InspectArgs {
-    /// Returns the same options, and also opens parts whose content is in the message itself (winmail.dat).
+    /// Returns the options, extended so that parts whose content is in the message itself (winmail.dat) are opened as well.
     pub(super) fn opening(mut self) -> Self {
         self.policy.open();
         self

@@ -301,8 +301,8 @@ impl Window<'_, '_> {
     }
 }
 
-/// Returns the number of bytes of line endings before a separator or the end of the file. Returns `None` if neither
-/// follows.
+/// Returns the length, in bytes, of the line endings at the start of
+/// `rest`, if a separator or the end of the file follows them. Otherwise returns `None`.
 fn boundary_behind(before: u8, mut rest: &[u8]) -> Option<usize> {
     let all = rest.len();
     for line_ends in 0..=MAX_TRAILING_LINE_ENDS {
@@ -370,7 +370,8 @@ impl Header {
     }
 }
 
-/// Reads the header of a message, which may start with a `From ` line, as far as its bytes are in the window.
+/// Reader for the header of a message, which may start with a `From ` line. It reads as far as the bytes are in the window,
+/// and continues when more bytes were read.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct HeaderReader {
     header: Header,

@@ -57,7 +57,7 @@ pub(crate) fn is_separator(bytes: &[u8]) -> bool {
     })
 }
 
-/// Returns whether a line after a line that is not empty is a separator.
+/// Returns whether a line is a separator although no empty line precedes it.
 pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| {
         if is_from_field(from.line) {

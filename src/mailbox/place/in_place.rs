@@ -229,8 +229,8 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
         Ok(())
     });
     match read {
-        // If the file has become shorter, its digest differs from the earlier one. So this error is not needed to
-        // detect the change.
+        // This error means that the file has become shorter. The digest of the shorter file differs from the earlier
+        // digest, which shows the change, so the error can be ignored.
         Ok(()) | Err(Error::Changed { .. }) => Ok(digest.finalize().to_vec()),
         Err(error) => Err(error),
     }

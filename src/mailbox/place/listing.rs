@@ -548,7 +548,7 @@ mod tests {
         type Renames = &'static [(&'static str, &'static str)];
         let cases: [(Renames, [bool; 2], &[&str]); 3] = [
             (&[], [true, true], &[]),
-            // After message 1 was read: 1 becomes 3, 2 becomes 1, 3 becomes 2.
+            // After message 1 was read, another program renumbers the messages: 1 becomes 3, 2 becomes 1, 3 becomes 2.
             (
                 &[("3", "x"), ("1", "3"), ("2", "1"), ("x", "2")],
                 [true, true],

@@ -24,7 +24,8 @@ pub(crate) enum Members {
 /// enough to recognise a large directory.
 const LOOKED_INTO: usize = 64;
 
-/// Returns the parts of the Maildir that exist, or `None` if the directory is not a Maildir. `is_message` reads a file.
+/// Returns the parts of the Maildir that exist, or `None` if the directory is not a Maildir. `is_message` returns whether
+/// the content of a file is a message.
 pub(crate) fn maildir(
     folder: &Path,
     format: Format,

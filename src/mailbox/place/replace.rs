@@ -290,8 +290,8 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
     if let Some(suffix) = backup {
         let backup = with_suffix(target, suffix);
         match absent(fs::symlink_metadata(&backup)).map_err(cannot_read(&backup))? {
-            // The backup is the same file under a second name: a run was killed after it created the backup, or the
-            // user created the name. The old file is kept in both cases.
+            // The backup exists and is the mailbox file itself under a second name (a hard link): an earlier run was killed
+            // after it created the link, or the user created it. The old file is kept in both cases.
             Some(found) if is_same(&found, &metadata) => names -= 1,
             Some(_) => {
                 let why = "the backup already exists, and may be the only copy of the original";

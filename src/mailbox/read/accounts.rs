@@ -22,7 +22,7 @@ pub(crate) struct Accounts {
     pub(crate) sums: Sums,
 }
 
-/// Number of bytes in separators, in messages, and in the remainder, for tests.
+/// Number of bytes in separators, in messages, and in neither of them (the remainder), for tests.
 #[cfg(test)]
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Sums {

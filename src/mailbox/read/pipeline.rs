@@ -271,7 +271,8 @@ impl<'p, I, D> Pipeline<'p, I, D> {
             state.weight -= slot.weight;
         }
         state.take = Some(take);
-        // This thread continues by itself. Another thread may now read, or may have waited for the end.
+        // This thread continues with the next task without being woken. Another thread is woken, because it may now be able
+        // to read an item, or may be waiting for the end.
         self.wake_one(&state);
         Ok(state)
     }

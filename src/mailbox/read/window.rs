@@ -25,7 +25,8 @@ use crate::mailbox::start::before_first_message;
 /// starts there is recognised only when the bytes after it are read.
 const UNSURE: usize = LOOK_AHEAD + 8;
 
-/// Maximum size of a message, in windows, that counts as one window in the memory budget.
+/// A message of up to this many windows counts as one window in the memory budget, so that it does not stop the other
+/// threads from reading.
 const LIGHT: usize = 8;
 
 /// A part of the file: complete messages, or bytes of a message that is too large.

@@ -101,7 +101,8 @@ pub(crate) fn open(path: &Path) -> Result<(Vec<(PathBuf, PstFolder)>, Vec<String
     opened(path, file)
 }
 
-/// Opens the mailbox in an open file, which is `path` or was copied out of it.
+/// Opens the Outlook mailbox in `file`. The file is at `path`, or is a temporary copy of an archive member or stream with
+/// this path.
 #[allow(clippy::type_complexity)] // as above
 pub(crate) fn opened(
     path: &Path,
