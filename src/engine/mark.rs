@@ -64,7 +64,7 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
     }
     match Edits::of(group) {
         Ok(fields) => edits.then(message.len(), fields),
-        // Cannot happen, because different fields do not overlap. The message is also correct without a mark.
+        // This cannot happen, because different fields do not overlap. Without a mark, the message would still be correct.
         Err(_) => edits,
     }
 }

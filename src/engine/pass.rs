@@ -50,7 +50,8 @@ impl Place {
         }
     }
 
-    /// Returns true if the entity is the mail itself, and no reference in it has been filled yet.
+    /// Returns true if the entity is the mail itself, and no reference in it has been filled yet. Only then can it be compared
+    /// with its copies.
     fn is_mail(&self) -> bool {
         self.level == 0 && self.prefix.is_empty()
     }

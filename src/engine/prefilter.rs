@@ -245,7 +245,7 @@ fn is_document_type(behind: &[u8]) -> bool {
         Some(_) => return false,
     };
     subtypes().any(|wanted| {
-        // If the window cuts the subtype, it is enough that its beginning matches.
+        // If the subtype is cut at the end of the searched window, it is enough that its beginning matches.
         let length = wanted.len().min(subtype.len());
         let start = |bytes: &[u8]| bytes.get(..length).map(<[u8]>::to_ascii_lowercase);
         start(subtype) == start(wanted)

@@ -202,7 +202,8 @@ impl Stored {
 
     pub(super) fn written(&self, encoded: Encoded, newline: Newline) -> NewPart {
         let essence = &self.obtained.essence;
-        // A mailing-list server does not know the charset. A cloud server does, so its charset is used.
+        // The server of a mailing list only guesses the charset, so its charset is ignored. For a link to cloud storage, the
+        // charset of the response is used.
         let mut said = self.obtained.parameters.iter();
         let said = said.find(|(name, _)| self.link.is_some() && name == "charset");
         let charset = said.map(|(_, charset)| &**charset);

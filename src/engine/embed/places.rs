@@ -424,7 +424,7 @@ fn fragment(url: &str) -> &str {
     fragment.strip_prefix('#').unwrap_or_default()
 }
 
-/// Returns the refusal for a URL that is not valid text in the declared charset.
+/// Returns the refusal for a URL whose bytes are not valid in the charset that the document declares.
 fn not_text(charset: Option<&str>) -> Refusal {
     let detail = match charset {
         Some(charset) => {

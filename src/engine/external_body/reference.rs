@@ -43,7 +43,8 @@ pub enum Form {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reading {
-    /// Maximum length in bytes of a phantom header, a quoted header or a shortcut file.
+    /// Maximum length in bytes of a phantom header (the header inside an external-body part), of a header that Thunderbird
+    /// quotes, or of a shortcut file.
     pub header_limit: usize,
     /// Maximum number of notes (texts in place of attachments) that are read in one message.
     pub most_notes: usize,

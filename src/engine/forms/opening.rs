@@ -19,7 +19,8 @@ pub(crate) struct Opening<'o> {
     /// Parts that this pass or an earlier one opened.
     pub handled: &'o mut Handled,
     pub edits: Edits,
-    /// Digests of the contents of the message. They are computed when they are first needed.
+    /// Digests of the contents that the message already has, so that they are not inserted twice. They are computed when they
+    /// are first needed.
     known: Option<Known>,
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::codepage;
 
-/// The value of a property. Where possible, bytes are slices of the file.
+/// The value of a property. Bytes are slices of the file where possible, so that large values are not copied.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Value<'a> {
     Null,

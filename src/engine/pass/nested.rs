@@ -74,7 +74,7 @@ impl Pending<'_, '_> {
         };
         let mut body = pass.edits.splice(&entity).into_bytes().into_owned();
         body.drain(..header.len());
-        // Deeply nested content is read again at every level around it.
+        // Nested content is read again at every level around it, so each reading counts as work.
         self.session.ledger.work(body.len() * 2)?;
         Ok((body, pass))
     }

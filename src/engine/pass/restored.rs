@@ -141,7 +141,7 @@ impl Pending<'_, '_> {
         let mut group = Group::new();
         let field = format!("Content-Transfer-Encoding: {}", encoded.encoding.as_str());
         let field = [field.as_bytes(), newline].concat();
-        // A body without a Content-Transfer-Encoding field is 7bit.
+        // True if the encoding field of the part is right for the body. A part without such a field is 7bit.
         let mut is_said = allows(part.encoding, encoded.encoding);
         let mut ends_line = true;
         for own in self.tree.fields(id).iter(self.tree.original) {

@@ -15,7 +15,7 @@ type Bearers = (Vec<PartId>, Vec<PartId>);
 
 pub(super) struct ContentIds {
     bearers: HashMap<PartId, HashMap<String, Bearers>>,
-    /// Message-IDs. They are read when a reference first contains one.
+    /// Message-IDs of the messages in the mail. They are read only when a reference first contains a Message-ID.
     message_ids: Option<HashMap<PartId, String>>,
 }
 

@@ -9,7 +9,8 @@ use memchr::memchr3_iter;
 const REVERSED: &[u8] = b"atad";
 const DROPPED: &[u8] = b"\t\n\r\0";
 
-/// Maximum number of digits that are read of a numeric character reference. Longer ones count as a match.
+/// Maximum number of digits that are read of a numeric character reference. A longer reference counts as a byte of the scheme,
+/// so that no document is missed.
 const DIGITS: usize = 12;
 
 pub(in crate::engine) fn may_show_data(text: &[u8]) -> bool {

@@ -207,8 +207,8 @@ impl CopyHeader {
                 [entry] => entry.mailbox().is_some_and(|mailbox| is_its(&mailbox)),
                 _ => false,
             };
-            // The order of fields with the same name matters, so each digest includes the number of the field among those with
-            // its name.
+            // The order of fields with the same name matters. So each digest includes the position of the field among the
+            // fields with its name.
             let number = counts.entry(name.to_vec()).or_insert(0_u64);
             *number += 1;
             let start = [name, b":", &number.to_be_bytes()].concat();

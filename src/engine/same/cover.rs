@@ -77,7 +77,8 @@ pub(super) fn pairs(
         if let Item::Content(leaf) = item
             && leaf.cut_at.is_some()
         {
-            // The copy is truncated in this part, so it has no more items. The part must be the beginning of the other one.
+            // The copy is truncated in this part, so it has no more items. The part in the copy must be the beginning of the
+            // part in `other`.
             return match rest.first() {
                 Some((_, Item::Content(other))) if is_start_of(leaf, other) => Ok(filled),
                 _ => Err(Difference::Part),

@@ -37,7 +37,8 @@ pub(crate) struct Description {
     pub(super) header: u64,
     /// Parts, headers of enclosed messages and text between parts, in the order of the message.
     pub(super) items: Vec<Item>,
-    /// Content-IDs of multiparts and messages that have a Content-Location.
+    /// Content-IDs of multiparts and messages that have a Content-Location. Embody can change a link with this location to a
+    /// `cid:` link with the Content-ID.
     pub(super) located: Vec<u64>,
     /// Number of multiparts without a closing boundary line.
     pub(super) unclosed: usize,
@@ -127,8 +128,8 @@ pub(super) struct Reference {
     pub(super) fields: Digests,
     /// Whether the part is a note of `embody detach`.
     pub(super) is_note: bool,
-    /// Whether an earlier reference of the message refers to the same content. In this case, no content is inserted for this
-    /// one.
+    /// Whether an earlier reference of the message is an alternative source of the same content. The content is then inserted
+    /// for the earlier reference, and none for this reference.
     pub(super) is_rival: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Whether two messages are the same mail: identical, changed only as embody changes mail, or altered otherwise.
+//! Decides whether two messages are the same mail: identical, changed only as embody changes mail, or altered otherwise.
 //!
 //! A message is first brought into a [plain form](plain), in which the traces of mailbox formats are gone. Two messages
 //! with one plain form are identical. Otherwise a [`Description`] of each is made, and [`changes`] compares the

@@ -103,8 +103,8 @@ impl Missing {
             return None;
         }
         let essence = MediaType::parse(value).essence;
-        // The note of Thunderbird has the name of the removed part in its own header, after `Deleted: `. A different name means
-        // that this is not such a note.
+        // The part with Thunderbird's note has the name of the removed part in its own header, after `Deleted: `. If this name
+        // differs from the name in the quoted header, the part is not such a note.
         let own_name = name_of(original, own).text();
         let is_its =
             |own: &str| name.as_deref() == Some(own.strip_prefix("Deleted: ").unwrap_or(own));

@@ -14,7 +14,8 @@ use crate::engine::BLANK_PICTURE;
 pub(crate) struct Changes {
     /// Number of links that refer to content outside the mail in the old message, and to a part of the mail in the new one.
     pub(crate) embedded: usize,
-    /// Number of attachments that were moved to a store. A note with their hash replaced them.
+    /// Number of attachments that were moved to a store. A note of `embody detach` with the hash of the content is in their
+    /// place.
     pub(crate) detached: usize,
     /// Number of attachments that were put back from a store.
     pub(crate) restored: usize,
@@ -30,7 +31,7 @@ pub(crate) struct Changes {
     pub(crate) merged: usize,
 }
 
-/// The reason why the difference cannot be a change of embody.
+/// The reason why a difference between two messages cannot be a change that embody made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Altered {
     /// A header field that embody never changes is different.
@@ -154,7 +155,8 @@ struct Comparison<'c> {
     last: HashMap<Digest, usize>,
     /// Items of the new message that match no item of the old message: they must be inserted content.
     extra: Vec<&'c Item>,
-    /// Content-IDs of multiparts and messages that have a Content-Location.
+    /// Content-IDs of multiparts and messages that have a Content-Location. A URL in the old message may have become a `cid:`
+    /// link to one of them.
     located: HashSet<u64>,
     linked: HashSet<u64>,
     /// References of the old message whose content should be in the new one.

@@ -21,7 +21,7 @@ impl Substitute<'_> {
         let is_detached = self.body.form == Form::Detached;
         let own = || find(self.tree.fields(self.body.part)).filter(|_| is_detached);
         let Some(field) = phantom.or_else(own) else {
-            // An attachment without a Content-Type field has the default type, and gets no field.
+            // The attachment had no Content-Type field before it was detached, so it has the default type and gets no field.
             return match self.body.form {
                 Form::Detached => Vec::new(),
                 _ => self.written_type(obtained),

@@ -1,5 +1,5 @@
-//! Judges the responses of cloud storage providers, which often return a web page instead of the file. If a resolver program is
-//! configured, it is used next.
+//! Checks the responses of cloud storage providers, which often return a web page instead of the file. In this case, the
+//! resolver program is used next, if the user configured one.
 
 use mail_parser::DateTime;
 use memchr::memmem;

@@ -1,4 +1,5 @@
-//! Lines that divide a text from Mailman: `-------------- next part --------------`, in the language of the list.
+//! Finds separators in a text from Mailman. If Mailman turns a mail with several parts into one text, it writes such a line
+//! between them: `-------------- next part --------------`, in the language of the list.
 
 use std::collections::BTreeSet;
 

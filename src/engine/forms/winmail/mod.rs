@@ -41,7 +41,8 @@ pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
 
-/// Number of levels that an enclosed item can add to the tree of parts. The limit on the depth of parts is divided by it.
+/// Number of levels that an enclosed item can add to the tree of parts. The limit on the depth of parts, divided by this
+/// number, limits how deeply enclosed items can be nested.
 const LEVELS: usize = 3;
 /// Maximum nesting depth of enclosed items.
 const DEEPEST: usize = 20;

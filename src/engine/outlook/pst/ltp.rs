@@ -140,7 +140,8 @@ fn read_value(
     Ok(stored(kind, Cow::Owned(bytes.into_owned())))
 }
 
-/// Reads a property with several values. They follow each other, or are listed by their offsets.
+/// Reads a property with several values. Values of a fixed length follow each other. Other values are found by a list of their
+/// offsets.
 fn many(single: u16, bytes: &[u8]) -> Option<Value<'static>> {
     if let Some(width) = width(single) {
         let values = bytes.chunks_exact(width);

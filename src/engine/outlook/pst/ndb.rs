@@ -264,7 +264,7 @@ struct Leaves {
     wrong: Vec<u64>,
 }
 
-/// Reads up to the end of `into` or of the file.
+/// Reads bytes at `offset` until `into` is full or the file ends.
 fn exact(bytes: &dyn Bytes, offset: u64, into: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while let Some(rest) = into.get_mut(filled..).filter(|rest| !rest.is_empty()) {

@@ -187,7 +187,8 @@ fn option_end(text: &[u8], link: &LinkValue) -> Option<usize> {
     for (at, &byte) in described.iter().enumerate().take(LONGEST_OPTION) {
         match (quote, byte) {
             (Some(open), _) if byte == open => quote = None,
-            // Escapes, line endings, and the end of a style sheet or of an attribute are not understood here.
+            // Options with escapes, with line endings, or at the end of a style sheet or of an attribute are too complicated to
+            // be rewritten here.
             (_, b'\\' | b'\n' | b'\r' | b'<' | b'&') => return None,
             (Some(_), _) => {}
             (None, b'"' | b'\'') => quote = Some(byte),

@@ -73,7 +73,7 @@ pub(crate) enum Piece<'d> {
 }
 
 impl Documents<'_> {
-    /// Calls `show` for each link of a document to content that it shows. A part that is not a document has none.
+    /// Calls `show` for each link of a document to content that it shows. A part that is not a document has no such links.
     pub(crate) fn shown(
         &mut self,
         part: PartId,

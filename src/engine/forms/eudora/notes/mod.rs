@@ -217,7 +217,7 @@ impl EudoraNote {
         let (attached, embedded) = (value("X-Attachments"), value("X-EmbeddedContent"));
         let files = attached.split(|&octet| octet == b';').filter_map(|path| {
             let path = path.trim_ascii();
-            // On the Mac, a colon follows the path, and the path begins with one.
+            // On the Mac, the path begins with a colon. The field has another colon after the path, which is removed.
             Self::new(
                 path.strip_suffix(b":").unwrap_or(path),
                 path.starts_with(b":"),
