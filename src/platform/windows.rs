@@ -194,7 +194,8 @@ pub fn check_writable(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns an error. Without these locks, no file is shared between processes.
+/// Returns an error, because embody has no implementation of these locks for Windows. So no file is shared between
+/// processes there.
 pub fn try_lock_handle(_file: &File) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }
@@ -203,7 +204,8 @@ pub fn unlock_handle(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns an error. Without these locks, no mailbox is changed in place.
+/// Returns an error, because embody has no implementation of these locks for Windows. So no mailbox is changed in place
+/// there.
 pub fn try_lock(_file: &File) -> io::Result<bool> {
     Err(io::ErrorKind::Unsupported.into())
 }

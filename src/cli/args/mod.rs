@@ -625,7 +625,7 @@ impl InspectArgs {
         if self.probe {
             policy.embed.remote = true;
             policy.embed.trackers = Trackers::Leave;
-            // `recover` follows the same forms of reference.
+            // A probe finds missing attachments by the same forms of reference that `recover` follows.
             policy.follow = policy.follow.with_attachments();
         }
         policy

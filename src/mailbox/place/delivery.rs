@@ -498,8 +498,8 @@ impl Delivery {
     }
 }
 
-/// Returns a hash of the content, the sender and the date of a mail. Half of a SHA-256 is enough to make two mails with
-/// the same hash infeasible.
+/// Returns a hash of the content, the sender and the date of a mail. Half of a SHA-256 is enough: creating two mails with
+/// the same hash is still infeasible.
 fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
     let sender = letter.envelope.sender.as_bytes();
     let mut hash = Sha256::new();

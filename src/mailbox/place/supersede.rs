@@ -146,7 +146,7 @@ impl Old<'_> {
         let wanted = file.metadata().map_err(cannot_read(self.path))?;
         let base = self.path.file_name().map(|name| base_of(name.as_bytes()));
         for folder in self.folders {
-            // One of the directories of a Maildir may be missing.
+            // A Maildir may lack one of its directories, which is not an error.
             let entries = absent(fs::read_dir(folder)).map_err(cannot_read(folder))?;
             for entry in entries.into_iter().flatten() {
                 let entry = entry.map_err(cannot_read(folder))?;
