@@ -65,7 +65,7 @@ pub struct CopiedPart {
     pub is_proved: bool,
 }
 
-/// Values that are computed at most once for the same bytes, because thousands of references may share them.
+/// Digests and counts of the bytes, which are computed at most once: thousands of references may share the same content.
 #[derive(Default, Debug)]
 struct Computed {
     sha256: OnceLock<String>,

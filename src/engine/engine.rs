@@ -96,7 +96,7 @@ impl Engine {
         self
     }
 
-    /// Limits the engine to one task: restoring attachments that embody detached.
+    /// Makes the engine only restore attachments that embody detached. All other references and links stay unchanged.
     #[must_use]
     pub fn restoring(mut self) -> Self {
         self.settings.detached_only = true;

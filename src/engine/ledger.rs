@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::engine::policy::Limits;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 
-/// Returns true if the time for a message is over.
+/// A function that returns true if the time for a message is over.
 pub(crate) type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
 
 #[derive(Default)]

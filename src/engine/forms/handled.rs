@@ -1,4 +1,5 @@
-//! Keeps track of parts that were opened (replaced by their content): in an earlier pass, or in the current one.
+//! Keeps track of the parts that were opened (replaced by their content), in an earlier pass or in the current one, so that no
+//! part is opened twice.
 
 use std::collections::HashSet;
 

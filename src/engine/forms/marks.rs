@@ -80,7 +80,7 @@ impl Marks {
         Self { marks, search }
     }
 
-    /// Returns the position of the first mark at or after `from`.
+    /// Returns the position of the first mark at or after `from`, or `None` if there is no mark.
     pub(super) fn first(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         while let Some(rest) = bytes.get(at..) {

@@ -36,7 +36,8 @@ use crate::engine::policy::Policy;
 use crate::engine::report::{Kind, Outcome, Refusal, Row};
 use crate::mime::{self, PartId, Tree};
 
-/// The functions and names of one form.
+/// One form in which a message can contain content that mail programs cannot read, such as winmail.dat: its names, and the
+/// functions that find and open its parts.
 pub(crate) struct Form {
     /// The word of the option `--follow` that selects this form.
     pub follow: Follow,

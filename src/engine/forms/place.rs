@@ -162,7 +162,7 @@ pub(super) struct Placed {
     pub edits: Group,
     /// Number of new parts.
     pub parts: usize,
-    /// The text of the mail to which an alternative was added.
+    /// The text of the mail to which an alternative was added. `None` if the new parts are separate.
     pub host: Option<PartId>,
 }
 

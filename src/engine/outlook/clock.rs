@@ -67,7 +67,7 @@ pub(super) fn time_text(minutes: i64) -> String {
     format!("{}T{hour:02}{minute:02}00", date_text(minutes))
 }
 
-/// A time zone with the same rules in every year.
+/// A time zone whose clocks change by the same rule in every year.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Zone {
     pub(super) name: String,

@@ -1,4 +1,5 @@
-//! Parts that must not be changed, such as signed ones, and parts that were not parsed because of a limit.
+//! Finds parts that must not be changed: parts of reports, signed and encrypted parts, and parts that were not parsed because
+//! of a limit.
 
 use crate::engine::policy::{Policy, Protected};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};

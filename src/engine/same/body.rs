@@ -92,7 +92,7 @@ impl Body {
     }
 }
 
-/// Describes where a mail is truncated, if it is.
+/// The place at which a mail is truncated, if its end is missing.
 struct End {
     /// Whether the mail is truncated.
     is_cut: bool,

@@ -24,7 +24,7 @@ use crate::mime::{Header, PartId, Tree, scan};
 /// is kept.
 const LONGEST_HEADER: usize = 1 << 20;
 
-/// The description of a copy of a mail.
+/// A description of one copy of a mail, for the comparison with other copies.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct MailCopy {
     pub(super) header: CopyHeader,
@@ -95,7 +95,8 @@ impl MailCopy {
         (copy, body.spots)
     }
 
-    /// Returns the position at which this copy is truncated within a part.
+    /// Returns the position at which this copy is truncated. Returns `None` if the copy is complete, or does not end inside a
+    /// part.
     pub(crate) fn cut_at(&self) -> Option<Place> {
         match self.items.last()? {
             Item::Content(leaf) => {

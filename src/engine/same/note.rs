@@ -210,7 +210,7 @@ fn is_described(body: &ExternalBody<'_>) -> bool {
         && !body.access_type.eq_ignore_ascii_case("x-mutt-deleted")
 }
 
-/// Digest of the Content-Description.
+/// Returns the digest of the Content-Description field, or `None` if there is no such field.
 pub(super) fn description_of(original: &[u8], fields: &Fields) -> Option<u64> {
     let value = fields.value(original, "Content-Description")?;
     Some(hash(&text(value)))

@@ -258,7 +258,8 @@ impl<'c> Comparison<'c> {
         trouble.map_or(Ok(false), Err)
     }
 
-    /// Compares two parts. Returns `None` if they are unrelated.
+    /// Compares a part of the old message with a part of the new one. Returns `None` if they are unrelated, so that the search
+    /// for the old part continues.
     fn compare(&mut self, old: &Part, new: &Part) -> Result<Option<Changes>, Altered> {
         if old.is_flattened && !(new.is_flattened && old.fields == new.fields) {
             // Embody divides a Eudora message into its texts and files. If only one text results, the content is unchanged

@@ -17,7 +17,7 @@ use crate::engine::external_body::reference::number;
 use crate::span::{Line, Lines, Span};
 
 const LONGEST_LINE: usize = 1 << 10;
-/// Maximum length in bytes of the words before a URL.
+/// Maximum length in bytes of the label of a URL: the words before the URL on the same line.
 const LONGEST_LABEL: usize = 200;
 /// Maximum number of lines above the URL: a sentence of two lines and four fields, which can be folded.
 const MOST_LINES: usize = 16;

@@ -20,7 +20,8 @@ use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
 /// so such a part is recognised only by its media type.
 const STARTS: [&[u8]; 2] = [b"0M8R4KGxGuE", msg::SIGNATURE];
 
-/// Returns the marks; see [`Form::marks`](super::Form::marks).
+/// Returns byte strings of which at least one occurs in every message with a `.msg` file; see
+/// [`Form::marks`](super::Form::marks).
 pub(crate) fn marks() -> Vec<Mark> {
     let declared = Mark::Word {
         text: b"vnd.ms-outlook",
@@ -35,7 +36,7 @@ pub(crate) fn marks() -> Vec<Mark> {
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// Returns the position of the first mark; see [`Form::first`](super::Form::first).
+/// Returns the position of the first byte string that may belong to a `.msg` file; see [`Form::first`](super::Form::first).
 pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }

@@ -24,14 +24,15 @@ const TYPES: [&str; 3] = ["application/rtf", "text/rtf", "text/richtext"];
 /// Endings of file names and of media types of RTF, in the combinations of upper and lower case that programs write.
 const WORDS: [&[u8]; 5] = [b".rtf", b".RTF", b"/rtf", b"/RTF", b"/richtext"];
 
-/// Returns the marks; see [`Form::marks`](super::Form::marks).
+/// Returns byte strings of which at least one occurs in every message with an RTF file; see
+/// [`Form::marks`](super::Form::marks).
 pub(crate) fn marks() -> Vec<Mark> {
     WORDS.map(Mark::Text).to_vec()
 }
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// Returns the position of the first mark; see [`Form::first`](super::Form::first).
+/// Returns the position of the first byte string that may belong to an RTF file; see [`Form::first`](super::Form::first).
 pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }

@@ -24,14 +24,15 @@ const BEGIN: &[u8] = b"begin ";
 /// so there is one string for each position of the word in a group.
 const WORDS: [&[u8]; 4] = [b"begin", b"YmVnaW4", b"JlZ2lu", b"iZWdpb"];
 
-/// Returns the marks; see [`Form::marks`](super::Form::marks).
+/// Returns byte strings of which at least one occurs in every message with a uuencoded file; see
+/// [`Form::marks`](super::Form::marks).
 pub(crate) fn marks() -> Vec<Mark> {
     WORDS.map(Mark::Text).to_vec()
 }
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// Returns the position of the first mark; see [`Form::first`](super::Form::first).
+/// Returns the position of the first byte string that may belong to a uuencoded file; see [`Form::first`](super::Form::first).
 pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }

@@ -20,8 +20,9 @@ use crate::mime::{PartId, PartKind, Tree, entity};
 /// the first symbol that depends on further bytes.
 const STARTS: [&[u8]; 4] = [b"eJ8+I", b"x=9F>\"", b"x=9f>\"", tnef::SIGNATURE];
 
-/// Returns the marks; see [`Form::marks`](super::Form::marks). The first bytes of TNEF are marks, and so is `ms-tnef`, the last
-/// part of its media types, for bodies that begin differently.
+/// Returns byte strings of which at least one occurs in every message with a winmail.dat; see
+/// [`Form::marks`](super::Form::marks). These are the first bytes of TNEF, and `ms-tnef` from the media type, for bodies that
+/// begin differently.
 pub(crate) fn marks() -> Vec<Mark> {
     let declared = Mark::Word {
         text: b"ms-tnef",
@@ -36,7 +37,7 @@ pub(crate) fn marks() -> Vec<Mark> {
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
-/// Returns the position of the first mark; see [`Form::first`](super::Form::first).
+/// Returns the position of the first byte string that may belong to a winmail.dat; see [`Form::first`](super::Form::first).
 pub(crate) fn first(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }

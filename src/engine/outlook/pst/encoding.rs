@@ -1,7 +1,7 @@
 //! Decodes the data of a `.pst` file (MS-PST 5.1 and 5.2). The encoding only hides text from searches. It is not encryption,
 //! because the key is in the file.
 
-/// The encodings, as the header numbers them.
+/// An encoding of the data in a `.pst` file. The header of the file contains the number of the encoding.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Encoding {
     None,
@@ -19,7 +19,7 @@ impl Encoding {
         }
     }
 
-    /// Decodes the bytes of the block with this id.
+    /// Decodes the bytes of a block. One of the encodings depends on the id of the block.
     pub(super) fn decode(self, bytes: &mut [u8], id: u64) {
         match self {
             Self::None => {}
@@ -37,7 +37,7 @@ fn of(table: &[u8; 256], byte: u8) -> u8 {
     table.get(usize::from(byte)).copied().unwrap_or(byte)
 }
 
-/// Decodes or encodes bytes. Both are the same operation.
+/// Decodes or encodes bytes with the cyclic encoding, in which both operations are the same.
 fn cyclic(bytes: &mut [u8], id: u64) {
     let id = id as u32;
     let mut key = (id ^ (id >> 16)) as u16;

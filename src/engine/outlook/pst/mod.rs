@@ -41,7 +41,7 @@ const MOST_ODD: usize = 1000;
 /// Maximum number of bytes that are read to list the folders.
 const LISTS: u64 = 64 << 20;
 
-/// An open file, with its folders.
+/// An open `.pst` file, with a list of its folders.
 pub struct Mailbox {
     file: File,
     names: Names,

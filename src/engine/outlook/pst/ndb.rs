@@ -49,7 +49,7 @@ const DEEPEST: u8 = 16;
 /// Maximum number of entries in the trees of subnodes of one node.
 const MOST_SUBNODES: usize = 100_000;
 
-/// The width of numbers in the file.
+/// The width of the ids and offsets in a file, which depends on its version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Width {
     /// Numbers of 4 bytes, in the versions 14 and 15.
