@@ -1,4 +1,5 @@
-//! The engine: a pure function from a message and the answers so far to an outcome.
+//! The engine computes the outcome for one message. It is a pure function of the message and the answers so far (content that
+//! the driver retrieved).
 
 use std::sync::Arc;
 
@@ -177,7 +178,7 @@ impl Engine {
         &self.settings.policy
     }
 
-    /// Returns false if no round would change the message or report anything about it.
+    /// Returns true if a round may change the message or report something about it. Otherwise no round is necessary.
     pub(crate) fn matters(&self, message: &[u8], kinds: Kinds, beside: Option<Follow>) -> bool {
         self.is_marked(message)
             || beside == Some(Follow::Eudora)

@@ -15,8 +15,8 @@ use crate::engine::report::{Detail, Reason, Refusal, Setting};
 pub struct Needs {
     /// In document order. They do not depend on each other, so they can be retrieved at the same time.
     pub batch: Vec<Need>,
-    /// Maximum total length in bytes of all contents. Content that exceeds it is refused, so a driver may stop retrieving
-    /// then.
+    /// Maximum total length of all contents, in bytes. Content that exceeds it is refused, so a driver may stop a retrieval as
+    /// soon as the limit is reached.
     pub room: u64,
 }
 

@@ -277,10 +277,11 @@ fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
         part.essence == "multipart/alternative" && part.children.iter().all(is_external)
     };
     let mut is_choice: HashMap<PartId, bool> = HashMap::new();
-    // The first item with each Content-ID or Content-MD5. The name of the field keeps ids and digests apart.
+    // The first planned reference with each Content-ID or Content-MD5. The key contains the name of the field, so that an id is
+    // never taken for a digest.
     let mut bearers: HashMap<(PartId, &str, &[u8]), usize> = HashMap::new();
-    // Disjoint sets of items with the same attachment. Each item refers to an earlier item of its set, and the first one to
-    // itself.
+    // Disjoint sets of planned references to the same attachment. Each reference has the index of an earlier reference of its
+    // set, and the first one has its own index.
     let mut earlier: Vec<usize> = (0..items.len()).collect();
     for (index, item) in items.iter().enumerate() {
         let Some(parent) = tree.part(item.body.part).parent else {

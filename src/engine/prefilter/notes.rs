@@ -9,7 +9,8 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use memchr::memmem::Finder;
 
 const NAME: &[u8] = b"/attachments/";
-/// Number of bytes before and after one half of the name that are searched for the other half, a date and a hash.
+/// Number of bytes before and after one half of `/attachments/` that are searched. They contain the other half, a date and a
+/// hash if the text is a note of Mailman.
 const AROUND: (usize, usize) = (16, 40);
 
 /// The words in Mailman's notes. A line break can cut `/attachments/` only once, so one half of the name is always complete.

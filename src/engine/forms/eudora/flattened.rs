@@ -84,10 +84,10 @@ impl Flattened<'_> {
         self.texts().any(|(_, text)| text.wrapper.is_some())
     }
 
-    /// Returns the charset of a text. For ASCII text, this is the one in the header, or `None`. For other text, the first of
-    /// these that exists is used: the charset to which Eudora for the Mac converted the text, the one in the header, UTF-8 if
-    /// the bytes are valid, the one that Eudora noted, `unknown-8bit`. A declared charset that contradicts the bytes is
-    /// ignored.
+    /// Returns the charset of a text. For ASCII text, this is the charset in the header, or `None`. For other text, the first
+    /// of these charsets that exists is used: the charset to which Eudora for the Mac converted the text, the charset in the
+    /// header, UTF-8 if the bytes are valid, the charset that Eudora noted, `unknown-8bit`. A declared charset that contradicts
+    /// the bytes is ignored.
     pub(super) fn charset(&self, text: &EudoraText) -> Option<String> {
         let octets = text.span.of(self.message);
         let is_utf8 = std::str::from_utf8(octets).is_ok();

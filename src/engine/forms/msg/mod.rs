@@ -148,7 +148,7 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
 }
 
 fn kept(missing: &[String]) -> String {
-    // Maximum number of faults in the sentence. A hostile file can have thousands.
+    // Maximum number of faults that the report lists for one file. A hostile file can have thousands.
     const MOST: usize = 10;
     let mut said: Vec<String> = missing.iter().take(MOST).cloned().collect();
     let more = missing.len().saturating_sub(MOST);

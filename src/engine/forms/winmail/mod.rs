@@ -167,7 +167,7 @@ fn told(contents: &Contents<'_>, damage: &[tnef::Damage]) -> Told {
         .iter()
         .map(|it| format!("it {}", it.what()))
         .collect();
-    // Maximum number of faults in the sentence. A hostile file can have thousands.
+    // Maximum number of faults that the report lists for one file. A hostile file can have thousands.
     const MOST: usize = 10;
     kept.extend(contents.unmapped.iter().take(MOST).cloned());
     let more = contents.unmapped.len().saturating_sub(MOST);

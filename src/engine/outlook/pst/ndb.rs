@@ -609,7 +609,7 @@ impl File {
     fn whole_block(&self, offset: u64, id: u64, length: usize) -> Option<Vec<u8>> {
         const UNIT: usize = 64;
         let width = self.start.width;
-        // The length, the checksum and the id in the trailer of a block.
+        // Reads the length, the checksum and the id from the trailer of a block that ends at `end`.
         let trailer = |bytes: &[u8], end: usize| {
             let trailer = bytes.get(end - width.of_trailer()..end)?;
             let length = usize::from(u16_at(trailer, 0)?);
