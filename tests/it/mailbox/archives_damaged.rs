@@ -35,7 +35,13 @@ fn converted(folder: &Path) -> (Output, String) {
         .current_dir(folder)
         .output()
         .unwrap();
-    let out = fs::read_to_string(folder.join("out")).unwrap_or_default();
+    let mut out = folder.join("out");
+    // Another mailbox in the archive, which cannot be read, makes the result a directory with one mailbox.
+    if out.is_dir() {
+        let mut entries = fs::read_dir(&out).unwrap();
+        out = entries.next().unwrap().unwrap().path();
+    }
+    let out = fs::read_to_string(out).unwrap_or_default();
     (done, out)
 }
 
@@ -282,17 +288,22 @@ fn behind_a_sparse_file_with_a_long_map_the_archive_goes_on() {
 fn mail_of_formats_that_are_not_read_is_named() {
     let one = mbox(0..2);
     let inner = zip(&[("a.mbox", one.as_bytes())]);
-    for (content, what) in [
-        (&b"BABYL OPTIONS: x\n"[..], "a Babyl mailbox"),
-        (b"!BDN....", "an Outlook PST file of an unknown version"),
-        (b"\x04\x22\x4d\x18....", "compressed (lz4)"),
-        (&inner, "an archive"),
+    for (content, why) in [
+        (
+            &b"BABYL OPTIONS: x\n"[..],
+            "was not read: other (a Babyl mailbox)",
+        ),
+        (b"!BDN....", "/other: the file ends within its header"),
+        (
+            b"\x04\x22\x4d\x18....",
+            "was not read: other (compressed (lz4))",
+        ),
+        (&inner, "was not read: other (an archive)"),
     ] {
         let members = [("a.mbox", b'0', one.as_bytes()), ("other", b'0', content)];
-        let why = format!("a file in the archive was not read: other ({what})");
-        ends_with_trouble(&tar(&members), &one, &why);
+        ends_with_trouble(&tar(&members), &one, why);
         let members = [("a.mbox", one.as_bytes()), ("other", content)];
-        ends_with_trouble(&zip(&members), &one, &why);
+        ends_with_trouble(&zip(&members), &one, why);
     }
 }
 

@@ -175,7 +175,7 @@ fn what_is_not_a_mailbox_is_said_and_left() {
     let folder = Folder::new();
     for (bytes, why) in [
         (b"Dear all,\n".as_slice(), "neither"),
-        (b"!BDN", "PST"),
+        (b"!BDN", "the file ends within its header"),
         (b"\0\0\0", "binary"),
     ] {
         let source = folder.file("in", bytes);
@@ -186,6 +186,10 @@ fn what_is_not_a_mailbox_is_said_and_left() {
             match outcome {
                 Err(error @ Error::NotAMailbox { .. }) => {
                     assert!(error.to_string().contains(why), "{error}");
+                }
+                // An Outlook file that cannot be read is a mailbox.
+                Err(Error::Unreadable { source, .. }) => {
+                    assert!(source.to_string().contains(why), "{source}");
                 }
                 other => panic!("{other:?}"),
             }

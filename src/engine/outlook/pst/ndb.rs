@@ -136,6 +136,9 @@ impl Start {
         let read = read.map_err(|why| format!("cannot be read: {why}"))?;
         let header = header.get(..read).unwrap_or_default();
         match version(header) {
+            None if header.starts_with(SIGNATURE) => {
+                Err("ends within its header; to convert it, get a complete copy".to_owned())
+            }
             None => Err("is not a mailbox of Outlook".to_owned()),
             Some(14 | 15) => Self::of(Width::Ansi, header),
             Some(23) => Self::of(Width::Unicode, header),
