@@ -111,7 +111,8 @@ fn checksum(bytes: &[u8]) -> u32 {
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     pub width: Width,
-    encoding: Encoding,
+    /// `None` if the header names an unknown encoding.
+    encoding: Option<Encoding>,
     nodes: u64,
     blocks: u64,
     damage: Option<String>,
@@ -189,8 +190,7 @@ impl Start {
         let known = Encoding::of(encoding);
         Ok(Self {
             width,
-            // If the encoding is unknown, it is assumed to be this one, which Outlook uses by default.
-            encoding: known.unwrap_or(Encoding::Permute),
+            encoding: known,
             nodes: number(nodes)?,
             blocks: number(blocks)?,
             damage: known.is_none().then(|| {
@@ -256,6 +256,8 @@ pub(super) struct File {
     pages: Mutex<HashMap<u64, Arc<Page>>>,
     /// Leaf pages of the trees of nodes and of blocks. They are listed only if a page above them is damaged.
     leaves: [OnceLock<Leaves>; 2],
+    /// The encoding that the data shows, if the header names an unknown one.
+    guessed: OnceLock<Encoding>,
 }
 
 /// Leaf pages of a tree whose upper pages are damaged.
@@ -327,6 +329,7 @@ impl File {
             start,
             pages: Mutex::default(),
             leaves: Default::default(),
+            guessed: OnceLock::new(),
         })
     }
 
@@ -602,9 +605,29 @@ impl File {
         };
         allowance.take(bytes.len())?;
         if id & INTERNAL == 0 {
-            self.start.encoding.decode(&mut bytes, id);
+            self.encoding(&bytes, id).decode(&mut bytes, id);
         }
         Ok(bytes)
+    }
+
+    /// Returns the encoding of a block. If the header names an unknown encoding, the first block that begins a heap shows it.
+    fn encoding(&self, bytes: &[u8], id: u64) -> Encoding {
+        /// The third byte of a heap, with which the data of every folder and of every item begins (MS-PST 2.3.1.2).
+        const HEAP: u8 = 0xec;
+        let known = self.start.encoding.or_else(|| self.guessed.get().copied());
+        known.unwrap_or_else(|| {
+            let begins_heap = |encoding: &Encoding| {
+                let mut start = bytes.get(..4).unwrap_or_default().to_vec();
+                encoding.decode(&mut start, id);
+                start.get(2) == Some(&HEAP)
+            };
+            // Outlook uses the first one by default.
+            let all = [Encoding::Permute, Encoding::None, Encoding::Cyclic];
+            match all.into_iter().find(begins_heap) {
+                Some(found) => *self.guessed.get_or_init(|| found),
+                None => Encoding::Permute,
+            }
+        })
     }
 
     /// Returns the bytes of a block, if its checksum is right. If the index names another length than the block itself, that

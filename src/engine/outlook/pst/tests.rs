@@ -383,7 +383,8 @@ fn header_with_an_unknown_version_or_encoding_is_named_and_the_mail_is_read() {
         assert_eq!(whole, 60, "{form:?}: {damage}");
         assert_eq!(damage, "the header is damaged: it names the version 4883");
     }
-    for (form, at) in [(FORMS[1], 461), (USUAL, 513)] {
+    for form in FORMS {
+        let at = if form.version < 23 { 461 } else { 513 };
         let mut bytes = large(form);
         bytes[at] = 77;
         let (whole, damage) = read_whole(bytes);
