@@ -209,3 +209,28 @@ fn a_plan_is_a_function_of_the_mail_and_of_what_was_refused() {
     let reasons = vec![(Outcome::Left, Some(Reason::FileNotReadable)); 3];
     assert_eq!(outcomes(&none.report), reasons);
 }
+
+#[test]
+fn a_content_of_two_parts_is_offered_once_even_if_the_store_refuses_it() {
+    let [first, second, _] = contents();
+    let as_base64 = |content: &[u8]| base64_simd::STANDARD.encode_to_string(content);
+    let lines = |text: String| {
+        let lines = text.as_bytes().chunks(76).map(<[u8]>::to_vec);
+        lines.collect::<Vec<_>>().join(&b'\n')
+    };
+    let [one, other] = [&first, &second].map(|content| lines(as_base64(content)));
+    // The third part gets the content of the second one.
+    let text = String::from_utf8(mail()).unwrap();
+    let third = String::from_utf8(lines(as_base64(&contents()[2]))).unwrap();
+    let twice = text.replace(&third, &String::from_utf8(other).unwrap());
+    assert!(twice.contains(&String::from_utf8(one).unwrap()));
+    let store = choosy(Some(Key::of(&second)), false, false);
+    let detachment = detacher(&store, OnFailure::Leave)
+        .detach(twice.as_bytes(), "test")
+        .unwrap();
+    let expected = [Key::of(&first), Key::of(&second)];
+    assert_eq!(*store.puts.lock().unwrap(), expected);
+    let left = outcomes(&detachment.report);
+    let kinds: Vec<Outcome> = left.iter().map(|it| it.0).collect();
+    assert_eq!(kinds, [Outcome::Detached, Outcome::Left, Outcome::Left]);
+}

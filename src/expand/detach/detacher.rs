@@ -121,7 +121,8 @@ impl Detacher {
             let detachment = self.planner.plan(message, name, &refused);
             let before = refused.len();
             for object in &detachment.objects {
-                if !stored.contains(&object.key) {
+                // Two parts can have the same content, which is offered to the store once.
+                if !stored.contains(&object.key) && !refused.contains_key(&object.key) {
                     match put(store, object, message) {
                         Ok(()) => drop(stored.insert(object.key)),
                         Err(refusal) => drop(refused.insert(object.key, refusal)),
