@@ -205,7 +205,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
         }
     }
 
-    /// Returns the session. If there is none, opens a new one, selects the same folder and completes an unfinished replacement.
+    /// Returns the session. If the connection was lost, opens a new session, selects the same folder and completes an
+    /// unfinished replacement.
     pub(super) fn session(&mut self) -> Result<&mut ImapSession, ImapFailure> {
         if self.session.is_none() {
             if self.in_work.is_some() {

@@ -8,7 +8,7 @@
 //! * `<title>` and similar elements contain raw text also inside of `<svg>` and `<math>`. A `<style>` there contains
 //!   markup, as in XHTML: its text ends at the next tag of any kind.
 //! * `<noscript>` contains markup, as in a browser without scripts. Mail clients do not run scripts.
-//! * `<![CDATA[` ends at the next `]]>`, also outside of SVG and MathML. If there is none, it is a bogus comment that
+//! * `<![CDATA[` ends at the next `]]>`, also outside of SVG and MathML. Without a `]]>`, it is a bogus comment that
 //!   ends at `>`.
 
 use std::borrow::Cow;

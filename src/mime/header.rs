@@ -37,7 +37,7 @@ pub enum SectionEnd {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// A `From ` line before the first field. The span is empty if there is none.
+    /// A `From ` line before the first field. The span is empty if the header does not begin with such a line.
     pub envelope: Span,
     pub span: Span,
     pub separator: Span,

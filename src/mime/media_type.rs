@@ -187,7 +187,7 @@ impl Named {
     }
 }
 
-/// Returns the token that begins at `from` (RFC 2045 §5.1), which is empty if there is none.
+/// Returns the token that begins at `from` (RFC 2045 §5.1), which is empty if another character is at `from`.
 fn token(bytes: &[u8], from: usize) -> &[u8] {
     let ends = |byte: &u8| *byte <= b' ' || *byte == 0x7f || b"()<>@,;:\\\"/[]?=".contains(byte);
     let rest = bytes.get(from..).unwrap_or_default();

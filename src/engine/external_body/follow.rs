@@ -113,7 +113,7 @@ impl Followed {
     /// Applies one word of `--follow`: the name of a kind, `-` and a name, `all` or `none`.
     ///
     /// # Errors
-    /// Returns [`Error::Usage`] if the word is none of these.
+    /// [`Error::Usage`] for any other word.
     pub fn told(self, word: &str) -> Result<Self, Error> {
         let of = |name: &str| Follow::ALL.into_iter().find(|form| form.as_str() == name);
         match word.strip_prefix('-') {

@@ -182,7 +182,7 @@ impl Kept {
 
     /// Answers a request to a web archive. The header fields of a capture are those of the original server, so their freshness
     /// ended long ago, and fixed lifetimes are used instead. Captures are stored, and also responses that lead to a capture or
-    /// show that there is none.
+    /// show that the archive has no capture.
     fn archived(&self, asked: &Asked<'_>, ask: Ask<'_>) -> Result<Response, Failed> {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
         let now = now();

@@ -1,9 +1,9 @@
 //! The index of captures in WARC files of any program, compressed or not, in WACZ files, and in directories of them.
 //!
 //! All records are scanned once. This reads the files completely, and needs 48 bytes of memory for each capture. Content is
-//! read when it is needed. Captures are found by URL, as a URL parser writes it. If there is none, a URL that differs only in
-//! http or https, or in a leading `www.`, also counts, but not for captures of embody: its files contain exactly the URLs that
-//! were requested.
+//! read when it is needed. Captures are found by URL, as a URL parser writes it. If a URL has no capture, a capture counts whose
+//! URL differs only in http or https, or in a leading `www.`. Captures of embody are excepted, because its files contain exactly
+//! the URLs that were requested.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher as _, RandomState};
@@ -54,7 +54,7 @@ pub(crate) struct Capture {
     /// Hash of the payload digest in the record. Zero if there is no digest.
     digest: u64,
     pub(super) volume: u32,
-    /// Status of the response, or 0 if there is none, as for a file from ftp.
+    /// Status of the response. 0 if the protocol has no status, as for a file from ftp.
     pub(crate) status: u16,
     pub(super) kind: CaptureKind,
     /// Whether embody wrote the capture.

@@ -454,7 +454,7 @@ pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> Option<u
     search(bytes, from, whole).ok()
 }
 
-/// Returns the first separator whose preceding line ending is at `from` or later. If there is none, the error contains
+/// Returns the first separator whose preceding line ending is at `from` or later. If no separator is found, the error contains
 /// the offset from which to search when more bytes were read. Unless nothing follows (`whole`), a separator may start
 /// in the last bytes.
 pub(crate) fn search(bytes: &[u8], from: usize, whole: bool) -> Result<usize, usize> {

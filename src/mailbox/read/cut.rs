@@ -28,7 +28,7 @@ use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::{At, Windows};
 
 /// Number of bytes at the start of the file that are searched for a message whose Content-Length is missing or
-/// wrong. If there is none, the mailbox counts as mboxcl2 and is not divided.
+/// wrong. If every message has a correct Content-Length, the mailbox counts as mboxcl2 and is not divided.
 const HEAD: u64 = 1 << 20;
 
 /// Returns the range that the options request, or `None` if it covers the whole source. Returns an error if the source

@@ -132,8 +132,8 @@ struct Text<'d> {
 
 impl<'d> Text<'d> {
     /// Decodes a document. The first charset that exists is used: the one that the part declares, that of a byte order mark,
-    /// that of `<meta>`. If there is none, valid UTF-8 is UTF-8, or ISO-2022-JP if it contains the escape sequences of it;
-    /// other bytes are windows-1252, as in browsers.
+    /// that of `<meta>`. A document without a charset is UTF-8 if its bytes are valid UTF-8, but ISO-2022-JP if they
+    /// contain its escape sequences. Otherwise it is windows-1252, as in browsers.
     fn of(declared: Option<Cow<'_, [u8]>>, document: &'d [u8]) -> Self {
         let known = |octets| Self {
             octets,
