@@ -19,7 +19,8 @@ impl Key {
         Self(Sha256::digest(octets).into())
     }
 
-    /// Parses 64 hexadecimal digits. Returns `None` for upper-case digits, so that each object has only one name.
+    /// Parses 64 hexadecimal digits in lower case. Returns `None` for any other text. Upper-case digits would give an
+    /// object a second name.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let text = text.as_bytes();
         let lower = |digit: &u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
@@ -57,7 +58,8 @@ impl Key {
         Ok(Self(hash.finalize().into()))
     }
 
-    /// Returns the path of the object below the directory of its store: `ab/cd/` and the 64 digits.
+    /// Returns the path of the object inside the store directory: `ab/cd/` (its first four digits) and then all 64
+    /// digits.
     pub fn path(&self) -> String {
         let [outer, inner] = self.folders();
         format!("{outer}/{inner}/{self}")

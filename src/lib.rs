@@ -173,13 +173,15 @@
 //! * *rivals*: external bodies of one multipart/alternative that refer to the same object.
 //! * *left*: unchanged, byte for byte, for a [`report::Reason`].
 
-// Without the features of the program, some functions are unused. Other systems than Unix lack parts of the program.
+// Without the features of the program, some functions are not used. The same is true on systems other than Unix, where
+// some parts of the program do not exist.
 #![cfg_attr(
     not(all(unix, feature = "cli", feature = "imap", feature = "milter")),
     allow(dead_code, unused_imports)
 )]
-// The benchmarks and fuzz targets use items that are not part of the public interface. These items need no documentation, and
-// only builds with `internals` can detect which of them are reachable.
+// The benchmarks and fuzz targets use items that are not part of the public interface. Only a build with the feature
+// `internals` includes all of these uses, so other builds must not warn about these items. They also need no
+// documentation.
 #![cfg_attr(not(any(test, feature = "internals")), allow(unreachable_pub))]
 #![cfg_attr(any(test, feature = "internals"), allow(missing_docs))]
 

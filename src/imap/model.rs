@@ -1,5 +1,6 @@
-//! Model of the replacement: explores all combinations, within a budget, of server responses, interrupted connections, actions
-//! of a second client, a server that is restored from a snapshot, and a crash of the program, each at every step.
+//! Model checker for the replacement of a message: a test that tries every combination of faults, within a budget, at
+//! every step. Faults are refused commands, interrupted connections, actions of a second client, a server that is
+//! restored from a snapshot, and a crash of the program.
 //!
 //! The machine under test is [`Machine`], the same code that embody runs. The server, the journal file and the loop around the
 //! machine (`AccountRun::again` and `resume_earlier`) are simulated. States are hashed and explored breadth-first, so the trace
@@ -34,8 +35,8 @@ const FLAGS: [(u8, &str); 3] = [
     (DELETED, "\\Deleted"),
 ];
 
-/// Response codes for refusals: those of RFC 5530, of APPEND (RFC 4315, RFC 9051) and of CONDSTORE. The empty code is a plain
-/// NO, and `BAD` is a BAD response.
+/// Response codes of a NO response that the simulated server can send: those of RFC 5530, of APPEND (RFC 4315, RFC
+/// 9051) and of CONDSTORE. The empty text means a NO without a code. `BAD` means a BAD response instead of a NO.
 const CODES: [&str; 24] = [
     "",
     "BAD",
@@ -92,7 +93,8 @@ struct Mail {
     labels: u8,
     modseq: u64,
     has_date: bool,
-    /// Flags that the second client set on the message.
+    /// Flags that the second client set or removed on this message, as a bit set. The final check does not compare
+    /// these flags with those of the old message.
     by_client: u8,
 }
 
@@ -111,7 +113,7 @@ struct Nature {
     has_replace: bool,
     is_full: bool,
     alters: bool,
-    /// Whether the server also alters the old message when it is appended again.
+    /// Whether the server also changes the content of the old message, if embody restores this message with APPEND.
     alters_original: bool,
     changes_date: bool,
     gives_no_uid: bool,
@@ -137,7 +139,8 @@ struct Budget {
 /// State of the program.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Process {
-    /// The program waits for the result of a command. `is_earlier` is true if it resumed the replacement from the journal.
+    /// The program has sent a command and waits for its result. `is_earlier` is true if the program found the
+    /// replacement in the journal of an earlier run, and now finishes it.
     Running {
         machine: Box<Machine>,
         command: Command,
@@ -145,7 +148,8 @@ enum Process {
     },
     /// The connection was interrupted.
     Broken,
-    /// The program starts, and the journal may contain an entry of an earlier run.
+    /// The program starts. If the journal contains an unfinished replacement of an earlier run, the program finishes it
+    /// first.
     Starting,
     /// The program was killed.
     Dead,
@@ -156,29 +160,33 @@ enum Process {
 struct World {
     server: Server,
     journal: Option<Replacement>,
-    /// Entry whose removal is not on disk yet. A power cut restores it.
+    /// Journal entry that was removed, but whose removal may not be on the disk yet. A power cut restores the entry.
     unsynced_end: Option<Replacement>,
     is_kept: bool,
     process: Process,
     budget: Budget,
     /// Exit status of the run so far.
     status: u8,
-    /// Whether a run ended with exit status 1 or reported the remaining messages.
+    /// Whether a run told the user about a problem and ended with exit status 1. Only then may the folder contain the
+    /// message twice, or the message exist only in a file.
     is_told: bool,
-    /// Whether a report said that flags were not copied.
+    /// Whether a run told the user that flags changed at the last moment and were not copied. The flags are then not
+    /// compared at the end.
     is_told_of_flags: bool,
-    /// Whether the message is missing for a legitimate reason: the second client removed it, or the snapshot does not
-    /// contain it.
+    /// Whether the message may be missing at the end, because the second client removed it on purpose or the snapshot
+    /// of the server does not contain it.
     is_taken: bool,
-    /// Whether the second client changed or removed a version of the message since embody last checked both messages.
-    /// embody cannot detect such a change in time.
+    /// Whether the second client removed a version of the message, or marked it as deleted, after embody last checked
+    /// both versions. embody cannot detect this in time, so the message may then be lost.
     is_raced: bool,
-    /// Whether `is_raced` was true at any time, in this session or in an earlier one.
+    /// Whether `is_raced` was ever true, in this run of the program or in an earlier one.
     was_raced: bool,
-    /// Flags and labels that the old message had when embody removed it, as bit sets: one bit for each flag or label. The
-    /// new message must have them in the end. `None` if the model expects no particular flags.
+    /// Flags and labels of the old message at the moment when the server removed it, as bit sets with one bit for each
+    /// flag or label. At the end, the new message must have the same ones. `None` if the final check does not compare
+    /// flags and labels.
     last: Option<(u8, u8)>,
-    /// Whether this session read an altered copy, so that its digest is known.
+    /// Whether embody read a message that the server had changed while storing it. embody may remove only such a
+    /// message that it has read, because an unread message could belong to another program.
     has_read_altered: bool,
 }
 
@@ -187,9 +195,10 @@ struct Model {
     nature: Nature,
     without: Option<Rule>,
     budget: Budget,
-    /// Whether the snapshot from which the server is restored is empty. Otherwise it contains the old message.
+    /// Whether the snapshot from which the server is restored contains no message. If false, the snapshot contains the
+    /// old message.
     has_empty_snapshot: bool,
-    /// Whether the journal has the format of version 0.3.0, which lacks the digest of the old message.
+    /// Whether the journal was written by version 0.3.0, which did not record the digest of the old message.
     is_old_journal: bool,
 }
 
@@ -284,8 +293,8 @@ impl Model {
         }
     }
 
-    /// Advances the program to its next command or to the end of the run. Faults and the second client cannot act
-    /// in between, so the result is a single state.
+    /// Runs the program after its start or after a broken connection, up to its first command or to the end of the run.
+    /// Nothing else can happen before this command, so only one next state exists.
     fn settle(&self, mut world: World) -> World {
         match &world.process {
             Process::Starting | Process::Broken => {
@@ -306,7 +315,8 @@ impl Model {
         }
     }
 
-    /// Starts a new replacement if the message exists. A run selects only messages without `\Deleted`.
+    /// Starts a new replacement if the folder contains the old message without the flag `\Deleted`. Otherwise the run
+    /// ends.
     fn afresh(&self, mut world: World) -> World {
         let old = world.server.mails.iter();
         let old = old
@@ -355,8 +365,8 @@ impl Model {
             }
             Conclusion::Nothing => self.afresh(world),
             Conclusion::Unknown(_) => {
-                // The run may end here. The model does not explore further sessions without faults, because they would end in
-                // the same state.
+                // embody does not know whether the command was executed, so the run ends with exit status 1. Further
+                // connections without faults would end in the same state, so the model does not simulate them.
                 world.status = 1;
                 world.is_told = true;
                 world.process = Process::Over;
@@ -371,7 +381,7 @@ impl Model {
         }
     }
 
-    /// Executes a command on the simulated server, and returns the result of a server without faults.
+    /// Executes a command on the simulated server, and returns the response that a server without faults sends.
     fn mode(&self, world: &mut World, entry: &Replacement, command: &Command) -> Event {
         let nature = self.nature;
         let server = &mut world.server;
@@ -415,8 +425,8 @@ impl Model {
                         return Event::Appended(Err(refusal("NONEXISTENT")));
                     };
                     server.mails.remove(at);
-                    // REPLACE gives the new message the flags that embody last read, so a later change by the second client
-                    // is lost. `None` lets the model accept any flags.
+                    // REPLACE gives the new message the flags that embody last read. A flag that the second client set
+                    // later is lost, which is allowed here. `None` switches off the comparison of flags at the end.
                     world.last = None;
                 }
                 let uid = server.next;
@@ -553,9 +563,9 @@ impl Model {
         }
     }
 
-    /// Models a crash or an interrupted connection, after which the state of [`Machine`] in memory is lost. The flags that
-    /// were read immediately before the message was expunged are lost too: both commands are sent together, so the journal
-    /// cannot record the flags in between.
+    /// Models a crash of the program or a broken connection: [`Machine`] loses the flags that it has only in memory.
+    /// embody reads the flags and expunges the message with two commands that it sends together, so the journal cannot
+    /// contain flags that changed shortly before. If they differ from the journal, they are not compared at the end.
     fn forget(&self, world: &mut World) {
         let noted = world
             .journal
@@ -583,7 +593,8 @@ impl Model {
         })
     }
 
-    /// Returns all possible next states.
+    /// Returns all states that can follow `world`: after a response, a fault, a crash, a restart, or an action of the
+    /// second client.
     fn steps(&self, world: &World) -> Vec<Step> {
         let mut steps = Vec::new();
         if let Process::Running {
@@ -624,8 +635,8 @@ impl Model {
                 next.budget.restores -= 1;
                 next.server = self.snapshot();
                 next.last = None;
-                // The restored server may contain an old version of the message or lack the new one. A removal by the second
-                // client is undone.
+                // The snapshot contains the old message again, even if the second client had removed it. So the message
+                // must not be missing at the end.
                 next.is_taken = false;
                 if self.has_empty_snapshot {
                     next.server.mails.clear();
@@ -669,7 +680,7 @@ impl Model {
             world.budget.faults -= 1;
             world
         };
-        // The connection breaks, or the server ends it with BYE, before or after the effect of the command.
+        // Fault: the connection breaks, or the server closes it with BYE, before or after the command has its effect.
         for (when, world) in [("before", world), ("after", &done)] {
             let mut next = faulty(world);
             next.process = Process::Broken;
@@ -678,16 +689,17 @@ impl Model {
         }
         for code in CODES {
             for (when, world) in [("before", world), ("after", &done)] {
-                // MODIFIED means that the server did not store the flags. A server that stores them nevertheless is like a
-                // second client that marks the message, which is modelled elsewhere.
+                // MODIFIED means that the server did not store the flags, so the case of a server that sends MODIFIED
+                // after storing them is skipped. It would be the same as a second client that sets the flag, which
+                // `client` simulates.
                 if code == "MODIFIED" && when == "after" {
                     continue;
                 }
                 for event in refused(&event, code) {
                     let label = format!("{command:?}: NO [{code}] {when}: {event:?}");
                     let mut world = faulty(world);
-                    // The server did not return the flags before it removed the message, so embody cannot copy them. `None`
-                    // lets the model accept any flags.
+                    // The server removed the message without returning its flags, so embody cannot copy them. `None`
+                    // switches off the comparison of flags at the end.
                     if matches!(event, Event::Removed { flags: None, .. }) {
                         world.last = None;
                     }
@@ -695,7 +707,7 @@ impl Model {
                 }
             }
         }
-        // The server returns OK without executing the command.
+        // Fault: the server returns OK but does not execute the command.
         if matches!(
             command,
             Command::Store(..) | Command::TakeAway(_) | Command::Remove | Command::StoreLabels(..)
@@ -714,7 +726,7 @@ impl Model {
                 go(&faulty(world), event),
             ));
         }
-        // The response lacks the dates that were requested.
+        // Fault: the response lacks the dates (INTERNALDATE) that embody requested.
         if let Event::Seen(old, copy) = &event {
             let no_date = |sight: &Sight| match sight {
                 Sight::Present(seen) => Sight::Present(Seen {
@@ -738,8 +750,8 @@ impl Model {
             let after = good(&next.server);
             if after < before {
                 next.is_raced = is_running;
-                // The second client deliberately removed the message if no version is left, or if it removed the old message
-                // during the run. embody must then not restore the message.
+                // If no version is left, or if the second client removed the old message during the run, then it
+                // removed the message on purpose. embody must not restore the message.
                 next.is_taken |= after == 0 || is_running && is_original;
             }
             steps.push((format!("the other client: {what}"), next));
@@ -789,7 +801,7 @@ impl Model {
         });
     }
 
-    /// Checks that a command does not remove foreign messages, and does not remove the last intact version of the message.
+    /// Checks that a command removes no message of another program, and never the last intact version of the message.
     fn check_command(&self, before: &World, after: &World, entry: &Replacement, command: &Command) {
         let gone = |it: &&Mail| !after.server.mails.iter().any(|there| there.uid == it.uid);
         for gone in before.server.mails.iter().filter(gone) {
@@ -804,7 +816,8 @@ impl Model {
             };
             assert!(is_ours, "{command:?} removes {gone:?}");
         }
-        // REPLACE removes the old message before the new message can be compared. The old message is then in a file.
+        // REPLACE removes the old message before embody can compare the new one. This is allowed only because embody
+        // keeps the old message in a file (`is_kept`).
         let (now, then) = (good(&before.server), good(&after.server));
         let is_kept = after.is_kept;
         assert!(
@@ -813,7 +826,8 @@ impl Model {
         );
     }
 
-    /// Checks the end of a run: exit status 0 must mean that nothing is unfinished, duplicated or only in a file.
+    /// Checks the end of a run. Exit status 0 means that the journal is empty, the message exists only once, and it
+    /// exists not only in a file.
     fn check_end(&self, world: &World) {
         if world.status == 0 {
             assert!(
@@ -897,7 +911,8 @@ impl Model {
         }
     }
 
-    /// Explores all states and returns their number. The error describes the violated invariant and the steps that lead to it.
+    /// Explores all states and returns their number. The error names the rule that was violated, and the steps that led
+    /// to this state.
     fn explore(&self) -> Result<usize, String> {
         let mut seen: HashSet<u64> = HashSet::new();
         let mut ways: Vec<(usize, String)> = Vec::new();
@@ -962,8 +977,8 @@ fn refusal(code: &str) -> Refusal {
     }
 }
 
-/// Returns the events that can occur if the server refuses a command, completely or in part. `event` is the
-/// event that would occur without the refusal.
+/// Returns the results that embody may get if the server refuses a command with NO and this code. A server can also
+/// refuse only a part of the command, such as one of two messages. `event` is the result without the refusal.
 fn refused(event: &Event, code: &str) -> Vec<Event> {
     let why = || "no".to_owned();
     match event {
@@ -1043,7 +1058,8 @@ fn holds(name: &str, model: &Model) {
     }
 }
 
-/// Returns the kinds of servers to explore. Not every combination of properties is possible.
+/// Returns the simulated servers to explore, with their names. Only combinations of properties that real servers have
+/// are included.
 fn natures() -> Vec<(String, Nature)> {
     let plain = Nature::default();
     let condstore = Nature {
@@ -1165,7 +1181,8 @@ fn no_server_loses_or_doubles_a_message() {
     }
 }
 
-/// This test is too slow for every run of the tests, so only `.ci/peers` runs it.
+/// All combinations of a fault, an action of the second client and a crash. This takes too long for every run of the
+/// tests, so only `.ci/peers` runs it.
 #[test]
 #[ignore = "400,000 states"]
 fn no_server_loses_or_doubles_a_message_whatever_comes_together() {
@@ -1200,7 +1217,8 @@ fn a_server_restored_from_a_snapshot_loses_and_doubles_nothing() {
     }
 }
 
-/// Switches off one rule of [`Machine`] at a time, and verifies that the model then finds lost or duplicated mail.
+/// Shows that each rule of [`Machine`] is needed: the test switches off one rule at a time, and the model must then
+/// find lost or duplicated mail.
 #[test]
 fn the_model_finds_what_each_rule_is_there_for() {
     for (rule, budget) in [

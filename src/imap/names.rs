@@ -82,8 +82,8 @@ pub(crate) fn shown(name: &str) -> String {
     plain
 }
 
-/// Number that is added to a byte that is not valid UTF-8. The sum is the private use character that represents
-/// the byte in a name.
+/// Distance between a byte that is not valid UTF-8 and the private use character (U+F780 to U+F7FF) that represents
+/// this byte in the name of a folder.
 const RAW: u32 = 0xf700;
 
 fn is_raw(symbol: char) -> bool {
@@ -104,8 +104,9 @@ pub(crate) fn from_wire(bytes: &[u8]) -> String {
     for chunk in bytes.utf8_chunks() {
         for symbol in chunk.valid().chars() {
             match is_raw(symbol) {
-                // A private use character in the name itself is split into its bytes. Otherwise [`to_wire`] would turn it into
-                // a single byte.
+                // The name itself contains one of the private use characters that represent bytes. Each byte of its
+                // UTF-8 form is represented separately, because [`to_wire`] would turn the single character into a
+                // single byte.
                 true => push_raw(&mut name, symbol.encode_utf8(&mut [0; 4]).as_bytes()),
                 false => name.push(symbol),
             }
@@ -115,7 +116,8 @@ pub(crate) fn from_wire(bytes: &[u8]) -> String {
     name
 }
 
-/// Converts a name back to the bytes that [`from_wire`] read. Any other text becomes UTF-8.
+/// Converts the name of a folder to the bytes for the server. Private use characters from [`from_wire`] become the
+/// original bytes again, and all other characters become UTF-8.
 pub(crate) fn to_wire(name: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(name.len());
     for symbol in name.chars() {
@@ -136,7 +138,8 @@ pub(crate) fn fits(pattern: &str, name: &str, delimiter: Option<char>) -> bool {
     spread(&mut reached, &pattern);
     let is_inbox = name.eq_ignore_ascii_case("INBOX");
     for symbol in name.chars() {
-        // Positions of the pattern that are reachable after this character.
+        // Positions in the pattern that can be reached after this character, as one flag for each position. A wildcard
+        // matches texts of any length, so several positions are possible.
         let mut next = vec![false; pattern.len() + 1];
         for (at, wanted) in pattern.iter().enumerate() {
             if !reached[at] {
@@ -158,7 +161,7 @@ pub(crate) fn fits(pattern: &str, name: &str, delimiter: Option<char>) -> bool {
     reached.last().copied().unwrap_or_default()
 }
 
-/// Marks the position after a wildcard as reachable, because a wildcard also matches the empty text.
+/// Marks the position after each reached wildcard as reached too, because a wildcard also matches an empty text.
 fn spread(reached: &mut [bool], pattern: &[char]) {
     for (at, symbol) in pattern.iter().enumerate() {
         if reached[at] && matches!(symbol, '*' | '%') {

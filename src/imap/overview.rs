@@ -25,7 +25,7 @@ use crate::mailbox::Stop;
 /// Settings of the summary of an account.
 pub(crate) struct Overview<'o> {
     pub(crate) account: &'o Account,
-    /// Encoded size above which detach would move an attachment, in bytes.
+    /// Encoded size in bytes. `detach` would move attachments that are larger.
     pub(crate) larger_than: u64,
     pub(crate) stop: &'o Stop,
 }
@@ -39,15 +39,17 @@ pub(crate) struct FolderOverview {
     pub(crate) messages: u64,
     /// Size of all messages in bytes, as the server reports it.
     pub(crate) bytes: u64,
-    /// Number of messages that detach would change, number of attachments that it would move, and their encoded size in bytes.
+    /// Number of messages that `detach` would change.
     pub(crate) detachable_messages: u64,
+    /// Number of attachments that `detach` would move.
     pub(crate) detachable_attachments: u64,
+    /// Encoded size of the attachments that `detach` would move, in bytes.
     pub(crate) detachable_bytes: u64,
-    /// Number of messages whose structure the server does not return.
+    /// Number of messages for which the server returned no valid structure, so that their attachments are not counted.
     pub(crate) unknown: u64,
 }
 
-/// The overview of an account: the sums over its folders, the quota, and the folders that could not be read.
+/// Summary of an account: the sums over its folders, the quota, and the folders that could not be read.
 #[derive(Default, Debug)]
 pub(crate) struct AccountOverview {
     pub(crate) sum: FolderOverview,
@@ -97,7 +99,8 @@ impl Overview<'_> {
                 });
             }
             drop(sender);
-            // Results arrive in any order, but are passed on in the order of the folders.
+            // The folders are read in parallel, so their results arrive in any order. A result waits until those of all
+            // folders before it were passed to `each`. `told` is the number of folders that were passed.
             let mut told = 0;
             for (at, found) in found {
                 waiting[at] = Some(found);
@@ -131,7 +134,7 @@ impl Overview<'_> {
         })?;
         if let Some(folder) = folders.first() {
             let quota = sessions.again(|session| session.quota(&folder.name));
-            // If only the quota cannot be read, the results of all folders are still returned.
+            // If the server refuses only the quota, the summary is still returned without it.
             whole.quota = quota.or_else(|why| match why.costs_one_folder() {
                 true => Ok(None),
                 false => Err(why),
@@ -141,7 +144,7 @@ impl Overview<'_> {
         Ok(whole)
     }
 
-    /// Summarises a folder. Also returns the problems for the report, as texts.
+    /// Summarises a folder. Also returns the problems with single messages, as texts for the report.
     fn folder(
         &self,
         session: &mut ImapSession,
@@ -159,7 +162,7 @@ impl Overview<'_> {
         let sizes = session.fetch_sizes(&listing.uids)?;
         let sizes: BTreeMap<u32, u64> = sizes.into_iter().collect();
         let mut looked_at = Vec::new();
-        // Messages whose metadata was requested but not received yet.
+        // UIDs of messages whose metadata was requested but has not arrived.
         let mut untold: BTreeSet<u32> = BTreeSet::new();
         for uid in &listing.uids {
             let size = sizes.get(uid).copied().unwrap_or(0);
@@ -184,7 +187,8 @@ impl Overview<'_> {
                 return Ok(());
             };
             if size == 0 {
-                // The server did not return the size of the message. The sum of its parts is nearly as large.
+                // The server did not return the size of the message. The sum of the sizes of its parts is used instead,
+                // which is slightly smaller.
                 let parts = structure.all().into_iter();
                 let leaves = parts.filter(|part| part.children.is_empty());
                 let size = leaves.fold(0_u64, |sum, part| sum.saturating_add(part.size));
@@ -207,7 +211,8 @@ impl Overview<'_> {
         let mut remarks = Vec::new();
         let listing = match untold.is_empty() && listing.missing == 0 {
             true => listing,
-            // A message without metadata may have been deleted during the run, so the folder is listed again.
+            // Some messages are missing in the responses. They may have been deleted during the run, so the folder is
+            // listed again to see which of them still exist.
             false => {
                 let selected = session.examine(name)?;
                 session.list_messages(&selected, &Criteria::default())?

@@ -17,7 +17,8 @@ pub(crate) struct MessagePlace {
 }
 
 impl MessagePlace {
-    /// Parses the URL of a message (RFC 5092) that `download` built. Returns `None` if `url` is not the URL of a message.
+    /// Parses the URL of a message (RFC 5092), such as `download` writes into reports. Returns `None` if `url` is not
+    /// the URL of a message.
     pub(crate) fn of_url(url: &str) -> Option<Self> {
         let (_, rest) = url.split_once("://").filter(|_| is_url(url))?;
         let (_, path) = rest.split_once('/')?;

@@ -14,10 +14,11 @@ use super::session::{BodyPiece, ImapSession, Selected};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::Stop;
 
-/// Maximum number and total size, in bytes, of the messages that a connection takes from the queue at a time.
+/// Maximum number of messages that a connection takes from the queue at a time.
 const SHARE_MESSAGES: usize = 500;
+/// Total size in bytes at which a connection takes no further messages from the queue.
 const SHARE_OCTETS: u64 = 8 << 20;
-/// Maximum number of downloaded messages that wait to be processed.
+/// Maximum number of downloaded messages that are kept in memory until they are processed.
 const WAITING: usize = 16;
 /// Interval at which a wait checks whether the run was interrupted.
 const TICK: Duration = Duration::from_millis(100);
@@ -27,14 +28,15 @@ pub(crate) struct Sessions<'s> {
     pub(crate) account: &'s Account,
     pub(crate) stop: &'s Stop,
     idle: Mutex<Vec<ImapSession>>,
-    /// Whether a session was ever opened. If not, a failure to connect is final.
+    /// Whether a connection was opened successfully during the run. Before that, a failure to connect is final, because
+    /// the name of the server is probably wrong.
     was_open: AtomicBool,
-    /// Whether a message that the server refuses temporarily is given up at once. This is set after waiting did not
-    /// help.
+    /// Whether a message is skipped as soon as the server refuses it temporarily. This is set if the server still
+    /// refuses messages after all pauses between attempts.
     is_resigned: AtomicBool,
 }
 
-/// Result of reading one message.
+/// Result of reading one message of a folder.
 pub(crate) enum Fetched {
     Whole {
         uid: u32,
@@ -63,10 +65,8 @@ impl<'s> Sessions<'s> {
         }
     }
 
-    /// Runs `work` with a session. If the session fails, runs it again with a new session, so `work` must only read.
-    ///
-    /// # Errors
-    /// Errors of `work`, and failures of the connection after the last attempt.
+    /// Runs `work` with a session. If the session fails, `work` starts again from its beginning with a new session. So
+    /// `work` must only read, because it would make a change twice.
     pub(crate) fn again<T>(
         &self,
         mut work: impl FnMut(&mut ImapSession) -> Result<T, ImapFailure>,
@@ -117,8 +117,9 @@ impl<'s> Sessions<'s> {
         idle.extend(session);
     }
 
-    /// Waits before the next attempt. Returns the failure if no attempt is left. If the server keeps refusing some messages
-    /// temporarily, one last attempt is made per run, which skips such messages and reads the others.
+    /// Waits before the next attempt. Returns the failure `why` if no attempt is left. If `why` is a temporary refusal
+    /// of some messages, one additional attempt is made in each run. It skips such messages at once and reads the
+    /// others.
     fn pause(&self, tries: &mut Tries, why: ImapFailure) -> Result<(), ImapFailure> {
         let was_open = self.was_open.load(Ordering::Relaxed);
         let seconds = match tries.pause(&why, was_open) {
@@ -149,7 +150,8 @@ impl<'s> Sessions<'s> {
         work: impl FnOnce(Arrivals<'_>) -> Result<T, Error>,
     ) -> Result<T, ImapFailure> {
         let octets: u64 = messages.iter().map(|(_, size)| *size).sum();
-        // Few messages are read over one connection, because another login would take longer than reading them.
+        // A few small messages are read over one connection, because a second login would take longer than reading
+        // them.
         let is_short = messages.len() < 50 && octets < SHARE_OCTETS;
         let count = if is_short {
             1
@@ -229,7 +231,8 @@ impl<'s> Sessions<'s> {
         self.give_back(session);
     }
 
-    /// Reads the messages in `share` and removes those that were passed to the channel. Returns false if the receiver is gone.
+    /// Reads the messages in `share`, and removes each from `share` after it was passed to the channel. Returns false
+    /// if the receiver no longer exists.
     fn serve_share(
         &self,
         session: &mut Option<ImapSession>,
@@ -265,8 +268,8 @@ impl<'s> Sessions<'s> {
         let done = session.fetch_bodies(&wanted, &mut |uid, piece| {
             let fetched = match piece {
                 BodyPiece::Octets(octets) => {
-                    // The message is larger than announced and exceeds the limit. The remaining bytes are received but
-                    // discarded.
+                    // The message exceeds the limit, although the server announced a smaller size. The rest of it is
+                    // received and discarded, so that the connection can be used for the next message.
                     is_too_large |= content.len() + octets.len() > most;
                     match is_too_large {
                         true => content = Vec::new(),
@@ -284,7 +287,8 @@ impl<'s> Sessions<'s> {
             content.clear();
             is_too_large = false;
             share.remove(&uid);
-            // A closed channel means that `work` has ended, with its own result or error.
+            // Sending fails only if `work` has ended and dropped the receiver. `work` has its own result, so this error
+            // only ends the reading.
             sender.send(fetched).map_err(|_| Error::Interrupted.into())
         });
         match done {

@@ -36,11 +36,12 @@ use crate::error::Error;
 use crate::key::Key;
 use crate::mailbox::Stop;
 
-/// Number of bytes that a new message may have in addition to twice its expected size. If a server sends more, the session
-/// ends.
+/// Number of bytes that is added to twice the expected size of a message. The sum is the maximum that embody reads
+/// back. If the server sends more, the session ends.
 const MORE: usize = 1 << 20;
 
-/// Maximum time between two checks whether the run was interrupted.
+/// Maximum duration of one sleep in a longer pause. After each sleep, the program checks whether the user interrupted
+/// the run.
 const LOOKS: Duration = Duration::from_millis(50);
 
 /// Replaces messages of the selected folder: executes the commands of a [`Machine`] over one session.
@@ -48,9 +49,11 @@ pub(super) struct Replacing<'r> {
     pub(super) session: &'r mut ImapSession,
     pub(super) journal: &'r Journal,
     pub(super) selected: &'r Selected,
-    /// Folder to which old messages are moved, in the spelling of the server. `None` if they are expunged.
+    /// Folder to which old messages are moved, in the spelling of the server. If it is `None`, old messages are
+    /// expunged.
     pub(super) trash: Option<&'r str>,
-    /// Whether REPLACE (RFC 8508) may be used if the quota has no room for both messages.
+    /// Whether the command REPLACE (RFC 8508) may be used. It is needed if the quota has no room for the old and the
+    /// new message at the same time.
     pub(super) by_replace: bool,
     pub(super) stop: &'r Stop,
 }
@@ -60,20 +63,21 @@ pub(super) struct Change<'c> {
     pub(super) old: &'c Metadata,
     pub(super) original: &'c [u8],
     pub(super) new: &'c [u8],
-    /// Smallest UID that a new message in the folder can get. A message with a smaller UID existed before the run.
+    /// Smallest UID that the server can give to the new message. A message with a smaller UID existed before the run,
+    /// so it cannot be the new message.
     pub(super) least: u32,
 }
 
-/// Place of a message in the order in which new messages are appended. It matters if several connections work in one
-/// folder.
+/// The place of a message in the order of appending. Several connections can work in one folder, so each waits until it
+/// may append its new message. The new messages are then in the order of the old ones.
 pub(super) trait AppendTurn {
-    /// Waits until the new message may be appended.
+    /// Waits until the new messages before this one were appended.
     fn wait(&mut self) -> Result<(), ImapFailure>;
-    /// Lets the next message in the order be appended.
+    /// Ends the place of this message, so that the next new message can be appended.
     fn is_over(&mut self);
 }
 
-/// The append order of a single message: it never waits.
+/// The append order for a replacement that is not one of several: it never waits.
 struct OnlyTurn;
 
 impl AppendTurn for OnlyTurn {
@@ -84,7 +88,7 @@ impl AppendTurn for OnlyTurn {
     fn is_over(&mut self) {}
 }
 
-/// Data that the commands of a [`Machine`] need in addition to its journal entry.
+/// Data for executing the commands of a [`Machine`] that the journal entry does not contain.
 struct Work<'w> {
     id: u64,
     new: &'w [u8],
@@ -93,10 +97,11 @@ struct Work<'w> {
 }
 
 impl Replacing<'_> {
-    /// Replaces a message. Returns `None` if the replacement was undone and can be tried again.
+    /// Replaces a message. Returns `None` if the replacement was undone, so that the caller can try it again.
     ///
     /// # Errors
-    /// Failures that end the session or the run. The journal then contains the last step.
+    /// Failures that end the session or the run. The journal then contains the last step, so that a later run can
+    /// continue.
     pub(super) fn replace(
         &mut self,
         change: &Change<'_>,
@@ -185,7 +190,8 @@ impl Replacing<'_> {
         }
     }
 
-    /// Appends the path of the file that contains the old message to a text for the user, if the file exists.
+    /// Adds the path of the file with the old message to `why`, a text for the user. If no such file exists, the text
+    /// is returned unchanged.
     fn with_kept(&self, entry: &Replacement, why: String) -> String {
         let kept = self.journal.kept(entry);
         match entry.original.is_some() && kept.is_file() {
@@ -302,7 +308,7 @@ impl Replacing<'_> {
                 self.rest(Duration::from_millis(milliseconds))?;
                 Event::Done
             }
-            // `run` handles this command itself.
+            // This case does not occur: `run` ends on this command and does not call `perform`.
             Command::Give(_) => Event::Done,
         })
     }
@@ -334,8 +340,8 @@ impl Replacing<'_> {
         }
     }
 
-    /// Reads a whole message. If the server refused a command in the meantime, a missing message may still exist, so the result
-    /// is unknown.
+    /// Reads a complete message and returns its digest. If the server refused a command while the message was read, a
+    /// missing message counts as unknown, because it may still exist.
     fn digest(&mut self, uid: u32, size: u64) -> Result<Reading, ImapFailure> {
         let most = usize::try_from(size).unwrap_or(usize::MAX);
         let most = most.saturating_mul(2).saturating_add(MORE);
@@ -357,7 +363,7 @@ impl Replacing<'_> {
 
     fn both(&mut self, old: u32, copy: u32) -> Result<(Sight, Sight), ImapFailure> {
         let uids = [old.min(copy), old.max(copy)];
-        // If the new message does not exist yet, only the old message is requested.
+        // UID 0 means that the new message does not exist yet. Only the old message is then requested.
         let uids = match copy {
             0 => &uids[1..],
             _ => &uids[..],
@@ -381,8 +387,9 @@ impl Replacing<'_> {
         Ok((of(old), of(copy)))
     }
 
-    /// Finds a message that was appended under an unknown UID. Returns all messages with its content whose UID is not
-    /// smaller than the smallest UID that it can have. The inner error is the reason why the result is unknown.
+    /// Finds a message that embody appended if the server did not return its UID. Returns the UIDs of all messages with
+    /// the same content, except those that existed before the run. The inner error is the reason why the server did not
+    /// allow the search.
     fn copies(
         &mut self,
         entry: &Replacement,
@@ -421,7 +428,8 @@ impl Replacing<'_> {
                 .ok()
                 .and_then(|at| sizes.get(at))
                 .map(|(_, size)| *size);
-            // A message of unknown size could be the new message, so it is read.
+            // Only messages of the expected size are read and compared. A message of unknown size could also be the new
+            // message, so it is read as well.
             let is_likely = match body {
                 Body::New => size.is_none_or(|size| size == entry.size),
                 Body::Original => true,
@@ -438,7 +446,8 @@ impl Replacing<'_> {
         Ok(Ok(copies))
     }
 
-    /// Returns a flag that the folder cannot store permanently (RFC 3501 §7.1, PERMANENTFLAGS). A server that does not send
+    /// Returns the first of these flags that the folder cannot store permanently (RFC 3501 §7.1, PERMANENTFLAGS). A
+    /// message with such a flag is not replaced, because the flag would be lost. A server that does not send
     /// PERMANENTFLAGS can store all flags.
     fn cannot_hold<'f>(&self, flags: &'f [String]) -> Option<&'f String> {
         let permanent = &self.selected.permanent_flags;
@@ -459,7 +468,7 @@ impl Replacement {
     }
 }
 
-/// Separates refusals, which are a result for the machine, from failures that end the session.
+/// Separates a refusal, to which [`Machine`] reacts, from a failure that ends the session.
 fn answer<T>(done: Result<T, ImapFailure>) -> Result<Result<T, Refusal>, ImapFailure> {
     match done {
         Err(ImapFailure::Refused {
@@ -472,7 +481,8 @@ fn answer<T>(done: Result<T, ImapFailure>) -> Result<Result<T, Refusal>, ImapFai
             code,
             text,
         })),
-        // An unreadable response does not show whether the command was executed, so it is treated like a refusal.
+        // An unreadable response does not show whether the command was executed. It is handled like a refusal, because
+        // a refused command may have been executed as well.
         Err(ImapFailure::Unreadable(text)) => Ok(Err(Refusal {
             command: "FETCH",
             code: None,

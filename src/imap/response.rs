@@ -62,8 +62,8 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Maximum size, in bytes, that is believed of a message or a part. Servers can announce any number. With this limit, the sum
-/// over all messages of a folder does not overflow.
+/// Maximum size of a message or a part, in bytes (256 GiB). A server can announce any number, so a larger one counts as
+/// this size. The sum over all messages of a folder then cannot overflow.
 const LARGEST_SIZE: u64 = 1 << 38;
 
 /// Parses an unsigned number that consists of digits only.
@@ -86,7 +86,7 @@ pub(crate) fn announced(line: &[u8]) -> Option<u64> {
     are_digits.then(|| number(digits).unwrap_or(u64::MAX))
 }
 
-/// Condition of a status response. OK, NO and BAD also tell how a command ended.
+/// First word of a status response. In a tagged response, OK, NO or BAD is the result of the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     Ok,
@@ -102,7 +102,7 @@ pub(crate) struct Status<'a> {
     pub(crate) condition: Condition,
     /// Name of the response code in upper case. Empty if the response has no code.
     pub(crate) code: String,
-    /// Rest of the brackets after the name of the code.
+    /// Text in the brackets after the name of the code, such as `38575` in `[UIDVALIDITY 38575]`.
     pub(crate) argument: &'a [u8],
     pub(crate) text: &'a [u8],
 }
@@ -248,8 +248,8 @@ pub(crate) fn fetch_items(octets: &[u8]) -> Result<Vec<[Value<'_>; 2]>, &'static
     }
 }
 
-/// Parses the items like [`fetch_items`], and also returns whether the list is closed. Some servers send a line ending before
-/// the closing parenthesis of the list. The items are complete in that case.
+/// Does the same as [`fetch_items`], but accepts a list without its closing parenthesis, because some servers send a
+/// line ending before it. Also returns whether the list is closed. The items are complete in both cases.
 ///
 /// # Errors
 /// A description of any other syntax error.
@@ -303,7 +303,7 @@ const NOT_CLOSED: &str = "an opening parenthesis without a closing one";
 struct Reader<'a> {
     octets: &'a [u8],
     at: usize,
-    /// Number of values that were parsed, to enforce [`MOST_VALUES`].
+    /// Number of values that were parsed. The response is rejected if it has more than [`MOST_VALUES`].
     count: usize,
 }
 
@@ -333,7 +333,7 @@ impl<'a> Reader<'a> {
 
     fn next(&mut self) -> Result<Next<'a>, &'static str> {
         let mut open: Vec<Vec<Value<'a>>> = Vec::new();
-        // Number of open lists that are nested too deep to be kept.
+        // Number of open lists that are nested deeper than [`DEEPEST`]. Their values are skipped.
         let mut deep = 0_usize;
         loop {
             let rest = self.octets.get(self.at..).unwrap_or_default();
@@ -399,8 +399,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Parses a list of flags, which may contain any characters. If the next value is not a list, parses it like any other
-    /// value.
+    /// Parses a list of flags. A flag may contain any characters, even parentheses and quotation marks. If the next
+    /// value is not a list, it is parsed like any other value.
     fn flags(&mut self) -> Result<Next<'a>, &'static str> {
         let rest = self.octets.get(self.at..).unwrap_or_default();
         let blanks = rest.len() - rest.trim_ascii_start().len();
@@ -449,8 +449,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Parses a quoted string that is a complete flag, and returns it with its length. Returns `None` for a keyword that only
-/// contains quotation marks.
+/// Parses a flag that is a quoted string as a whole, and returns its text and its length. Returns `None` if the flag is
+/// a keyword with a quotation mark in it, which is only part of its name.
 fn quoted_flag(octets: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
     if octets.first() != Some(&b'"') {
         return None;
@@ -459,8 +459,8 @@ fn quoted_flag(octets: &[u8]) -> Option<(Cow<'_, [u8]>, usize)> {
     matches!(octets.get(length), Some(b' ' | b')')).then_some((text, length))
 }
 
-/// Returns whether the text after a closing parenthesis shows that the list of flags ended there: another FETCH item or the end
-/// of the response follows.
+/// Returns whether a closing parenthesis ends the list of flags, according to the text after it (`behind`). It must be
+/// followed by another FETCH item or by the end of the response. Otherwise the parenthesis belongs to a flag.
 fn is_end_of_flags(behind: &[u8]) -> bool {
     const ITEMS: [&str; 13] = [
         "UID",
@@ -493,7 +493,8 @@ fn is_end_of_flags(behind: &[u8]) -> bool {
     }
 }
 
-/// Returns whether a flag is a plain word. A server accepts such a flag in the form in which it returned the flag.
+/// Returns whether a flag is a plain word. Only such a flag can be sent back to the server, because other characters
+/// would break the syntax of the command.
 pub(crate) fn is_flag(flag: &str) -> bool {
     let word = flag.strip_prefix('\\').unwrap_or(flag);
     let is_plain =
@@ -501,8 +502,8 @@ pub(crate) fn is_flag(flag: &str) -> bool {
     !word.is_empty() && word.bytes().all(is_plain)
 }
 
-/// Returns whether a line is a status response. The text at the end of a status response is for people, so it never announces a
-/// literal.
+/// Returns whether a line is a status response. Such a line ends in text for people. A `{310}` in this text does not
+/// announce a literal.
 pub(crate) fn is_status(line: &[u8]) -> bool {
     let (_, rest) = word(line);
     let (condition, _) = word(rest);
@@ -541,8 +542,8 @@ fn quoted(octets: &[u8]) -> Result<(Cow<'_, [u8]>, usize), &'static str> {
     }
 }
 
-/// Parses the literal at the start. Returns its contents, and its length including the `{N}` before it. Returns `None` if
-/// another value is there.
+/// Parses the literal at the start, such as `{3}` with a line ending and three bytes. Returns the bytes, and the length
+/// including the `{3}`. Returns `None` if the text does not start with a literal.
 #[allow(clippy::type_complexity)] // a literal, perhaps, or none, or a broken one
 fn literal(octets: &[u8]) -> Result<Option<(&[u8], usize)>, &'static str> {
     let start = octets.strip_prefix(b"~").unwrap_or(octets);
@@ -586,7 +587,8 @@ fn atom(octets: &[u8]) -> usize {
         });
     match section.and_then(|at| memchr::memchr2(b']', b'\n', &octets[at..]).map(|end| at + end)) {
         Some(close) if octets[close] == b']' => end(close + 1),
-        // The length is at least 1, so that the parser always advances.
+        // Without `BODY[...]`, the word ends at the first separator. It has at least one byte even if it starts with
+        // one, because the parser would otherwise stay at this position forever.
         _ => end(0).max(1),
     }
 }

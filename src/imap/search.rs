@@ -4,7 +4,7 @@ use super::fetch::uids_of;
 use super::response::{Response, Value, number, values};
 use super::wire::LONGEST;
 
-/// Appends the UIDs in a SEARCH or ESEARCH response to `found`. Returns whether the response is one of these.
+/// Parses a SEARCH or ESEARCH response, and appends its UIDs to `found`. Returns false for any other response.
 ///
 /// # Errors
 /// A description of the malformed response. UIDs before the error are appended.

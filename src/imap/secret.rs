@@ -44,7 +44,8 @@ impl Secret {
         }
     }
 
-    /// Returns the secret. It is obtained only once in a run. `whose` is `user at host`, for the prompt and for errors.
+    /// Returns the secret. The user or the command is asked only once in a run. `whose` is `user at host`, for the
+    /// prompt and for errors.
     ///
     /// # Errors
     /// [`Error::Usage`], [`Error::Read`]. The messages contain neither the secret nor the output of the command.
@@ -66,7 +67,8 @@ impl Secret {
         }
         let mut known = unpoisoned(self.known.lock());
         if known.as_deref().is_some_and(|known| known != refused) {
-            // Another connection already replaced the refused secret, so the new secret can be tried at once.
+            // Another connection has already replaced the refused secret. The new secret was not refused yet, so it can
+            // be tried at once.
             return Ok(true);
         }
         let asked = self.ask(whose)?;

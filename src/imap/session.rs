@@ -20,9 +20,9 @@ use super::response::{Condition, Response, Value, number, permanent_flags, value
 use super::search::found_uids;
 use crate::mailbox::Stop;
 
-/// Maximum number of times that a command is repeated for the messages that the server left out. A server may
-/// limit the number of messages in a response; RFC 9738 recommends a limit of at least 1000, which is about the
-/// number of messages in one command. So few repetitions are needed.
+/// Maximum number of times that a command is sent again for messages that are missing in the response. A server may
+/// limit the number of messages in one response. RFC 9738 recommends a limit of at least 1000, and a command requests
+/// about 1000 messages, so a few repetitions are enough.
 const MOST_ROUNDS: usize = 20;
 
 /// A folder in the response to LIST.
@@ -51,8 +51,8 @@ pub(crate) struct Selected {
     pub(crate) highest_modseq: Option<u64>,
     /// Flags as the server spells them. If `\*` is among them, new keywords can be created.
     pub(crate) permanent_flags: Vec<String>,
-    /// Letters of the rights that the user has in the folder (MYRIGHTS, RFC 4314). Empty if the server did not
-    /// return the rights. `None` if the server does not support ACL.
+    /// Rights of the user in the folder, one letter for each (MYRIGHTS, RFC 4314). `None` if the server does not
+    /// support ACL, and empty if it supports ACL but did not return the rights.
     pub(crate) rights: Option<String>,
     pub(crate) is_read_only: bool,
 }
@@ -82,8 +82,8 @@ impl ImapSession {
         })
     }
 
-    /// Changes the session so that it skips a message as soon as the server refuses it temporarily. Used after waiting did
-    /// not help.
+    /// From now on, a message is skipped as soon as the server refuses it temporarily. This is used after the server
+    /// refused messages even after all pauses.
     pub(super) fn resign(&mut self) {
         self.exchange.habits.is_resigned = true;
     }
@@ -102,7 +102,7 @@ impl ImapSession {
         self.exchange.has(name)
     }
 
-    /// Opens a folder with EXAMINE, which changes nothing, not even `\Seen` or `\Recent`.
+    /// Opens a folder with EXAMINE. Unlike SELECT, this changes no flags, not even `\Seen` or `\Recent`.
     pub(crate) fn examine(&mut self, folder: &str) -> Result<Selected, ImapFailure> {
         self.open_folder("EXAMINE", folder)
     }
@@ -159,7 +159,8 @@ impl ImapSession {
             command = command.text(" (CONDSTORE)");
         }
         self.has_modseq = false;
-        // A response code without a number counts as missing.
+        // A response code whose number is missing or malformed is ignored. The number 0 means that the server did not
+        // send it.
         let number = |argument: &[u8]| number(argument.trim_ascii()).unwrap_or(0);
         let small = |argument: &[u8]| u32::try_from(number(argument)).unwrap_or(0);
         let mut is_counted = false;
@@ -202,8 +203,8 @@ impl ImapSession {
         }
     }
 
-    /// Requests UIDVALIDITY with STATUS, for servers that do not return it when a folder is opened. Returns 0 if the server
-    /// does not return it here either.
+    /// Requests UIDVALIDITY with STATUS, for servers that do not return it when a folder is opened. Returns 0 if STATUS
+    /// does not return it either.
     fn uidvalidity(&mut self, folder: &str) -> Result<u32, ImapFailure> {
         let mut found = 0;
         let command = ImapCommand::new("STATUS", "STATUS ")
@@ -277,8 +278,8 @@ impl ImapSession {
             is_answered |= is_found;
             Ok(is_found)
         })?;
-        // No result usually means that no message matches. If an unreadable response arrived, it may have been the
-        // result, so this is an error.
+        // A server may send no SEARCH response if no message matches. But if a response was unreadable, it may have
+        // been the result, so the search fails.
         if !is_answered && self.exchange.odd() > odd {
             return Err(ImapFailure::Unreadable("no answer to SEARCH"));
         }
@@ -287,9 +288,9 @@ impl ImapSession {
         Ok(found)
     }
 
-    /// Passes the metadata of each message to `each` as the responses arrive. The commands are pipelined. Messages
-    /// that no longer exist are skipped. A server may return only some of the messages for one command (RFC 9738),
-    /// so the command is repeated for the missing messages as long as the server returns any of them.
+    /// Passes the metadata of each message to `each` as soon as it arrives. Messages that no longer exist are skipped.
+    /// A server may return only some of the requested messages (RFC 9738), so the command is sent again for the others,
+    /// as long as the server returns any of them.
     pub(crate) fn fetch_metadata(
         &mut self,
         uids: &[u32],
@@ -327,9 +328,9 @@ impl ImapSession {
         self.exchange.server_name()
     }
 
-    /// Returns the RFC822.SIZE of messages, in ascending order of the UIDs. Messages that no longer exist are left
-    /// out. A server may return only some of the messages for one command, so the command is repeated for the
-    /// missing messages.
+    /// Returns the size of each message (RFC822.SIZE), in ascending order of the UIDs. Messages that no longer exist
+    /// are left out. A server may return only some of the requested messages, so the command is sent again for the
+    /// others.
     pub(crate) fn fetch_sizes(&mut self, uids: &[u32]) -> Result<Vec<(u32, u64)>, ImapFailure> {
         let mut rest = uids.to_vec();
         let mut sizes = BTreeMap::new();
@@ -344,8 +345,8 @@ impl ImapSession {
         Ok(sizes.into_iter().collect())
     }
 
-    /// Requests the complete content of each message, given as a UID and its RFC822.SIZE. `sink` receives the content in
-    /// pieces, small messages first. Pieces of different messages are not interleaved. The last piece of a message is
+    /// Downloads messages, given as a UID and its RFC822.SIZE. `sink` receives the content in pieces, small messages
+    /// first. It receives all pieces of a message before those of the next one. The last piece of a message is
     /// [`BodyPiece::Whole`] or [`BodyPiece::Gone`].
     pub(crate) fn fetch_bodies(
         &mut self,
@@ -380,7 +381,7 @@ impl ImapSession {
                 BodyPiece::Gone => {}
             }
             match is_too_large {
-                // The server might send any amount of data, so the session is given up here.
+                // The server sends more than it announced and might never stop, so the session ends here.
                 true => Err(ImapFailure::Protocol(
                     "a message that is longer than the server announced",
                 )),
@@ -431,7 +432,7 @@ impl ImapSession {
         }
     }
 
-    /// Sends NOOP, so that the server can send unsolicited responses about changes.
+    /// Sends NOOP. The server can then report changes to the folder, such as new messages.
     #[cfg(any(test, feature = "internals"))]
     pub(crate) fn noop(&mut self) -> Result<(), ImapFailure> {
         self.exchange

@@ -1,7 +1,7 @@
 //! Parses BODYSTRUCTURE (RFC 3501 §7.4.2): the MIME parts of a message, without their content.
 //!
-//! Servers derive it from mail of untrusted senders, and each server does this differently. A structure that cannot be parsed
-//! counts as unknown. The message can then contain anything.
+//! Servers derive this structure from mail of untrusted senders, and each server does this differently. A structure
+//! that cannot be parsed counts as unknown. embody then assumes that the message may contain any kind of part.
 
 use super::response::Value;
 
@@ -80,8 +80,8 @@ fn single(values: &[Value<'_>]) -> Option<BodyPart> {
     else {
         return None;
     };
-    // An empty type, or a number instead of an encoding, shows that the server did not escape quotation marks. The fields are
-    // then split at the wrong places.
+    // Some servers do not escape quotation marks, so the fields are split at the wrong places. An empty type, or a
+    // number in the place of the encoding, shows this. Such a structure is not used.
     let is_shifted = [kind, subtype]
         .iter()
         .any(|word| word.octets() == Some(b""))
@@ -90,15 +90,15 @@ fn single(values: &[Value<'_>]) -> Option<BodyPart> {
         return None;
     }
     let media_type = format!("{}/{}", lower(kind)?, lower(subtype)?);
-    // After the common fields, a message/rfc822 part has an envelope, a structure and a number of lines. A text
-    // part has only a number of lines.
+    // A message/rfc822 part has three more fields: an envelope, the structure of the inner message, and a number of
+    // lines. A text part has only the number of lines.
     let (child, rest) = match (media_type.as_str(), rest) {
         (
             "message/rfc822" | "message/global",
             [_envelope, inner @ Value::List(_), _lines, rest @ ..],
         ) => (Some(BodyPart::read(inner)?), rest),
-        // A message/rfc822 part without its structure (missing or NIL) does not match the pattern above. It is treated
-        // like a part without children.
+        // The last case also accepts a message/rfc822 part whose inner structure is missing or NIL. It counts as a part
+        // without children.
         (text, [lines, rest @ ..]) if text.starts_with("text/") && lines.number().is_some() => {
             (None, rest)
         }
@@ -196,8 +196,8 @@ mod tests {
         }
         let deep = format!("{}{}", "(".repeat(500), ")".repeat(500));
         assert_eq!(read(&deep), None);
-        // Incomplete structures are accepted: a text part without its number of lines, and a message whose structure is
-        // NIL.
+        // Some incomplete structures are accepted: a text part without a number of lines, and a message/rfc822 part
+        // without an inner structure (NIL).
         assert!(read(r#"("TEXT" "PLAIN" NIL NIL NIL "7BIT" 3)"#).is_some());
         assert!(read(r#"("MESSAGE" "RFC822" NIL NIL NIL "7BIT" 3 NIL NIL NIL)"#).is_some());
     }

@@ -32,12 +32,13 @@ pub(crate) const LONGEST: usize = 16 << 20;
 const READ: usize = 128 << 10;
 /// Interval at which a waiting read checks whether the run was interrupted.
 const TICK: Duration = Duration::from_millis(200);
-/// Maximum total waiting time for one command, as a multiple of the time that a server may be silent. A long answer gets more
-/// time, according to [`SLOWEST`].
+/// Maximum total waiting time for one command, as a multiple of the time limit for a server that sends nothing. A long
+/// answer gets more time: one second for each [`SLOWEST`] bytes.
 const PATIENCE: u32 = 4;
-/// Minimum speed of an answer, in bytes per second. The connection to a slower server is given up.
+/// Minimum speed of a long answer, in bytes per second. The connection to a slower server is closed.
 const SLOWEST: u64 = 500;
-/// Maximum size of unrelated responses that a server may send while a command waits for its answer, in bytes.
+/// Maximum size of responses that a command did not request and that arrive before its result, in bytes. Without a
+/// limit, a server could delay the command forever.
 const MOST_UNAWAITED: usize = 1 << 30;
 /// Maximum number of bytes that the buffer grows at a time for a literal. The full size is not allocated at once, because a
 /// server may announce a large literal and never send it.
@@ -47,15 +48,15 @@ const CONNECT: Duration = Duration::from_secs(30);
 /// Number of bytes of a literal to write at a time.
 const WRITE: usize = 256 << 10;
 
-/// A socket that acknowledges data at once.
+/// A socket that acknowledges received data at once. This makes some servers faster.
 struct Socket {
     stream: TcpStream,
 }
 
 impl Read for Socket {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        // Acknowledges the data at once: some servers, for example Courier, hold back the end of a response for 40 ms until its
-        // beginning is acknowledged (RFC 896).
+        // Some servers, for example Courier, send the end of a response only after its beginning was acknowledged (RFC
+        // 896). The operating system delays this by up to 40 ms, so the delay is switched off.
         #[cfg(target_os = "linux")]
         let _ = rustix::net::sockopt::set_tcp_quickack(&self.stream, true);
         self.stream.read(into)
@@ -80,20 +81,22 @@ impl<C: Read + Write + Send> Channel for C {}
 /// A connection and its input buffer.
 pub(crate) struct Wire {
     channel: Box<dyn Channel>,
-    /// Clone of the socket on which TLS can be started. `None` after TLS was started.
+    /// Second handle of the socket, for starting TLS later. `None` after TLS was started.
     socket: Option<TcpStream>,
     buffer: Vec<u8>,
-    /// Number of bytes of the buffer that were consumed, and number of bytes that are valid.
+    /// Number of bytes at the start of the buffer that belong to responses already returned.
     taken: usize,
+    /// Number of bytes at the start of the buffer that were received.
     filled: usize,
     silence: Duration,
     stop: Stop,
     /// Maximum size of a response, in bytes.
     longest: usize,
-    /// Counters for the pending command: `waited` is the time spent in reads, `answered` the number of bytes in
-    /// responses to the command, and `unawaited` the number of bytes in all other responses.
+    /// Time spent in reads for the pending command.
     waited: Duration,
+    /// Number of bytes in the responses to the pending command.
     answered: usize,
+    /// Number of bytes in all other responses that arrived for the pending command.
     unawaited: usize,
 }
 
@@ -155,16 +158,16 @@ impl Wire {
         }
     }
 
-    /// Resets the counters before a command waits for its answer.
+    /// Sets the counters of time and bytes to zero, before a command waits for its answer.
     pub(crate) fn begin(&mut self) {
         (self.waited, self.answered, self.unawaited) = (Duration::ZERO, 0, 0);
     }
 
-    /// Counts the bytes of a response that was read. A server may send any number of lines while it works on a command, but
-    /// their total size is limited.
+    /// Counts the bytes of a response. `is_answer` is true if the response belongs to the pending command. The server
+    /// may send other responses before the answer, but their total size is limited.
     ///
     /// # Errors
-    /// [`ImapFailure::Endless`].
+    /// [`ImapFailure::Endless`] if the other responses exceed the limit.
     pub(crate) fn count(&mut self, octets: usize, is_answer: bool) -> Result<(), ImapFailure> {
         match is_answer {
             true => self.answered = self.answered.saturating_add(octets),
@@ -222,8 +225,8 @@ impl Wire {
         while stream.conn.is_handshaking() {
             self.stop.check()?;
             match stream.conn.complete_io(&mut stream.sock) {
-                // The handshake as a whole has a time limit. Without this limit, a server could send the handshake byte by byte
-                // and delay the run forever.
+                // Data arrived, but the handshake as a whole has a time limit too. Otherwise, a server could send one
+                // byte at a time and delay the run forever.
                 Ok(_) if start.elapsed() < self.silence * PATIENCE => {}
                 Ok(_) => return Err(ImapFailure::Silent(start.elapsed().as_secs())),
                 Err(why) if is_tick(&why) && start.elapsed() < self.silence => {}
@@ -249,7 +252,7 @@ impl Wire {
     /// # Errors
     /// [`ImapFailure::Protocol`] if it is too long, [`ImapFailure::Cut`], [`ImapFailure::Silent`].
     pub(crate) fn response(&mut self) -> Result<&[u8], ImapFailure> {
-        // Start of the current line, and end of the part that was already searched for a line ending.
+        // `line` is the start of the current line. Before `seen`, no line ending needs to be searched for.
         let (mut line, mut seen) = (0, 0);
         let length = loop {
             let here = &self.buffer[self.taken..self.filled];
@@ -268,8 +271,8 @@ impl Wire {
                 .strip_suffix(b"\r")
                 .unwrap_or(&here[line..end]);
             let literal = match here.first() {
-                // The text after `+` and the text of a status response may end like a literal, but they are plain text for
-                // people.
+                // Continuation requests (`+`) and status responses end in text for people. If this text ends like
+                // `{310}`, it announces no literal.
                 Some(b'+') => None,
                 _ if line == 0 && is_status(text) => None,
                 _ => announced(text),
@@ -297,8 +300,8 @@ impl Wire {
     fn fill(&mut self, wanted: usize) -> Result<(), ImapFailure> {
         if self.taken == self.filled {
             (self.taken, self.filled) = (0, 0);
-            // Releases the memory of an unusually large response. Otherwise the buffer would keep its size until the connection
-            // ends.
+            // Frees the memory after an unusually large response. Otherwise the buffer would keep this size until the
+            // connection ends.
             if self.buffer.len() > LONGEST / 2 {
                 self.buffer.truncate(READ);
                 self.buffer.shrink_to_fit();
@@ -359,7 +362,8 @@ impl Wire {
     }
 }
 
-/// Returns whether a read ended only because its timeout, one tick, elapsed.
+/// Returns whether a read ended only because no data arrived within one [`TICK`]. The caller then checks whether the
+/// run was interrupted, and reads again.
 fn is_tick(why: &io::Error) -> bool {
     matches!(
         why.kind(),
@@ -434,8 +438,8 @@ impl ServerCertVerifier for NamedCertificates {
             ocsp_response,
             now,
         );
-        // webpki checks the dates of a server certificate first, so a certificate that fails with one of these errors has not
-        // expired.
+        // webpki checks the dates of a certificate before its issuer. A certificate that fails with one of these two
+        // errors has therefore not expired, and is accepted if the user named it.
         let lacks_authority = match &verified {
             Err(rustls::Error::InvalidCertificate(why)) => match why {
                 CertificateError::UnknownIssuer => true,
