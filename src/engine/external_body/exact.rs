@@ -9,8 +9,9 @@ use crate::mime::header::has_control_character;
 use crate::mime::{Field, MediaType, PartId, TransferEncoding, Tree};
 use crate::span::{Newline, Span};
 
-/// Returns true for fields that move with the content when a part is detached. In a body part, these are all fields. In a whole
-/// message, these are the `Content-*` fields except Content-Length.
+/// Returns true for header fields that belong to the content, so that `embody detach` moves them together with it. In a
+/// body part, these are all fields. If the content is a whole message, these are the `Content-*` fields except
+/// Content-Length: the other fields, such as Subject, stay in the mail.
 pub fn is_of_content(original: &[u8], field: &Field, is_message: bool) -> bool {
     !is_message || (field.is_content(original) && !field.is(original, "Content-Length"))
 }

@@ -1,4 +1,5 @@
-//! Properties of each form of references, which planning and editing need. The directory of each form contains its values.
+//! Facts about each form of references (such as the notes of Mailman or the shortcut files of Exchange) on which
+//! planning and editing depend. The directory of a form defines the facts about it.
 
 use crate::engine::report::Kind;
 
@@ -9,8 +10,8 @@ pub struct Facts {
     pub kind: Kind,
     /// Whether the reference is inside a text. The text is then content of the mail and is kept when the reference is replaced.
     pub is_in_text: bool,
-    /// Number of path components, from the end, that a file of `--attachments` must have in common with the URL of the
-    /// reference. `None` if no such file may be the content.
+    /// Minimum number of path components that a file of `--attachments` must have in common with the URL of the
+    /// reference, counted from the end of the path. `None` if files of `--attachments` are never used for this form.
     pub attachment_components: Option<usize>,
     /// Suffix that the mail program appended to the file name, such as `.url` in `Report.docx.url`.
     pub suffix: Option<&'static str>,
@@ -19,7 +20,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Returns the facts about a form whose references are whole parts and whose content is retrieved only from a server.
+    /// Returns the facts about a form in which each reference is a whole part, and whose content is retrieved only from
+    /// a server.
     pub const fn of_whole_part(kind: Kind) -> Self {
         Self {
             kind,

@@ -51,7 +51,7 @@ impl Follow {
     }
 }
 
-/// A set of kinds of references, as selected by `--follow`.
+/// The kinds of references that are followed, as a set of bits. `--follow` adds kinds to it and removes kinds from it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Followed(u32);
 
@@ -95,8 +95,8 @@ impl Followed {
         Self(self.0 & !form.bit())
     }
 
-    /// Removes the kinds of references that occur inside texts and documents, because these kinds are not followed in content
-    /// that was inserted into the message.
+    /// Removes the kinds of references that occur inside texts and documents. In content that was inserted into the
+    /// message, only references that are whole parts are followed.
     pub(crate) fn without_notes(self) -> Self {
         let notes = [Follow::Mailman, Follow::MailmanDigests].into_iter();
         let files = Follow::HOSTED

@@ -20,7 +20,8 @@ use crate::span::{Newline, Span};
 
 pub const NOTE_FIELD: &str = "X-Embody-Detached";
 
-/// Maximum length of the field in bytes. Sendmail and Postfix truncate longer fields without a warning.
+/// Maximum length of the field `X-Embody-Detached` in bytes. Sendmail and Postfix truncate longer fields without a
+/// warning, and a truncated note would be useless.
 pub const LONGEST_FIELD: usize = 900;
 
 const MOST_PLACES: usize = 64;
@@ -119,8 +120,8 @@ impl Note {
         })
     }
 
-    /// Returns the original Content-Transfer-Encoding field with its line ending. If it was folded, all of its lines end with
-    /// `newline`.
+    /// Returns the original Content-Transfer-Encoding field with its line ending. If the field has several lines, all
+    /// of them end with `newline`.
     pub fn encoding_field(&self, newline: Newline) -> Option<Vec<u8>> {
         let mut bytes = with_newlines(self.encoding.clone()?, newline);
         bytes.extend_from_slice(newline.bytes());
@@ -298,8 +299,8 @@ mod tests {
         fn a_note_is_read_as_it_was_written(note in notes(), crlf: bool) {
             let newline = if crlf { Newline::CrLf } else { Newline::Lf };
             let mut note = note;
-            // A body has line endings of its own only if they differ from those of the header, so the generated note must
-            // follow this rule.
+            // A note records line endings for the body only if they differ from those of the header. A generated note
+            // that breaks this rule would not be read back as it was written.
             if let Manner::Identity { keeps_line_ends } = note.wording.manner {
                 note.wording.newline = if keeps_line_ends { newline.other() } else { newline };
             }

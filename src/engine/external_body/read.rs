@@ -128,7 +128,8 @@ fn text_of(media_type: &MediaType<'_>, name: &str) -> String {
 fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let site = required(media_type, "site")?;
     let site = String::from_utf8_lossy(&site);
-    // The directory may be missing (RFC 2046 §5.2.3.2).
+    // The parameter `directory` is optional (RFC 2046 §5.2.3.2). Without it, the file is in the directory in which an
+    // FTP session starts.
     let directory = match looked_up(media_type, "directory")? {
         None => Vec::new(),
         Some(_) => required(media_type, "directory")?,
@@ -145,7 +146,8 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
     let kind = match mode.as_str() {
         "" => "",
         "ascii" => ";type=a",
-        // A file of 8-bit bytes is transferred in image mode (RFC 959 §3.1.1.4).
+        // `local8` is a file of 8-bit bytes. FTP transfers such a file byte for byte in image mode, `;type=i` (RFC 959
+        // §3.1.1.4).
         "image" | "binary" | "local8" => ";type=i",
         other => {
             let detail = format!("the transfer mode '{other}' is not supported");
@@ -212,11 +214,12 @@ fn looked_up<'a>(media_type: &MediaType<'a>, name: &str) -> Result<Option<Cow<'a
     }
 }
 
-/// Characters that are escaped in a path: all except `unreserved`, `sub-delims` without `;`, `:` and `@` (RFC 3986).
+/// Characters that are percent-encoded in a component of a path: all except those that RFC 3986 allows there. The
+/// semicolon is also encoded, because it begins a parameter such as `;type=i` in an FTP URL.
 const SEGMENT: AsciiSet = all_but(b"-._~!$&'()*+,=:@");
 
-/// Percent-encodes one component of a path. Bytes that are not ASCII are encoded unchanged. Control characters are refused,
-/// because they could be commands on an FTP connection.
+/// Percent-encodes one component of a path. The charset of a name that is not ASCII is unknown, so each of its bytes is
+/// encoded as it is. Control characters are refused, because they could be commands on an FTP connection.
 fn escaped_segment(segment: &[u8]) -> Result<String, Refusal> {
     let text = String::from_utf8_lossy(segment);
     if text.chars().any(char::is_control) {

@@ -18,13 +18,14 @@ pub const ESSENCE: &str = "message/external-body";
 pub enum Form {
     /// `message/external-body`. Its body contains the phantom header: the header fields of the external content.
     ExternalBody,
-    /// `X-Mozilla-Altered: AttachmentDetached`. The header that the body quotes is restored, and Thunderbird's fields are
-    /// removed.
+    /// An attachment that Thunderbird detached (`X-Mozilla-Altered: AttachmentDetached`). The body quotes the original
+    /// header of the part, which is restored. Thunderbird's own fields are removed.
     Detached,
-    /// `X-Mozilla-External-Attachment-URL` in a part with its own header. The body is a sentence in place of the file.
+    /// An enclosure of a news feed: a part with the field `X-Mozilla-External-Attachment-URL`. The header of the part
+    /// describes the file, and the body is a sentence that is replaced by the file.
     Enclosure,
-    /// `X-Mozilla-Cloud-Part` in a part with its own header. If the body is a page about the file, the header describes the
-    /// page.
+    /// A file that Thunderbird uploaded: a part with the field `X-Mozilla-Cloud-Part`. The header of the part describes
+    /// the file, except if the body is a web page about the file: it then describes this page.
     CloudFile,
     /// `message/external-body` whose body is an `[InternetShortcut]` file.
     Shortcut,
@@ -33,11 +34,13 @@ pub enum Form {
     /// A note in a text: the lines that Mailman left in place of an attachment. Only the note is removed, and the text becomes
     /// a multipart.
     Scrubbed,
-    /// A link in a document. The document stays unchanged, and the file becomes a part of the mail.
+    /// A link to a hosted file in an HTML document. The document stays unchanged, and the file becomes a part of the
+    /// mail.
     Hosted(Follow),
     /// A text part that the list server Sympa put in place of an attachment which it removed.
     Sympa,
-    /// `X-Apple-Content-Length` in a part without a body. The body is restored from an Apple Mail file.
+    /// An attachment that Apple Mail stored in a separate file: a part without a body, with the field
+    /// `X-Apple-Content-Length`. The body is restored from the file.
     Apple,
 }
 
@@ -49,7 +52,8 @@ pub struct Reading {
     /// Maximum number of notes (texts in place of attachments) that are read in one message.
     pub most_notes: usize,
     pub forms: Followed,
-    /// A form that is valid only in some mailboxes, such as files next to the mailbox. `None` if the mailbox has no such form.
+    /// The kind of reference that can occur only in this kind of mailbox, such as references to the attachment files of
+    /// Apple Mail. `None` if the mailbox has no such files.
     pub beside: Option<Follow>,
 }
 
@@ -108,7 +112,7 @@ pub enum Scrap {
     File,
     Html,
     Message,
-    /// A text whose charset was not declared.
+    /// A text that declared no charset. Mailman stored it as a file instead of joining it with the other texts.
     Text,
     Removed,
 }
@@ -120,8 +124,8 @@ pub struct Scrubbed {
     pub scrap: Scrap,
     pub stored_name: String,
     pub description: Option<String>,
-    /// Size of the removed message in bytes, as Mailman's note states it: before Mailman escaped the message, and with one line
-    /// before it.
+    /// Size in bytes of an enclosed message that Mailman removed, as its note states it. Mailman counted the message
+    /// before it escaped the message as HTML, and included the `From ` line before the header.
     pub message_size: Option<u64>,
     pub is_in_digest: bool,
 }
@@ -312,8 +316,8 @@ pub(in crate::engine) fn deleted() -> Refusal {
     Refusal::lasting(Reason::Deleted, detail)
 }
 
-/// Removes the references that exceed the limit, except the first of these references. That reference is refused, so that the
-/// report says that the limit was exceeded.
+/// Keeps the references up to the limit, and one more. This one is refused, so that the report shows that the limit was
+/// exceeded. All references after it are removed.
 pub(in crate::engine) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading: &Reading) {
     bodies.truncate(reading.most_notes.saturating_add(1));
     if let Some(last) = bodies.get_mut(reading.most_notes) {

@@ -24,7 +24,8 @@ impl Handled {
         self.kept.contains(digest) || self.opened.contains(digest)
     }
 
-    /// Returns true if the text `host` already got an alternative in this pass. The part must then wait for the next pass.
+    /// Returns true if the current pass already added an HTML alternative to the text `host`. The caller must then
+    /// leave its part to the next pass, because the edits of both parts would overlap.
     pub(crate) fn waits_for(&self, host: Option<PartId>) -> bool {
         host.is_some_and(|host| self.hosts.contains(&host))
     }

@@ -16,13 +16,14 @@ pub(crate) enum Mark {
     /// the byte before them. These three bytes should be rare in other text.
     Word {
         text: &'static [u8],
-        /// Position in `text` of the byte before the two letters.
+        /// Position in `text` of the three bytes that are searched first. The first of them is the byte before the two
+        /// letters.
         anchor: usize,
     },
 }
 
 impl Mark {
-    /// Returns the strings to search for.
+    /// Returns the byte strings whose search finds every place where this mark may occur.
     fn patterns(self) -> Vec<Vec<u8>> {
         match self {
             Self::Line(start) => vec![[b"\n", start].concat()],
@@ -80,7 +81,7 @@ impl Marks {
         Self { marks, search }
     }
 
-    /// Returns the position of the first mark at or after `from`, or `None` if there is no mark.
+    /// Returns the position of the first mark at or after `from`, or `None` if no mark occurs there.
     pub(super) fn first(&self, bytes: &[u8], from: usize) -> Option<usize> {
         let mut at = from;
         while let Some(rest) = bytes.get(at..) {

@@ -43,14 +43,16 @@ pub(crate) struct Form {
     pub follow: Follow,
     /// Kind of the rows for this form in the report.
     kind: Kind,
-    /// Returns the position of the first mark at or after an offset. A mark alone does not prove that the message has a part of
-    /// this form.
+    /// Function that searches a message, from an offset, for byte strings that belong to this form (marks). It returns
+    /// the position of the first one. A mark alone does not prove that the message has a part of this form.
     pub first: fn(&[u8], usize) -> Option<usize>,
-    /// Returns the marks. Every message with a part of this form contains at least one of them.
+    /// Function that returns the marks: byte strings of which at least one occurs in every message with a part of this
+    /// form.
     marks: fn() -> Vec<Mark>,
-    /// Returns true if a part may be of this form.
+    /// Function that returns true if a part may be of this form.
     is_of: fn(&Tree<'_>, PartId) -> bool,
-    /// Opens a part. Returns `Ok(false)` if the part gets no row, because it is not of this form or was opened before.
+    /// Function that opens a part. It returns `Ok(false)` if the part gets no row in the report, because the part is
+    /// not of this form or was opened before.
     open: fn(&mut Opening<'_>, PartId, &mut Row) -> Result<bool, Refusal>,
 }
 
@@ -94,8 +96,8 @@ pub(crate) const FORMS: &[Form] = &[
 static MARKS: LazyLock<Marks> =
     LazyLock::new(|| Marks::new(FORMS.iter().flat_map(|form| (form.marks)())));
 
-/// Returns the position of the first mark of any form at or after `from`. One search for all forms is faster than one for
-/// each.
+/// Returns the position at or after `from` of the first byte string that may belong to a part of any form (a mark). One
+/// search for all forms is faster than one search for each.
 pub(crate) fn first_of_any(bytes: &[u8], from: usize) -> Option<usize> {
     MARKS.first(bytes, from)
 }
@@ -147,7 +149,8 @@ impl Opened {
     ) -> Self {
         let told = policy.reading_to_tell().forms;
         let limits = policy.limits.scan();
-        // Most messages contain no mark of any form. Returning here saves parsing them.
+        // Most messages contain none of the byte strings that belong to a form. Such a message is returned without
+        // being parsed.
         if first_of_any(self.made.as_deref().unwrap_or(message), 0).is_none() {
             return self;
         }
@@ -155,7 +158,8 @@ impl Opened {
             let mut handled = Handled::default();
             for level in 0..=policy.limits.depth {
                 let current = self.made.as_deref().unwrap_or(message);
-                // Without a mark of this form, the message need not be parsed for it.
+                // The message contains no byte string of this form, so it has no part of this form and need not be
+                // parsed.
                 if (form.first)(current, 0).is_none() {
                     break;
                 }

@@ -9,7 +9,7 @@ use crate::engine::policy::Policy;
 use crate::engine::report::{Outcome, Provenance, Reason, Refusal, Row};
 use crate::mime::{PartId, Tree};
 
-/// Work that counts for examining one part of the tree, in bytes.
+/// Number of bytes of work that are counted for examining one part of the message.
 const LOOK: usize = 64;
 
 pub(crate) struct Opening<'o> {

@@ -24,8 +24,8 @@ enum Slot<'f> {
 }
 
 impl Flattened<'_> {
-    /// Returns the edits for the message. For a message without files, also returns a sentence about the change, for its row.
-    /// Returns a [`Refusal`] if the message must stay unchanged.
+    /// Returns the edits for the message. If the message has no files, also returns a sentence that describes the
+    /// change, for the report. Returns a [`Refusal`] if the message must stay unchanged.
     pub(super) fn edits(
         &self,
         found: &[Option<File>],

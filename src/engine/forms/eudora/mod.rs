@@ -1,8 +1,9 @@
-//! Eudora mailboxes: messages that Eudora took apart become MIME again.
+//! Eudora mailboxes: converts messages that Eudora took apart back to MIME.
 //!
-//! `notes` reads the texts and notes of a message, `flattened` decides whether Eudora took it apart, `unflatten` obtains the
-//! files, and `compose` writes the parts. The driver knows which file belongs to which note, because a file belongs to the
-//! first note of the mailbox that names it.
+//! `notes` finds the texts and the notes in a message (a note is a line that names an attached file), `flattened`
+//! decides whether Eudora took the message apart, `unflatten` obtains the files, and `compose` writes the parts. If
+//! several messages name the same file, it belongs to the first of them. Only the driver has seen the earlier messages
+//! of the mailbox, so it assigns the files to the notes.
 
 #[cfg(all(feature = "file", feature = "mailbox"))]
 mod compose;

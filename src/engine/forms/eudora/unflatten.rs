@@ -32,8 +32,9 @@ use crate::span::{Newline, starts_like};
 
 const AROUND: usize = 200;
 
-/// The links in the texts, by the hash of their target, which Eudora also records in the note of the file. Each link has the
-/// number of its text, and its target: a Content-ID (`Ok`) or a URL for a Content-Location (`Err`).
+/// Links in the HTML texts whose target may be one of the attached files. The key is Eudora's hash of the target, which
+/// the note of the file also contains. The value is the index of the text with the link, and the target: a Content-ID
+/// (`Ok`) or a URL that must match a Content-Location (`Err`).
 type Referred = HashMap<u32, Link>;
 type Link = (usize, Result<String, String>);
 

@@ -28,8 +28,8 @@ impl Marked {
     }
 }
 
-/// For each program, the attribute and the value that mark an attachment in the HTML. The last value is true if the marked
-/// element is a single file, to which its first link leads.
+/// For each program, the HTML attribute and its value by which an attachment is recognised. The last value is true if
+/// each marked element is a single file, to which the first link in the element leads.
 const MARKS: [(Follow, &str, &str, bool); 4] = [
     (Follow::Gmail, "class", "gmail_chip gmail_drive_chip", true),
     (Follow::Outlook, "id", "OwaReferenceAttachments", false),
@@ -246,8 +246,8 @@ fn mark_of(tag: &StartTag<'_>) -> Option<(Follow, bool, bool)> {
                 Follow::FileLink => words.clone().any(|word| word == wanted),
                 _ => value == wanted,
             };
-            // In quoted mail, programs add a prefix to each word of the value, and other words can follow. So the last word of
-            // the mark is searched, with a prefix.
+            // In quoted mail, programs add a prefix to each word of the value and may append other words. So a word is
+            // enough that ends with the last word of the mark and is longer than it.
             let last = wanted.rsplit(|&byte| byte == b' ').next()?;
             let is_prefixed = words.any(|word| word.len() > last.len() && word.ends_with(last));
             (is_own || is_prefixed).then_some((follow, is_one, !is_own))

@@ -47,8 +47,8 @@ pub fn hosted<'a>(
         return Vec::new();
     }
     let mut bodies: Vec<ExternalBody<'a>> = Vec::new();
-    // For each message and the URL of each file in it, the index of the reference in `bodies`. Further links to the same file
-    // do not become references of their own.
+    // Index in `bodies` of the reference to each file. The key is the message and the URL of the file. If a second link
+    // leads to the same file, it finds the reference here and does not become another one.
     let mut found: HashMap<(PartId, String), usize> = HashMap::new();
     // An attached HTML page is a file and not the text of the mail, so its links are not read.
     let is_read = |&part: &PartId| {
@@ -78,8 +78,8 @@ pub fn hosted<'a>(
         let message = tree.message_of(part);
         shown(&text.octets, |mut shown| {
             shown.name = shown.name.filter(|name| text.has_name(name));
-            // One reference more than the limit is kept. `limit_notes` refuses this one, and its row says that the limit was
-            // exceeded.
+            // One reference more than the limit is kept. `limit_notes` refuses this additional reference, and its row
+            // in the report says that the limit was exceeded.
             let is_told =
                 reading.forms.contains(shown.follow) && bodies.len() <= reading.most_notes;
             let Some((url, place)) = place_of(&shown).filter(|_| is_told) else {
@@ -148,8 +148,8 @@ impl<'d> Text<'d> {
             let syntax = Syntax::Html;
             let label = locate_in(document, syntax).charset;
             let label = label.or_else(|| Some(in_xml_declaration(document)?.to_vec()));
-            // The label was found by reading the document as ASCII. So the document cannot be in UTF-16, and a label that says
-            // so is ignored.
+            // The document was read as ASCII up to the charset label in it, so its charset cannot be UTF-16. A label
+            // that says UTF-16 or ASCII is ignored.
             let label = label.filter(|label| !is_ascii_label(label) && !is_utf16_label(label));
             label.map(Cow::Owned)
         };

@@ -69,8 +69,8 @@ fn judge_page(body: &ExternalBody<'_>, answer: &Content) -> Result<(), Refusal> 
     let is_promised = body.file_name.as_deref().is_some_and(is_page_name);
     let reason = match said.map_or(Reason::WebPage, |(reason, _)| *reason) {
         _ if is_gate => Reason::SignIn,
-        // The file in the mail is itself a web page. It may contain any words, so only the signs of a sign-in or scan page
-        // count.
+        // The mail says that the file is itself a web page, and a page may contain any words. So it is refused only if
+        // it looks like a sign-in page or a page about a virus scan.
         Reason::WebPage | Reason::Expired if is_promised => return Ok(()),
         reason => reason,
     };

@@ -89,7 +89,8 @@ pub fn scrubbed<'a>(
         let proves = |at: usize, hash: &str| {
             is_own(hash) || block_at(at).is_some_and(|(_, block)| proves(block, hash))
         };
-        // One note more than the limit is kept. `limit_notes` refuses this one, and its row says that the limit was exceeded.
+        // One note more than the limit is kept. `limit_notes` refuses this additional note, and its row in the report
+        // says that the limit was exceeded.
         let room = (reading.most_notes + 1).saturating_sub(bodies.len());
         let mut notes = shape::notes(text, room, proves);
         if is_read {
@@ -173,7 +174,8 @@ fn described<'a>(
     body
 }
 
-// The search is built only once: most texts are short, and building it takes longer than the search itself.
+// The search for removed HTML is prepared only once: most texts are short, and preparing the search takes longer than
+// the search itself.
 static REMOVED: LazyLock<Finder<'static>> =
     LazyLock::new(|| Finder::new("HTML attachment scrubbed and removed"));
 
@@ -238,8 +240,8 @@ fn blocks(text: &[u8]) -> Vec<(usize, Vec<u32>)> {
         let id = header.fields.value(text, "Message-ID").unwrap_or_default();
         blocks.push((start, hashes(id)));
     }
-    // The line between two mails of a digest is the end of the first one. The text between this line and the next mail belongs
-    // to neither.
+    // A line of hyphens ends each mail in a digest. It is added to the list without hashes, because the text between
+    // this line and the next mail belongs to neither mail.
     let ends = Lines::new(text, Span::new(0, text.len()))
         .filter(|line| line.content.of(text) == BETWEEN_BLOCKS)
         .map(|line| (line.whole.start, Vec::new()));

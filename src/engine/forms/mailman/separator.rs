@@ -45,10 +45,12 @@ fn without<'t>(mut text: &'t [u8], stroke: &[u8]) -> &'t [u8] {
     text
 }
 
-/// Divides a text into notes that are replaced (lines that Mailman left in place of attachments) and text that stays. `notes`
-/// contains all notes in order, and true for each note that is replaced. A piece with an index is the note with this index; its
-/// span contains only the empty lines after the note. A piece without an index is text that stays. A separator is removed if
-/// the same words are also in a separator next to a note.
+/// Divides a text into the notes that are replaced (lines that Mailman left in place of attachments) and the text
+/// between them.
+///
+/// `notes` contains all notes in order, each with true if it is replaced. Each returned piece is either a replaced
+/// note, with its index in `notes`, or text that stays, with `None`. The span of a note covers only the empty lines
+/// after the note. A separator line is removed if its words also occur in a separator next to a note.
 pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<(Option<usize>, Span)> {
     let known = beside(text, within, notes);
     let mut pieces = Vec::new();

@@ -19,7 +19,8 @@ use crate::span::{Line, Lines, Span};
 const LONGEST_LINE: usize = 1 << 10;
 /// Maximum length in bytes of the label of a URL: the words before the URL on the same line.
 const LONGEST_LABEL: usize = 200;
-/// Maximum number of lines above the URL: a sentence of two lines and four fields, which can be folded.
+/// Maximum number of lines of a note above its URL: a sentence of two lines, and four fields, each of which can be
+/// folded.
 const MOST_LINES: usize = 16;
 /// Maximum number of lines into which a URL can be split.
 const MOST_PIECES: usize = 4;
@@ -48,7 +49,8 @@ impl Note<'_> {
     }
 }
 
-// The search is built only once: most texts are short, and building it takes longer than the search itself.
+// The search for `://` is prepared only once: most texts are short, and preparing the search takes longer than the
+// search itself.
 static URLS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("://"));
 
 /// Returns up to `most` Mailman notes. `proves` returns true if the hash in the URL is that of the message.
@@ -145,7 +147,7 @@ fn is_type(value: &[u8]) -> bool {
 
 #[derive(Clone, Copy)]
 enum Top {
-    /// The lines begin at the start of the text, after another note, or after a separator. A note can begin there.
+    /// A note can begin here: the lines begin at the start of the text, after another note, or after a separator line.
     Edge,
     Blank(usize),
     Text,
@@ -197,8 +199,8 @@ fn note_above(text: &[u8], from: usize, label: Span) -> Option<(usize, Vec<&[u8]
     fields.reverse();
     let above = lines.get(used..).unwrap_or_default();
     let start = match (above, top) {
-        // No sentence was found. One field, or a URL alone, can be ordinary text, so only a note with four fields is accepted
-        // without a sentence. The label itself can also be the sentence.
+        // No sentence is above the fields. A note with four fields is accepted nevertheless. A note with fewer fields
+        // could be ordinary text, so it is accepted only if the words before its URL are such a sentence.
         ([], Top::Edge) if fields.len() == 4 || is_sentence(label.of(text)) => end,
         // The English sentence is known and consists of one line. The note begins with this line, whatever precedes it.
         ([first, ..], _) if first.of(text).ends_with(b"was scrubbed...") => first.start,

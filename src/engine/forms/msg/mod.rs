@@ -81,7 +81,8 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
     let Some(bytes) = part.encoding.decode(body) else {
         return Ok(false);
     };
-    // `.pst` mailboxes have the same media type, but do not begin with this signature.
+    // `.pst` mailboxes have the same media type as `.msg` files, but do not begin with the signature of a compound
+    // file.
     if !bytes.starts_with(msg::SIGNATURE) {
         return Ok(false);
     }

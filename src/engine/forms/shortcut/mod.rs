@@ -75,8 +75,8 @@ fn target(file: &[u8]) -> Option<Result<Referent<'static>, Refusal>> {
         {
             // Lines are not folded in this format, so a blank inside the value is part of the URL.
             let url = value.trim().trim_matches('"').replace(' ', "%20");
-            // A replacement character shows that the file was damaged, for example half of a UTF-16 character. The URL would
-            // refer to another resource.
+            // U+FFFD shows that the file was damaged, for example that half of a UTF-16 character is missing. The
+            // damaged URL would lead to another resource, so it is refused.
             if url.contains(char::REPLACEMENT_CHARACTER) {
                 return Some(Err(bad_value(
                     "the URL in the shortcut file contains a damaged character",

@@ -20,7 +20,8 @@ use crate::mime::charset;
 use crate::mime::entity::uri;
 use crate::mime::{MediaType, PartKind};
 
-/// Maximum length of the text in bytes. A sentence and a URL have a few hundred.
+/// Maximum length in bytes of a text that Sympa writes in place of an attachment. It consists of a sentence and a URL,
+/// a few hundred bytes. Longer text is not from Sympa.
 const LONGEST: usize = 4 << 10;
 
 const UNKNOWN: &[u8] = b"unknown-8bit";

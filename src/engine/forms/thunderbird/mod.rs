@@ -61,8 +61,8 @@ pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
     REFERENCE_FIELDS.iter().any(|name| field.is(original, name))
 }
 
-/// Returns true for fields that `embody detach` writes into a part of this form. The original fields are in the header that the
-/// body quotes.
+/// Returns true for fields that `embody detach` adds to a part when it writes the part in Thunderbird's form. The body
+/// quotes the original header, so these fields are not content.
 pub(in crate::engine) fn is_written(original: &[u8], field: &Field) -> bool {
     [
         "Content-Type",
@@ -99,7 +99,8 @@ impl<'a> Reader<'a, '_> {
         };
         if is("AttachmentDeleted") || is_deleted {
             return Some(match quotation {
-                // The part is a reference: another copy of the mail may contain the attachment, which then gets this header
+                // The attachment was deleted, and only its original header is left. The part still counts as a
+                // reference, because another copy of the mail may contain the attachment, which then gets this header
                 // again.
                 Some((_, quoted, true)) if self.tree.part(self.part).children.is_empty() => {
                     let target = Err(deleted());
@@ -128,8 +129,8 @@ impl<'a> Reader<'a, '_> {
         if is("AttachmentDetached") {
             return Some(self.unusable(missing_url()));
         }
-        // The value of this field begins with `cloudFile` if the file was uploaded. In a draft with a file that is not uploaded
-        // yet, it begins with another word.
+        // The field `X-Mozilla-Cloud-Part` begins with `cloudFile` if the file was uploaded. It begins with another
+        // word in a draft whose file is not uploaded yet; such a part is not a reference.
         let cloud_field = field(CLOUD_FIELD)?;
         let cloud = cloud_field.value.of(self.tree.original);
         if !first_word(cloud).eq_ignore_ascii_case(b"cloudFile") {

@@ -63,9 +63,9 @@ fn blocks(text: &[u8]) -> Vec<Block> {
         while let Some(next) = lines.peek() {
             let content = next.content.of(text);
             if is_ended {
-                // If a data line is short, a mail program has usually removed blanks at its end. Blanks are zeros, which can be
-                // added again. But this encoder writes zeros as grave accents, so other data was lost, and the block is not
-                // decoded.
+                // If a data line is short, a mail program has usually removed the blanks at its end. Blanks encode
+                // zeros, so they could be added again. But a text with grave accents uses these for zeros instead of
+                // blanks. A short line then lacks other data, and the block is not decoded.
                 let is_cut = is_short && has_grave;
                 if content.trim_ascii_end() == b"end" && !is_cut {
                     let span = Span::new(start, next.whole.end);
@@ -204,7 +204,8 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
     Ok(true)
 }
 
-/// Creates the edits that split a text into the files and the texts around them. The texts keep their type and encoding.
+/// Creates the edits that divide a text into the uuencoded files and the pieces of text before, between and after them.
+/// The pieces keep the type and the encoding of the text.
 fn divided(tree: &Tree<'_>, id: PartId, text: &[u8], blocks: Vec<Block>) -> Group {
     let part = tree.part(id);
     let newline = tree.newline;
@@ -305,8 +306,8 @@ fn describes(field: &crate::mime::Field, original: &[u8]) -> bool {
     names.iter().any(|name| field.is(original, name))
 }
 
-/// Returns the Content-Type and Content-Transfer-Encoding fields for the texts around the files. Content-Disposition is left
-/// out, because it describes the whole part.
+/// Returns the Content-Type and Content-Transfer-Encoding fields for the pieces of text before, between and after the
+/// uuencoded files. Content-Disposition is left out, because it describes the whole original part.
 fn texts_fields(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
     let mut fields = Vec::new();
     for field in tree.fields(id).iter(tree.original) {
@@ -326,7 +327,8 @@ fn texts_fields(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
     fields
 }
 
-/// Encodes one of the texts around the files. Its last line ending is removed, because the boundary line begins with one.
+/// Encodes one piece of the text before, between or after the uuencoded files. Its last line ending is removed, because
+/// the boundary line that follows begins with a line ending.
 fn encoded(encoding: TransferEncoding, piece: &[u8], newline: Newline) -> Vec<u8> {
     let piece = piece.strip_suffix(b"\n").unwrap_or(piece);
     let piece = piece.strip_suffix(b"\r").unwrap_or(piece);

@@ -150,7 +150,8 @@ impl EudoraText {
 
     fn wrapped(original: &[u8], within: Span, wrapper: Wrapper) -> Self {
         const COMMENT: &[u8] = b"<!x-stuff-for-pete";
-        /// Maximum length in bytes of the comment, which contains two URLs.
+        /// Maximum length in bytes of the comment `<!x-stuff-for-pete ...>`, which Eudora for the Mac writes at the
+        /// start of a text. It contains two URLs.
         const LONGEST: usize = 16 << 10;
         let text = within.of(original);
         let plain = Self {
