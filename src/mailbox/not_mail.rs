@@ -1,8 +1,9 @@
-//! Files that contain no mail that embody can read: their names in reports, and the advice in error messages.
+//! Kinds of files that embody does not convert as mail, with their names for reports and the advice for error messages.
 //!
-//! Attachment stores and caches of embody may be next to mail, and their files may look like mail. They must not be
-//! changed: an object of a store has the hash of its content as its name. A directory that only resembles a store is
-//! searched for mail, but a file in it is skipped if its name is the hash of its content.
+//! Attachment stores and caches of embody may be in the same directories as mail, and their files may look like mail.
+//! They must not be changed: the name of each object in a store is the hash of its content, so a changed object would
+//! no longer match its name. A directory that only resembles a store is searched for mail, but a file in it is skipped
+//! if its name is the hash of its content.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::platform::disk::layout;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum NotMail {
-    /// A known format: its name, and advice on how to read the file.
+    /// A format that embody recognises but does not convert here: its name, and advice on how to read the file.
     Format(&'static str, &'static str),
     Binary,
     Text,
@@ -28,8 +29,8 @@ pub(crate) enum NotMail {
     Link,
     Special,
     OtherFormat(&'static str),
-    /// Mail in a format that differs from the requested one. The texts describe the mail, and the formats that can
-    /// read it.
+    /// Mail in a format that differs from the one that the user requested with `--format`. The first text describes the
+    /// mail, and the second one lists the formats to request instead.
     ReadAs(&'static str, &'static str),
 }
 
@@ -107,8 +108,9 @@ impl NotMail {
     }
 }
 
-/// Returns whether a zip archive is an office document or a package, by the name of its first member. A Takeout can
-/// contain thousands of documents, so the check reads only the start of the file.
+/// Returns whether a zip archive is an office document or a software package, by the name of its first member. Such a
+/// file contains no mail and is skipped. A Takeout can contain thousands of them, so the check reads only the start of
+/// the file.
 pub(crate) fn is_document(start: &[u8]) -> bool {
     let first = start.get(30..).unwrap_or_default();
     let known: [&[u8]; 8] = [

@@ -1,15 +1,15 @@
 //! Creates new mailboxes and fills them with messages of another format, or with one mailbox for each label.
 //!
-//! A directory is filled under a temporary name that mail programs ignore, synced, and then renamed. It appears
-//! complete, and a run that ends earlier leaves nothing. For this reason, messages need not be written to `tmp`
-//! first.
+//! A directory is filled under a temporary name that mail programs ignore, synced, and then renamed. So mail programs
+//! see only a complete mailbox, and a run that ends earlier leaves no part of it. For this reason, the messages of a
+//! new Maildir are written directly to `cur` and `new` without its `tmp`.
 //!
-//! New files are private (modes 0600 and 0700), because the source may have access lists that a new directory
-//! cannot get. If root runs the program, the files belong to the owner of the source.
+//! New files are private (modes 0600 and 0700), because the source may have access lists that a new directory cannot
+//! get. If root runs the program, the files belong to the owner of the source.
 //!
-//! Names contain neither the current time nor random numbers, so that the same source always gives the same
-//! result. A message in a Maildir is named by its date, which is also the time of its file, by its number in
-//! the run, and by its size, as in Dovecot.
+//! Names contain neither the current time nor random numbers, so that the same source always gives the same result. A
+//! message in a Maildir is named by its date, which is also the time of its file, by its number in the run, and by its
+//! size, as in Dovecot.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, FileTimes, Metadata};
@@ -35,18 +35,19 @@ use crate::mailbox::{ByLabel, Envelope, Format, MailState, Options, Summary};
 use crate::platform;
 use crate::span::Newline;
 
-/// Maximum number of mailboxes to which one mail is written, because each one needs a copy. Gmail users have a handful
-/// of labels.
+/// Maximum number of labels for which one mail is delivered. Labels are untrusted input, and each of them needs a copy
+/// of the mail. Gmail users have a handful of labels.
 const MOST_LABELS: usize = 100;
-/// Maximum number of mailboxes. Gmail allows as many labels.
+/// Maximum number of labels that get a mailbox. Labels are untrusted input, so without a limit a mailbox could create
+/// any number of directories. Gmail allows this number of labels in an account.
 const MOST_FOLDERS: usize = 10_000;
-/// Maximum length of a label, in bytes. Gmail's labels have at most 225 characters.
+/// Maximum length of a label in bytes. A longer label gets no mailbox. Gmail's labels have at most 225 characters.
 const LONGEST_LABEL: usize = 1000;
 const MOST_OPEN: usize = 32;
 
 const UNLABELLED: &str = "No label";
 
-/// The file of a Maildir that maps letters in file names to keywords.
+/// File in a Maildir in which Dovecot stores the keyword that each lower-case letter in a file name means.
 const KEYWORDS: &str = "dovecot-keywords";
 
 pub(crate) struct Letter<'m> {
@@ -55,7 +56,8 @@ pub(crate) struct Letter<'m> {
     /// Flags that the source mailbox stores outside of the content. If `None`, the header fields contain the flags.
     pub(crate) flags: Option<Flags>,
     pub(crate) envelope: Envelope,
-    /// Separator line of an mbox, if the message has one that all programs understand.
+    /// The `From ` line of the message, without its line ending, if an mbox gets this line unchanged. `None` if the
+    /// message has no such line, or if some programs do not understand its date. An mbox then gets a new line.
     pub(crate) separator: Option<&'m [u8]>,
 }
 
@@ -75,14 +77,15 @@ pub(crate) struct Delivery {
     /// For each folder that [`enter`](Self::enter) has selected so far, the index of its mailbox.
     entered: HashMap<Vec<String>, usize>,
     mailboxes: Vec<PathBuf>,
-    /// Open mboxes, each with the index of its mailbox, in the order of their last use. If too many are open, the
-    /// first one is closed.
+    /// Open mboxes, each with the index of its mailbox, least recently used first. If [`MOST_OPEN`] are open, the first
+    /// one is closed before another one is opened.
     open: Vec<(usize, BufWriter<File>)>,
     /// Digests of the delivered mails, 16 bytes each, to find repeated mails: an archive can contain a mail once for
     /// each of its labels.
     known: HashSet<[u8; 16]>,
-    /// Whether the caller guarantees that no mail occurs twice. `known` is then not needed, and the labels of a
-    /// mail are the folders of the sources.
+    /// Whether the caller guarantees that no mail occurs twice, as `merge` does. `known` is then not used. The labels
+    /// of a mail are the folders of the sources that contained it, so [`MOST_LABELS`] and [`LONGEST_LABEL`] do not
+    /// apply.
     is_distinct: bool,
     delivered: u64,
     before_flags: char,
@@ -98,7 +101,7 @@ enum NewMailbox {
     File(Beside),
     Directly(BufWriter<File>),
     Folder(TempDir),
-    /// Messages are passed to a function of the program and not written.
+    /// Messages are passed to a function of the program instead of being written.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     Handler(Handler),
 }
@@ -107,7 +110,8 @@ enum NewMailbox {
 pub(crate) type Handler = Arc<Mutex<dyn FnMut(&Letter<'_>, Flags) -> Result<(), Error> + Send>>;
 
 impl Delivery {
-    /// Creates a delivery that passes each message to `handler`, as it would be written to a mailbox of this format.
+    /// Creates a delivery that passes each message to the function `handler` and writes no files. `form` is the format
+    /// that the function writes, which affects the flags and the separators of messages.
     #[cfg(feature = "cli")]
     pub(crate) fn to_handler(form: Format, handler: Handler) -> Self {
         Self {
@@ -117,8 +121,9 @@ impl Delivery {
         }
     }
 
-    /// Starts a delivery. With `open`, an mbox is written to this file, whose name is `target`. Otherwise, a new
-    /// mailbox is created at `target`, and belongs to the owner of `like`.
+    /// Starts a delivery to a new mailbox. If `open` contains a file, an mbox is written to this file, and errors call
+    /// it `target`. Otherwise, the mailbox is created at `target`. If root runs the program, the mailbox belongs to the owner of
+    /// `like`.
     pub(crate) fn start(
         form: Format,
         options: &Options,
@@ -197,12 +202,13 @@ impl Delivery {
         Ok(made)
     }
 
-    /// Changes the name of the result. The directory of the new name must exist and be on the same file system.
+    /// Changes the path at which the finished mailbox appears. The new path must be on the same file system, in a
+    /// directory that exists.
     pub(crate) fn rename(&mut self, target: &Path) {
         target.clone_into(&mut self.target);
     }
 
-    /// Prepares the delivery for `merge`. No mail occurs twice then, so the memory for `known` is saved. The labels
+    /// Prepares the delivery for `merge`, which delivers no mail twice, so no memory for `known` is needed. The labels
     /// of a mail are the folders that contained it, so the mail is delivered to all of them.
     #[cfg(feature = "cli")]
     pub(crate) fn of_distinct_mails(self) -> Self {
@@ -231,8 +237,8 @@ impl Delivery {
         self.form.has_separators()
     }
 
-    /// Delivers a message to its mailboxes. Adds the bytes of the message to `summary` once for each of these
-    /// mailboxes.
+    /// Writes a message to the mailboxes of its labels, or to the current mailbox if mail is not sorted by labels. Adds
+    /// the written bytes to `summary` once for each of these mailboxes.
     pub(crate) fn deliver(
         &mut self,
         letter: Letter<'_>,
@@ -293,9 +299,10 @@ impl Delivery {
         Ok(())
     }
 
-    /// Returns the flags of the mailbox combined with the flags that the labels show. Programs permanently remove
-    /// messages that are marked as deleted. For this reason, a label for the trash counts only if the result has no
-    /// folder for it and the mailbox stores no flags.
+    /// Returns the flags of a message: those that its source mailbox or its header fields contain, and those that its
+    /// Gmail labels mean. Programs permanently remove messages that are marked as deleted, so the trash label is
+    /// ignored if the result has a folder for it. It is also ignored if the message already has flags from another
+    /// place.
     fn flags(&self, letter: &Letter<'_>) -> Flags {
         let noted = letter.flags;
         let fields = || Flags::of_fields(letter.content);
@@ -312,7 +319,8 @@ impl Delivery {
         noted.unwrap_or_else(fields).with(Flags::of_states(&states))
     }
 
-    /// Completes the mailbox. If the source was damaged and no message was read, no mailbox is created.
+    /// Completes the mailbox and gives it its final name. If the source was damaged and no message was read, no mailbox
+    /// is created.
     pub(crate) fn finish_unless_damaged(self, summary: &Summary) -> Result<(), Error> {
         if summary.messages == 0 && summary.damaged > 0 {
             return Ok(());
@@ -340,7 +348,8 @@ impl Delivery {
                 }
                 let synced = owned.and_then(|()| {
                     platform::sync_tree(made.path())?;
-                    // Replaces an empty directory, but no other file.
+                    // Renames the directory to its final name. An empty directory of this name is replaced, and any
+                    // other file is an error.
                     platform::rename_folder(made.path(), &target)
                 });
                 synced.map_err(cannot_write(&target))?;
@@ -351,8 +360,8 @@ impl Delivery {
         }
     }
 
-    /// Returns the indexes of the mailboxes for these labels. If no label can be used, the mail is written to the
-    /// mailbox for mail without labels.
+    /// Returns the indexes of the mailboxes for these labels. If no label can be used, this is the mailbox for mail
+    /// without labels. If labels exceed a limit, they are left out, and the mail is counted in `summary`.
     fn numbers(&mut self, labels: &[String], summary: &mut Summary) -> io::Result<Vec<usize>> {
         let most = match self.by_label {
             None => return Ok(vec![self.current]),
@@ -404,8 +413,8 @@ impl Delivery {
         Ok(Some(number))
     }
 
-    /// Creates a mailbox. Returns false if the name is taken. Only this attempt shows whether it is taken, because
-    /// file systems treat different names as the same.
+    /// Creates a mailbox. Returns false if the name is taken. A comparison with earlier names cannot show this, because
+    /// some file systems treat different names as the same name.
     fn mailbox(&self, path: &Path) -> io::Result<bool> {
         let made = match self.form {
             Format::Mbox => new_file(path).and_then(|file| platform::own(&file, self.owner)),
@@ -455,7 +464,7 @@ impl Delivery {
         date: Option<SystemTime>,
     ) -> io::Result<()> {
         let Some(mailbox) = self.mailboxes.get(number) else {
-            // A dry run creates no mailboxes.
+            // A dry run creates no mailboxes, so there is nothing to write to.
             return Ok(());
         };
         self.file(&mailbox.join(name), content, date)?;
@@ -498,8 +507,8 @@ impl Delivery {
     }
 }
 
-/// Returns a hash of the content, the sender and the date of a mail. Half of a SHA-256 is enough: creating two mails with
-/// the same hash is still infeasible.
+/// Returns a hash of the content, the sender and the date of a mail, which is equal for repeated mails. Half of a
+/// SHA-256 is enough: creating two different mails with the same hash is still infeasible.
 fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
     let sender = letter.envelope.sender.as_bytes();
     let mut hash = Sha256::new();

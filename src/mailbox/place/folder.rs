@@ -1,6 +1,6 @@
-//! A Maildir or an MH folder: the paths of its messages, where new messages are written, and which directories are
-//! synced. Also reads the names of messages in a Maildir, which contain flags and sizes (`,S=` in bytes, `,W=` in bytes
-//! with CR LF line endings).
+//! Paths in a Maildir or an MH folder: those of its messages, of the directory for new messages, and of the directories
+//! that are synced. This module also parses the file names of messages in a Maildir, which contain flags and sizes
+//! (`,S=` in bytes, `,W=` in bytes with CR LF line endings).
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -35,7 +35,8 @@ impl MessageFolder {
         })
     }
 
-    /// Returns the folder at `path`, which was recognised as this `kind`.
+    /// Returns the folder of this `kind` at `path`. If `path` is the `cur` or `new` of a Maildir or a message in it,
+    /// this is the Maildir, restricted to that part.
     pub(crate) fn of(path: &Path, kind: Kind, format: Format) -> Self {
         let is_mh = kind == Kind::Mh;
         let part = (!is_mh).then(|| Self::within(path, format)).flatten();
@@ -144,8 +145,9 @@ pub(crate) fn with_separator(path: &Path, separator: char) -> PathBuf {
     }
 }
 
-/// Returns `path` with the flags of both copies of a message. The result is marked as deleted only if both copies are.
-/// If one copy is in `cur`, the result is too, because only messages in `cur` have flags.
+/// Returns `path` with the flags of two copies of a message, of which only one is kept. The result is marked as deleted
+/// only if both copies are. If one copy is in `cur`, the result is in `cur` too, because only file names in `cur`
+/// contain flags.
 pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
     let (Some((name, one)), Some((_, two))) = (flags_of(path), flags_of(other)) else {
         return path.into();

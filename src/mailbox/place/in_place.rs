@@ -37,10 +37,10 @@ use crate::platform::MetadataExt as _;
 const ATTEMPTS: usize = 3;
 /// Maximum number of rounds for mail that is appended during the run. Mail that arrives later is copied unchanged.
 const ROUNDS: usize = 4;
-/// Minimum age of the last change of a file for its time to be reliable. Old file systems store times in seconds, so a
-/// file that changed twice within a second would have the same time.
+/// Minimum time in which a file must be unchanged for its times to be trusted. Old file systems store times in seconds:
+/// if a file changes twice within a second, the second change leaves the time as it is.
 const SETTLED: Duration = Duration::from_secs(3);
-/// Number of bytes that are checked for the start of appended mail: empty lines and the start of its `From ` line.
+/// Number of bytes of appended mail that are searched for its `From ` line, which empty lines may precede.
 const BLANKS: usize = 16;
 
 impl<S: Send> Job<'_, S> {
@@ -230,7 +230,7 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
     });
     match read {
         // This error means that the file has become shorter. The digest of the shorter file differs from the earlier
-        // digest, which shows the change, so the error can be ignored.
+        // digest. The caller compares the two and finds the change, so the error can be ignored.
         Ok(()) | Err(Error::Changed { .. }) => Ok(digest.finalize().to_vec()),
         Err(error) => Err(error),
     }

@@ -20,8 +20,8 @@ use crate::mailbox::place::replace;
 use crate::platform::{self, FileExt as _, OsStrExt as _};
 
 const QUIET: Duration = Duration::from_millis(100);
-/// Maximum time without new mail, after which the old file is no longer watched. A program that still has it open is
-/// not a delivery program.
+/// Time without new mail after which the old file is no longer watched, even if a program may still have it open. A
+/// delivery program that waited for the lock would have written its message by then.
 const LONGEST: Duration = Duration::from_secs(2);
 const PROCESSES: &str = "/proc";
 const ACCESS_MODE: u32 = 3;
@@ -53,7 +53,8 @@ pub(crate) fn carry_over(
 }
 
 /// Returns whether another process may have the file open for writing. Returns true if `processes` is not the /proc of
-/// Linux. Without root rights, /proc does not show the files of other users' processes.
+/// Linux, because this is then unknown. Without root rights, /proc hides the files of other users' processes, so such a
+/// process is not found.
 fn is_being_written(file: &File, processes: &Path) -> bool {
     let tells = processes.join("self/fdinfo").exists();
     let (true, Ok(wanted), Ok(processes)) = (tells, file.metadata(), fs::read_dir(processes))
@@ -109,13 +110,15 @@ fn append(
     let written = new.write_all(&late);
     let synced = written.and_then(|()| platform::sync(&new));
     synced.map_err(|error| {
-        // Half a message would damage the next one, so it is removed. If this fails too, there is no other remedy.
+        // A part of a message would be joined to the next message, so it is removed. If this fails too, nothing more
+        // can be done.
         let _ = new.set_len(before);
         cannot_write(target)(error)
     })
 }
 
-/// Keeps the old file after an error, because late mail exists only there. The error names the file.
+/// Keeps the old file after an error, because mail that was appended to it late may exist only there. The returned
+/// error contains the path of the file.
 pub(crate) fn keep(old: Option<NamedTempFile>, target: &Path, error: Error) -> Error {
     let Some(old) = old else { return error };
     let kept = replace::keep_before(old, target);

@@ -30,23 +30,24 @@ use crate::mailbox::place::folder::{MessageFolder, base_of, flags_of};
 use crate::mailbox::place::partial::is_litter;
 use crate::platform::{MetadataExt as _, OsStrExt as _, absent};
 
-/// Minimum age of the last change of a directory for its time to be reliable. Old file systems store times in seconds,
-/// so a second change within a second is not visible.
+/// Minimum time in which a directory must be unchanged for its modification time to be trusted. Old file systems store
+/// times in seconds: a second change within the same second leaves the time as it is.
 const SETTLED: Duration = Duration::from_secs(3);
-/// Number of consecutive listings without a new message after which listing stops, if the directories did not change during
-/// the listings but shortly before. One listing is not enough then: within the resolution of the time stamps, a directory
-/// may have changed a second time, with the same time stamp.
+/// Number of consecutive listings without a new message after which listing stops, if the directories were unchanged
+/// during the last one. A single listing is not enough: if a directory changed just before it, a further change can
+/// have the same time stamp and stay undetected.
 const QUIET: usize = 2;
-/// Number of consecutive listings without a new message after which listing stops, if the directories change
-/// during the listings. The number is larger, because each such listing may miss a message.
+/// Number of consecutive listings without a new message after which listing stops, even if the directories still
+/// change. This needs more listings than [`QUIET`], because a listing during a change may miss a message.
 const BUSY: usize = 8;
 const MOST_LISTINGS: usize = 32;
 /// Maximum number of names that are tried for a message before it is reported as gone.
 const SEARCHES: usize = 16;
-/// Maximum number of entries that all searches together list, as a multiple of the number of messages.
-/// Otherwise, if another program deleted every message during the run, the time would be quadratic.
+/// Maximum number of directory entries that all searches together list, as a multiple of the number of messages.
+/// Without this limit, the time would be quadratic if another program deleted every message during the run.
 const MOST_SEARCHED: u64 = 256;
-/// Maximum number of listings in one search. A single listing may miss a message that is renamed during it.
+/// Maximum number of times that one search lists the directories. A single listing may miss a message that is renamed
+/// during it.
 const LISTINGS: usize = 3;
 
 /// The directories in the order in which a message moves through them.
@@ -59,7 +60,7 @@ pub(crate) const GONE: &str =
 
 type Others = Vec<(PathBuf, Detail)>;
 
-/// The listed messages of a folder. A message is also found if another program has renamed it since.
+/// The messages of a folder, as they were listed. A message can be opened even if another program has renamed it since.
 pub(crate) struct Messages<'f> {
     place: &'f MessageFolder,
     /// Paths of the messages, relative to the folder. In a Maildir, the paths are sorted.
@@ -68,15 +69,17 @@ pub(crate) struct Messages<'f> {
     /// Modification times of the directories before they were listed. A different time later shows that the
     /// directory has changed.
     state: Vec<Option<SystemTime>>,
-    /// Device and inode number of each file of an MH folder that was opened.
+    /// Device and inode number of each file of an MH folder that was opened. A file that is not in this set at the end
+    /// was missed.
     opened: Mutex<HashSet<(u64, u64)>>,
 }
 
 #[derive(Default)]
 struct Searches {
-    /// Names by their unique part, as listed by the last search.
+    /// Result of the last search: for each unique part of a file name, the paths with this part.
     listed: HashMap<Vec<u8>, Vec<PathBuf>>,
-    /// For each new name that was found for a message, the name under which the message was listed.
+    /// For each new path that a search found, the listed name of the message that has it. No other message gets the
+    /// same file.
     taken: HashMap<PathBuf, PathBuf>,
     /// Modification times of the directories before the last search.
     state: Vec<Option<SystemTime>>,
@@ -84,14 +87,14 @@ struct Searches {
 }
 
 impl MessageFolder {
-    /// Returns the messages, and the paths that are named like a message but are not files or cannot be read. The
-    /// memory for the names grows with the mailbox, by some hundred bytes for each message.
+    /// Lists the messages of the folder. Also returns the paths that are named like a message but are not files or
+    /// cannot be read. The memory for the names is some hundred bytes for each message.
     pub(crate) fn messages(&self) -> (Messages<'_>, Others) {
         self.messages_watched(&mut |_| {})
     }
 
-    /// Does the same as [`messages`](Self::messages), and calls `before` with the name of a directory before it is
-    /// listed, for tests.
+    /// Does the same as [`messages`](Self::messages). For tests, calls `before` with the name of each directory just
+    /// before it is listed.
     fn messages_watched(&self, before: &mut dyn FnMut(&str)) -> (Messages<'_>, Others) {
         let mut others = Others::new();
         let state = self.state(self.parts());
@@ -126,7 +129,7 @@ impl MessageFolder {
                 before(part);
                 let mut list = Vec::new();
                 if let Err(error) = absent(self.list(Path::new(part), &mut list, others)) {
-                    // The directory may contain further messages, so the error is reported.
+                    // The directory may contain messages that were not listed, so the error is reported.
                     others.push((self.folder.join(part), unread(&error).into()));
                 }
                 has_news |= listing.add(self, part, list, round > 0);
@@ -172,7 +175,7 @@ impl MessageFolder {
         }
     }
 
-    /// Returns the modification time of each directory.
+    /// Returns the modification time of each directory. `None` if the directory does not exist or its time is unknown.
     fn state(&self, parts: &[&str]) -> Vec<Option<SystemTime>> {
         let modified = |part: &&str| fs::metadata(self.folder.join(part))?.modified();
         parts.iter().map(|part| modified(part).ok()).collect()
@@ -194,8 +197,8 @@ impl MessageFolder {
                 Ok(kind) if kind.is_file() => names.push(part.join(name)),
                 Ok(kind) if kind.is_dir() => {}
                 Ok(_) => others.push((entry.path(), OTHER.into())),
-                // Some file systems do not list file types, and the file was renamed before its type could be read. Its name is
-                // kept, because it may be a message; opening it will find the new name.
+                // The file system did not list the type of this file, and the file was renamed before its type could be
+                // read. It may be a message, so its name is kept. If it is opened later, its new name is searched for.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {
                     names.push(part.join(name));
                 }
@@ -205,8 +208,8 @@ impl MessageFolder {
         Ok(())
     }
 
-    /// If several names have the same unique part, removes those that no longer exist. Every message keeps at least one
-    /// name.
+    /// If several listed names have the same unique part, removes the names that no longer exist, because they are old
+    /// names of a renamed message. At least one name is kept for each unique part.
     fn remove_old_names(&self, names: &mut Vec<PathBuf>) {
         let mut by_base: HashMap<Vec<u8>, Vec<usize>> = HashMap::new();
         for (index, name) in names.iter().enumerate() {
@@ -219,12 +222,13 @@ impl MessageFolder {
                 let found = name.map(|name| absent(fs::symlink_metadata(self.folder.join(name))));
                 !matches!(found, Some(Ok(None)))
             };
-            // A message may be renamed between the checks of its two names, so the existing names are checked a second
-            // time.
+            // A message may be renamed between the checks of its old and its new name, and both may seem to exist. The
+            // names that exist are therefore checked a second time.
             let there: Vec<&usize> = group.iter().filter(exists).collect();
             let mut there: HashSet<&usize> = there.into_iter().filter(exists).collect();
             if there.is_empty() {
-                // No name exists: the message is searched for when it is opened.
+                // No listed name exists, because the message was renamed again or deleted. One name is kept, and the
+                // message is searched for when it is opened.
                 there.extend(group.first());
             }
             old.extend(group.iter().filter(|index| !there.contains(index)));
@@ -234,7 +238,8 @@ impl MessageFolder {
     }
 }
 
-/// The names that several listings of one folder contained.
+/// All names that the listings of one folder contained. A folder is listed several times while other programs change
+/// it.
 #[derive(Default)]
 struct Listing {
     names: Vec<PathBuf>,
@@ -281,8 +286,8 @@ impl Messages<'_> {
         &self.names
     }
 
-    /// Opens the message that was listed as `listed`, and returns its current name. Returns `None` if the message is
-    /// gone.
+    /// Opens the message that was listed as `listed`, even if another program has renamed it. Returns its current name
+    /// and the open file, or `None` if the message is gone.
     pub(crate) fn open(&self, listed: &Path) -> io::Result<Option<(PathBuf, File)>> {
         let mut name = listed.to_owned();
         for search in 0..SEARCHES {
@@ -323,10 +328,11 @@ impl Messages<'_> {
         Ok(names)
     }
 
-    /// Returns the current name of the message that was listed as `listed`, according to the last search.
+    /// Returns the current name of the message that was listed as `listed`, or `None` if it is gone. If the last search
+    /// did not find the message, and the directories have changed since, they are listed again.
     ///
-    /// If `anew` is true, the name that an earlier call returned no longer exists, so the directories are listed
-    /// again.
+    /// If `anew` is true, the name that an earlier call returned no longer exists, so the directories are listed in any
+    /// case.
     pub(crate) fn find(&self, listed: &Path, anew: bool) -> io::Result<Option<PathBuf>> {
         if self.place.is_mh {
             return Ok(None);
@@ -361,9 +367,9 @@ impl Messages<'_> {
         Ok(found)
     }
 
-    /// Returns the name of a message in the last search. Names of other listed messages are excluded. If several
-    /// names have the same unique part, a name with the same text before the flags is preferred, because different
-    /// messages differ in this text.
+    /// Returns the name that the message `listed` has in the last search, by the unique part of the name. Names that
+    /// belong to other messages are excluded. Several messages can have the same unique part, for example after a
+    /// killed run. A name that is equal up to the flags is therefore preferred.
     fn listed(&self, searches: &Searches, listed: &Path) -> Option<PathBuf> {
         let is_free = |name: &&PathBuf| {
             let is_other = self.names.binary_search(name).is_ok();
@@ -566,7 +572,8 @@ mod tests {
             assert!(others.is_empty());
             let open = |name: &str| messages.open(Path::new(name)).unwrap().is_some();
             assert!(open("1"));
-            // The clock of a file system may have a resolution of 10 ms.
+            // The clock of a file system may have a resolution of 10 ms. After a longer pause, the change of the
+            // directory is certain to change its time.
             std::thread::sleep(Duration::from_millis(20));
             for (from, to) in renames {
                 fs::rename(folder.path().join(from), folder.path().join(to)).unwrap();

@@ -95,8 +95,8 @@ impl Lock {
         loop {
             let file = open(target)?;
             wait_for_file(&file, target, patience)?;
-            // The previous holder of the lock may have replaced the file, so the lock may be on a file that has lost
-            // its name.
+            // The previous holder of the lock may have replaced the mbox by a new file. The lock is then on the old
+            // file, so the new file is opened and locked.
             if is_named(&file, target)? {
                 return Ok(Self {
                     file: Arc::new(file),
@@ -111,8 +111,8 @@ impl Lock {
         Ok(self.file)
     }
 
-    /// Locks a file again after [`let_go`](Self::let_go) released its lock. Returns [`Error::Changed`] if the path
-    /// now belongs to another file.
+    /// Locks a file again after [`let_go`](Self::let_go) released its lock. Returns [`Error::Changed`] if another
+    /// program has replaced the file at the path.
     pub(crate) fn again(
         file: Arc<File>,
         target: &Path,
@@ -127,8 +127,8 @@ impl Lock {
         }
     }
 
-    /// Returns [`Error::Changed`] if another program removed the dotlock as stale, for example after the computer
-    /// slept. The mailbox may have changed then.
+    /// Checks that the dotlocks of this run still exist. Returns [`Error::Changed`] if another program removed one of
+    /// them as stale, for example after the computer slept. That program may have changed the mailbox.
     pub(crate) fn check(&self, target: &Path) -> Result<(), Error> {
         match self.dotlocks.iter().all(Dotlock::is_held) {
             true => Ok(()),
@@ -155,7 +155,7 @@ fn dotlocks(target: &Path, given: &Path, patience: &Patience<'_>) -> Result<Vec<
 fn open(target: &Path) -> Result<File, Error> {
     let opened = OpenOptions::new().read(true).write(true).open(target);
     opened.map_err(|error| match File::open(target) {
-        // The file can be read, so the missing permission to write is the error to report.
+        // The file can be read but not written, so the error names the missing permission to write.
         Ok(_) => cannot_write(target)(error),
         Err(_) => unreadable(target)(error),
     })
@@ -172,7 +172,7 @@ pub(crate) fn wait_for_file(
     path: &Path,
     patience: &Patience<'_>,
 ) -> Result<(), Error> {
-    // On a file system without fcntl locks, only the dotlock is used.
+    // On a file system without fcntl locks, `try_lock` always succeeds, and only the dotlock protects the mbox.
     while !platform::try_lock(file).map_err(cannot_write(path))? {
         patience.pause(path, path)?;
     }
@@ -182,8 +182,8 @@ pub(crate) fn wait_for_file(
 #[derive(Debug)]
 pub(crate) struct Dotlock {
     path: PathBuf,
-    /// Metadata of the lock file when it was created. If another program replaced the lock, the file at the path
-    /// differs from it.
+    /// Metadata of the lock file when it was created. If the file at the path has another inode, another program has
+    /// replaced the lock.
     made: Metadata,
     renewing: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
 }
@@ -233,9 +233,9 @@ impl Dotlock {
 
 impl Drop for Dotlock {
     fn drop(&mut self) {
-        // The error of the removal cannot be returned here. It does no harm, because the next run recognises that this
-        // process has ended. The lock file stays open until the thread ends, so that no other file gets its inode
-        // number before the check.
+        // Only a lock file that this run created is removed. Its inode number cannot belong to a new file yet, because
+        // the renewal thread, which is ended below, keeps the file open. An error is ignored: the next run sees that
+        // this process has ended, and removes the lock as stale.
         if self.is_held() {
             let _ = fs::remove_file(&self.path);
         }
@@ -255,7 +255,7 @@ fn make(path: &Path) -> io::Result<Option<File>> {
     let finished = temporary_in(folder_of(path))?;
     finished.as_file().write_all(&contents)?;
     let made = match fs::hard_link(finished.path(), path) {
-        // The file system has no hard links, so the lock file is created directly under its name.
+        // The file system has no hard links, so the lock file is created under its name before its content is written.
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
             let new = OpenOptions::new().write(true).create_new(true).open(path);
             new.and_then(|mut lock| lock.write_all(&contents).map(|()| lock))
@@ -295,7 +295,8 @@ fn is_dead(contents: &[u8]) -> Option<bool> {
 /// Removes a stale lock. Returns false if the lock cannot be removed, for example because it belongs to another user in
 /// a directory with the sticky bit.
 fn remove_stale(path: &Path) -> bool {
-    // If the run is killed here, the lock is left under a temporary name, which the next run removes.
+    // The stale lock is first renamed to this temporary name. If the run is killed before the lock is removed, the next
+    // run removes the temporary file.
     let Ok(aside) = temporary_in(folder_of(path)) else {
         return false;
     };
@@ -303,7 +304,8 @@ fn remove_stale(path: &Path) -> bool {
         return false;
     }
     if !is_stale(aside.path()) {
-        // Another program has replaced the stale lock by a new one in the meantime: the new lock gets its name back.
+        // The renamed file is not stale: another program replaced the stale lock by its own in the meantime. The new
+        // lock gets its name back.
         let _ = fs::hard_link(aside.path(), path);
     }
     true
@@ -352,7 +354,8 @@ mod tests {
         let (Some(system), myself) = (system(), std::process::id()) else {
             return;
         };
-        // The process id exists, but belongs to another process that started later, so the lock is stale.
+        // The second lock contains an existing process id, but a different start time. The process that wrote it has
+        // therefore ended, so the lock is stale.
         for lock in [lock_of(dead(), &system, "1"), lock_of(myself, &system, "1")] {
             fs::write(path.with_extension("lock"), lock).unwrap();
             acquire(&path).unwrap();

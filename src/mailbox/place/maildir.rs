@@ -1,11 +1,12 @@
-//! Maildirs, which contain one file per message in `cur` and `new`, and MH folders. An MH folder has no `tmp` and no
-//! sizes in file names, so a changed message is written next to the old one, under a name that is not the name of a
-//! message.
+//! Converts Maildirs and MH folders, in place or to a new folder. A Maildir contains one file per message in `cur` and
+//! `new`. An MH folder has no `tmp` and no sizes in file names, so a changed message is written next to the old one,
+//! under a name that is not the name of a message.
 //!
-//! A changed message is written to `tmp`, synced, and replaces the old one. The name (and so the flags), owner, mode
-//! and time are kept. If the name contains the size (`,S=` in bytes, `,W=` in bytes with CR LF line endings; Dovecot,
-//! Courier), it is corrected. A compressed message (Dovecot's zlib plugin) is decompressed for reading, and a changed
-//! one is compressed in the same way. The sizes in its name are those of the decompressed message.
+//! In a Maildir, a changed message is written to `tmp`, synced, and replaces the old one. The name (and so the flags),
+//! owner, mode and time are kept. If the name contains the size (`,S=` in bytes, `,W=` in bytes with CR LF line
+//! endings; Dovecot, Courier), it is corrected. A compressed message (Dovecot's zlib plugin) is decompressed for
+//! reading, and a changed one is compressed in the same way. The sizes in its name are those of the decompressed
+//! message.
 //!
 //! A lock (`embody.lock`) prevents two runs of embody at the same time. Other programs move and rename messages at any
 //! time. For this reason, there are two ways to replace a message, both in `supersede`:
@@ -49,8 +50,7 @@ use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::pipeline;
 use crate::platform::{self, OsStrExt as _, absent};
 
-/// Memory that a message is assumed to need until it is written, in bytes. After that, only its report needs
-/// memory.
+/// Memory in bytes that is reserved for a message until it is written. After that, only its report needs memory.
 const UNDER_WAY: usize = 256 << 10;
 
 /// Maximum number of attempts to replace a message, because a mail client may rename it before each attempt.
@@ -85,7 +85,8 @@ impl<S: Send> Job<'_, S> {
                     for name in ["cur", "new", "tmp"] {
                         make_folder(&to.join(name))?;
                     }
-                    // The empty file `maildirfolder` marks a folder of Maildir++. The result gets this file too.
+                    // The empty file `maildirfolder` marks a subfolder of a Maildir++ mailbox. The result gets this
+                    // file too.
                     let mark = to.join("maildirfolder");
                     if folder.join("maildirfolder").exists() && !mark.exists() {
                         File::create(&mark).map_err(cannot_write(&mark))?;
@@ -116,7 +117,8 @@ impl<S: Send> Job<'_, S> {
             large: Mutex::new(()),
         };
         let before = Summary::of(|sum| (sum.mailboxes, sum.damaged) = (1, others.len() as u64));
-        // The counts of messages that are written, and the results that were not reported yet, by message number.
+        // The counts of all messages that are written so far, and for each message number the result that was not
+        // reported yet. Results are reported in the order of the messages.
         let done = Mutex::new((before, BTreeMap::new()));
         let mut numbered = (1..).zip(messages.names());
         let (workers, _) = options.threads();
@@ -129,13 +131,14 @@ impl<S: Send> Job<'_, S> {
                 let (summary, damage, transformed) = files.convert(*number, name)?;
                 let mut done = unpoisoned(done.lock());
                 done.0.add(&summary);
-                // If another program moved the message, its change was not written, so the result is not reported.
+                // If other programs kept moving the message, its change was not written, so the result of its transform
+                // is not reported.
                 if let Some(transformed) = transformed.filter(|_| summary.moved == 0) {
                     done.1.insert(*number, transformed);
                 }
                 Ok((summary, damage))
             },
-            // The message is already written, and only its report is kept in memory.
+            // The message is already written, so only the memory of its report still counts.
             |(number, name), _| {
                 let done = unpoisoned(done.lock());
                 let report = done.1.get(number).map_or(0, |it| it.weight(self.transform));
@@ -154,10 +157,12 @@ impl<S: Send> Job<'_, S> {
                 Ok(())
             },
         );
-        // Messages that were written before an error or a stop are reported as well.
+        // After an error or a stop, the results of the messages that were already written are still unreported. They
+        // are reported here.
         let (mut summary, said) = unpoisoned(done.into_inner());
         said.into_values().for_each(|done| done.tell(observer));
-        // After a change in place, the files differ from those that were read, so missed messages cannot be detected.
+        // In an MH folder, every file that was not opened during the run counts as missed. A run that changes messages
+        // in place creates new files, which would all count, so it cannot check this.
         if outcome.is_ok() && (destination.is_some() || !writes) {
             summary.damaged += self.name_missed(&messages)?;
         }
@@ -179,8 +184,8 @@ impl<S: Send> Job<'_, S> {
         outcome.map(|()| summary)
     }
 
-    /// Copies the file in which an MH folder stores flags. The flags in it refer to message names, which stay the
-    /// same, so the copy is valid.
+    /// Copies the file in which an MH folder stores flags, `.mh_sequences`. The file contains the numbers of messages.
+    /// They are the same in the result, so the copy is valid.
     fn copy_beside(&self, to: &Path, name: &str) -> Result<(), Error> {
         let path = self.path.join(name);
         let Some(file) = absent(File::open(&path)).map_err(cannot_read(&path))? else {
@@ -199,8 +204,8 @@ fn make_folder(folder: &Path) -> Result<(), Error> {
     fs::create_dir_all(folder).map_err(cannot_write(folder))
 }
 
-/// Finds pairs of names with the same unique part. A killed run may have left such a pair: an old message and its new
-/// version.
+/// Returns the pairs of names with the same unique part, in both directions. A killed run may have left such a pair: an
+/// old message and its new version.
 fn twins(names: &[PathBuf]) -> HashMap<PathBuf, PathBuf> {
     let base = |name: &&PathBuf| {
         let name = name.file_name().unwrap_or_default().as_bytes();
@@ -230,7 +235,8 @@ struct Files<'a, S> {
     twins: HashMap<PathBuf, PathBuf>,
     destination: Option<&'a Path>,
     before_flags: char,
-    /// Lock that is held while a large compressed message is processed. Its size is unknown before it is decompressed.
+    /// Lock that a thread holds while it converts a large compressed message. Only one such message is in memory at a
+    /// time.
     large: Mutex<()>,
 }
 
@@ -331,7 +337,8 @@ impl<S> Files<'_, S> {
                     if is_done {
                         break;
                     }
-                    // If the same file now has another name, it is replaced under this name.
+                    // The message was moved. If another search finds the same unchanged file, the next attempt replaces
+                    // it under its new name.
                     let found = self.messages.find(listed, true);
                     let found = found.map_err(cannot_read(&self.place.folder))?;
                     match found.map(|name| self.place.folder.join(name)) {
@@ -348,7 +355,8 @@ impl<S> Files<'_, S> {
             (None, _) => {}
             (Some((target, folder)), new) => {
                 let finished = match (&new, method) {
-                    // An unchanged message is copied as it is, not compressed again.
+                    // An unchanged compressed message is copied byte by byte, because compressing it again could change
+                    // it.
                     (None, Some(_)) => Beside::copy(&file, before.length, &path, &folder, &target)?,
                     (None, None) => {
                         Beside::of(&content, &folder, &target, None)?.finished(&file)?

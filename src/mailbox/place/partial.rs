@@ -1,9 +1,9 @@
 //! Recognises Maildirs, including those that lost their empty directories: git, zip, `rsync -m` and cloud drives do not
 //! keep empty directories, and Thunderbird's own Maildirs have no `new`.
 //!
-//! A directory with both `cur` and `new` is a Maildir. With only one of them, it is a Maildir if that directory
-//! contains only messages: another program may use the name `cur` or `new` too, and its files are not mail. A directory
-//! with only `tmp` is not a Maildir, because the messages in `tmp` were never delivered.
+//! A directory with both `cur` and `new` is a Maildir. A directory with only one of them is a Maildir if that one
+//! contains only messages. Otherwise, it may belong to another program that uses the name `cur` or `new` for other
+//! files. A directory with only `tmp` is not a Maildir, because the messages in `tmp` were never delivered.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -20,11 +20,11 @@ pub(crate) enum Members {
     One,
 }
 
-/// Maximum number of files whose content is checked because their names do not look like a Maildir. The first files are
-/// enough to recognise a large directory.
+/// Maximum number of files whose content is checked because their names do not look like those of a Maildir. The
+/// remaining files of a large directory are assumed to be messages too.
 const LOOKED_INTO: usize = 64;
 
-/// Returns the parts of the Maildir that exist, or `None` if the directory is not a Maildir. `is_message` returns whether
+/// Returns which of `cur` and `new` exist, or `None` if the directory is not a Maildir. `is_message` returns whether
 /// the content of a file is a message.
 pub(crate) fn maildir(
     folder: &Path,
@@ -54,7 +54,8 @@ enum Holds {
 }
 
 fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> Holds {
-    // If the directory cannot be read, it may contain files other than messages.
+    // A directory that cannot be read may contain files that are not messages, so it does not count as a part of a
+    // Maildir.
     let Ok(entries) = fs::read_dir(part) else {
         return Holds::Others;
     };
@@ -67,8 +68,8 @@ fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> Holds
         if name.as_bytes().starts_with(b".") || is_litter(&name) {
             continue;
         }
-        // MH folders and directories of saved messages may also be named `cur` or `new`, so file names that are common
-        // there are refused.
+        // A directory `cur` or `new` may also be an MH folder or contain saved messages. The file names that are common
+        // there, such as `1` or `x.eml`, show that it is not a part of a Maildir.
         let is_other = mh::number(&name).is_some()
             || part.ends_with("new") && has_suffix(&name)
             || !entry.file_type().is_ok_and(|kind| kind.is_file());
@@ -89,7 +90,8 @@ fn holds_messages_only(part: &Path, is_message: &dyn Fn(&Path) -> bool) -> Holds
     }
 }
 
-/// Returns whether the system or a cloud drive creates files of this name in any directory.
+/// Returns whether the operating system or a cloud drive creates files of this name in any directory. They are not mail
+/// and are ignored.
 pub(crate) fn is_litter(name: &OsStr) -> bool {
     const NAMES: [&[u8]; 3] = [b"desktop.ini", b"thumbs.db", b"icon\r"];
     let is_name = |other: &&[u8]| name.as_bytes().eq_ignore_ascii_case(other);
@@ -108,15 +110,15 @@ fn is_named_as_message(name: &OsStr) -> bool {
         .iter()
         .take_while(|byte| byte.is_ascii_digit())
         .count();
-    // In names by OfflineIMAP, the first part looks like `1700000000_0`.
+    // OfflineIMAP writes names whose first part looks like `1700000000_0`, so underscores are allowed.
     let is_part = |byte: &u8| byte.is_ascii_digit() || *byte == b'_';
     let is_number = digits >= 9 && seconds.iter().all(is_part);
     let has_unique = parts.next().is_some_and(|part| !part.is_empty());
     is_number && has_unique && parts.next().is_some_and(|host| !host.is_empty())
 }
 
-/// Returns whether a directory without messages contains only parts of a Maildir and files of mail servers. Other files
-/// could be mail, or belong to another program.
+/// Returns whether a directory contains only parts of a Maildir and files of mail servers. This decides whether a
+/// directory whose `cur` or `new` is empty is a Maildir: other files could be mail, or belong to another program.
 fn holds_no_others(folder: &Path) -> bool {
     const OF_SERVERS: [&[u8]; 4] = [b"dovecot", b"courier", b"maildir", b"subscriptions"];
     let Ok(mut entries) = fs::read_dir(folder) else {
