@@ -102,8 +102,8 @@ impl Coding {
     }
 }
 
-/// Returns whether this encoding produces text, as base64 does. Encoded content would then look like plain text, so the check
-/// of the bytes could not detect it, and the content is not accepted.
+/// Returns whether this encoding produces text, as base64 does. Text in such an encoding looks like plain text, so a
+/// check of the bytes cannot show whether it is still encoded. Such content is not accepted.
 fn is_written_as_text(name: &str) -> bool {
     let name = name.strip_prefix("x-").unwrap_or(name);
     matches!(
@@ -194,7 +194,8 @@ impl<R: Read> Read for Inflater<R> {
     fn read(&mut self, output: &mut [u8]) -> io::Result<usize> {
         while !self.is_over && !output.is_empty() {
             let has_more = match self.end - self.start {
-                // At least two bytes are needed to detect a zlib header.
+                // The format is detected from the first two bytes (a zlib header or not), so a single byte is not
+                // decoded until another byte arrives.
                 0 => self.fill()?,
                 1 if self.state.is_none() => self.fill()?,
                 _ => true,

@@ -187,8 +187,8 @@ impl AbsoluteForm {
 }
 
 impl Connection {
-    /// Calls `act` if the exchange of this thread is recorded and uses this connection. If the exchange has no connection yet,
-    /// it gets this one, and bytes that are already in the buffer of the connection are recorded first.
+    /// Calls `act` if this connection belongs to the HTTP exchange that this thread is recording. If the exchange has
+    /// no connection yet, it gets this one. Bytes that are already in the buffer of the connection are recorded first.
     fn if_heard(&mut self, act: impl FnOnce(&mut Current, &mut dyn Transport)) {
         let Some((number, address)) = self.tapped else {
             return;

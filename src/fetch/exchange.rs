@@ -47,7 +47,7 @@ pub(crate) enum How {
 pub(crate) struct Response {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
-    /// Content, decompressed. Empty unless the status is 200 and the request had [`How::Whole`].
+    /// Content, decompressed. Empty unless the status is 200 and the whole content was requested ([`How::Whole`]).
     pub(crate) body: Bytes,
     pub(crate) source: Source,
     pub(crate) recorded: Option<Recorded>,

@@ -1,4 +1,5 @@
-//! [`Fetcher`]: retrieves content through the memory of the run, the limit of parallel requests, the source and the archive.
+//! [`Fetcher`] retrieves content from servers and files. It keeps responses in memory, limits the number of parallel
+//! requests, and searches a web archive if the server does not have the content.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,8 +22,9 @@ use crate::mime::media_type::is_page;
 
 /// Retrieves the content that a policy allows, for all messages of a run.
 ///
-/// By default there is no memory and no limit of parallel requests. Without the features `http` and `ftp`, URLs with these
-/// schemes are refused with [`Reason::UnsupportedScheme`](crate::engine::report::Reason::UnsupportedScheme).
+/// By default, responses are not kept in memory, and the number of parallel requests is not limited. Without the
+/// features `http` and `ftp`, URLs with these schemes are refused with
+/// [`Reason::UnsupportedScheme`](crate::engine::report::Reason::UnsupportedScheme).
 pub struct Fetcher {
     pub(crate) archive: Option<(bool, Arc<dyn Fetch>)>,
     /// Date for which the archive is searched if the mail has no date. If both are missing, the archive is not used.
@@ -169,14 +171,16 @@ impl Fetcher {
         policy.fetch.is_empty() && policy.ca_file.is_none() && policy.resolver.is_empty()
     }
 
-    /// Returns the archive for a request, and whether it gets the request before the source.
+    /// Returns the web archive for a request, and true if the archive gets the request before the source
+    /// (`--archive-first`). Returns `None` if there is no archive, or if the request is for the program of `--resolver`.
     fn archive_for(&self, request: &Request) -> Option<(bool, &dyn Fetch)> {
         let (archive_first, archive) = self.archive.as_ref()?;
         let is_question = matches!(request.need, Need::Question { .. });
         (!is_question).then_some((*archive_first, &**archive))
     }
 
-    /// Returns the request with the date for which the archive is searched.
+    /// Returns the request with a date: that of the mail, or the default date. The archive returns the capture nearest
+    /// to this date. Returns a refusal if there is no date.
     fn dated(&self, request: &Request) -> Result<Request, Refusal> {
         let date = request.date.or(self.undated);
         // Without a date, the key in [`Memory`] would be the same as for the source, and the answer of the source would be

@@ -106,7 +106,8 @@ impl<T: Remembered> Memory<T> {
     }
 }
 
-/// Removes the fragment from the URL of a need: URLs that differ only in the fragment have the same content.
+/// Removes the fragment (`#...`) from the URL to retrieve. URLs that differ only in the fragment have the same content,
+/// so they share one response.
 fn without_fragment(need: &Need) -> Need {
     match need {
         Need::Url { url, accept } => {

@@ -12,7 +12,7 @@ pub(crate) mod archive;
 pub mod cache;
 #[cfg(feature = "cli")]
 pub(crate) mod record;
-// The modules below are private to this directory, except `store`.
+// Except for `store`, the following modules are private: other code uses only the items that are re-exported below.
 #[cfg(feature = "http")]
 mod agent;
 mod allowance;
@@ -41,7 +41,6 @@ mod order;
 mod pace;
 mod request;
 mod several;
-// Only the command-line program removes unreferenced objects from stores, so other builds contain unused code here.
 #[doc(hidden)]
 pub mod store;
 mod system;

@@ -232,8 +232,8 @@ mod tests {
     fn nobody_asks_within_a_pause_and_three_are_the_end() {
         let pace = pausing();
         for _ in 0..4 {
-            // The second pause and later ones begin while the first one lasts, like pauses after 429 responses to requests that
-            // were sent before it. So they are not counted.
+            // The second and later calls happen while the first pause still lasts. In a run, this means that requests
+            // which were sent before the pause also got a 429. Only the first call is counted.
             pace.pause(TOO_MANY, None);
             let (turn, has_waited) = turn(&pace);
             assert_eq!(turn.unwrap_err().reason, Reason::ArchiveBusy);

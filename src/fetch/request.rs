@@ -35,7 +35,7 @@ impl Request {
     }
 }
 
-/// Builds content that was retrieved now. `begun` is the time at which its retrieval began.
+/// Builds the result of a retrieval that ends now. `begun` is the time at which the retrieval began.
 pub(super) fn just_now(url: String, from: Provenance, body: Vec<u8>, begun: Instant) -> Content {
     let mut content = Content::new(url, None, body);
     content.origin.from = from;

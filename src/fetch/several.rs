@@ -90,8 +90,9 @@ impl Several {
             };
             self.left = self.left.and_then(|left| left.checked_sub(size));
             if self.left.is_none() {
-                // This body arrived although an earlier one had exceeded the limit. Whether such a request was sent depends on
-                // which thread was faster. The result must be the same in each run, so the body is replaced with the refusal.
+                // The bodies up to this one exceed the size limit. Some later requests may already have been answered,
+                // depending on the speed of the threads. To give the same result in each run, every answer from here on
+                // is replaced with the refusal.
                 *answer = Err(too_much(octets));
             }
         }

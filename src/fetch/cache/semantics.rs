@@ -14,7 +14,7 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCo
 use super::entry::KeptAnswer;
 use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT, time};
 
-/// The directives against storing a response, such as `no-store`, that the cache ignores.
+/// The directives of Cache-Control that forbid storing a response (`no-store`, `private`) and that the cache ignores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ignoring {
     Nothing,
@@ -216,8 +216,8 @@ pub(super) fn refreshed(
     asked: &Asked<'_>,
     not_modified: &[(String, String)],
 ) -> Option<Vec<(String, String)>> {
-    // A 304 may omit Last-Modified (RFC 9110 §15.4.5). The crate would conclude that it belongs to a different response, so the
-    // stored validators are added.
+    // A 304 may omit Last-Modified (RFC 9110 §15.4.5). The crate http-cache-semantics would conclude that the 304
+    // belongs to a different response, so the stored ETag and Last-Modified fields are added to it.
     let is_validator = |(name, _): &&(String, String)| name == "etag" || name == "last-modified";
     let mut not_modified = not_modified.to_vec();
     if !not_modified.iter().any(|field| is_validator(&field)) {
@@ -229,8 +229,8 @@ pub(super) fn refreshed(
     if let AfterResponse::Modified(..) = after {
         return None;
     }
-    // The crate discards fields that the stored response lacks. They are added here, because a 304 may be the first response
-    // with `no-store`.
+    // The crate http-cache-semantics drops fields of the 304 that the stored response lacks. These fields are added
+    // here, because a 304 may be the first response that contains `no-store`.
     let is_of_body = |name: &str| TEXT.iter().any(|of_body| of_body == name);
     let is_new = |name: &String| not_modified.iter().any(|(other, _)| other == name);
     let stays = |name: &String| is_of_body(name) || (!is_new(name) && name != "age");

@@ -38,8 +38,8 @@ pub(super) fn on_disk(length: u64) -> u64 {
 #[derive(Default, Debug)]
 pub(super) struct Size {
     pub(super) at_most: Option<u64>,
-    /// Number of bytes that the cache of one run leaves free on the disk, for the output. `None` for a shared cache, which has
-    /// a size limit and a total instead.
+    /// Number of bytes that the cache of one run leaves free on the disk, shown to the user. `None` for a shared cache,
+    /// which has a size limit instead.
     pub(super) leaves: Option<u64>,
     pub(super) added: AtomicU64,
 }
@@ -74,7 +74,8 @@ impl Size {
         let Ok(mut file) = open_to_write(root, CACHE_SIZE, OFlags::CREATE, mode) else {
             return;
         };
-        // Closing the file releases the lock.
+        // If another process holds the lock, that process updates the total, so this one returns. Otherwise the lock is
+        // held until `file` is closed at the end of this function.
         if rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             return;
         }
@@ -88,8 +89,8 @@ impl Size {
             }
             (_, Some(most)) => (evict(root, most), now),
             (Some(sum), None) => sum,
-            // Without a limit, nothing is evicted, so the total is not needed and the files are not measured. If another
-            // process has stored a total, the line above adds the new bytes to it.
+            // If there is neither a size limit nor a stored total, nothing is written: without a limit nothing is
+            // evicted, so measuring all files would have no use.
             (None, None) => return,
         };
         let text = format!("{octets} {counted}");

@@ -57,7 +57,8 @@ pub(crate) struct Capture {
     /// Status of the response. 0 if the protocol has no status, as for a file from ftp.
     pub(crate) status: u16,
     pub(super) kind: CaptureKind,
-    /// Whether embody wrote the capture.
+    /// Whether embody wrote the record. embody also records responses that it refused, so the content of such a record
+    /// is checked again by the rules for responses of servers.
     pub(super) is_ours: bool,
 }
 
@@ -376,9 +377,11 @@ impl Captures {
 #[derive(Default)]
 struct Seen {
     is_ours: bool,
-    /// Index of the last capture, and the id of its record.
+    /// Index of the capture that was read last, and the id of its record. If the next record contains its request, both
+    /// belong together.
     last: Option<(usize, Option<String>)>,
-    /// The last request, if its method was not GET: its id, and the id of its response.
+    /// The request that was read last, if its method was not GET: the id of its record, and the id of its response. The
+    /// response is then useless, because it is not the content of the URL.
     other_request: Option<(Option<String>, Option<String>)>,
 }
 

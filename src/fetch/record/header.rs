@@ -33,7 +33,7 @@ pub(crate) mod names {
     pub(crate) const LENGTH: &str = "Content-Length";
 }
 
-/// The type of a WARC record (§6).
+/// The type of a WARC record (ISO 28500:2017 §6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RecordType {
     Warcinfo,
@@ -117,11 +117,11 @@ impl RecordHeader {
         self.value(names::LENGTH)?.parse().ok()
     }
 
-    /// Reads a header with its empty line. Returns `None` at the end of the input.
+    /// Reads the header of a record and the empty line after it. Returns `None` at the end of the input.
     ///
     /// # Errors
-    /// Errors of the source, [`io::ErrorKind::UnexpectedEof`] if the header is truncated, and [`io::ErrorKind::InvalidData`] if
-    /// the input is not a header.
+    /// Errors of the source, [`io::ErrorKind::UnexpectedEof`] if the header is truncated, and
+    /// [`io::ErrorKind::InvalidData`] if the input is not a header.
     pub(crate) fn read(source: &mut impl BufRead) -> io::Result<Option<Self>> {
         let invalid = || io::Error::from(io::ErrorKind::InvalidData);
         let mut source = io::Read::take(source, LONGEST);
@@ -158,7 +158,7 @@ impl RecordHeader {
     }
 }
 
-/// Writes the header as in a file, with its empty line.
+/// Writes the header in the form that it has in a WARC file, including the empty line at its end.
 impl fmt::Display for RecordHeader {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{VERSION}\r\n")?;

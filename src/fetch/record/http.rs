@@ -25,14 +25,14 @@ enum Stage {
     Head,
     /// Number of bytes of the content that have not arrived yet.
     Length(u64),
-    /// Inside the line with the size of a chunk.
+    /// Inside the line that contains the size of the next chunk.
     Size {
         size: u64,
         line: usize,
         is_ended: bool,
     },
     Chunk(u64),
-    /// The line ending after a chunk.
+    /// Inside the line ending that follows the data of a chunk.
     ChunkEnd,
     /// Inside a line of the trailer fields, which follow the last chunk. The number is the length of the line so far, in bytes.
     Trailer(usize),
@@ -223,7 +223,8 @@ fn framed(stage: Stage, octet: u8) -> Stage {
     }
 }
 
-/// Returns the end of a header, after its empty line. `known` is the number of bytes that were searched before.
+/// Returns the position after the empty line that ends a header, or `None` if the empty line has not arrived yet.
+/// `known` is the number of bytes that an earlier call has searched already.
 fn head_end(head: &[u8], known: usize) -> Option<usize> {
     let from = known.saturating_sub(3);
     let new = head.get(from..)?;

@@ -415,8 +415,8 @@ impl WireExchange {
         self.shared.member(header, &told)
     }
 
-    /// Creates the record of the response. Also returns the id, URL, date and payload by which later records can refer to this
-    /// one, and whether they may do so. Returns `None` if no byte of a response arrived.
+    /// Creates the record of the response. Also returns its id, URL, date and payload, with which a later record can
+    /// refer to it, and true if later records may refer to it. Returns `None` if no byte of a response arrived.
     #[allow(clippy::type_complexity)]
     fn response(
         &mut self,

@@ -267,7 +267,7 @@ pub(super) fn is_warc(name: &str) -> bool {
     ends.iter().any(|end| name.ends_with(end))
 }
 
-/// Skips the line endings that close a record.
+/// Skips the empty lines between two records, at most [`BLANKS`] bytes.
 fn skip_blanks(source: &mut impl BufRead) -> io::Result<()> {
     for _ in 0..BLANKS {
         match source.fill_buf()?.first() {

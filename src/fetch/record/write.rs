@@ -16,7 +16,8 @@ use crate::error::unpoisoned;
 /// Maximum size in bytes of content or a record in memory. If it is larger, it is written to an unnamed temporary file.
 pub(super) const HELD: usize = 1 << 20;
 
-/// Length of a stored block in bytes (RFC 1951 §3.2.4). The format limits it to 16 bits.
+/// Maximum length of a stored (uncompressed) block in bytes. The deflate format stores the length in 16 bits, so a
+/// block must be shorter than 64 KiB (RFC 1951 §3.2.4).
 const STORED: usize = 16 << 10;
 
 /// The header of a gzip member, without a file name and a time.
@@ -94,7 +95,8 @@ fn stored(source: &mut impl Read, target: SpooledTempFile) -> io::Result<Spooled
     loop {
         let length = source.read(&mut block)?;
         let short = u16::try_from(length).map_err(io::Error::other)?;
-        // Writes one stored block. The first byte marks the last block of the member, which is empty.
+        // Writes one stored (uncompressed) block. Its first byte is 1 for the last block of the gzip member and 0 for
+        // all others. The block after the end of the content is empty and is the last one.
         target.write_all(&[u8::from(length == 0)])?;
         target.write_all(&short.to_le_bytes())?;
         target.write_all(&(!short).to_le_bytes())?;

@@ -129,7 +129,8 @@ impl Folder {
         let keys: Vec<Key> = batch.keys().copied().collect();
         let mut failed = commit(&self.places, batch);
         let mut waiting = unpoisoned(self.waiting.lock());
-        // If an object was put again after a failure, its last result replaces the earlier one.
+        // The result of this batch replaces the result of an earlier batch with the same object: an object that failed
+        // earlier may be stored now.
         for key in keys {
             match failed.remove(&key) {
                 Some(why) => waiting.failed.insert(key, why),

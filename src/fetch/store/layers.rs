@@ -15,8 +15,8 @@ const PIECE: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Layers {
     depth: usize,
-    /// Whether this layer, or a layer around it, was decoded from quoted-printable. If so, this layer is not decoded from
-    /// quoted-printable again.
+    /// Whether the input of this layer was already decoded from quoted-printable, by this layer or by one around it. If
+    /// so, it is not decoded from quoted-printable again.
     under_quoted_printable: bool,
     window: Vec<u8>,
     block: Block,

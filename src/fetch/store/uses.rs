@@ -25,8 +25,8 @@ fn is_between(octet: u8) -> bool {
 }
 
 pub(crate) fn keys(octets: &[u8], each: &mut dyn FnMut(Key, usize, usize)) {
-    // Distance between the bytes that are tested first. A reference has at least 64 bytes, so testing every sixteenth byte
-    // cannot miss one.
+    // Distance in bytes from one tested byte to the next. A reference occupies at least 64 consecutive bytes, so at
+    // least one of them is tested, and no reference is missed.
     const STRIDE: usize = 16;
     let is_of_use = |&octet: &u8| {
         octet.is_ascii_hexdigit() || is_between(octet) || b"*=urlURL".contains(&octet)

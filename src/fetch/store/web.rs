@@ -111,7 +111,8 @@ impl Web {
         let path = key.path();
         let put = || self.send("PUT", &path, Some(octets), LONGEST_EXPLANATION);
         let reply = put()?;
-        // A missing directory causes the status 409 (RFC 4918 §9.7.1). nginx returns 500 instead.
+        // If a directory is missing, the server returns 409 (RFC 4918 §9.7.1), and some servers return 404 or 500. Then
+        // the directories are created with MKCOL, and the object is put again.
         let folders = self.server.folders(key);
         if folders.is_empty() || !matches!(reply.status, 404 | 409 | 500) {
             return Ok(reply);
@@ -156,7 +157,7 @@ impl Store for Web {
     }
 
     fn flush(&self, _keys: &[Key]) -> Result<(), StoreError> {
-        // Each object was read back by `put`, so nothing is left to do.
+        // `put` has already read back each object from the server, so `flush` has nothing to do.
         Ok(())
     }
 

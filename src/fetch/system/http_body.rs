@@ -21,7 +21,8 @@ pub(super) fn whole_body(
     let chunked = is_chunked(&response)?;
     let coding = coding(response.headers())?;
     let media_type = response.headers().get(header::CONTENT_TYPE).cloned();
-    // ureq reports no length for an empty body, so the presence of the field is tested here.
+    // ureq reports no length for an empty body, so the presence of Content-Length is tested here. A body of length 0 is
+    // then known to be complete.
     let measured = response.headers().contains_key(header::CONTENT_LENGTH);
     let length = response.body().content_length().unwrap_or(0);
     let wire = response.into_body().into_with_config().reader();

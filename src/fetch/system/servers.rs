@@ -136,8 +136,9 @@ impl Servers {
         let (response, listening) = self.request(asked)?;
         let status = response.status().as_u16();
         if let (407, Some(proxy)) = (status, &self.policy.proxy) {
-            // A 407 comes from the proxy itself and not from the server (RFC 9110 §15.5.8), so it is an error of the
-            // connection. For https, a CONNECT with a 407 fails with the same error.
+            // The status 407 comes from the proxy and not from the server (RFC 9110 §15.5.8). It is therefore not
+            // recorded, and is reported as a failed connection. For https, a CONNECT with a 407 fails with the same
+            // error.
             listening.forget();
             let place = proxy.place();
             let what = "it returned 407; check the user name and password of the proxy";
@@ -319,8 +320,8 @@ fn refusal_of(error: ureq::Error, allowance: Allowance) -> Refusal {
     match error {
         Trouble::Other(inner) => match inner.downcast::<Refusal>() {
             Ok(refusal) => match refusal.reason {
-                // The resolver has only the remaining time, not its origin. `overrun` determines whether `--timeout` or the
-                // deadline of the message has ended.
+                // Name resolution only had the remaining time, so its error does not show which limit has ended.
+                // `overrun` determines whether it was `--timeout` or the deadline of the message.
                 Reason::Timeout | Reason::Deadline => allowance.overrun(),
                 _ => *refusal,
             },
