@@ -117,8 +117,8 @@ impl Prefilter {
         wanted.map(|(_, search)| search).chain(form)
     }
 
-    /// Returns true if retrieved content may contain links to hosted files, or notes (lines that Mailman or Sympa left in place
-    /// of attachments). A later pass would replace them.
+    /// Words in the fields that Thunderbird adds to a part whose content is stored elsewhere. `x-moz-deleted` is in the
+    /// media type of an attachment that the user deleted.
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
         let holds = || DOCUMENTS.first(bytes).is_some() || may_hold_hosted(bytes, self.forms);
         self.first_note(bytes).is_some() || self.reads_any(&Follow::HOSTED) && holds()
@@ -218,16 +218,18 @@ fn document(bytes: &[u8], from: usize) -> Option<usize> {
 
 const LOOKED_AT: usize = 32;
 
-/// Returns true if the bytes after "content-type" may be the media type of a document. Blanks, folds and comments may precede
-/// the type and surround the slash (RFC 822 §3.1.4), and [`MediaType::parse`](crate::mime::MediaType::parse) accepts them, so
-/// they also count as a document type here. A field name in the list of fields that DKIM signs does not count.
+/// Returns true if the bytes after "content-type" may be the media type of a document. Blanks, folds and comments may
+/// precede the type and surround the slash (RFC 822 §3.1.4), and [`MediaType::parse`](crate::mime::MediaType::parse)
+/// accepts them, so they also count as a document type here. A DKIM signature contains "content-type" in its list of
+/// signed fields. No media type follows there, so it does not count.
 fn is_document_type(behind: &[u8]) -> bool {
     let unblanked = |bytes: &mut &[u8]| *bytes = bytes.trim_ascii_start();
     let mut rest = behind.get(..LOOKED_AT).unwrap_or(behind);
     unblanked(&mut rest);
     match rest.split_first() {
         Some((b':', value)) => rest = value,
-        // Text after the name means that prose mentions the field. At the end of the window, the type is not known.
+        // Without a colon, "content-type" is not a field but a word in a text. If the searched bytes end here, the type
+        // is unknown, so it counts as the type of a document.
         Some(_) => return false,
         None => return true,
     }
@@ -252,10 +254,11 @@ fn is_document_type(behind: &[u8]) -> bool {
     })
 }
 
-/// The words to search for. The first [`OF_MARKS`] words begin the marks of earlier runs, the next [`OF_REFERENCES`] words
-/// occur in references, and the last one begins the field with the type of a document.
+/// The words to search for. The first [`OF_MARKS`] words begin the fields with which an earlier run marked the message.
+/// The next [`OF_REFERENCES`] words occur in references. The last one begins the field with the type of a document.
 static WORDS: [Word; 9] = [
-    // The mark of an earlier run begins with this word. A sender can also have written it.
+    // The field `X-Embody`, which marks a message that an earlier run changed, begins with this word. A sender can also
+    // have written it.
     word("x-embody", 1),
     word("external-body", 8),
     // Fields that make a part a reference. The last one says that the user deleted the attachment.

@@ -20,8 +20,8 @@ use crate::mime::PartId;
 
 pub(crate) struct Plan<'a> {
     pub references: Vec<Item<'a>>,
-    /// Groups of references in a multipart/alternative that offer the same attachment, by position, in the order in which they
-    /// are tried.
+    /// Groups of references in a multipart/alternative that offer the same attachment. Each group contains indexes into
+    /// `references`, in the order in which the references are tried. Only one of them is needed.
     pub rivals: Vec<Vec<usize>>,
     /// Total length in bytes of the URLs that a base made absolute. It counts as memory and work.
     pub held: usize,

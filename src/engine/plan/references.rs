@@ -163,8 +163,8 @@ impl Planner<'_> {
         };
         let shown = shown_url(&absolute);
         let mapped = self.policy.map(&absolute).into_owned();
-        // Only an HTTP request can contain a media type, and a fragment is never sent. Both are left out of other needs, so
-        // that the same content is retrieved only once.
+        // Equal needs are retrieved only once. So a need contains the declared media type only for an HTTP request,
+        // which can send it, and never contains a fragment, which is never sent.
         let asked = url::without_fragment(&mapped);
         let components = components_in_attachments(self.policy, body);
         let allowed = match components {
@@ -280,8 +280,8 @@ fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     // The first planned reference with each Content-ID or Content-MD5. The key contains the name of the field, so that an id is
     // never taken for a digest.
     let mut bearers: HashMap<(PartId, &str, &[u8]), usize> = HashMap::new();
-    // Disjoint sets of planned references to the same attachment. Each reference has the index of an earlier reference of its
-    // set, and the first one has its own index.
+    // For each reference, the index of an earlier reference to the same attachment, or its own index if there is none.
+    // Following these indexes leads to the first reference of each set (a union-find structure).
     let mut earlier: Vec<usize> = (0..items.len()).collect();
     for (index, item) in items.iter().enumerate() {
         let Some(parent) = tree.part(item.body.part).parent else {
@@ -303,7 +303,7 @@ fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
             earlier[one.max(other)] = one.min(other);
         }
     }
-    // The groups, by the index of their first item.
+    // Sets with more than one reference, by the index of their first reference.
     let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for index in 0..items.len() {
         let first = first_of(&mut earlier, index);
@@ -319,7 +319,8 @@ fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Returns the first item of a set. Halving the path on the way keeps long chains fast.
+/// Returns the index of the first reference in the set of `index`. Each call also shortens the path to it, so that long
+/// chains stay fast.
 fn first_of(earlier: &mut [usize], mut index: usize) -> usize {
     while earlier[index] != index {
         earlier[index] = earlier[earlier[index]];

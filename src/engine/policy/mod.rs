@@ -276,8 +276,8 @@ impl Policy {
                 let (Err(four), Err(six)) = (four, six) else {
                     return Ok(());
                 };
-                // If `--deny-host` contains one of the addresses, this is reported as the reason: `--allow-net`, which helps
-                // against the other reason, would have no effect.
+                // If `--deny-host` contains one of the two addresses, this is the reported reason. The other possible
+                // reason is a private address. It would suggest `--allow-net`, which has no effect on a denied host.
                 let denied = |refusal: &Refusal| refusal.reason == Reason::HostNotAllowed;
                 let is_this = format!("{host} is this machine");
                 let Some(refusal) = [four, six].into_iter().find(denied) else {

@@ -12,12 +12,12 @@ use std::ops::Range;
 use super::link_text::raw;
 use crate::link::value::{Grammar, ImageSet, LinkValue, Links};
 
-/// Maximum number of candidates that are rewritten together. If there are more, each candidate gets the URL of the same
-/// picture.
+/// Maximum number of candidates of one attribute from which useless candidates are removed. If an attribute has more,
+/// all candidates are kept, and those without a picture of their own get the URL of another picture.
 const MOST: usize = 100;
 
-/// Links whose own picture was not embedded and that get another picture, by the number of the link. The value is the width of
-/// that other picture, if it is known.
+/// Links whose own picture was not embedded and that get another picture instead. The key is the position of the link
+/// among the links of the document. The value is the width of the other picture in pixels, if it is known.
 pub(crate) type Fallbacks = HashMap<usize, Option<u32>>;
 
 /// Calls `give` for each replacement in the text. The pictures of the links in `fallbacks` were not embedded, so `urls`
@@ -81,7 +81,8 @@ fn changes(
     };
     let is_gone = |(ordinal, _): &(usize, LinkValue)| fallbacks.contains_key(ordinal);
     if candidates.iter().all(is_gone) {
-        // In an `image-set()`, an embedded option can follow after this group. So only a `srcset` is reduced to one picture.
+        // `candidates` may be only some of the options of an `image-set()`, so an embedded option can follow after them.
+        // So only a `srcset` is reduced to one picture.
         let described = text.get(first.span.end..extents.first()?.end)?;
         let width = fallbacks.get(ordinal).filter(|_| is_srcset)?;
         let mut written = first.encoded(urls.get(ordinal)?);
@@ -122,7 +123,9 @@ fn extents(text: &[u8], candidates: &[(usize, LinkValue)]) -> Option<Vec<Range<u
     candidates.iter().enumerate().map(extent).collect()
 }
 
-/// Returns the position after the descriptors of a candidate. After the last candidate, the attribute must end.
+/// Returns the position after the descriptors (such as `2x`) of a candidate. `next` is the start of the next candidate,
+/// or `None` for the last one. Returns `None` if anything other than descriptors precedes the comma before the next
+/// candidate, or the quotation mark that ends the attribute.
 fn end(text: &[u8], from: usize, next: Option<usize>) -> Option<usize> {
     let rest = text.get(from..next.unwrap_or(text.len()))?;
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b" \t\r\n\x0c.+-".contains(byte);

@@ -18,8 +18,9 @@ use crate::mime::transfer::LINE_LIMIT;
 use crate::mime::{Field, PartId, Tree};
 use crate::span::Newline;
 
-/// Adds line endings where changes make a line too long. Returns `None` if this is not possible. `html` is the text with its
-/// tags, and its syntax. A line that was too long before stays unchanged.
+/// Adds line endings where changes make a line too long. A line that was too long before stays unchanged. Returns
+/// `None` if a line has no place for a line ending. `html` is the syntax of an HTML document and the text in which its
+/// tags are searched for. It is `None` for a style sheet.
 pub(super) fn lines_broken(
     document: &[u8],
     html: Option<(&[u8], Syntax)>,
@@ -55,7 +56,8 @@ fn stretches(document: &[u8], changes: &Changes) -> Vec<(Range<usize>, usize)> {
     };
     let is_long = |from: usize, to: usize| {
         let lines = document.get(from..to).unwrap_or_default();
-        // Usually this is a single short line, so the length is checked first.
+        // The text between two changes is usually a single short line. If all of it is shorter than the limit, its
+        // lines need not be searched.
         lines.len() > LINE_LIMIT
             && lines
                 .split(|&byte| byte == b'\n')

@@ -50,8 +50,9 @@ pub(super) struct Document<'d> {
     pub(super) part: PartId,
     pub(super) language: Language,
     pub(super) octets: &'d [u8],
-    /// The document with the same length as `octets`. Bytes below 0x80 that are part of a character of several bytes, as in
-    /// Shift_JIS, are replaced, so that every byte below 0x80 is an ASCII character.
+    /// The document as the parsers read it, with the same length as `octets`. In charsets such as Shift_JIS, a
+    /// character of two bytes can contain a byte below 0x80, which could be mistaken for a `<` or a quotation mark.
+    /// Such bytes are replaced, so every byte below 0x80 is an ASCII character.
     pub(super) text: Cow<'d, [u8]>,
     pub(super) charset: Option<Charset>,
     /// The charset with which browsers decode the document. `None` if neither the mail nor the document declares a known one.
@@ -152,13 +153,15 @@ impl<'d> Document<'d> {
         let characters = || self.characters(href).map(|text| ascii(&text));
         let href = match self.value(href) {
             Some(value) => readable(&value),
-            // A byte that may be half a character is escaped in the same way as in browsers.
+            // In charsets such as Shift_JIS, a byte may be half of a two-byte character. Such a byte is escaped in the
+            // same way as in browsers.
             None => characters().unwrap_or_else(|| readable(&href.decoded(&self.text))),
         };
         Base::of_document(around.as_deref(), &href).map(Rc::new)
     }
 
-    /// Returns the value of a link. Returns `None` if one of its bytes may be half a character.
+    /// Returns the value of a link. Returns `None` if one of its bytes may be half of a two-byte character (as in
+    /// Shift_JIS), because the link could then be misread.
     pub(super) fn value(&self, link: &LinkValue) -> Option<Cow<'_, [u8]>> {
         let is_whole = link.span.of(&self.text) == link.span.of(self.octets);
         let value = is_whole.then(|| link.decoded(&self.text))?;
@@ -187,7 +190,8 @@ impl<'d> Document<'d> {
             true => url.clone(),
             false => with_query_in(url.clone(), encoding),
         };
-        // A character reference in a path means the same in every charset.
+        // An ASCII link can contain a character reference such as `&eacute;`. In a path, browsers escape this character
+        // as UTF-8 in every charset. So the link differs only if the charset changed its query.
         (!raw.is_ascii() || written != url).then_some(written)
     }
 
@@ -200,7 +204,9 @@ impl<'d> Document<'d> {
         written.unwrap_or(absolute)
     }
 
-    /// Returns the value of a link whose bytes may be halves of characters. All bytes that are not ASCII are kept as they are.
+    /// Returns the value of a link that contains bytes that may be half of a two-byte character (as in Shift_JIS). The
+    /// value shows whether the link is relative, but it is not exact: all bytes that are not ASCII are kept as they
+    /// are.
     pub(super) fn unclear(&self, link: &LinkValue) -> String {
         let text = carried(&link.decoded(&self.text));
         text.replace(['\t', '\n', '\r'], "")

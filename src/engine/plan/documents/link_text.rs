@@ -1,5 +1,5 @@
-//! Converts link values to text that can be resolved, and back. Bytes of other ASCII-compatible charsets are represented by
-//! private characters, so that they survive both conversions.
+//! Converts link values to text that can be resolved, and back. A URL can contain bytes in a charset other than UTF-8.
+//! In the text, private-use characters of Unicode represent these bytes, so that the conversion back restores them.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,12 @@ pub(super) fn mentions_base(document: &[u8]) -> bool {
     memchr::memchr_iter(b'<', document).any(|at| document.get(at + 1..at + 5).is_some_and(is_base))
 }
 
-/// First of the private characters that represent bytes that are not UTF-8 while a URL is text.
+/// Offset of the private-use characters that represent bytes that are not UTF-8 while a URL is text. For example,
+/// U+F7E9 represents the byte 0xE9.
 const CARRIED: u32 = 0xF700;
 
-/// Converts a link value to text. If it is not UTF-8, its bytes become private characters.
+/// Converts a link value to text. If the value is not UTF-8, private-use characters represent its bytes, so that they
+/// can be restored.
 pub(super) fn readable(value: &[u8]) -> String {
     match std::str::from_utf8(value) {
         Ok(text) => text.to_owned(),
@@ -25,7 +27,8 @@ pub(super) fn readable(value: &[u8]) -> String {
     }
 }
 
-/// Converts a link value to text in which all bytes that are not ASCII are private characters.
+/// Converts a link value to text in which private-use characters represent all bytes that are not ASCII, even if the
+/// value is valid UTF-8.
 pub(super) fn carried(value: &[u8]) -> String {
     let carry = |&byte: &u8| match byte.is_ascii() {
         true => char::from(byte),
@@ -61,8 +64,8 @@ pub(super) fn raw(text: String) -> Vec<u8> {
     octets
 }
 
-/// Percent-encodes all characters that are not ASCII, except private characters. These represent bytes of the document and are
-/// written as those bytes again.
+/// Percent-encodes all characters that are not ASCII, except private-use characters. A private-use character represents
+/// one byte of the document, and is written as this byte again later.
 pub(super) fn ascii(url: &str) -> String {
     if url.is_ascii() {
         return url.to_owned();
@@ -85,7 +88,8 @@ pub(super) fn base_url(base: Option<&Base>) -> String {
     ascii(base.map_or(THIS_MESSAGE, |base| &base.url))
 }
 
-/// Replaces private characters by the characters that their bytes have in the charset of the document.
+/// Decodes the bytes that private-use characters represent, with the charset of the document. Returns `None` if a byte
+/// is not valid in this charset.
 pub(super) fn uncarried(text: &str, encoding: &'static Encoding) -> Option<String> {
     let mut written = String::with_capacity(text.len());
     let mut bytes = Vec::new();
@@ -121,7 +125,8 @@ pub(super) fn is_data(url: &str) -> bool {
     scheme.eq_ignore_ascii_case(b"data:")
 }
 
-/// Returns the scheme of a base with its colon. It decides whether a reference is relative.
+/// Returns the scheme of a base, with its colon. A reference such as `http:g` is relative only to a base with the same
+/// scheme.
 pub(super) fn scheme(base_url: &str) -> Option<&str> {
     base_url.split_inclusive(':').next()
 }

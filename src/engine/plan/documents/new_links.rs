@@ -21,7 +21,8 @@ pub(crate) struct NewLinks {
     pub(crate) edits: Group,
     pub(crate) absolute: u64,
     pub(crate) to_parts: u64,
-    /// Number of links that were left because one of their bytes may be half a character.
+    /// Number of relative links that were left unchanged, because one of their bytes may be half of a two-byte
+    /// character (as in Shift_JIS).
     pub(crate) unclear: u64,
     pub(crate) base: Option<Rc<Base>>,
     pub(crate) named: BTreeSet<PartId>,
@@ -118,8 +119,9 @@ impl Documents<'_> {
         let mut gained = -i64::try_from(mapped.spare()).unwrap_or(i64::MAX);
         let mut memory = Memory::default();
         let mut links = links.iter();
-        // Links are changed at once until they double the size of the document. After that, the growth of all other links is
-        // counted first, without storing them, so that too much growth is refused before it needs memory.
+        // Links are processed in up to three steps. First, links are changed until they have doubled the size of the
+        // document. Then the growth by the other links is counted, without storing them. Only if this growth is
+        // allowed, the other links are changed. So too much growth is refused before it needs memory.
         for (is_counted, is_made) in [(true, true), (true, false), (false, true)] {
             let from = links.clone();
             loop {
@@ -131,9 +133,10 @@ impl Documents<'_> {
                     continue;
                 }
                 let value = document.value(&link);
-                // The bytes of a link are kept if possible, because they mean the same in the new link. A character reference
-                // in a query would be written in UTF-8, but browsers use the charset of the document. So a link with such a
-                // character, or with bytes that may be halves of characters, becomes the URL that browsers request.
+                // A new link is made from the bytes of the old link if possible, because they mean the same in the new
+                // link. There are two exceptions. A character reference in a query would be written in UTF-8, but
+                // browsers use the charset of the document. Bytes that may be half of a two-byte character cannot be
+                // read. In both cases the new link is made from the URL that browsers request.
                 let written = link.span.of(document.octets);
                 let escapes = |text: &[u8]| memchr::memchr_iter(b'%', text).count();
                 let is_read = match &value {
@@ -177,7 +180,8 @@ impl Documents<'_> {
                 if is_counted {
                     gained += mapped.least_gain(link.span.len(), replacement).max(0);
                     if gained > room {
-                        // A hostile message can combine a long base with many links.
+                        // A hostile message can combine a long base with many links, so that the new links would need
+                        // far more memory than the message. The document is left unchanged.
                         return Err(ledger.too_much_growth("its links"));
                     }
                 }
@@ -204,9 +208,10 @@ impl Documents<'_> {
         Ok((changes, made))
     }
 
-    /// Returns true if the link can be resolved from its characters. If the message has parts with locations, the link may
-    /// refer to one of them by its bytes, which no longer match if the characters are escaped. Then a part must match the
-    /// characters.
+    /// Returns true if a link can be resolved from its decoded characters, although its bytes cannot be read safely.
+    /// This is certain if the message has no parts to which a link can refer by location. Otherwise the location of a
+    /// part may contain the same bytes, and escaped characters would not match it. So the decoded link must match a
+    /// part.
     fn is_certain(&self, document: &Document<'_>, base_url: &str, reference: &str) -> bool {
         document.related.is_empty()
             || resolve_as_browser(base_url, &ascii(reference)).is_ok_and(|absolute| {
@@ -237,16 +242,17 @@ impl Documents<'_> {
         let Ok(absolute) = resolve_as_browser(base_url, &reference) else {
             return Ok(resolved);
         };
-        // `a_b:c` has no valid scheme, so it looks like a relative link. With some bases, resolving it returns the same text,
-        // and nothing changes.
+        // `a_b:c` has no valid scheme, because of the `_`, so it looks like a relative link. With some bases, resolving
+        // it returns the same text. Such a link needs no change.
         if absolute == reference {
             return Ok(resolved);
         }
         let (_, fragment) = absolute.split_at(without_fragment(&absolute).len());
         let sibling = self.meant(document.part, &document.related, &absolute);
         let essence = sibling.map_or("", |sibling| self.tree.part(sibling).essence.as_str());
-        // Browsers do not find a `cid:` URL with a fragment. In an SVG, the fragment can select one of several pictures, so
-        // the link cannot become a `cid:` URL. In other pictures it has no meaning.
+        // Browsers do not find the part of a `cid:` URL with a fragment (the text after `#`). The fragment of a picture
+        // has no meaning and is removed, except in an SVG, where it can select one of several pictures. A link to such
+        // a picture does not become a `cid:` URL.
         let is_part_of_svg = essence == "image/svg+xml" && fragment.len() > 1;
         let fragment = match essence.starts_with("image/") {
             true => "",

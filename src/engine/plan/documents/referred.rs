@@ -204,7 +204,9 @@ impl Documents<'_> {
                 return Some(());
             }
             let Some(value) = document.value(&link) else {
-                // A link with half a character cannot be an id, but it may be a location.
+                // A link with bytes that may be half of a two-byte character cannot be read. It cannot contain a
+                // Content-ID, but it may be the location of a part. So if parts with locations remain, the document
+                // counts as not completely read.
                 is_whole &= names.locations.is_empty();
                 continue;
             };

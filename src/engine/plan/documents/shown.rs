@@ -116,7 +116,9 @@ impl Documents<'_> {
                     false => documents
                         .meant(document.part, &document.related, &absolute)
                         .or_else(|| {
-                            // A Content-Location can contain the same bytes as the document.
+                            // If the decoded link matches no part, the bytes of the link are compared: the
+                            // Content-Location of the part may contain the same bytes as the document, in the same
+                            // unknown charset.
                             let value = written.as_ref().and(value.as_deref())?;
                             let located = resolve_as_browser(&base_url, &readable(value)).ok()?;
                             documents.meant(document.part, &document.related, &located)
@@ -295,7 +297,8 @@ pub(crate) fn absolute_sheet<'s>(
         }
         let value = document.value(&link);
         let characters = || document.characters(&link).map(|written| ascii(&written));
-        // The bytes of the sheet are kept in the new URL, unless one of them may be half a character.
+        // The bytes of the sheet are kept in the new URL. If one of them may be half of a two-byte character (as in
+        // Shift_JIS), the decoded characters are used instead.
         let reference = match &value {
             Some(value) => cleaned(value.trim_ascii()),
             None => match characters() {

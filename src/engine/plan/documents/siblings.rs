@@ -38,7 +38,7 @@ impl Documents<'_> {
             if entity.essence != RELATED {
                 continue;
             }
-            // Each multipart is searched only once.
+            // The result of each search is stored, because many documents can be in the same multipart.
             if !self.have_targets.contains_key(&above) {
                 let any = self.locate(above, ledger);
                 self.have_targets.insert(above, any);
