@@ -31,8 +31,9 @@ pub(super) struct Contents<'g> {
 impl<'g> Contents<'g> {
     pub(super) fn new(tree: &'g Tree<'g>, plan: &'g Plan<'g>) -> Self {
         let items = plan.references.iter().enumerate();
-        // A text with Mailman notes has content of its own and is not only a reference, so another reference to this part
-        // gets the text and not the content of a note.
+        // A text with Mailman notes (lines in place of removed attachments) has content of its own. If another
+        // reference names this text, it gets the whole text and not the content of one note. So notes are left out
+        // here.
         let items = items.filter(|(_, item)| !item.body.stands_in_text());
         let targets = plan.references.iter().filter_map(|item| match item.step {
             Step::Copy(part) => Some(part),
@@ -114,14 +115,14 @@ impl<'g> Contents<'g> {
                 let Some(answer) = answered? else {
                     return Ok(None);
                 };
-                // Thousands of parts can refer to the same response, and each one reads its URL and media type again, which is
-                // work.
+                // Thousands of parts can refer to the same response. Each one reads the URL and the media type of the
+                // response again, so this counts as work, which is limited.
                 session.ledger.work(answer.names_length())?;
                 let fields = &item.body.phantom.fields;
                 let encoding = fields.value(self.tree.original, "Content-Transfer-Encoding");
                 let encoding = TransferEncoding::of(encoding);
-                // Each reference to the response also decodes the content again, and computes its digests and line endings
-                // again, so this counts as work.
+                // Each reference to the response decodes the content again, and computes its digests and line endings
+                // again, so this counts as work, which is limited.
                 if obtained::is_decoded(&item.body, encoding) {
                     session.ledger.work(answer.len() * 3)?;
                 }
@@ -141,7 +142,8 @@ impl<'g> Contents<'g> {
                         name: name.clone(),
                     };
                     let answer = session.read(Need::Neighbour(file))?;
-                    // The source does not declare the media type of a file, only the mail does.
+                    // A file has no declared media type, so the type for unknown bytes is used. The real type is
+                    // declared only in the mail.
                     Ok(answer.map(|answer| Obtained::of(OCTETS, answer)))
                 }
             },
@@ -154,7 +156,8 @@ impl<'g> Contents<'g> {
                     Ok(obtained::copy(tree, *part, octets))
                 });
                 let copy = copy.clone()?;
-                // Each reference writes, encodes and folds the header fields of the part again, so this counts as work.
+                // Each reference writes, encodes and folds the header fields of the part again, so this counts as work,
+                // which is limited.
                 session.ledger.work(tree.part(*part).header.len() * 8)?;
                 Ok(Some(copy))
             }
@@ -179,7 +182,7 @@ fn location<'a>(
         return Cow::Borrowed("");
     };
     own.set_fragment(None);
-    // The password in the URL was only masked, so the masked password is removed as well.
+    // In this URL, the password was replaced with a mask. The mask is removed, because a URL with it would be wrong.
     let _ = own.set_password(None);
     Cow::Owned(own.into())
 }
@@ -196,7 +199,7 @@ fn provenance(
         return None;
     }
     let shown = item.shown_url.as_deref()?;
-    // A row contains only the start of a long URL, so the URL is taken from the reference.
+    // A long URL is shortened in the report, so the URL is taken from the reference.
     let named = match &item.body.target {
         Ok(Referent::Url(whole)) if whole.len() > shown.len() => whole,
         _ => shown,
@@ -214,7 +217,8 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
     let Some(obtained) = found? else {
         return Ok(None);
     };
-    // The content that Mailman stored is converted later, so only its size is checked here.
+    // Content that Mailman stored is converted to the original attachment later. Its media type is known and checked
+    // only then, so only its size is checked here.
     if item.body.form == Form::Scrubbed {
         session.policy().judge_size(obtained.content.len() as u64)?;
         return Ok(Some(obtained));
@@ -237,7 +241,8 @@ fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
     }))
 }
 
-/// In a chain of references, only the last reason is shown.
+/// Returns the reason without the words `part N was not changed: ` before it. In a chain of references, these words
+/// would be repeated for each reference, although only the last reason matters.
 fn root_detail(detail: &Detail) -> Detail {
     match detail.split_once("was not changed: ") {
         Some((front, root)) if front.starts_with("part ") => {
@@ -261,7 +266,8 @@ impl Session<'_> {
         }
     }
 
-    /// Looks up the files of these items next to the mailbox. If a file was not read yet, the round stops.
+    /// Looks up the files of these items next to the mailbox. If a file was not read yet, this call of the engine (a
+    /// round) stops. The driver then reads the file and starts the next round.
     pub(super) fn read_beside(&mut self, items: &[&Item<'_>]) {
         if self.context.beside.is_none() || self.last.is_some() {
             return;
@@ -278,7 +284,9 @@ impl Session<'_> {
         self.lack(missing);
     }
 
-    /// Stops the round if `missing` is not empty, unless the round has already stopped because of other needs.
+    /// Reports missing content to the driver. The call of the engine (a round) then stops, and the driver starts
+    /// another one after it has retrieved the content. Nothing happens if `missing` is empty, or if the round has
+    /// already stopped because of other content.
     pub(super) fn lack(&mut self, missing: Vec<Need>) {
         if !missing.is_empty() {
             let room = self.ledger.room_for_bodies();
@@ -296,8 +304,9 @@ impl Session<'_> {
         }));
     }
 
-    /// Looks up the answers for a batch of needs. Each need is looked up once per round. If an answer is missing, the round
-    /// stops.
+    /// Looks up the answers for a batch of needs (content to be retrieved). Each need is looked up once per round,
+    /// which is one call of the engine. If an answer is missing, the round stops, and the driver retrieves the content
+    /// for the next round.
     ///
     /// Needs beyond the limit on retrievals get no answer.
     pub(super) fn ask(&mut self, wanted: impl IntoIterator<Item = Need>) {
@@ -306,9 +315,9 @@ impl Session<'_> {
             if self.retrieved.contains_key(&need) {
                 continue;
             }
-            // A need beyond the limit is not stored, because there can be ten thousand of them.
+            // A message can have ten thousand needs beyond the limit, so they are not stored.
             if self.ledger.retrieve().is_ok() {
-                // The content may have been provided already, although this run would not retrieve it.
+                // A dry run does not retrieve this content. But if the caller has provided it already, it is used.
                 if !self.is_left_open(&need) || self.answers.get(&need).is_some() {
                     batch.push(need.clone());
                 }
@@ -318,7 +327,8 @@ impl Session<'_> {
         self.look_up(batch);
     }
 
-    /// Looks up the answers to these needs and adds them to [`Session::retrieved`]. If an answer is missing, the round stops.
+    /// Looks up the answers to these needs and adds them to [`Session::retrieved`]. If an answer is missing, this call
+    /// of the engine (a round) stops, and the driver retrieves the content for the next round.
     pub(super) fn look_up(&mut self, batch: Vec<Need>) {
         let room = self.ledger.room_for_bodies();
         if self.last.is_none() {

@@ -1,4 +1,5 @@
-//! Processes one message: first its references, then the links of its documents, then the mark.
+//! Processes one message: first its references, then the links of its documents, then the field `X-Embody` that marks a
+//! changed message.
 
 use super::embed::{self, Embedding};
 use super::mark::{Mark, has_field, marked};
@@ -136,7 +137,8 @@ impl Session<'_> {
             true => self.kinds.documents,
             false => {
                 let output = outcomes.edits.splice(message);
-                // The prefilter searches for types in header fields, and a field is never split between two chunks.
+                // The prefilter searches for media types in header fields. The output consists of chunks, but no field
+                // is split between two of them, so each chunk can be searched alone.
                 let mut chunks = output.chunks().iter();
                 chunks.any(|chunk| self.settings.prefilter.documents(chunk))
             }

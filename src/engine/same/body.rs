@@ -142,7 +142,8 @@ impl End {
                     if is_within {
                         end.within = Some(last);
                     }
-                    // The multiparts and messages between the last part and this multipart are not ended either.
+                    // All multiparts and messages between this multipart and the last part are inside it. So their ends
+                    // are missing, too.
                     let between = tree.ancestors(last).take_while(|it| *it != above);
                     let is_open = |id: &PartId| !matches!(&tree.part(*id).content, PartKind::Multipart(it) if it.close.is_some());
                     end.open.extend(between.filter(is_open));
@@ -279,8 +280,8 @@ impl Describer<'_> {
         let tree = self.tree;
         let part = tree.part(id);
         let body = part.body.of(tree.original);
-        // Mailman's archive turns a whole mail into a single text. So the text must be the whole mail and not one of several
-        // parts.
+        // Mailman's archive turns a whole mail into a single text, with notes in place of its attachments. So a text
+        // that is only one of several parts does not come from this archive.
         let may_be_scrubbed = id == PartId::ROOT && !notes.is_empty() && is_plain_text(tree, id);
         if may_be_scrubbed && self.scrubbed_leaf(id, notes) {
             return;

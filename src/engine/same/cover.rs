@@ -102,8 +102,9 @@ pub(super) fn pairs(
                     Some(fields) => fields == start.fields,
                     None => completes,
                 };
-                // The note is in place of an enclosed message. `other` contains no digest of a whole message, so a digest in
-                // the note cannot be verified. If the note has no digest, the fields are compared.
+                // The note replaces an enclosed message. If the note has a digest, it does not match, because `other`
+                // contains no digest of the whole message that could verify it. If the note has no digest, the fields
+                // are compared.
                 start.is_message && note.is_message && note.content.is_none() && has_fields
             }
             (Item::Start(start), Item::Start(other)) => {

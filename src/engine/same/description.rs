@@ -42,7 +42,8 @@ pub(crate) struct Description {
     pub(super) located: Vec<u64>,
     /// Number of multiparts without a closing boundary line.
     pub(super) unclosed: usize,
-    /// Sum of the digests of those header fields of parts that do not describe the content.
+    /// Sum of the digests of the header fields of parts that do not describe the content. If embody changed nothing but
+    /// links, these fields must be the same.
     pub(super) other_fields: u64,
     /// Description of the message after unpacking parts that mail clients cannot read, such as `winmail.dat`.
     pub(super) opened: Option<Box<Self>>,
@@ -161,7 +162,8 @@ impl Description {
         policy.limits.growth = u64::MAX >> 2;
         let tree = &scan(message, &policy.limits.scan());
         let reading = Reading {
-            // Apple Mail stores attachments in files next to the message. The old message may refer to such files.
+            // Apple Mail stores attachments in files next to the message. The old message may refer to such files, so
+            // parts that do are read as references.
             beside: Some(Follow::Apple),
             ..policy.reading()
         };
@@ -374,8 +376,8 @@ impl Describer<'_> {
         let original = tree.original;
         let names = field_names(original, phantom.iter(original));
         let around = |name: &[u8]| {
-            // These fields of the part stay when the content is inserted. The name and the disposition of the part may be
-            // replaced with those of the content, so they are not compared.
+            // Only fields of the part that stay when the content is inserted are compared. The name and the disposition
+            // of the part may be replaced with those of the content.
             describes_content(name)
                 && !is(name, "Content-Type")
                 && !is(name, "Content-Disposition")

@@ -147,8 +147,8 @@ mod tests {
         fn plain_form_of_a_plain_form_is_itself(
             lines in prop::collection::vec("(>{0,2}From x|Status: R|Subject: b| folded||text)(\r\n|\n|\r)", 0..12),
         ) {
-            // The text begins with a valid field. If the first line were one that `plain` removes, the header could end earlier
-            // when `plain` is applied again.
+            // The text begins with a field that `plain` keeps. If `plain` removed the first line, the next line could
+            // end the header when `plain` is applied again, and the second result would differ.
             let content = format!("Subject: a\n{}", lines.concat());
             let once = plain(content.as_bytes());
             prop_assert_eq!(plain(&once), once);

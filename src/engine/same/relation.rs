@@ -6,7 +6,8 @@ use super::description::{Description, Document, Item, Link, Part, Reference};
 use super::plain::Digest;
 use crate::mime::media_type;
 
-/// The picture that `--trackers blank` inserts. It has no source.
+/// The transparent picture that `--trackers blank` inserts in place of any tracking picture. So a link to it is
+/// accepted, whatever URL the old message has.
 use crate::engine::BLANK_PICTURE;
 
 /// The changes that embody made to a message.
@@ -104,8 +105,8 @@ pub(crate) fn changes(old: &Description, new: &Description) -> Result<Changes, A
         return direct;
     };
     let further = match changes_of_parts(opened, new) {
-        // The unpacked message and the new one have the same content. So unpacking, for example of a `winmail.dat`, was the
-        // only change.
+        // `Encoding` means that the unpacked message and the new one have the same content. So unpacking, for example
+        // of a `winmail.dat`, was the only change.
         Err(Altered::Encoding) => Changes::default(),
         Err(_) => return direct,
         Ok(changes) => changes,
@@ -153,7 +154,8 @@ struct Comparison<'c> {
     /// For each content, the index of the last item with it. If this index was passed already, no search for the content is
     /// needed.
     last: HashMap<Digest, usize>,
-    /// Items of the new message that match no item of the old message: they must be inserted content.
+    /// Items of the new message to which no item of the old message corresponds. They must be content that embody
+    /// inserted.
     extra: Vec<&'c Item>,
     /// Content-IDs of multiparts and messages that have a Content-Location. A URL in the old message may have become a `cid:`
     /// link to one of them.
@@ -226,12 +228,13 @@ impl<'c> Comparison<'c> {
         Err(altered(part))
     }
 
-    /// Returns whether the items of the new message that are not matched yet contain this content.
+    /// Returns whether this content can still be found in the new message, among the items that are not matched yet.
     fn may_stand(&self, content: Digest) -> bool {
         self.last.get(&content).is_some_and(|last| *last >= self.at)
     }
 
-    /// Adds the items before `place` to `extra` and continues after `place`, which is counted from the current index.
+    /// Marks an item of the new message as matched. `place` counts from the first item that is not matched. The items
+    /// before it have no counterpart in the old message, so they are added to `extra`.
     fn pass(&mut self, place: Option<usize>) -> Option<()> {
         let end = self.at + place?;
         self.extra.extend(self.new.get(self.at..end)?);

@@ -148,8 +148,8 @@ fn tokens(value: &[u8]) -> Vec<Token> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut rest = value;
     let mut is_spaced = false;
-    // False after a quotation mark without an end was found. Later quotation marks cannot have an end either, and searching for
-    // it again each time would take quadratic time.
+    // Becomes false when a quotation mark has no closing one after it. Later quotation marks then have none either, and
+    // searching for it each time would take quadratic time.
     let mut has_end = true;
     while let Some(&first) = rest.first() {
         if first.is_ascii_whitespace() {

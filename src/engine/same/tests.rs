@@ -181,7 +181,8 @@ fn part_that_a_note_replaces_is_covered_by_its_content_and_by_nothing_else() {
         PDF.len()
     );
     let scrubbed = |size: usize| {
-        // The first and last digits of the SHA-1 of the Message-ID.
+        // Mailman names the directory of an attachment with the first four and the last four digits of the SHA-1 of the
+        // Message-ID.
         let hash = "50f524a0";
         format!(
             "{FIELDS}\nhello\n-------------- next part --------------\nA non-text attachment was scrubbed...\nName: a.pdf\nType: application/pdf\nSize: {size} bytes\nDesc: not available\nURL: <http://lists.example.org/pipermail/dev/attachments/20240506/{hash}/attachment.pdf>\n"
