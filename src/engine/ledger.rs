@@ -20,21 +20,23 @@ pub(crate) struct Ledger {
     retrieved: u64,
     work: u64,
     message: u64,
-    /// Growth of the message in bytes when its edits were last applied.
+    /// Growth of the message in bytes at the last call of [`Ledger::keep`], which records that edits were applied.
     kept: u64,
     urls: usize,
     is_over: Option<IsOver>,
-    /// Amount of work at which `is_over` is called next. Calling it each time would cost more than most of the work.
+    /// Amount of work, in bytes, at which `is_over` is called next. A call for each piece of work would take longer
+    /// than most of the work.
     next_look: u64,
 }
 
 const BETWEEN_LOOKS: u64 = 64 << 10;
 
-/// Number of bytes to which some limits do not apply, so that a small message can have deeply nested content or a long base.
+/// Lower bound, in bytes, of some limits that otherwise depend on the size of the message. Without it, a small message
+/// could not have deeply nested content or a long base URL.
 const FREE: u64 = 1 << 20;
 
-/// Minimum number of bytes that all rounds over one message may read together. A chain of enclosed messages needs a round for
-/// each message, and each round reads all of them, so a small message can need this much.
+/// Number of bytes that all rounds over one message may read together in any case. In a chain of enclosed messages,
+/// each message needs a round, and each round reads all of them. So even a small message can need this much.
 const FREE_ROUNDS: u64 = 64 << 20;
 
 impl Ledger {
@@ -156,8 +158,8 @@ impl Ledger {
         Err(self.too_much_work())
     }
 
-    /// Refuses another round if the rounds so far have together read `spent` bytes, and this is more than one round may read
-    /// and more than [`FREE_ROUNDS`].
+    /// Refuses another round if the rounds so far have read too much. `spent` is the number of bytes that they have
+    /// read together. The limit is the work that one round may do, or [`FREE_ROUNDS`] if that is more.
     pub(crate) fn judge_rounds(&self, spent: u64) -> Result<(), Refusal> {
         match spent <= self.most_work().max(FREE_ROUNDS) {
             true => Ok(()),
@@ -190,8 +192,8 @@ impl Ledger {
         Ok(())
     }
 
-    /// Refuses content inside other retrieved content if all levels together would need more than twice the memory of the
-    /// message and the retrieved content.
+    /// Refuses content that is nested in other retrieved content if it would need too much memory: `octets`, the size
+    /// of all levels together, must not exceed twice the size of the message and of all retrieved content.
     pub(crate) fn judge_held(&self, octets: usize) -> Result<(), Refusal> {
         let most = self.material().saturating_mul(2);
         if octets as u64 <= most.max(FREE) {
@@ -211,8 +213,8 @@ impl Ledger {
         self.message.saturating_add(self.retrieved)
     }
 
-    /// Returns how many more bytes may be used for URLs that a base makes absolute. They are held in memory, and creating them
-    /// is work.
+    /// Returns how many more bytes may be used for URLs that were made absolute with a base URL. The limit exists
+    /// because these URLs are held in memory, and creating them takes time.
     pub(crate) fn room_for_urls(&self) -> usize {
         let held = self.message.saturating_mul(2).saturating_add(FREE);
         let held = held.saturating_sub(self.urls as u64);
@@ -221,13 +223,14 @@ impl Ledger {
     }
 
     pub(crate) fn room_for_places(&self) -> usize {
-        // Enough memory for five thousand pictures, in bytes. Even a small message may show that many.
+        // Enough memory for the places of five thousand pictures in the documents, in bytes. Even a small message may
+        // display so many.
         const FREE: u64 = 12 << 20;
         usize::try_from(self.message.max(FREE)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the maximum total length in bytes of `data:` URLs that are nested in style sheets. Each level contains the
-    /// inner levels again.
+    /// Returns the maximum total length in bytes of style sheets that become `data:` URLs inside other style sheets. A
+    /// limit is necessary, because each level contains all inner levels once more.
     pub(crate) fn room_for_nested(&self) -> usize {
         usize::try_from(self.material().max(FREE)).unwrap_or(usize::MAX)
     }

@@ -168,8 +168,8 @@ struct Correction<'c> {
     after: BodyCounts<'c>,
     edits: &'c Edits,
     lengths: Lengths,
-    /// For each corrected field, from the last to the first: its offset, and the sums of the bytes and line endings that this
-    /// field and the fields after it gained.
+    /// For each corrected field, from the last one to the first: its offset, and how many bytes and line endings the
+    /// corrections from this field to the end have added. The counts for a body are adjusted by these numbers.
     gained: Vec<(usize, [isize; 2])>,
     group: Group,
     is_reversible: bool,

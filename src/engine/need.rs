@@ -21,14 +21,15 @@ pub enum Need {
         /// The media type without parameters that the reference declares, for the Accept field of a request.
         accept: Option<String>,
     },
-    /// A file below the directories of [`Policy::attachments`](crate::Policy). If there is no such file, the content of the
-    /// URL.
+    /// A file in a directory that `--attachments` names (see [`Policy::attachments`](crate::Policy)). If there is no
+    /// such file, the content is retrieved from the URL.
     Attachment {
         /// The URL of the reference. The end of its path is the name of the file.
         url: String,
         /// As in [`Need::Url`].
         accept: Option<String>,
-        /// Minimum number of path components, from the end, that the file must have in common with the URL.
+        /// Minimum number of path components that the path of the file must have in common with the URL, counted from
+        /// the end.
         components: usize,
     },
     /// The object of a store.
@@ -61,8 +62,8 @@ pub struct MissingPart {
     pub mail: Option<WholeMail>,
     /// Number of the part in the mail, as in IMAP.
     pub part: String,
-    /// Number of the note (the lines in place of an attachment) among the notes in the text of the part, from 0. It is 0 if the
-    /// whole part is the note.
+    /// Index of the note in the text of the part, from 0. A note is the text that a mail program wrote in place of an
+    /// attachment. The index is 0 if the whole part is such a note.
     pub note: usize,
     /// SHA-256 of the content in hexadecimal digits, if the mail states it.
     pub sha256: Option<String>,
@@ -118,7 +119,8 @@ impl fmt::Debug for WholeMail {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Neighbour {
-    /// A file in which Apple Mail stored an attachment, below the directory with the number of the message.
+    /// A file in which Apple Mail stored an attachment. It is in a subdirectory of the directory that belongs to the
+    /// message.
     Apple {
         /// Name of the directory, which is the number of the part.
         folder: String,
@@ -127,7 +129,8 @@ pub enum Neighbour {
     },
     /// A file in an attachment directory of Eudora.
     Eudora {
-        /// Number of the directory in the [`Context`](super::Context).
+        /// Number of the attachment directory of Eudora that contains the file. The [`Context`](super::Context) assigns
+        /// these numbers.
         folder: usize,
         /// Name of the file in this directory.
         name: OsString,

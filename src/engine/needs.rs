@@ -1,22 +1,23 @@
-//! The interface between a round of the engine and its driver: content that the message needs, and content that the
-//! driver has retrieved for it.
+//! The interface between the engine and its driver: the content that a message needs, and the content that the driver
+//! has retrieved for it.
 //!
-//! A round never retrieves anything. It lists the content that it lacks, and the driver begins another round when it has
-//! an answer for each need. A round with the same answers always lists the same needs.
+//! A round (one call of the engine) never retrieves anything. It lists the content that it lacks. The driver begins
+//! another round when it has an answer for each of these needs. A round with the same answers always lists the same
+//! needs.
 
 use std::collections::HashMap;
 
 use super::{Announcement, Answer, Content, Need, WholeMail};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 
-/// The first needs of a message that have no answer.
+/// Content that a message needs next and for which the driver has not given an answer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Needs {
     /// In document order. They do not depend on each other, so they can be retrieved at the same time.
     pub batch: Vec<Need>,
-    /// Maximum total length of all contents, in bytes. Content that exceeds it is refused, so a driver may stop a retrieval as
-    /// soon as the limit is reached.
+    /// Maximum total length in bytes of the contents for this batch. Content that exceeds it is refused, so a driver
+    /// may stop a retrieval as soon as the limit is reached.
     pub room: u64,
 }
 
@@ -29,7 +30,8 @@ pub(crate) type Found<T> = Result<Option<T>, Refusal>;
 pub struct Answers {
     found: HashMap<Need, Found<Content>>,
     announced: HashMap<Need, Announcement>,
-    /// The mail for needs of copies. It is stored here so that it is copied and hashed only once, and not in each round.
+    /// The mail in which a part is missing. Needs for a copy of the part contain this mail, and it is stored here so
+    /// that it is copied and hashed only once, and not in each round.
     mail: Option<WholeMail>,
 }
 
@@ -64,7 +66,8 @@ impl Answers {
         self.announced.get(need)
     }
 
-    /// Returns the mail for needs of copies. It is copied and hashed only at the first call for the same mail.
+    /// Returns the mail as it is stored in needs for a copy of one of its parts. The mail is copied and hashed only at
+    /// the first call for the same mail.
     pub(super) fn mail(&mut self, mail: &[u8]) -> WholeMail {
         match &self.mail {
             Some(known) if known.bytes() == mail => known.clone(),

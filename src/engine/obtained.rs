@@ -114,7 +114,8 @@ pub(super) fn decoded(tree: &Tree<'_>, part: PartId) -> Result<Content, Refusal>
         TransferEncoding::Base64 | TransferEncoding::Binary
     );
     match source.encoding.decode(source.body.of(tree.original)) {
-        // The line endings of unencoded text belong to the transport (RFC 2045 §6.5), so they become CRLF.
+        // Line endings of text that is not encoded may have been converted during transport (RFC 2045 §6.5). So they
+        // are converted to CRLF, the form in which text is sent.
         Some(octets) if source.essence.starts_with("text/") && !is_encoded => {
             Ok(Content::of_message(canonical_text(&octets).into_owned()))
         }
@@ -296,8 +297,9 @@ fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String>
     })
 }
 
-/// Returns true if a web page was retrieved instead of a file in cloud storage. These parts are all declared as
-/// application/octet-stream, which usually matches every type. Here it must not match a page, because the link would be lost.
+/// Returns true if a cloud storage server returned a web page instead of the file. Parts for files in cloud storage are
+/// all declared as application/octet-stream, which otherwise matches every type. A page must not match here: it would
+/// replace the link to the file, and the link would be lost.
 fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
     let declared = body.declared.as_ref();
     body.form == Form::CloudFile

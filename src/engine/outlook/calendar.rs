@@ -390,7 +390,7 @@ impl Lines {
     }
 
     fn person(&mut self, name: &str, parameters: &str, person: &Person) {
-        // A quoted parameter must not contain double quotes (RFC 5545 §3.2).
+        // A double quote is not allowed in a quoted parameter (RFC 5545 §3.2), so it is replaced by a single quote.
         let called = person.name.as_deref().unwrap_or(&person.address);
         let called = called.replace('"', "'");
         let address = &person.address;

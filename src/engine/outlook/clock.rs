@@ -111,8 +111,8 @@ impl Zone {
             text(value, item.page)
         };
         let name = name.or_else(description);
-        // An item can contain its time zone twice. If the two rules differ, the rule in this property is used (MS-OXOCAL
-        // 2.2.1.41).
+        // An item can contain its time zone twice. If the two rules differ, the one in property 0x8233
+        // (PidLidTimeZoneStruct) is used (MS-OXOCAL 2.2.1.41).
         let own = bytes(0x8233).and_then(|bytes| biases(&mut Cursor { rest: bytes }, 2));
         let zone = own.or(rule.flatten())?;
         let is_plain = |it: &char| it.is_alphanumeric() || " .-_/+()".contains(*it);
@@ -136,8 +136,8 @@ impl Zone {
         let (begins, ends) = (summer.begins.at(year), summer.ends.at(year));
         let is_summer = match begins < ends {
             true => (begins..ends).contains(&local),
-            // In the southern hemisphere, summer time begins late in a year and ends early in the next. So it is all of the
-            // year except the time between its end and its start.
+            // In the southern hemisphere, summer time begins late in a year and ends early in the next. So summer time
+            // is the part of the calendar year that is not between its end and its start.
             false => !(ends..begins).contains(&local),
         };
         match is_summer {
@@ -238,8 +238,8 @@ fn definition(bytes: &[u8]) -> Option<(String, Option<Zone>)> {
     Some((name, rule))
 }
 
-/// Reads the offsets of standard time and summer time, and the moments at which they begin. `years` is the number of bytes
-/// before each moment, which contain a year and are skipped.
+/// Reads the offsets of standard time and summer time, and the moments at which they begin. In one of the formats, a
+/// year precedes each moment; `years` is the length of this year in bytes, and it is skipped.
 fn biases(cursor: &mut Cursor<'_>, years: usize) -> Option<Zone> {
     let mut bias = || Some(i64::from(cursor.u32()? as i32)).filter(|it| it.abs() < DAY);
     let (all, standard, summer) = (bias()?, bias()?, bias()?);

@@ -206,8 +206,8 @@ fn is_mail(class: &str) -> bool {
         || report::is_report(class)
 }
 
-/// Returns the original MIME entity of a signed or encrypted mail. It is the only attachment of the item. The other text of
-/// the item is only for programs that do not support signed mail.
+/// Returns the original MIME entity of a signed or encrypted mail, which Outlook stores as the only attachment of the
+/// item. The text of the item is a substitute for programs that do not support signed mail, so it is ignored.
 fn signed<'a>(item: &Item<'a>, class: &str) -> Option<Leaf<'a>> {
     let [attachment] = item.attachments.as_slice() else {
         return None;
@@ -401,8 +401,9 @@ fn leaf<'a>(
         Content::File(bytes) => {
             let essence = text(id::MIME_TAG).filter(|tag| is_type(tag));
             let essence = essence.map(|tag| tag.to_ascii_lowercase());
-            // A file is encoded in base64, which is not allowed for the types message, multipart and TNEF. If the file declares
-            // one of them, its type is guessed instead.
+            // The part is written as a file in base64. A type of `message/*`, `multipart/*` or TNEF would contradict
+            // this, because programs parse such parts instead of offering them as files. If the file declares one of
+            // these types, its type is guessed instead.
             let essence = essence.filter(|it| !is_composite(it) && it != "application/ms-tnef");
             let essence = essence.unwrap_or_else(|| guessed(name.as_deref(), bytes).to_owned());
             let mut leaf = Leaf::new(&essence, Body::Bytes(bytes.clone()));

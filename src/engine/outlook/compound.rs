@@ -20,7 +20,8 @@ pub(super) struct Listed {
     pub name: String,
     pub path: PathBuf,
     pub is_stream: bool,
-    /// The entry in the tables of the file. `None` if the file is damaged, because the class id in the entry may then be wrong.
+    /// The entry as the crate cfb read it, which is needed to copy class ids. `None` if the file is damaged: a class id
+    /// may then be wrong, so it is not copied.
     pub entry: Option<cfb::Entry>,
 }
 
@@ -142,7 +143,7 @@ const MOST_SECTORS: u32 = 0xffff_fffa;
 const END: u32 = 0xffff_fffe;
 /// Size of a directory entry in bytes.
 const ENTRY: usize = 128;
-/// Size in bytes of a sector for small streams, which are stored together in one large stream.
+/// Size in bytes of a sector for small streams. All small streams are stored together in one large stream.
 const SMALL: usize = 64;
 /// Minimum length in bytes of a stream that is stored in ordinary sectors.
 const LARGE: usize = 4096;
@@ -235,8 +236,8 @@ impl<'a> Damaged<'a> {
     fn table(&self) -> Vec<u32> {
         let count = (self.bytes.len() / self.sector).saturating_add(1);
         let mut sectors: Vec<u32> = numbers(self.bytes.get(76..512).unwrap_or_default()).collect();
-        // The header contains the sector numbers of the table. If the table is too large for this, further sector numbers are
-        // in a linked list of sectors. The last number in a sector of this list is the next sector of the list.
+        // The header contains the numbers of the first sectors that hold the table. The numbers of further sectors are
+        // in a linked list of sectors: the last number in each sector of the list is the next sector of the list.
         let (mut at, mut seen) = (u32_at(self.bytes, 68).unwrap_or(END), HashSet::new());
         while at < MOST_SECTORS && seen.insert(at) {
             let list: Vec<u32> = numbers(self.at(at)).collect();
@@ -254,8 +255,8 @@ impl<'a> Damaged<'a> {
             }
             let before = next.len();
             next.extend(numbers(self.at(*sector)));
-            // If a sector of the table is after the end of the file, its numbers are missing. They count as ends, so streams
-            // that need them are incomplete.
+            // If the table refers to a sector after the end of the file, the entries in this sector are missing. They
+            // are filled with markers that end a chain, so streams that depend on them are incomplete.
             next.resize(before + self.sector / 4, MOST_SECTORS);
         }
         next.truncate(count);

@@ -25,15 +25,15 @@ pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
     let content = bytes.get(HEADER..).unwrap_or_default();
     match bytes.get(8..12) {
         Some(UNCOMPRESSED) => {
-            // Some programs include 12 bytes of the header in the size. The content is then 12 bytes shorter than declared,
-            // which is not damage.
+            // Some programs add 12 bytes of the header to the declared size. Content that is 12 bytes shorter than
+            // declared is therefore not damaged.
             let is_short = raw > content.len().saturating_add(12);
             let rtf = content.get(..raw.min(content.len())).unwrap_or_default();
             Ok((rtf.to_vec(), is_short.then_some(Damage::Truncated)))
         }
         Some(COMPRESSED) => {
-            // The declared size counts the header except its first four bytes, so these are subtracted to get the size of the
-            // content.
+            // The declared size also includes the header except its first four bytes. These 12 bytes are subtracted to
+            // get the size of the content.
             let declared = usize::try_from(compressed).unwrap_or(usize::MAX);
             let declared = declared.saturating_sub(HEADER - 4);
             let content = content.get(..declared).unwrap_or(content);

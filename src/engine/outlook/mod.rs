@@ -27,7 +27,8 @@ pub mod tnef;
 mod values;
 
 #[cfg(test)]
-// The integration tests also include this file, as a module of their own, so clippy would report it as included twice.
+// The integration tests include `tnef.rs` as a module of their own, so clippy would report that the file is included
+// twice.
 #[allow(clippy::duplicate_mod)]
 #[path = "../../../tests/common/tnef.rs"]
 mod sample;

@@ -86,7 +86,7 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
 struct Reading<'a> {
     file: Compound<'a>,
     names: Names,
-    /// Number of bytes that may still be read.
+    /// Number of bytes of streams that may still be read. At the start, it is the size of the file.
     room: usize,
     values: usize,
     damage: Vec<String>,
@@ -123,7 +123,8 @@ impl Contents {
         self.streams.contains_key(PROPERTIES) || self.values().next().is_some()
     }
 
-    /// Creates a list of properties from the names of the streams. It replaces the list of a storage if that is missing.
+    /// Creates a list of properties from the names of the streams. It is used for a storage whose own list is missing
+    /// or cannot be read, so that at least the values with separate streams are read.
     fn list(&self) -> Vec<[u8; 16]> {
         let mut values: Vec<(u16, u16)> = self.values().collect();
         values.sort_unstable();
@@ -208,8 +209,8 @@ impl Reading<'_> {
         Names::read(&guids, &entries, &strings)
     }
 
-    /// Reads an item. `header` is the number of bytes before the first entry of its list of properties; it depends on whether
-    /// the item is a message, a recipient or an attachment.
+    /// Reads an item. `header` is the length in bytes of the header of its list of properties. This length is different
+    /// for the outermost message and for a message that is attached to another one.
     fn item(&mut self, storage: &Path, header: usize, depth: usize) -> Item<'static> {
         let contents = self.contents(storage);
         let mut item = Item {
@@ -311,8 +312,8 @@ impl Reading<'_> {
         properties
     }
 
-    /// Records a value whose stream is missing from the file. Objects are stored in storages, and an empty text needs no
-    /// stream, so these are not missing.
+    /// Records that the stream of a value is missing from the file. Two kinds of values have no stream in an intact
+    /// file and are ignored: objects, which are stored in storages, and empty texts.
     fn tell_missing(&mut self, name: &str, kind: u16, inline: [u8; 8]) {
         let [a, b, c, d, ..] = inline;
         if kind != kind::OBJECT && u32::from_le_bytes([a, b, c, d]) > 2 {
@@ -451,7 +452,7 @@ mod tests {
         assert!(read(&bytes, 8).unwrap().damage.is_empty());
     }
 
-    /// A message with these numbers and this subject in bytes.
+    /// Creates a message with these numeric properties, and with a subject in these bytes.
     fn narrow(numbers: &[(u16, u32)], subject: &[u8]) -> Item<'static> {
         let mut list = list(32, &[(id::SUBJECT, kind::NARROW)]);
         for (id, number) in numbers {
@@ -493,7 +494,8 @@ mod tests {
             "{text}"
         );
         assert!(!text.contains("exchange.invalid"), "{text}");
-        // The code page is taken from the charset in the header.
+        // The header declares koi8-r, and no property declares a code page. So the code page of the item is that of
+        // koi8-r (20866).
         assert_eq!(item.page, 20866);
     }
 
@@ -583,7 +585,7 @@ mod tests {
     fn msg_with_a_damaged_name_of_a_value_keeps_the_other_values() {
         let mut bytes = SIMPLE.to_vec();
         let at = entry_of(&bytes, "__substg1.0_1000");
-        // The byte with the length of the name gets an invalid value.
+        // The directory entry of this stream gets an invalid length of its name. Only this stream may be lost.
         bytes[at + 65] = 0x80;
         assert!(CompoundFile::open(Cursor::new(&bytes[..])).is_err());
         let message = read(&bytes, 4).unwrap();
@@ -619,7 +621,8 @@ mod tests {
 
     #[test]
     fn msg_with_wrong_tables_of_sectors_is_read_as_far_as_they_lead() {
-        // The table refers to a sector after the end of the file.
+        // The table of sectors gets an entry for a sector after the end of the file. The mail must still be read
+        // completely.
         let mut bytes = SIMPLE.to_vec();
         let table = u32::from_le_bytes(bytes[76..80].try_into().unwrap());
         let table = 512 * (usize::try_from(table).unwrap() + 1);

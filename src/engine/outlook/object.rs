@@ -14,7 +14,7 @@ pub(super) struct Inner {
 pub(super) enum Object {
     /// The object contains a file.
     File(Inner),
-    /// The object is itself a file with this media type and extension.
+    /// The compound file of the object is itself a document. The values are its media type and its extension.
     Document(&'static str, &'static str),
     /// The object has an unknown form, or is damaged.
     Unknown,

@@ -13,7 +13,7 @@ pub enum Value<'a> {
     Float(f64),
     /// A time in units of 100 nanoseconds since 1601-01-01.
     Time(i64),
-    /// Text in the code page of its item.
+    /// Text in bytes of a code page. The item declares the code page.
     Narrow(Cow<'a, [u8]>),
     Text(String),
     Bytes(Cow<'a, [u8]>),
@@ -80,7 +80,7 @@ impl<'a> Properties<'a> {
         }
     }
 
-    /// Returns the bytes of a binary value, or of text that is not Unicode.
+    /// Returns the bytes of a binary value, or of text that is stored in a code page.
     pub fn bytes(&self, id: u16) -> Option<&[u8]> {
         match self.value(id)?.first() {
             Value::Bytes(bytes) | Value::Narrow(bytes) => Some(bytes),

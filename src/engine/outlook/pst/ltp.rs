@@ -365,7 +365,8 @@ impl<'f> Table<'f> {
         if self.step == 0 {
             return Err("its columns are damaged".to_owned());
         }
-        // A row is never split between two blocks.
+        // A block contains only whole rows. So its size determines how many rows are in each block, and in which block
+        // a row is.
         let in_block = (file.start.width.of_block() / self.step).max(1);
         let mut all = Vec::new();
         let mut values = 0;

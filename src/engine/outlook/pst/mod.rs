@@ -36,9 +36,10 @@ const RECIPIENTS: u32 = 0x692;
 const MOST_LEVELS: usize = 50;
 /// Maximum nesting depth of attached items.
 const DEEPEST: usize = 20;
-/// Maximum number of nodes with damaged ids that are examined.
+/// Maximum number of nodes that are examined because a damaged id may hide a message. A hostile file could contain
+/// millions.
 const MOST_ODD: usize = 1000;
-/// Maximum number of bytes that are read to list the folders.
+/// Maximum number of bytes that are read from the file to list its folders.
 const LISTS: u64 = 64 << 20;
 
 /// An open `.pst` file, with a list of its folders.
@@ -104,12 +105,13 @@ impl Mailbox {
         file.nodes(&mut allowance, |node| match node.id & 0x1f {
             kind::FOLDER => _ = folders.insert(node.id, node.parent),
             kind::MESSAGE => messages.entry(node.parent).or_default().push(node.id),
-            // In an intact file, no node of these kinds is in a folder. Such a node may be a message with a damaged id.
+            // In an intact file, nodes with these types are never in a folder. Here, such a node may be a message whose
+            // id has a wrong bit.
             0x05..=0x07 | 0x09 | 0x13..=0x1e if odd.len() < MOST_ODD => odd.push(node),
             _ => {}
         });
-        // If the index is damaged, a wrong bit in the id can make a message look like a node of another kind. So nodes of other
-        // kinds are kept if they are in a folder.
+        // A node of another type is kept if two conditions are met: the index is damaged, so a wrong bit may have
+        // changed the type of a message, and the parent of the node is a folder.
         odd.retain(|node| folders.contains_key(&node.parent) && !allowance.damage.is_empty());
         if folders.is_empty() && messages.is_empty() {
             let why = allowance.damage.first();
@@ -148,7 +150,7 @@ impl Mailbox {
         &self.folders
     }
 
-    /// Returns a sentence for each damage of the index and of lists.
+    /// Returns one sentence for each damage in the index and in the lists of folders and items.
     pub fn damage(&self) -> &[String] {
         &self.damage
     }
@@ -189,7 +191,8 @@ impl Mailbox {
         for folder in parents.keys() {
             let mut items = messages.remove(folder).unwrap_or_default();
             let known: HashSet<u32> = items.iter().copied().collect();
-            // If the folder lists an item that is missing from the index, the item is lost. This is reported later.
+            // The folder may list items that are missing from the index. These items are added here, so that a later
+            // attempt to read them reports the loss.
             let name = names.get(folder).map(String::as_str).unwrap_or_default();
             let listed = self.listed(*folder, name, allowance);
             items.extend(listed.into_iter().filter(|id| !known.contains(id)));
@@ -207,12 +210,14 @@ impl Mailbox {
             }
             path.reverse();
             if path.is_empty() {
-                // The messages are in the topmost folder, which has the same name as the mailbox.
+                // The messages are directly in the topmost folder, which is left out of the paths of all other folders.
+                // Its own path must not be empty, so it contains the name of this folder, which is the name of the
+                // mailbox.
                 path.extend(names.get(folder).cloned());
             }
             self.folders.push(Folder { path, items });
         }
-        // The folders of the remaining items are missing from the file.
+        // Items that are left here belong to folders that are missing from the file.
         let items: Vec<u32> = messages.into_values().flatten().collect();
         if !items.is_empty() {
             let path = vec![ORPHANS.to_owned()];

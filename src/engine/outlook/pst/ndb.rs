@@ -37,8 +37,9 @@ impl Bytes for Vec<u8> {
     }
 }
 
-/// Reason why something cannot be read: a sentence in which "it" is that thing. The reason for a whole file, or for a page
-/// of an index, is a clause that follows its name.
+/// Reason why something cannot be read, as text for the user. For an item or a value, it is a sentence such as "it is
+/// not in the index of the file". For a whole file or a page, it is a clause that follows the name, such as "is
+/// damaged".
 pub type Fault = String;
 
 const PAGE: usize = 512;
