@@ -50,7 +50,8 @@ pub(crate) struct Backup {
     /// Complete files in `tmp` that are not yet renamed into `cur`: path, UID and future name.
     unnamed: Vec<(PathBuf, u32, String)>,
     unsynced: u64,
-    /// Number of messages with a keyword that has no letter.
+    /// Number of messages with keywords that the file name does not contain. A Maildir has letters for 26 keywords, so
+    /// further keywords are not saved.
     pub(crate) without_letter: u64,
 }
 
@@ -251,7 +252,8 @@ impl Backup {
         let new = name.replacen(".embody,", &format!("{SHORT},"), 1);
         let cur = self.folder.join("cur");
         match fs::rename(cur.join(&name), cur.join(&new)) {
-            // The file is missing because another program changed its flags or removed it.
+            // If the file is missing, another program removed or renamed it. Then there is no file to mark, which is
+            // not an error.
             Err(why) if why.kind() != io::ErrorKind::NotFound => {
                 Err(cannot_write(&cur.join(&new))(why))
             }

@@ -32,8 +32,8 @@ const BATCH: u64 = 16 << 20;
 const MOST: usize = 64;
 const LEAST: usize = 8;
 
-/// Limit on messages in a row that the server altered when it stored them. At this number, the run ends, because the server
-/// probably alters every message.
+/// Maximum number of consecutive messages that the server altered when it stored them. At this number, the run ends,
+/// because the server probably alters every message.
 const ALTERED: u32 = 3;
 
 /// Interval at which a connection that waits for another one checks whether the run was interrupted.
@@ -45,7 +45,8 @@ struct FolderWork<'f, S> {
     batches: Vec<&'f [(u32, u64)]>,
     queue: Mutex<Queue<S>>,
     changed: Condvar,
-    /// Lock that lets the observer receive one message at a time.
+    /// Lock for the reports: several connections process messages, but the observer receives only one message at a
+    /// time.
     telling: Mutex<()>,
     /// Number of threads per connection.
     jobs: usize,
@@ -58,8 +59,9 @@ struct Queue<S> {
     /// Number of batches that connections have taken, and number of batches that were downloaded completely.
     taken: usize,
     came: usize,
-    /// Number of messages that connections have taken from the queue. `before_append` contains the positions of the
-    /// taken messages whose new version is not appended yet.
+    /// Number of messages that connections have taken from the queue. Each of them gets the next number.
+    /// `before_append` contains the numbers of the messages whose new version is not appended yet. The lowest of them
+    /// is appended next.
     begun: usize,
     before_append: BTreeSet<usize>,
     /// Whether a connection failed permanently.
@@ -171,8 +173,8 @@ impl<S: Send> AccountRun<'_, S> {
         if *is_read_only {
             return Some("the folder is read-only".to_owned());
         }
-        // An empty text means that the server supports ACL but did not return the rights. The run then tries to replace
-        // messages anyway.
+        // If the rights are empty, the server supports ACL but did not return them. It is unknown whether messages can
+        // be replaced, so the run tries it.
         let rights = rights.as_ref().filter(|rights| !rights.is_empty())?;
         // In RFC 2086, the right `d` included the later rights `t` and `e`.
         let has =
@@ -223,8 +225,8 @@ impl<S: Send> AccountRun<'_, S> {
         Ok(chosen)
     }
 
-    /// Returns those `lost` messages that are still in the folder, so that they can be reported. The other `lost`
-    /// messages were deleted during the run.
+    /// Returns which of the `lost` messages are still in the folder, so that they can be reported. The server did not
+    /// return these messages: either it cannot read them, or another program has deleted them.
     fn still_there(&mut self, lost: &BTreeSet<u32>) -> Result<Vec<u32>, ImapFailure> {
         let lost: Vec<u32> = lost.iter().copied().collect();
         let mut there = Vec::new();

@@ -16,7 +16,8 @@ use super::response::{Response, Value, number, unclosed_fetch_items};
 
 /// Size of a piece, in bytes.
 const PIECE: usize = 1 << 20;
-/// Maximum size and number of the messages in one command, which keeps the responses small. The size is in bytes.
+/// Maximum total size in bytes, and maximum number, of the messages that one command requests. The limits keep the
+/// responses small.
 const BATCH_OCTETS: u64 = 512 << 10;
 const BATCH_MESSAGES: usize = 100;
 /// Number of bytes that a response may have in addition to the announced size of the message (RFC822.SIZE). The
@@ -140,8 +141,8 @@ struct ToldBody<'r> {
     octets: Option<Cow<'r, [u8]>>,
     /// Whether the server ignored the range in the request and returned the whole message.
     is_whole: bool,
-    /// Whether the list in the response is closed. If not, the content may be cut off, so it is accepted only if its length is
-    /// RFC822.SIZE.
+    /// Whether the response has its closing parenthesis. If not, the content may be cut off, so it is accepted only if
+    /// its length is the announced size (RFC822.SIZE).
     is_closed: bool,
 }
 
@@ -316,7 +317,8 @@ fn body_alone(
         if !tolerated(exchange, done)? {
             exchange.habits.refused_in_a_row = 0;
         }
-        // The command for this piece ended without content, so the rest of the message is not available.
+        // The command for this piece ended without content, so the rest of the message cannot be read, and the message
+        // is given up.
         if alone.end.is_none() && alone.given == from {
             alone.end = Some(BodyPiece::Gone);
         }

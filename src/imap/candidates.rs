@@ -18,7 +18,8 @@ use crate::engine::policy::TypePattern;
 /// can be long.
 const LONGEST_STUB: u64 = 256 << 10;
 
-/// Maximum size of a part with a blank body that replaces a detached attachment, in bytes. Encoded blank lines need some bytes.
+/// Maximum size in bytes of a part that replaces a detached attachment and whose body is blank. The blank lines may be
+/// encoded, which needs some bytes.
 const LONGEST_BLANK: u64 = 2 << 10;
 
 /// Selection of messages for a command.
@@ -99,8 +100,8 @@ impl Candidates {
                 let mut parts = whole.all().into_iter();
                 parts.any(|part| is_large(part, *least) && may_be_of(part, types))
             }
-            // `detach` never removes text that mail clients display with the message. A part that is displayed is therefore
-            // no replacement for a detached attachment.
+            // `detach` never removes text that mail clients display with the message. A part that is displayed
+            // therefore cannot be the rest of a detached attachment, and is not counted.
             Self::References => {
                 let mut parts = whole.all().into_iter();
                 parts.any(|part| may_refer(part) && !is_shown(part))
@@ -114,8 +115,8 @@ impl Candidates {
 }
 
 impl Candidates {
-    /// Returns whether a message with this structure might be changed and would also be found by a working search for header
-    /// fields.
+    /// Returns whether a message might be changed and has a Content-Type for which the server was asked to search. If
+    /// the search did not return such a message, the server does not search header fields reliably.
     fn should_be_found(&self, structure: Option<&BodyPart>) -> bool {
         let Some(whole) = structure else {
             return false;
@@ -139,8 +140,8 @@ fn sample(uids: &[u32]) -> Vec<u32> {
 /// Number of messages in a sample. Requesting their structures takes about as many bytes as 100 messages.
 const SAMPLE: usize = 1000;
 
-/// Search keys of which at least one matches every message with a reference: a message with parts, a message that is not text,
-/// or a message without parts whose content was detached.
+/// Search keys for messages that may contain a reference to external content. Each such message matches at least one
+/// key: it has parts, or it is not text, or a header field shows that its content was detached.
 const MAY_REFER: [&str; 5] = [
     "HEADER Content-Type multipart",
     "HEADER Content-Type message",

@@ -24,7 +24,9 @@ pub(super) struct Removal {
     /// example because the message no longer existed.
     pub(super) flags: Option<Vec<String>>,
     pub(super) labels: Option<Vec<String>>,
-    /// Whether the server reported a removed message after it returned the flags.
+    /// Whether the server reported during the removal command that a message was removed or moved (EXPUNGE, VANISHED or
+    /// COPYUID). Earlier reports do not count, because they are about other messages or about a removal by another
+    /// program.
     pub(super) is_told: bool,
 }
 

@@ -32,11 +32,12 @@ const LONGEST_OWNER: u64 = 8192;
 /// Maximum length of one level of a path, in bytes. Every file system allows this length, even with a suffix that makes the
 /// name unique.
 const LONGEST_NAME: usize = 120;
-/// Maximum number of levels of a folder name that become directories.
+/// Maximum number of levels of a folder name that become directories of their own, so that the path does not become too
+/// long.
 const MOST_LEVELS: usize = 30;
-/// Number of possible paths of a folder, starting with the preferred one, at which an existing backup of the folder is
-/// searched for by its file [`OWNER`]. All folders are searched for before any folder gets a new directory, so that no
-/// folder takes the directory of another one.
+/// Number of paths at which an existing backup of a folder is searched for, starting with the preferred path. The file
+/// [`OWNER`] shows whether a directory is the backup. This is done for all folders before a folder gets a new
+/// directory. Otherwise a folder could get the directory of another one.
 const MARKED: usize = 3;
 
 /// Directory for the mail of a folder.
@@ -99,7 +100,8 @@ pub(super) fn directories(
 /// The assignment of folders to directories, to which one folder after the other is added.
 struct Assignment<'o> {
     output: &'o Path,
-    /// For each directory, the folders that version 0.3.0 would have saved in it.
+    /// For each directory, the folders that version 0.3.0 would have saved in it. That version wrote no file [`OWNER`],
+    /// so only this shows to which folder its directories belong.
     before: HashMap<PathBuf, Vec<String>>,
     found: HashMap<String, FolderDirectory>,
     /// Assigned paths: in exact spelling, and folded as in [`folded`], because a file system may treat names as equal that

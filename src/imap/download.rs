@@ -100,7 +100,7 @@ impl<S: Send> Download<'_, S> {
         })?;
         let uids = &listing.uids;
         let mut summary = Summary::of(|sum| sum.mailboxes = 1);
-        // A dry run writes no backup.
+        // A dry run has no directory, so nothing is written.
         let mut backup = match directory {
             Some(directory) => Some(Backup::open(self.output, directory, selected.uidvalidity)?),
             None => None,
@@ -177,7 +177,8 @@ impl<S: Send> Download<'_, S> {
         }
         let listing = match missing.is_empty() && listing.missing == 0 {
             true => listing,
-            // Missing messages may have been deleted during the run, so the folder is listed again.
+            // Missing messages may have been deleted during the run. The folder is listed again, so that only messages
+            // that still exist are reported as missing.
             false => sessions.again(|session| {
                 let selected = session.examine(&selected.folder)?;
                 session.list_messages(&selected, &Criteria::default())
@@ -230,7 +231,8 @@ impl<S: Send> Download<'_, S> {
         1
     }
 
-    /// Reports messages that were saved but may be incomplete or without flags. Returns the number of reports.
+    /// Reports messages that were saved but may be incomplete or without flags. Marks the incomplete ones, so that the
+    /// next run downloads them again. Returns the number of reports.
     fn told_doubts(
         &self,
         doubts: &Doubts,
@@ -357,13 +359,13 @@ struct Found<'f> {
 /// Data about saved messages that may be incomplete or without flags, for the report.
 #[derive(Default)]
 struct Doubts {
-    /// UIDs of the messages whose metadata the server did not return. `untold_given` lists those of them whose
-    /// content the server returned.
+    /// UIDs of the messages whose metadata the server did not return. `untold_given` contains those whose content the
+    /// server returned nevertheless: they are saved without flags, which is reported.
     untold: HashSet<u32>,
     untold_given: Vec<u32>,
     short: Vec<ShortMessage>,
-    /// Number of messages that have exactly the announced size. `wrong` is the number of messages that have a
-    /// different size although they are complete.
+    /// Number of messages whose size is exactly the announced one. `wrong` is the number of complete messages with a
+    /// different size. The two numbers show whether the announced sizes can be trusted.
     exact: u64,
     wrong: u64,
 }
@@ -379,8 +381,8 @@ struct ShortMessage {
     is_closed: bool,
 }
 
-/// Minimum number of complete messages with a wrong announced size. From this number on, all announced sizes of
-/// the folder can be considered wrong.
+/// Minimum number of complete messages whose announced size is wrong. With fewer, the announced sizes are trusted, and
+/// a message that is shorter is reported as incomplete.
 const FEW_WRONG: u64 = 3;
 
 impl Doubts {
@@ -407,7 +409,8 @@ impl Doubts {
         }
     }
 
-    /// Compares the announced size of a message with the size that an earlier run saved.
+    /// Compares the announced size of a message with the size of the saved message. The comparison shows whether the
+    /// announced sizes of the folder can be trusted.
     fn remember(&mut self, about: &Metadata, saved: Option<u64>) {
         match saved {
             Some(saved) if about.size > 0 && saved != about.size => self.wrong += 1,

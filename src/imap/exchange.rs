@@ -56,8 +56,8 @@ pub(crate) struct Exchange {
     /// Results of commands that ended while the caller was waiting for another command.
     ended: BTreeMap<String, Result<Done, ImapFailure>>,
     noted: Noted,
-    /// Number of unreadable responses on this connection so far. If the number grows during a command, one of these responses
-    /// may have contained its result.
+    /// Number of unreadable responses on this connection so far. If the number grows while a command runs, one of the
+    /// unreadable responses may have been its result. Callers then repeat the command or report an error.
     odd: u64,
     pub(super) habits: Habits,
 }
@@ -71,8 +71,8 @@ pub(super) struct Habits {
     pub(super) refuses_condstore: bool,
     /// Number of consecutive messages that the server refused temporarily.
     pub(super) refused_in_a_row: u32,
-    /// Whether a message that the server refuses temporarily is given up at once. This is set after waiting did not
-    /// help.
+    /// Whether messages that the server refuses temporarily are skipped without waiting. This is set after waiting did
+    /// not help.
     pub(super) is_resigned: bool,
 }
 
@@ -168,8 +168,8 @@ impl Exchange {
         self.noted.server_name.as_deref()
     }
 
-    /// Returns the number of commands that the server refused so far, and the text of the last refusal. After a refused FETCH
-    /// without results, a missing message may still exist, so callers compare this number.
+    /// Returns the number of commands that the server refused so far, and the text of the last refusal. Callers compare
+    /// the number before and after a FETCH: if it grew, a message that was not returned may still exist.
     pub(super) fn refusals(&self) -> (u64, &str) {
         (self.noted.refusals.0, &self.noted.refusals.1)
     }
@@ -251,12 +251,12 @@ impl Exchange {
         self.read(pending, &mut |_| Ok(false))
     }
 
-    /// Reads until the end of a command. `each` is called for every response before it, and returns whether the response
-    /// belongs to the command. From the other responses, capabilities and similar information are kept.
+    /// Reads responses until a command has ended. `each` is called for each response before the end. It returns true if
+    /// the response belongs to the command. From all other responses, capabilities and similar information are kept.
     ///
     /// # Errors
-    /// [`ImapFailure::Refused`] for NO and BAD. [`ImapFailure::Unreadable`] from `each` is returned after the end of the
-    /// command. Any other error from `each` is returned immediately, and the session must not be used any more.
+    /// [`ImapFailure::Refused`] for NO and BAD. [`ImapFailure::Unreadable`] from `each` is returned after the end of
+    /// the command. Any other error from `each` is returned immediately, and the session must not be used any more.
     pub(crate) fn finish(
         &mut self,
         pending: &PendingCommand,

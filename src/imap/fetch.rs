@@ -217,8 +217,8 @@ impl Listener for MetadataListener<'_> {
 
 /// Receiver of the items in FETCH responses.
 trait Listener {
-    /// Stores the items. Returns whether the items were requested and are new. `is_simple` is true if the current
-    /// command requests fewer items than the first command did.
+    /// Stores the items of a message. Returns true if they were requested and at least one is new. `is_simple` is true
+    /// if the command requests fewer items than the first command, because the server could not answer that one.
     fn hear(
         &mut self,
         uid: u32,
@@ -328,8 +328,9 @@ pub(super) fn alone(
     }
 }
 
-/// Converts the result of a FETCH of one message. Returns `None` if the FETCH must be repeated. `is_again` is true if it was
-/// repeated already.
+/// Decides how to continue after a FETCH of one message. Returns `None` if the server refused it temporarily: the
+/// caller must then repeat the FETCH. If `is_again` is true, it was already repeated, and is not repeated a second
+/// time.
 pub(super) fn given<D>(
     exchange: &mut Exchange,
     done: Result<D, ImapFailure>,
@@ -538,8 +539,8 @@ impl<T, R: Fn(&[[Value<'_>; 2]]) -> Option<T>> Listener for Found<'_, T, R> {
     }
 }
 
-/// Returns whether the server refused a FETCH. A NO to a FETCH means that some messages no longer exist (RFC 2180 §4.1) or are
-/// damaged. Responses about other messages may be missing too.
+/// Returns whether the server refused a FETCH in a way that the run tolerates. A NO to a FETCH means that some messages
+/// no longer exist (RFC 2180 §4.1) or are damaged. The responses about other messages may be missing, too.
 ///
 /// # Errors
 /// Errors that end the session, and refusals with a request to try again later.

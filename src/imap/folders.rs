@@ -37,7 +37,8 @@ pub(crate) struct FolderList {
 pub(crate) struct ChosenFolders {
     /// Folders to read, sorted by name.
     pub(crate) folders: Vec<RemoteFolder>,
-    /// All folders of the account that can be selected, sorted by name.
+    /// All folders of the account that can be selected, sorted by name. Directories are assigned to all of them, so
+    /// that a folder gets the same directory in each run, regardless of the selection.
     pub(crate) all: Vec<RemoteFolder>,
     /// Texts for the report about LIST responses that cannot be read. The folder in such a response may be one that
     /// the user selected.

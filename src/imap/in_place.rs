@@ -125,8 +125,8 @@ pub(super) struct AccountRun<'r, S> {
     session: Option<ImapSession>,
     /// Whether a session was ever opened. If not, a failure to connect is final.
     was_open: bool,
-    /// Whether a message that the server refuses temporarily is given up at once. This is set after waiting did not
-    /// help.
+    /// Whether messages that the server refuses temporarily are skipped without waiting. This is set after waiting did
+    /// not help.
     is_resigned: bool,
     /// Journal of the account. `None` in a dry run.
     journal: Option<&'r Journal>,
@@ -365,7 +365,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 self.job.observer.resumed(&url, uid, &fate);
             }
             match done {
-                // The journal keeps the entry. The run continues with other messages, and ends with exit status 1.
+                // It is still unknown whether the message was replaced. The journal keeps the entry for a later run.
+                // This run continues with other messages and ends with exit status 1.
                 Err(ImapFailure::Unknown(why) | ImapFailure::Refused { text: why, .. }) => {
                     self.summary.damaged += 1;
                     self.job.observer.unsettled(&url, &why);

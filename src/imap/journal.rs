@@ -236,7 +236,8 @@ impl Journal {
         })
     }
 
-    /// Returns whether this UID is known to be the new message of another replacement in the same folder.
+    /// Returns whether another replacement in the same folder has this UID as that of its new message. Then the message
+    /// with this UID is not the new message of the replacement `of`.
     pub(super) fn is_known_copy(&self, of: &Replacement, uid: u32) -> bool {
         self.noted().open.values().any(|noted| {
             let other = &noted.replacement;
@@ -499,7 +500,8 @@ mod tests {
         .collect()
     }
 
-    /// Opens a journal, and waits while it is locked. A process that another test starts can inherit the lock for a moment.
+    /// Opens a journal. If it is locked, waits: a process that another test starts inherits the open file, and can hold
+    /// the lock for a moment.
     fn reopened(folder: &Path, user: &str) -> Journal {
         for _ in 0..1000 {
             match Journal::open(folder, account(user)) {
@@ -574,8 +576,8 @@ mod tests {
         begun(&journal, replacement(2));
         drop(journal);
         let text = std::fs::read(&path).unwrap();
-        // The last byte, the line feed, is not changed: without it, both lines become one, which looks like the result of a
-        // crash.
+        // Each byte of the first line is changed in turn, except the line feed at its end. If that byte changes, the
+        // two lines become one, which looks like the result of a crash and not like damage.
         for at in 0..usize::try_from(whole).unwrap() - 1 {
             let mut damaged = text.clone();
             damaged[at] ^= 1;

@@ -21,7 +21,8 @@ use super::session::{ImapSession, Selected};
 
 /// Number of messages in one FETCH by sequence number.
 const RANGE: u32 = 1000;
-/// Maximum number of FETCH commands that are repeated for sequence numbers without a response.
+/// Maximum number of repetitions while a folder is listed. A FETCH is repeated for the sequence numbers for which the
+/// server did not respond.
 const MOST_REPEATS: u32 = 300;
 /// Number of consecutive ranges without any response after which all further messages count as missing.
 const MOST_SILENT_RANGES: u32 = 5;
@@ -331,7 +332,8 @@ impl ImapSession {
         Ok(listing)
     }
 
-    /// Requests messages by sequence number. If `is_all` is true, only the UIDs are requested.
+    /// Requests messages by sequence number. If `is_all` is true, all messages are wanted, so only their UIDs are
+    /// requested, without the flags, dates and sizes that select messages.
     fn number(&mut self, messages: &mut NumberedMessages, is_all: bool) -> Result<(), ImapFailure> {
         let wanted = match is_all {
             true => "(UID)",
