@@ -54,7 +54,8 @@ impl<'p> Substitute<'p> {
             tree,
             body,
             newline: tree.newline,
-            // If the content is itself a web page, the suffix `.html` is part of its name and is kept.
+            // A mail program appends a suffix such as `.html` to the name of a page about the file, and this suffix is
+            // removed. If the content is itself a web page, `.html` belongs to its name and is kept.
             suffix: (body.suffix())
                 .filter(|_| !(body.is_page_about_it() && obtained.essence == "text/html")),
             content_type: Vec::new(),
@@ -119,8 +120,8 @@ impl<'p> Substitute<'p> {
         with_newlines(octets, self.newline)
     }
 
-    /// Returns the header that makes the body of a multipart a complete entity. It is empty for a message, which has its own
-    /// header.
+    /// Returns the header that must precede the body of a multipart, so that both can be parsed as an entity. Returns
+    /// an empty header for a message, because its body begins with its own header.
     pub(super) fn header_of_multipart(&self) -> Vec<u8> {
         match self.is_multipart() {
             true => [&self.content_type, self.newline.bytes()].concat(),
@@ -156,7 +157,8 @@ impl<'p> Substitute<'p> {
             .map(|charset| String::from_utf8_lossy(&charset).into_owned());
         let is_text = self.obtained.essence.starts_with("text/");
         let is_text = is_text && charset.is_none_or(|charset| is_ascii_compatible(&charset));
-        // Without the original header, the original encoding of the part is unknown.
+        // If the original header of a detached attachment is known, the content is encoded as it was before. Without
+        // this header, the original encoding is unknown, so the encoding is chosen below.
         if self.body.form == Form::Detached && !self.body.phantom.fields.is_empty() {
             let declared = self.declared_encoding();
             let octets = self.obtained.content.bytes();
@@ -210,7 +212,8 @@ impl<'p> Substitute<'p> {
             let replaced = field.is(original, "Content-Type")
                 || field.is(original, "Content-Transfer-Encoding")
                 || is_reference_field(original, &field)
-                // Thunderbird writes this field into detached parts, even if the original part had none.
+                // Thunderbird writes Content-Disposition into each part that it detaches. The original part may have
+                // had no such field, so it is removed.
                 || (is_disposition && matches!(self.body.form, Form::Detached | Form::Sympa))
                 // Content-MD5 in the outer header describes the body of the reference, not the new content.
                 || field.is(original, "Content-MD5")
@@ -296,8 +299,9 @@ impl<'p> Substitute<'p> {
         written
     }
 
-    /// Returns the absolute URL for Content-Base if the content has a relative Content-Location and nothing else in the
-    /// message contains its base.
+    /// Returns the absolute URL of the content, for a Content-Base field. Returns `None` if the message does not need
+    /// this field: the content has no relative Content-Location, or something else in the message contains the base of
+    /// its location.
     fn base_unsaid(&self, location: &str) -> Option<String> {
         let own = self.new_value("Content-Location")?;
         let is_said = self.new_value("Content-Base").is_some()
@@ -319,7 +323,8 @@ impl<'p> Substitute<'p> {
         }
         let mut edits = Vec::with_capacity(3);
         if part.has_stray_lines() {
-            // Some programs end the header at the stray line, so the fields are inserted before it.
+            // A stray line is neither a field nor a continuation of one. Some programs end the header at such a line,
+            // so the fields are inserted before it.
             edits.push(Edit::insert(part.agreed_end, fields));
         } else {
             front.extend_from_slice(fields);

@@ -59,8 +59,9 @@ impl Attachments {
         Ok(None)
     }
 
-    /// Returns the file if one of the directories contains it. Otherwise returns the answer of the other sources (`others`).
-    /// Their announcement (with `also_missing`) or refusal then also says that the file is missing in the directories.
+    /// Returns the file if one of the directories of `--attachments` contains it. Otherwise returns the answer or the
+    /// refusal of the other sources (`others`). A refusal then also says that the file is missing in the directories.
+    /// `also_missing` adds the same words to an answer that only announces content.
     fn file_or<T: From<Content>>(
         &self,
         request: &Request,
@@ -92,8 +93,8 @@ impl Attachments {
     }
 }
 
-/// Adds to the refusal of another source that no directory contains the file. The detail names the option `--attachments`,
-/// because the summary counts the refusals by the option that would help.
+/// Adds to the refusal of another source that no directory contains the file. The detail names the option
+/// `--attachments`, because the summary of a run counts refusals by the option that would help.
 fn refused_and_missing(refusal: Refusal) -> Refusal {
     Refusal {
         detail: match refusal.detail.is_empty() {

@@ -21,7 +21,8 @@ impl Substitute<'_> {
         let is_detached = self.body.form == Form::Detached;
         let own = || find(self.tree.fields(self.body.part)).filter(|_| is_detached);
         let Some(field) = phantom.or_else(own) else {
-            // The attachment had no Content-Type field before it was detached, so it has the default type and gets no field.
+            // The attachment had no Content-Type field before it was detached. So it gets no such field, and has the
+            // default type again.
             return match self.body.form {
                 Form::Detached => Vec::new(),
                 _ => self.written_type(obtained),
@@ -34,7 +35,9 @@ impl Substitute<'_> {
             && source_boundary.is_some()
             && declared.parameter("boundary").as_deref() != source_boundary.map(str::as_bytes)
         {
-            // The boundary in the phantom header is wrong, so the Content-Type of the retrieved content is used.
+            // The phantom header (the header in the mail for the content) declares another boundary than the source of
+            // the content. With a wrong boundary, the parts could not be found, so the Content-Type of the source is
+            // used.
             return self.written_type(obtained);
         }
         let main = declared.main();

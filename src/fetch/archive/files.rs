@@ -118,8 +118,8 @@ impl Replaying {
         let find = |url: &str| captures.near(url, near, holds);
         let mut url = target.public_url();
         let mut found = find(&url);
-        // The recorded URL may lack the user name. If the URL with the user name was not found, it is searched again without
-        // it.
+        // The archive may have recorded the URL without the user name. If the URL with the user name was not found, it
+        // is searched again without it.
         if found.1.is_none() && target.has_userinfo() {
             url = target.request_url();
             found = find(&url);

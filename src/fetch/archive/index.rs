@@ -33,7 +33,7 @@ fn of_line(line: &str) -> Option<(i64, Option<String>)> {
     if rest.starts_with('{') {
         return of_object(&serde_json::from_str(rest).ok()?, Some(stamp));
     }
-    // Fields of a line: urlkey timestamp original mimetype statuscode digest ...
+    // Fields of a CDX line: urlkey timestamp original mimetype statuscode digest ...
     let mut words = rest.split(' ');
     let (_, media_type, status) = (words.next()?, words.next()?, words.next()?);
     capture(stamp, status, media_type)

@@ -196,9 +196,9 @@ impl Archive {
             // The redirect often leads to a page on which the archive displays the capture. The URL is built from the template
             // instead, whose flag, such as `id_`, makes the archive return the capture unchanged.
             let meant = self.template.expand(stamp, &next.request_url());
-            // If the URL from the template has just been requested, requesting it again would return the same redirect. The
-            // redirect then changes only a part of the URL that the template fixes, such as http to https, so its own target is
-            // requested.
+            // If the URL from the template has just been requested, another request would return the same redirect.
+            // This is the case if the redirect changes only a part that is fixed in the template, such as http to
+            // https. Then the target of the redirect itself is requested.
             let meant = match meant == target.request_url() {
                 true => self.policy.judge_redirect(target, &location)?,
                 false => self.policy.judge_url(&meant)?,
@@ -269,8 +269,8 @@ impl Archive {
     fn ask(&self, asked: &Asked<'_>) -> Result<Response, Refusal> {
         self.servers.exchange(asked).map_err(|failed| {
             let mut refusal = failed.refusal;
-            // An HTTP status as the reason comes from the cache here: the archive requested a pause earlier, so no request was
-            // sent. The refusal therefore says that the archive is busy.
+            // Only the cache returns `HttpStatus` here: the archive requested a pause earlier, so no request was sent.
+            // The reason is changed to `ArchiveBusy`, which says this.
             if refusal.reason == Reason::HttpStatus {
                 refusal.reason = Reason::ArchiveBusy;
             }

@@ -36,7 +36,8 @@ impl FromStr for Template {
                 "contains {, }, ? or # outside the placeholders {date} and {url}",
             ));
         }
-        // The URL parser adds a slash to a host without a path, so it would change a template that has no slash there.
+        // The URL parser adds a slash to a URL that ends after the host. So it would change a template that has no
+        // slash there, and the template is refused.
         if !front.ends_with('/') || !middle.ends_with('/') {
             return Err(wrong(
                 "must contain a slash directly before {date} and directly before {url}",

@@ -87,8 +87,8 @@ pub(super) fn judge(from: &Source, policy: &Policy) -> Result<(), Refusal> {
         Source::Server(addresses) => addresses
             .iter()
             .try_for_each(|&it| policy.judge_address(it)),
-        // A response that came through a proxy has no server address to check. The key of the entry contains the proxy, so the
-        // response came through the proxy that this run uses, too.
+        // The address of the server is unknown if the response came through a proxy, so it cannot be checked. The key
+        // of the entry contains the proxy, so only a run with the same proxy uses the response.
         Source::Proxy | Source::Kept { .. } => Ok(()),
     }
 }

@@ -85,8 +85,8 @@ impl CacheFolder {
         }
         let mut tagged = Ok(());
         if has_tag(&root, CACHE_WORDS) {
-            // The process that created the cache set the mode first. A different mode was set later, so other users may have
-            // changed the files.
+            // The process that created the cache set the mode 0700 before it wrote the tag. If other users have access
+            // now, the mode was changed later, and they may have changed the files. So the cache is refused.
             if status()?.st_mode & 0o077 != 0 {
                 return wrong(
                     "the permissions of the directory let other users read it; run chmod 700 on it, or name a new directory",
@@ -253,7 +253,8 @@ impl RunFolder {
                 Ok(None) => {}
                 Err(error) => {
                     if made.is_ok() {
-                        // The new directory is removed, because the run may need its space on the disk.
+                        // If the directory is new, it is removed. It cannot be used, and its space on the disk may be
+                        // needed by the run.
                         let _ = rustix::fs::unlinkat(&around, name, AtFlags::REMOVEDIR);
                     }
                     return Err(error);

@@ -121,8 +121,8 @@ pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &F
         None => return,
     };
     let refusal = match failed.refusal.reason {
-        // The deadline of a message means nothing to later runs. It ended while the host did not respond, so a time-out of the
-        // host is stored instead.
+        // A deadline belongs to one message and means nothing to later runs. It ended while the host did not respond,
+        // so a time-out of the host is stored instead.
         Reason::Timeout | Reason::Deadline => {
             Refusal::temporary(Reason::Timeout, "no connection came about")
         }
@@ -160,8 +160,8 @@ fn silence(
     let (key, mut known) = Silences::load(folder, server, at);
     let url = url.map(|url| Key::of(url.as_bytes()).to_string());
     known.all.retain(|it| it.url != url);
-    // Parallel processes may have stored more entries than are needed, so the list is cut. Entries for the whole server are
-    // sorted first, because they matter more.
+    // Parallel processes may have stored more entries than are used, so the list is shortened. Entries for the whole
+    // server are sorted first, so that they are kept.
     known.all.sort_by_key(|it| it.url.is_some());
     known.all.truncate(PAGES + 1);
     known.all.push(Silence {

@@ -148,8 +148,9 @@ impl Kept {
                         return Ok(answer(kept, body));
                     }
                 }
-                // If the stored content is larger than the policy allows, `body` fails. A new request is sent then, because the
-                // content on the server may have become smaller.
+                // If the stored content is larger than the policy allows, `body` fails. Then the server is not asked
+                // whether this content is still valid. A new request is sent instead, because the content on the server
+                // may have become smaller.
                 Some(conditions) if asked.how == How::Whole && !conditions.is_empty() => {
                     if let Ok(Some(body)) = self.body(kept) {
                         return self.ask_whether(asked, &mut entry, kept, body, &conditions, ask);
