@@ -1,6 +1,6 @@
-//! The options `--cache`, `--archive` and `--record`: the cache before the servers, the web archive, and the record of
-//! responses. Also the responses that are kept in a directory next to an output until the output is complete, so that a
-//! run that was stopped, was killed or failed can be continued (docs/cache.md).
+//! Opens the cache of responses (`--cache`), the web archive (`--archive`) and the record of requests and responses
+//! (`--record`). Also opens the directory next to an output in which a run keeps its responses until the output is
+//! complete. If the run is stopped, killed or fails, the next run continues with these responses (docs/cache.md).
 
 use std::cell::Cell;
 use std::fs;
@@ -144,8 +144,9 @@ impl Cache {
         let options = &self.archive;
         let archive: Arc<dyn Fetch> = match (&self.files, &options.archive) {
             (Some(files), _) => {
-                // Normally, the capture nearest to the date of the message is used. For a message without a date, the
-                // first capture is used here, unless `--archive-window` limits the time between message and capture.
+                // From an archive in files, a message gets the capture nearest to its date. A message without a date
+                // gets the first capture. With `--archive-window`, it gets no capture, because its distance in time
+                // from a capture is unknown.
                 let is_unbound = options.archive_window.is_none();
                 fetcher.undated = is_unbound.then_some(SystemTime::UNIX_EPOCH);
                 Arc::new(Replaying {
@@ -322,8 +323,8 @@ fn place(output: &Path) -> Option<PathBuf> {
     }
     let whole = match output.file_name() {
         Some(_) => output.to_owned(),
-        // The directory of responses gets the name of the output with a suffix. `.` and `..` contain no name, so the
-        // canonical path is used.
+        // The directory of kept responses is named after the output, with a suffix. An output such as `.` or `..` has
+        // no file name, so the name is taken from its canonical path.
         None => output.canonicalize().ok()?,
     };
     let mut name = whole.file_name()?.to_owned();

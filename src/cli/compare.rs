@@ -236,8 +236,8 @@ fn compare(
                 look.flags.is_some() && (known.can_hold_flags || !known.is_found);
             known.is_found = true;
             known.new_flags = known.new_flags.with(look.flags.unwrap_or_default());
-            // If NEW contains more copies of a message than OLD, the additional copies in NEW are not counted as
-            // identical.
+            // Each message of OLD is matched with at most one identical message of NEW. Further copies in NEW are not
+            // counted, so that the number of identical messages is never larger than the number of messages in OLD.
             if let Some(left) = known.left.checked_sub(1) {
                 known.left = left;
                 verdict.identical += 1;
@@ -424,8 +424,9 @@ impl Spool {
                 continue;
             }
             match changes(&record.description, &new.description) {
-                // For the result of `merge`, a message from which an attachment was detached does not replace the
-                // message of OLD: `merge` drops a copy only if the copy that it keeps is at least as complete.
+                // With `--merged`, a version of the message from which an attachment was detached is not accepted.
+                // `merge` drops a copy only if the copy that it keeps is at least as complete, so this result has lost
+                // content.
                 Ok(_) if new.copy.is_some() => {}
                 Ok(changes) => {
                     entry.is_found = true;
@@ -447,9 +448,9 @@ enum Copies<'c> {
     Ignored,
     /// The messages that get a description, because the other mailbox has no identical message.
     OfDescribed,
-    /// The messages of `OfDescribed`, and all messages whose key is in this map. The map is about copies whose end is
-    /// missing: its values are the positions at which the copies with this key end. Other copies are compared up to these
-    /// positions.
+    /// The messages of `OfDescribed`, and all messages that have the same key as an unmatched message of OLD. The map
+    /// contains these keys, and for each key the positions at which truncated copies in OLD end. The complete copy in
+    /// NEW is then compared with a truncated one only up to its end.
     Of(&'c HashMap<Digest, Vec<Place>>),
 }
 

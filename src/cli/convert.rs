@@ -43,7 +43,8 @@ use crate::mailbox::{
 };
 use crate::platform::free_space;
 
-/// Maximum number of sources for which the summary contains a command that checks the result.
+/// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
+/// summary would be too long with them.
 const PROOFS: usize = 3;
 
 pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
@@ -143,7 +144,7 @@ impl Walk<'_> {
         let Some(output) = self.output.filter(|_| keeps && self.retrieves_http()) else {
             return Ok(None);
         };
-        // Number of bytes that must stay free for the output.
+        // Number of bytes that the output may need. The kept responses must leave this space free on the disk.
         let leaves = self.sizes(true);
         let policy = self.policy;
         let files = (&policy.attachments, &policy.copies);
@@ -308,7 +309,8 @@ impl Walk<'_> {
             return String::new();
         }
         let new = |target: &'_ Path| match (options.output_format, self.output) {
-            // A Thunderbird folder consists of a file and a directory, so the command names the path of the output.
+            // In the format of Thunderbird, the targets are folders inside the output directory. Such a folder can
+            // consist of a file and a directory, so the command names the whole output directory.
             (Format::Thunderbird, Some(output)) => output.to_owned(),
             _ => target.to_owned(),
         };
@@ -385,7 +387,8 @@ impl Walk<'_> {
         };
         let mut total: u64 = match progress {
             ProgressOption::Never => 0,
-            // With `--in-place`, compressed files are decompressed first, so their compressed size is not used.
+            // The progress bar shows bytes that are read. With `--in-place`, compressed files are decompressed before
+            // they are read, so their compressed size is not counted.
             _ => self.sizes(self.output.is_some() || self.args.dry_run),
         };
         if let Some(range) = &self.options.range {
@@ -435,7 +438,8 @@ impl Walk<'_> {
             return convert_in_place(source, options, transform, reporter, stop);
         };
         let is_pst = || {
-            // A pipe can be read only once, so its format is not detected here.
+            // Detecting the format reads the start of the source. A pipe can be read only once, so its format is not
+            // detected here.
             let found = source.is_file().then(|| look_at(source, options.format));
             matches!(found, Some(Ok(Ok((Kind::Pst, _)))))
         };

@@ -107,7 +107,8 @@ pub(super) fn restore(args: &RestoreArgs) -> Status {
     status
 }
 
-/// Returns the mode of the run. A dry run with `--offline` reads the cache, because that makes no requests.
+/// Returns the mode of the run. With `--offline`, no requests are sent, so a dry run may look up each content in the
+/// cache and say which content is available.
 fn restore_mode(args: &RestoreArgs) -> Mode {
     args.walk.mode(args.cache.offline)
 }
@@ -167,8 +168,8 @@ fn restorer(
     })
 }
 
-/// Creates the run over mailboxes. Without `--output` and `--in-place`, the source is standard input: a dry run reads
-/// one message from it, as a filter does.
+/// Creates the run over mailboxes. A dry run without `--output` and `--in-place` reads one message from standard input
+/// if no source is named, as a filter does.
 fn over_mailboxes<'a>(
     (sources, mode): (&[PathBuf], Mode),
     args: &'a WalkArgs,
@@ -185,8 +186,8 @@ fn over_mailboxes<'a>(
         sources => (sources.to_vec(), args.output.as_deref()),
     };
     let mut options = args.options(policy, mode);
-    // Messages that wait for a server use no core, so more messages than cores are processed in parallel. `waits`
-    // leaves the mailbox unlocked during this time.
+    // Messages that wait for a server use no core, so more messages than cores are processed in parallel. With `waits`,
+    // a mailbox in place is not locked while servers are slow, so that deliveries are not delayed.
     if store.is_some_and(is_remote) {
         options.max_in_flight = policy.limits.in_flight.max(options.jobs);
         options.waits = true;

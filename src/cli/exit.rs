@@ -93,8 +93,8 @@ impl Status {
         }
     }
 
-    /// Returns the status after printing the help or the version. If printing fails for a filter, mail may be waiting,
-    /// so the status is 75.
+    /// Returns the status after printing the help or the version. If a filter cannot print it, the status is 75: a mail
+    /// system may have passed a mail to this command, and must keep the mail.
     pub(super) fn of_help(printed: Result<(), Error>, command: Option<&OsString>) -> Self {
         let is_filter = |name: &str| name == "filter" || FILTERS.contains(&name);
         match Self::of_report(printed.map(|()| Self::Success)) {
@@ -149,7 +149,8 @@ impl Signals {
     }
 }
 
-/// Returns whether an argument belongs to a command over mailboxes: `--output=x`, `-o`, `-ox`, `-qn`.
+/// Returns whether an argument is an option that only commands over mailboxes have: `--output=x`, `-o`, `-ox`, `-qn`.
+/// With such an option, the command is surely not a filter of a mail system, so an error may have status 2.
 fn is_of_walk(argument: &str) -> bool {
     if let Some(option) = argument.strip_prefix("--") {
         return WALKS.contains(&option.split('=').next().unwrap_or_default());

@@ -31,8 +31,8 @@ pub(super) struct Forecast {
     trackers: u64,
     data: Amount,
     growth: u64,
-    /// Number of messages that would also get other content than pictures. Such content can grow a message up to
-    /// `--max-growth`.
+    /// Number of messages that would also get content other than pictures. The size of this content is unknown, so each
+    /// of these messages may grow up to `--max-growth`.
     open: u64,
 }
 

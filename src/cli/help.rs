@@ -66,7 +66,7 @@ pub(super) fn prepared(program: Command, arguments: &[OsString]) -> Command {
 fn with_particular_options(command: Command) -> Command {
     let hides_some = command.get_arguments().any(Arg::is_hide_long_help_set);
     if !hides_some {
-        // All options are shown already, so `--help` is the same as `--help-all`.
+        // `--help` hides no option of this command, so it prints the same text as `--help-all`.
         return command.mut_arg("help", |flag| flag.action(ArgAction::HelpLong));
     }
     let page = command.get_after_long_help().map(ToString::to_string);

@@ -91,8 +91,8 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
     let expanding = Expanding {
         expander,
         mode: args.mode(),
-        // The survey counts the changes that `detach` would make, so header fields with a wrong length are left
-        // unchanged, as in `detach`.
+        // The survey predicts the size of the mail after `detach`. Like `detach`, it leaves wrong Content-Length and
+        // Lines fields unchanged, so that its numbers are the same.
         lengths: Lengths::Reversible,
         recorder: cache.recorder.clone(),
         tells_rows: args.json,
@@ -165,8 +165,8 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         page: page_file.and_then(Path::to_str).map(str::to_owned),
         start: &inspection.start.time,
     };
-    // The outline or the rows already describe a single message, so the survey is printed only for mailboxes, and for
-    // `--by`.
+    // The outline or the rows already describe a single message completely. The survey is therefore printed only for
+    // mailboxes, and with `--by`.
     let is_told = inspection.is_of_mailbox.get() || !args.by.is_empty();
     match inspection.says {
         Says::Rows if is_told || tells_embeds => {
@@ -219,7 +219,8 @@ fn source_kind(source: &Path, format: Format) -> SourceKind {
     if is_folder(source) {
         return SourceKind::Folder;
     }
-    // A pipe can be read only once, so its format is not detected here.
+    // Detecting the format reads the start of the source. A pipe can be read only once, so its format is not detected
+    // here.
     if is_standard(source) || !source.is_file() {
         return SourceKind::Nameless;
     }

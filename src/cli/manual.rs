@@ -36,7 +36,7 @@ pub(super) fn completions(shell: Shell) -> Status {
     clap_complete::generate(shell, &mut completed(), "embody", &mut script);
     let mut script = String::from_utf8_lossy(&script).into_owned();
     if shell == Shell::Bash {
-        // With this option, bash appends a slash instead of a blank to the name of a directory, so that the user can
+        // With `-o filenames`, bash appends a slash instead of a blank to the name of a directory, so that the user can
         // continue with a name in it.
         script = script.replace(
             "-o bashdefault -o default",

@@ -37,10 +37,11 @@ use crate::mailbox::{
 };
 use crate::merge::{Arrived, Index, MOST_SOURCES, Numbers, Tally};
 
-/// Maximum number of pairs of sources in the summary.
+/// Maximum number of pairs of sources for which the summary prints the number of common mails.
 const MOST_PAIRS: usize = 10;
 
-/// Maximum number of sources for which the summary contains a command that checks the result.
+/// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
+/// summary would be too long with them.
 const MOST_PROOFS: usize = 3;
 
 pub(super) fn run(args: &MergeArgs) -> Result<Status, Error> {

@@ -58,8 +58,9 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     Ok(status)
 }
 
-/// Returns whether the program that wrote this mbox also quotes lines that are already quoted (`>From` as `>>From`).
-/// `last` contains the result for the file of the previous message, so that each file is examined only once.
+/// Returns whether the program that wrote this mbox also quotes lines that are already quoted (`>From` as `>>From`). If
+/// so, the quoting of these lines is removed as well. `last` contains the result for the file of the previous message,
+/// so that each file is examined only once.
 fn is_twice(source: &Path, last: &mut Option<(PathBuf, bool)>) -> bool {
     if let Some((_, is_twice)) = last.as_ref().filter(|(last, _)| last == source) {
         return *is_twice;

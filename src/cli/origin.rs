@@ -40,8 +40,8 @@ pub(super) struct Origin {
 impl Origin {
     pub(super) fn new(source: &str, index: u64, message: &[u8]) -> Self {
         let fields = Header::of_message(message, SEARCHED).fields;
-        // A subject can contain bytes outside of ASCII that are not in encoded words. They are usually in the charset
-        // of the message text.
+        // A subject can contain raw bytes outside of ASCII, although mail requires encoded words for them. The bytes
+        // are usually in the charset of the message text, so this charset is used to decode them.
         let content_type = fields.value(message, "Content-Type");
         let label = content_type.and_then(|value| MediaType::parse(value).parameter("charset"));
         let value = |name| {

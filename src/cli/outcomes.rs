@@ -75,8 +75,8 @@ fn may_be_of_proxy(row: &Row, policy: &Policy) -> bool {
 impl Outcomes {
     pub(super) fn count(&mut self, row: &Row, policy: &Policy) {
         let thing = match row.from {
-            // A part that was found in another copy of the mail counts as an attachment, whatever the kind of its reference
-            // is: it was not read from a store.
+            // A part from another copy of the mail always counts as an attachment. The kind of its reference may name a
+            // store, but the store was not read.
             Provenance::Copy => Thing::Attachment,
             _ => Thing::of(row.kind),
         };
@@ -112,8 +112,8 @@ impl Outcomes {
             ) if row.status.is_none() => {
                 *self.unreachable.entry(phrase(reason)).or_default() += 1;
             }
-            // For each of these reasons, a server did respond, although its response gave no content. The row can lack
-            // the status of the response.
+            // With each of these reasons, a server sent a response but no content. The row can lack the status of the
+            // response, so the reason alone shows that the server responded.
             Some(
                 Reason::ArchiveBusy
                 | Reason::BadResponse
@@ -124,8 +124,8 @@ impl Outcomes {
                 | Reason::TooManyRedirects
                 | Reason::WebPage,
             ) => self.answered += 1,
-            // After a probe, the row contains neither content nor a status. `WouldFetch` then shows that a server has
-            // the content and did respond.
+            // The row of a probe contains no content and can lack a status. The outcome `WouldFetch` then shows that a
+            // server responded and has the content.
             _ => {
                 let is_there = row.outcome == Outcome::WouldFetch;
                 self.answered += u64::from(came || is_there || row.status.is_some());

@@ -14,7 +14,8 @@ use crate::mime::{PartId, PartKind, Tree};
 pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> String {
     let mut bases = Bases::default();
     let mut text = String::new();
-    // A message can have as many rows as parts, so the rows of a part are looked up in a map.
+    // Maps each part to its rows. A message can have thousands of parts and rows, so searching all rows for each part
+    // would be too slow.
     let mut rows: HashMap<&str, Vec<&Row>> = HashMap::new();
     for row in &report.rows {
         rows.entry(&row.part).or_default().push(row);

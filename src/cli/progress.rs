@@ -220,7 +220,8 @@ mod tests {
                 1 << 30,
                 "0 %, 1.0 of 500.0 GiB, 12 messages, 3 filled in, 4 unchanged, 8 h to go",
             ),
-            // A mailbox that grew during the run.
+            // The mailbox grew during the run, so more bytes were read than its size at the start. The display stays at
+            // 100 %.
             (
                 1024,
                 2048,

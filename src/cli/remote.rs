@@ -150,9 +150,9 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
 }
 
 pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
-    // A server can find messages with certain parts, but references of most forms can be in the text of any message, so
-    // all messages are downloaded for them. The forms in this list are exceptions: they are in parts that the server
-    // can find, or only in mail that Apple Mail and Eudora keep in files.
+    // Decides whether the server can select the messages to download. References of most forms can be in the text of
+    // any message, so all messages are downloaded for them. The forms in this list do not need this: they are in parts
+    // that a server can find, or only in mail that Apple Mail and Eudora keep in files.
     let may_be_anywhere = |form: &Follow| match form {
         Follow::Thunderbird
         | Follow::Exchange

@@ -16,8 +16,8 @@ use crate::error::Error;
 use crate::mailbox::folder_of;
 use crate::platform::{self, DirEntryExt as _, MetadataExt as _};
 
-/// Maximum time to wait for the reader of a pipe. The mail was already written, but the calling program waits for the
-/// process to end.
+/// Maximum time to wait until the reader of a pipe accepts the report. The mail was already written, but the calling
+/// program waits for this process to end.
 const PATIENCE: Duration = Duration::from_secs(2);
 const RETRY_EVERY: Duration = Duration::from_millis(10);
 
@@ -25,7 +25,7 @@ const RETRY_EVERY: Duration = Duration::from_millis(10);
 pub(super) enum ReportFile {
     Stderr,
     Stdout,
-    /// Each line is appended in one write, so that several runs can share the file.
+    /// The file that `--report` names. Each line is appended in one write, so that several runs can share the file.
     File {
         file: File,
         /// The same file, opened for reading, to check before the first row whether an earlier run left an incomplete

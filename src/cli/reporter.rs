@@ -24,8 +24,8 @@ pub(super) struct Reporter<'r> {
     pub(super) display: Display,
     pub(super) volume: Volume,
     pub(super) says_rows: bool,
-    /// The switch that stops the run if a row cannot be written. `None` if the run has other output than rows, so that
-    /// it continues without them.
+    /// Switch that stops the run if a row of the report cannot be written. `None` if the run has other output than
+    /// rows: it then continues without them.
     pub(super) needs_rows: Option<&'r Stop>,
     pub(super) policy: &'r Policy,
     pub(super) start: &'r Start,

@@ -58,12 +58,12 @@ const INDEXES: &[(&str, &str)] = &[
     ("dovecot-", ""),
     ("courierimap", ""),
     ("cyrus.", ""),
-    // Files of MH, and of mail programs that store folders as MH does.
+    // Files in which MH, Claws Mail and Sylpheed keep the state of a folder. They contain no mail.
     (".mh_", ""),
     (".xmhcache", ""),
     (".claws_", ""),
     (".sylpheed_", ""),
-    // Files of the Xapian database of notmuch.
+    // Files of the Xapian database in which notmuch indexes mail.
     ("", ".glass"),
     ("iamglass", ""),
     ("flintlock", ""),
@@ -123,7 +123,8 @@ impl Sources {
                 match read.file(&path, stop, visit) {
                     Ok(()) => {}
                     Err(why @ Error::Interrupted) => return Err(why),
-                    // Another program moved the file. The next round finds it in its new place.
+                    // Another program moved the file after it was listed. The directories are listed again, so the file
+                    // is found in its new place.
                     Err(Error::Read { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                         read.seen.insert(hash(&(round, &path)));
                     }
@@ -163,8 +164,8 @@ impl Sources {
             let metadata = match fs::metadata(&path) {
                 Ok(metadata) => metadata,
                 Err(why) if path != source && why.kind() == io::ErrorKind::NotFound => {
-                    // A file that was moved is found by the next round. A link without a target is an error, because
-                    // its mail is missing.
+                    // A file that was moved after it was listed is found when the directories are listed again. A
+                    // symbolic link without a target is an error, because the mail to which it refers cannot be read.
                     if fs::symlink_metadata(&path).is_ok_and(|it| it.is_symlink()) {
                         self.cannot_read(&path, "a symbolic link whose target does not exist");
                     }
@@ -269,8 +270,8 @@ fn judged(name: &[u8], start: &[u8]) -> Judged {
     let name = String::from_utf8_lossy(name);
     match hidden(Path::new(name.as_ref()), start) {
         Some((what, _)) => Judged::Left(what),
-        // `hidden` is called again for the content of this member, without its name. Without the name, an index would
-        // count as unknown binary data and stop the command, so it is skipped here.
+        // Unknown binary data that `hidden` accepts because of its name is an index, such as those of Dovecot. It is
+        // skipped here. Otherwise `hidden` would check its content again without the name, and the command would stop.
         None if is_binary(start) && !is_open(start) => Judged::Skipped("an index"),
         None => Judged::Taken,
     }
@@ -289,7 +290,8 @@ fn hidden(path: &Path, start: &[u8]) -> Option<(&'static str, String)> {
     match kind_of(start, Format::Auto) {
         Err(NotMail::Format(what, advice)) => format(what, advice),
         Ok(Kind::Pst) => format("a mailbox of Outlook", "its content was not read"),
-        // Archives are unpacked before this function is called, except an archive that was compressed again.
+        // Archives are unpacked before this function is called. An archive that occurs here was compressed again and is
+        // not read.
         Ok(Kind::Archive) => {
             let why = "a zip archive that was compressed again; decompress the file first";
             Some(("an archive within an archive", why.to_owned()))
@@ -326,7 +328,8 @@ fn is_binary(start: &[u8]) -> bool {
 
 /// Returns an error for a source without mail, which is probably a wrong name or a file system that is not mounted.
 pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
-    // Opening a pipe would wait for its writer. `list` reports it later.
+    // A pipe is not opened here, because opening it would wait until a program writes to it. `list` reports it later as
+    // an error.
     if fs::metadata(source).is_ok_and(|it| !it.is_file() && !it.is_dir()) {
         return Ok(());
     }
@@ -336,8 +339,8 @@ pub(super) fn holds_mail(source: &Path, stop: &Stop) -> Result<(), Error> {
     }
 }
 
-/// Returns whether the file can be read as mail: it has a mail format, or it is text. Text without a header field of
-/// mail may be the body of a message.
+/// Returns whether the file can be read as mail: it has a mail format, or it is text. Text without a header is
+/// accepted, because it may be the body of a message that can refer to the store.
 fn text(source: &Path) -> bool {
     let mut start = Vec::new();
     let read = File::open(source).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut start));

@@ -238,7 +238,8 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     let mut sources = Sources::read(&args.sources, store.path(), stop, &mut |_, _, window| {
         use_of(window, &mut used);
     })?;
-    // An attachment can be a mail that itself refers to detached attachments.
+    // The content of an object can be a mail that itself refers to further objects. These objects are also in use, so
+    // the content of each used object is searched.
     while let Some(key) = used.pop() {
         stop.check()?;
         let mut layers = Layers::default();

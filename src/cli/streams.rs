@@ -86,7 +86,8 @@ pub(super) fn stream(
         true => Path::new("standard input"),
         false => source,
     };
-    // Opening a named pipe waits for its writer, so the file is opened in the background thread.
+    // Opening a named pipe waits until a program writes to it. The background thread opens it, so that the run can be
+    // stopped during this time.
     let open = move || {
         let file = match is_standard {
             true => input(),
@@ -111,7 +112,7 @@ const CHUNK: usize = 256 << 10;
 
 #[derive(Debug)]
 pub(super) enum Input {
-    /// A message in memory. The text is the error if a temporary file for it could not be written.
+    /// A message in memory. If it could not be written to a temporary file, the text is the error.
     Message(Vec<u8>, Option<String>),
     Untouched(File),
 }
@@ -216,7 +217,8 @@ pub(super) fn size(source: &Path, options: &Options, stop: &Stop, compressed: bo
             length(&found.path)
         }
         Kind::Maildir => in_folder(&found.path.join("cur")) + in_folder(&found.path.join("new")),
-        // The total size of all files in an MH directory is sufficient here: files other than messages are short.
+        // The size of an MH folder is the sum of all its files. Files other than messages are short and hardly change
+        // it.
         Kind::Mh => in_folder(&found.path),
     };
     finds.mailboxes.iter().map(octets).sum()

@@ -11,8 +11,8 @@ use crate::engine::policy::Policy;
 use crate::error::Error;
 use crate::milter::Address;
 
-/// Default of `--max-message`, in bytes. Postfix accepts messages of 10,240,000 bytes by default, in which a line
-/// ending counts as two bytes.
+/// Default of `--max-message`, in bytes. It is 8% below Postfix's default limit of 10,240,000 bytes, because Postfix
+/// counts each line ending as two bytes. A message of this size is then accepted.
 const MOST: u64 = 9 << 20;
 
 const MAX_MESSAGE: &str = "Maximum size of one message, with new content [default: 9M]";

@@ -152,8 +152,8 @@ pub(super) enum Command {
     },
 }
 
-// `filter` is a program of its own for clap, because defining the options of the other commands takes as long as
-// filtering.
+// `filter` has a clap parser of its own, because it runs once for each mail. Building the parser for all commands would
+// take as long as filtering the mail.
 #[derive(Parser, Default, Debug)]
 #[command(
     name = "filter",
@@ -238,7 +238,8 @@ pub(super) struct ConvertArgs {
 
 impl ConvertArgs {
     pub(super) fn mode(&self) -> Mode {
-        // With `--offline`, a dry run may look into the cache as a probe does, because that makes no requests.
+        // With `--offline`, no requests are sent. A dry run can then look up each content in the cache, as a probe
+        // does, so its preview says which content is available.
         self.walk
             .mode(self.probe || self.common.policy.cache.offline)
     }
@@ -594,7 +595,8 @@ pub(super) enum StoreAction {
 }
 
 impl ConvertArgs {
-    /// Returns the options, extended so that parts whose content is in the message itself (winmail.dat) are opened as well.
+    /// Returns the options, extended so that winmail.dat parts are unpacked. Their content is already in the message,
+    /// so this needs no request.
     pub(super) fn opening(self) -> Self {
         Self {
             common: self.common.opening(),
@@ -604,7 +606,8 @@ impl ConvertArgs {
 }
 
 impl InspectArgs {
-    /// Returns the options, extended so that parts whose content is in the message itself (winmail.dat) are opened as well.
+    /// Returns the options, extended so that winmail.dat parts are unpacked. Their content is already in the message,
+    /// so this needs no request.
     pub(super) fn opening(mut self) -> Self {
         self.policy.open();
         self

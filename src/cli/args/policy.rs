@@ -30,9 +30,9 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// Returns the options of `recover`: `--fetch http,https` by default, and `--follow` with all forms of reference
-    /// that replace an attachment, followed by the forms of the command line. `--offline` needs no cache here, because
-    /// content can also be in files.
+    /// Returns the options of `recover`. Its defaults are `--fetch http,https` and `--follow` with all forms of
+    /// reference that replace an attachment. Forms on the command line are applied after these defaults. With
+    /// `--offline`, `recover` may run without a cache, because it can also get content from files.
     pub(crate) fn recovering(mut self) -> Self {
         let forms = Follow::ALL.into_iter().filter(|form| form.is_attachment());
         let forms = forms.map(|form| form.as_str().to_owned());
@@ -41,7 +41,8 @@ impl Common {
         self.fetching()
     }
 
-    /// Returns the options, extended so that parts whose content is in the message itself (winmail.dat) are opened as well.
+    /// Returns the options, extended so that winmail.dat parts are unpacked. Their content is already in the message,
+    /// so this needs no request.
     pub(crate) fn opening(mut self) -> Self {
         self.policy.open();
         self
@@ -163,7 +164,8 @@ impl PolicyArgs {
             ..self.content.added_to(self.retrieval.policy())
         };
         if let Some(store) = &self.store {
-            // Files of the store may be read, and the URLs of its objects are mapped to these files.
+            // With `--store`, file: URLs below the store may be read. With `--base-url`, the public URLs of the store
+            // are mapped to its files, so that no requests are sent for them.
             policy.fetch.insert(Scheme::File);
             policy.file_roots.push(store.clone());
             if let (Some(url), Ok(folder)) = (&self.base_url, Url::from_directory_path(store))
@@ -264,8 +266,8 @@ struct ContentArgs {
     provenance: bool,
 }
 
-/// Parses the value of `--copies`. For `-` and URLs, the error message comes later, when the mailbox is opened, and
-/// explains why copies must be files.
+/// Parses the value of `--copies`. `-` and URLs are accepted here, although copies must be files: opening the mailbox
+/// later gives an error message that explains the reason.
 fn mailbox(text: &str) -> Result<PathBuf, String> {
     match text == "-" || text.contains("://") {
         true => Ok(text.into()),
@@ -289,8 +291,8 @@ fn shortcuts(which: &str) -> Result<String, String> {
 impl ContentArgs {
     fn added_to(&self, policy: Policy) -> Policy {
         let embeds = |from: &str| self.embed.iter().any(|word| word == from);
-        // A word that is not a form of reference was already rejected when the command line was parsed, so it is
-        // ignored here.
+        // The words of `--follow` are applied in order. A word that is not a form of reference is ignored here, because
+        // parsing the command line already rejected it.
         let follow = self.follow.iter();
         let follow = follow.fold(Followed::default(), |forms, word| {
             forms.told(word).unwrap_or(forms)

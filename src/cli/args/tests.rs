@@ -3,7 +3,8 @@
 use super::*;
 use clap::CommandFactory as _;
 
-/// Defaults in the help that are not values of the option, but describe what happens without it.
+/// Words that a help text uses as a default but that are not values of the option. The test cannot parse them, so it
+/// skips them.
 const WORDS: [&str; 6] = [
     "off",
     "none",
@@ -49,7 +50,8 @@ fn the_help_says_the_defaults() {
         let Some((_, behind)) = help.split_once("[default: ") else {
             let is_setting = option
                 .get_long()
-                // `filter` has no limit on the size of a message; the limit of `milter` is in the next test.
+                // The default of `--max-message` is not tested here: `filter` has none, and the next test covers that
+                // of `milter`.
                 .is_some_and(|name| name.starts_with("max-") && name != "max-message");
             let name = option.get_id();
             assert!(
@@ -60,7 +62,8 @@ fn the_help_says_the_defaults() {
         };
         let (value, _) = behind.split_once(']').expect("a bracket is closed");
         let name = option.get_long().expect("an option has a name");
-        // These defaults are not in the policy. The tests archive_args.rs and cache_args.rs compare them.
+        // Words such as `off` cannot be parsed as values. The defaults of the archive and the cache are not in the
+        // policy, so other tests compare them (archive_args.rs and cache_args.rs).
         if WORDS.contains(&value) || ["archive-window", "cache-max"].contains(&name) {
             continue;
         }

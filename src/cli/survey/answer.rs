@@ -1,5 +1,5 @@
-//! The response of a source, derived from a row of the report. A probe before a run and the page about a run count
-//! responses in this form.
+//! Classifies a row of the report by the response of its source, such as available, lost or refused. The probe before a
+//! run and the page about a run count these classes.
 
 use super::tally::{Answers, Probe};
 use crate::engine::report::{Outcome, Reason, Row};
