@@ -139,8 +139,9 @@ impl Prefilter {
         self.reads_any(&[Follow::Mailman, Follow::MailmanDigests])
     }
 
-    /// Returns the numbers of the messages in `bytes` that may have to be changed, as [`in_message`](Self::in_message) does
-    /// for one message. All messages are searched together. Only messages that contain a word are examined more closely.
+    /// Returns the numbers of the messages in `bytes` that may have to be changed, as [`in_message`](Self::in_message)
+    /// does for one message. One search over all messages is faster than a search for each. Only messages that contain
+    /// a word are examined more closely.
     #[cfg(any(test, feature = "mailbox"))]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         let mut found = Vec::new();

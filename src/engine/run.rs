@@ -115,7 +115,8 @@ impl Session<'_> {
             if pass.edits.is_empty() {
                 break;
             }
-            // The message that the pass read shares memory with the edits that created it. Both are released together.
+            // The message that the pass has read shares memory with the edits that created it. The message is dropped
+            // before these edits are replaced, so that the memory is released at once.
             drop(made.take());
             outcomes.edits = outcomes.edits.then(message.len(), pass.edits);
             if !pass.waits {

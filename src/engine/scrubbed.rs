@@ -133,7 +133,8 @@ impl Stored {
             (Scrap::Message, Some(was)) if is_message(&was) => {
                 (declared, Some(without_first_line(was.into_owned())))
             }
-            // Some translations of Mailman write the fields of a message for other attachments too, so this is a plain file.
+            // Some translations of Mailman write the fields of a message (From, Date) into notes for other attachments,
+            // too. This content does not begin like a stored message but has the right size, so it is a plain file.
             (Scrap::Message, _) if has_size(octets) => (OCTETS, None),
             (Scrap::Message, None) if octets.starts_with(ENVELOPE) => {
                 remark = Some(ESCAPED);

@@ -96,8 +96,8 @@ pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
     let newline = newline.bytes();
     let before: &[u8] = if is_made { newline } else { b"" };
     let behind: &[u8] = if is_made { b"" } else { newline };
-    // A boundary can be as long as a whole message, so all edits share the boundary line. Each part is dropped after it was
-    // copied.
+    // A boundary can be as long as a whole message, so all edits share one copy of the boundary line. Each part is
+    // dropped as soon as it was copied, to limit the memory.
     let line = Bytes::from([before, b"--", boundary, newline].concat());
     let edits = parts.flat_map(|(length, write)| {
         let mut part = Vec::with_capacity(length + behind.len());

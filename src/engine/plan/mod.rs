@@ -34,8 +34,8 @@ pub(crate) struct Item<'a> {
     /// The URL for reports: absolute if possible, with a masked password, and with a `data:` URL shortened.
     pub shown_url: Option<String>,
     pub step: Step,
-    /// The need for a copy of the missing part (`--copies`). If a copy is found, its content is used, and `step` is not carried
-    /// out.
+    /// Request for a copy of the missing part, which is searched for in the mailboxes of `--copies`. If a copy is
+    /// found, its content is used, and `step` is not carried out.
     pub copy: Option<Need>,
 }
 
@@ -79,7 +79,7 @@ impl Item<'_> {
         let declared = self.body.declared.as_ref();
         row.media_type = declared.map(|declared| declared.essence.to_string());
         row.url.clone_from(&self.shown_url);
-        // The largest number means that the size is not known exactly, so it is left out.
+        // `u64::MAX` means that the size in the mail was too large to parse. The report then contains no size.
         row.bytes = self.body.size.filter(|&size| size != u64::MAX);
         row.hosted = self.body.hosted.as_ref().map(|hosted| {
             Box::new(HostedFile {

@@ -98,7 +98,8 @@ impl Planner<'_> {
         if *content == PartKind::Opaque(Limit::HeaderTooLarge)
             || body.phantom.end == SectionEnd::TooLarge
         {
-            // The bytes after the limit were not read, so the URL, the type or the digest can be incomplete.
+            // The bytes after `--max-header` were not read. So the URL, the type or the digest of the content can be
+            // incomplete, and the content is not inserted.
             let detail = Detail::from(
                 "one of the two headers of the message/external-body part is larger than ",
             )
@@ -106,7 +107,8 @@ impl Planner<'_> {
             return Err(Refusal::lasting(Reason::HeaderTooLarge, detail));
         }
         if body.claim == Claim::Unreadable {
-            // The content could be inserted, but the result would differ from the original part.
+            // The note of the original part cannot be read. If the content were inserted, the result would differ from
+            // the original part, so the reference is left unchanged.
             let detail =
                 "the X-Embody-Detached field of the part does not have the form that embody writes";
             return Err(Refusal::lasting(Reason::BadNote, detail));

@@ -174,8 +174,8 @@ pub struct Limits {
     pub parts: usize,
     /// `--max-header`: maximum size of one header section, in bytes. Headers can contain data: URLs.
     pub header: usize,
-    /// `--max-work`: limit on processing: the number of bytes that may be read, as a multiple of the size of the message and
-    /// its retrieved content. The allowed growth is added once.
+    /// `--max-work`: limit on processing. The number of bytes that may be read is this factor times the size of the
+    /// message with its retrieved content, plus the allowed growth.
     pub work: u64,
 }
 

@@ -35,7 +35,8 @@ fn ends_in_scheme(before: &[u8]) -> bool {
     let mut octets = octets.by_ref().filter(|octet| !DROPPED.contains(octet));
     let found = |wanted: &u8, octet: Option<&u8>| match octet {
         Some(octet) => octet.eq_ignore_ascii_case(wanted),
-        // At the limit, the letters may be further left, so this counts as a match. At the start of the text it does not.
+        // If the search stopped at its limit, the letters may precede the bytes that were read, so this counts as a
+        // match. If it stopped at the start of the text, there are no more letters.
         None => start > 0,
     };
     REVERSED.iter().all(|wanted| found(wanted, octets.next()))

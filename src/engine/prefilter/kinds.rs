@@ -39,7 +39,8 @@ impl Prefilter {
         let mut from = 0;
         let looks_at_documents = self.looks_at_documents();
         if looks_at_documents && known == Kinds::default() {
-            // Most bytes contain no word at all, so one search for all words comes first.
+            // Most messages contain no word at all. So a single search for all words comes before the separate searches
+            // for references and documents.
             let Some((at, _)) = ALL.find_from(bytes, 0) else {
                 return known;
             };

@@ -31,7 +31,7 @@ const PLAIN: usize = 2;
 
 // Built only once, because most messages are short and building costs more than the search. It cannot fail for these words.
 static SEARCH: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
-    // Only leftmost-first matching uses the vector search.
+    // The library uses its vector search only for leftmost matching, so this kind is selected.
     let mut builder = AhoCorasick::builder();
     builder
         .match_kind(MatchKind::LeftmostFirst)

@@ -317,8 +317,8 @@ proptest! {
         for message in messages {
             let head = "From: a\nMIME-Version: 1.0\n";
             let message = format!("{head}{message}");
-            // A session searches a message for some of the words only, so this test must compare each search with the parsed
-            // message.
+            // A run searches a message for references and for documents separately. So this test compares each of these
+            // searches with the parsed message.
             let tree = crate::mime::scan(message.as_bytes(), &expander.policy().limits.scan());
             let is_document = |id| {
                 let essence = tree.part(id).essence.as_str();

@@ -25,8 +25,9 @@ pub(super) fn fields_of(
         let value = match name.as_slice() {
             b"content-type" => {
                 let spelled = parameters(value);
-                // The result begins with the media type, so a Content-Type field without parameters adds nothing. It is left
-                // out, and thus equals a missing field whose default is this type.
+                // Both kinds of result begin with the media type: that of a part with a Content-Type field, and that of
+                // a part without one. A field without parameters adds nothing to it, so the field is left out. It then
+                // equals a missing field whose default is this type.
                 if has_one_type && spelled == essence.as_bytes() {
                     continue;
                 }

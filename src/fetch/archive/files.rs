@@ -72,7 +72,8 @@ impl Fetch for Replaying {
                     let origin = &mut content.origin;
                     origin.from = Provenance::Archive;
                     origin.captured = captured;
-                    // The time of the content is that of the capture and not the current time, because the server sent it then.
+                    // The server sent the content when it was captured. So the time of the capture is reported, and not
+                    // the current time.
                     origin.at = captured;
                     origin.status = (capture.status != 0).then_some(capture.status);
                     origin.record = replay.record.map(Into::into);

@@ -253,8 +253,8 @@ impl RunFolder {
                 Ok(None) => {}
                 Err(error) => {
                     if made.is_ok() {
-                        // If the directory is new, it is removed. It cannot be used, and its space on the disk may be
-                        // needed by the run.
+                        // The directory is new and cannot be used. It is removed, because the run may need its space on
+                        // the disk.
                         let _ = rustix::fs::unlinkat(&around, name, AtFlags::REMOVEDIR);
                     }
                     return Err(error);

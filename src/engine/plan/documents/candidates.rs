@@ -62,8 +62,9 @@ fn belongs_to(first: &LinkValue, next: &LinkValue) -> bool {
     }
 }
 
-/// Returns the changes for the candidates of one attribute. Returns `None` if the text between them is not understood. Then
-/// the descriptors (such as `2x`) stay unchanged.
+/// Returns the changes for the candidates of one attribute, in which candidates can be removed. Returns `None` if the
+/// text between the candidates has an unusual syntax. Then only the URLs are replaced, and the descriptors (such as
+/// `2x`) stay unchanged.
 fn changes(
     text: &[u8],
     candidates: &[(usize, LinkValue)],

@@ -83,7 +83,8 @@ pub(super) fn ascii(url: &str) -> String {
     written
 }
 
-/// Returns the URL of a base. Without a base, links are relative to the message itself.
+/// Returns the URL of a base. If there is none, returns the base URL of a message that declares none (`thismessage:/`),
+/// so that links can still refer to other parts of the message.
 pub(super) fn base_url(base: Option<&Base>) -> String {
     ascii(base.map_or(THIS_MESSAGE, |base| &base.url))
 }

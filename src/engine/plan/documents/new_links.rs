@@ -54,7 +54,7 @@ impl Memory {
     }
 
     fn keep(&mut self, value: &[u8], resolved: &Resolved) {
-        // An estimate: a map needs a few more bytes for each entry.
+        // The counted size is an estimate: an entry of the map needs a few more bytes than its texts.
         let taken = resolved.replacement.as_ref().map_or(0, Vec::len);
         let octets = size_of::<(Vec<u8>, Resolved)>() + value.len() + taken;
         if self.octets + octets <= Self::MOST && !self.known.contains_key(value) {
@@ -261,8 +261,8 @@ impl Documents<'_> {
         resolved.part = sibling.filter(|_| !is_part_of_svg);
         let new = match resolved.part {
             Some(sibling) => {
-                // Computing the Content-ID reads the whole part. Nested parts are read again for each part around them, so it
-                // is work.
+                // Computing the Content-ID of a part reads the whole part. If messages are nested, inner parts are read
+                // again for each part around them, so this counts as work, which is limited.
                 ledger.work(self.cost_of_identity(sibling))?;
                 let content_id = cid_escaped(&self.identity(sibling).content_id);
                 format!("cid:{content_id}{fragment}")
