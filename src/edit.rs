@@ -234,8 +234,8 @@ pub(crate) fn moved(edits: &Edits) -> impl FnMut(Span) -> Option<usize> {
             by += edit.growth();
         }
         let mut is_kept = true;
-        // This edit overlaps the span or is inside it. If it ends after the span, it may also overlap the next span,
-        // so it is not consumed yet.
+        // The edit overlaps the span or is inside it, so the bytes of the span are changed. An edit that ends after
+        // the span may also overlap the next span, so it is not consumed yet.
         while let Some(edit) = edits.peek().filter(|edit| edit.span.start < span.end) {
             is_kept = false;
             if edit.span.end > span.end {
@@ -255,8 +255,8 @@ pub struct Spliced<'a> {
     chunks: Vec<&'a [u8]>,
 }
 
-/// Number of bytes after a header section that a parser needs to find its end: a line that is not a field ends the
-/// section only if no fields follow the line within this distance.
+/// Number of bytes that are read after a header section to decide where it ends. A stray line that is not a field can
+/// be inside a header: if enough fields follow the line within this distance, the header continues.
 pub(crate) const BEHIND_HEADER: usize = 16 << 10;
 
 impl<'a> Spliced<'a> {
@@ -275,9 +275,9 @@ impl<'a> Spliced<'a> {
         self.chunks.iter().all(|chunk| chunk.is_empty())
     }
 
-    /// Returns the first part of the output, so that a header can be read without copying a large message. It
-    /// contains the header section, and after it at least [`BEHIND_HEADER`] bytes and a complete line (or all of the
-    /// output). `ends` returns the end of the header section in the bytes that it is given.
+    /// Returns the start of the output, so that a header can be read without copying a large message. The start
+    /// contains the header section, then at least [`BEHIND_HEADER`] bytes and a complete line. A short output is
+    /// returned completely. `ends` returns the end of the header section in the bytes that are passed to it.
     pub(crate) fn front(&self, ends: impl Fn(&[u8]) -> usize) -> Vec<u8> {
         const FIRST: usize = 64 << 10;
         let mut front: Vec<u8> = Vec::new();

@@ -244,7 +244,7 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
         ));
     };
     let site = reference.site();
-    // This URL is written into each mail, so every reader of the mail would see the password.
+    // The base URL is written into each mail, so every reader of the mail would see the password.
     if site.is_some_and(|site| site.userinfo.is_some()) {
         return wrong("contains a user name or password, which every reader of the mail would see");
     }

@@ -108,11 +108,10 @@ pub(super) fn remedy(row: &Row, policy: &Policy) -> Option<String> {
         Reason::Signed | Reason::Encrypted if row.kind == Kind::Attachment => None,
         // `--accept-mismatch` does not help, because only a picture can replace a picture.
         Reason::TypeMismatch if row.kind == Kind::Embed => None,
-        // The memory limit was exceeded, and not the limit of `--max-work`. It depends on the size of the message and
-        // cannot be set, so no option helps.
+        // The message exceeded a memory limit, and not the limit of `--max-work`. The memory limit depends on the size
+        // of the message and cannot be set, so no option helps.
         Reason::TooMuchWork if !speaks_of(row, Setting::Work) => None,
-        // The limit of `--max-redirects` was not exceeded: the redirects form a loop, and a higher limit would not
-        // help.
+        // The redirects form a loop. A higher limit of `--max-redirects` would not help.
         Reason::TooManyRedirects if !speaks_of(row, Setting::Redirects) => None,
         // A reference without a URL has a relative path as its name. Such a path is in no directory, so `--file-root`
         // does not help.
@@ -175,8 +174,9 @@ fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     }
     match words.is_empty() {
         false => Some(words.join(" ")),
-        // The policy allows the URL itself. It refused the address of the host or the target of a redirect, which the
-        // row does not contain. The reason may be a denied host, and no option allows a denied host.
+        // The policy allows the URL of the row. It refused the address of the host or the target of a redirect, which
+        // the row does not contain. The reason may be a host in `--deny-host`, so it is not certain that an option
+        // helps, and none is named.
         true if reason != Reason::TypeNotAllowed && has_denied_hosts => None,
         true => would_allow(reason).map(str::to_owned),
     }

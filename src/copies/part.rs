@@ -42,9 +42,10 @@ impl Digests {
     }
 }
 
-/// Returns the part `id` of `mail`. The part was found in the plain form of the mail (without the traces of its mailbox), and
-/// `digest` is the digest of its content in that form. Lines end with LF, unless base64 or quoted-printable protects the line
-/// endings. Returns `None` if the mail has no such part.
+/// Returns the part `id` of `mail`. `digest` is the digest of its content in the plain form of the mail, which lacks
+/// the quoting and the fields that mailboxes add. If possible, the content keeps the bytes that it has in `mail`.
+/// Otherwise its lines end with LF, unless base64 or quoted-printable protects the line endings. Returns `None` if the
+/// mail has no such part.
 pub(super) fn of_mail(
     mail: &[u8],
     (id, digest): (PartId, Digest),
@@ -56,8 +57,8 @@ pub(super) fn of_mail(
         .any(|own| own == id)
         .then(|| content(&original, id));
     let own = own.flatten();
-    // The content in the mail has the digest, so its bytes are used. For a text, this often fails, because `digest` is that of
-    // the normalized text.
+    // If the content in `mail` has the digest, its bytes are used. A text often has another digest, because the digest
+    // is that of the plain form, in which lines end with LF.
     if let Some(content) = own.as_deref().filter(|it| Digest::of(it) == digest) {
         return Some(Part {
             content: content.to_vec(),
@@ -68,8 +69,8 @@ pub(super) fn of_mail(
     let plain = plain(mail);
     let tree = scan(&plain, limits);
     let of_plain = content(&tree, id)?;
-    // The plain form lacks `>` characters before `From ` that the author wrote, and line endings at the end of the mail. If the
-    // content in the mail differs only in these, it is the better one.
+    // The plain form can lack characters that the author wrote: `>` before `From `, and line endings at the end of the
+    // mail. If the content in `mail` differs only in these, it is more complete and is used instead.
     let is_same = |own: &Cow<'_, [u8]>| unquoted_text(own) == unquoted_text(&of_plain);
     let own = own
         .filter(|_| !is_protected(tree.part(id).encoding))

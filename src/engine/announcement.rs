@@ -1,7 +1,7 @@
 use super::Content;
 use crate::engine::report::{Detail, Outcome, Reason, Refusal, Row};
 
-/// Response of a source to one need: the content, or a description of it.
+/// Response of a source to a request of the engine for content: the content, or a description of it.
 #[derive(Clone, Debug)]
 pub enum Answer {
     /// The content itself, complete.
@@ -86,7 +86,8 @@ impl Announcement {
         }
     }
 
-    /// Fills in the row of a reference whose content was only announced.
+    /// Writes the outcome `WouldFetch` and the sentence about the source into the row of a reference. A
+    /// run that writes mail would retrieve this content.
     pub(super) fn describe(&self, row: &mut Row) {
         row.outcome = Outcome::WouldFetch;
         row.detail = self.detail.clone();

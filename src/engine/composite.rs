@@ -12,8 +12,9 @@ pub(super) fn refused(detail: &str) -> Refusal {
     Refusal::lasting(Reason::UnfitComposite, detail)
 }
 
-/// Returns the content if it fits into the message, otherwise the reason why it does not. `header` is the Content-Type field
-/// that makes the body of a multipart a complete entity. It is empty for a message, which has its own header.
+/// Returns the content if it can be inserted without encoding it, otherwise the reason why it cannot. For a multipart,
+/// `header` is the Content-Type field, which names the boundary of its parts. For a message, `header` is empty, because
+/// the message has its own header.
 pub(super) fn fit(
     tree: &Tree<'_>,
     part: PartId,
@@ -49,8 +50,9 @@ pub(super) fn fit(
         let multipart = &tree.part(PartId::ROOT).content;
         let has_parts =
             matches!(multipart, PartKind::Multipart(multipart) if !multipart.delimiters.is_empty());
-        // If a multipart in the content is not closed, programs search for its boundary after the end of the content too. Many
-        // programs compare only the start of a line, so an outer boundary that begins with the inner one would also match.
+        // If a multipart in the content lacks its last boundary line, programs search for this boundary also after the
+        // content. Many programs compare only the start of a line. So no boundary around the content may begin with a
+        // boundary in it.
         let inner = tree.boundaries();
         let takes_in = |around: &&[u8]| inner.iter().any(|inner| around.starts_with(inner));
         if boundaries.iter().any(takes_in) {

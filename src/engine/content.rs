@@ -155,8 +155,8 @@ impl Content {
         self.computed.canonical_md5.get_or_init(digest)
     }
 
-    /// Returns the minimum length of a body with this content. If the content must stay `exact`, this is its length in base64.
-    /// Otherwise it can be a text in which CRLF becomes LF.
+    /// Returns the minimum length of a body with this content, in bytes. If the content must stay `exact`, this is its
+    /// length in base64. Otherwise it may be written as text, in which each CRLF becomes LF.
     pub(crate) fn least_body(&self, exact: bool) -> usize {
         if exact {
             return base64_length(self.len(), Newline::Lf);
@@ -171,8 +171,8 @@ impl Content {
         target.is_ok_and(|target| target.public_url() == *self.origin.url)
     }
 
-    /// Returns the length of the URL and the media type. Every reference to the content reads both again, which counts as
-    /// work.
+    /// Returns the length of the URL and of the media type, in bytes. Both are read again for each reference to the
+    /// content, and a hostile server can make them long, so they count towards the limit of work.
     pub(crate) fn names_length(&self) -> usize {
         self.origin.url.len() + self.media_type.as_ref().map_or(0, String::len)
     }

@@ -1,5 +1,5 @@
-//! Facts about a message that its bytes do not contain, such as its name and the time of the run. The driver collects them
-//! before the first round, so that the engine never reads a clock or a directory.
+//! Facts about a message that its bytes do not contain, such as its name and the time of the run. They are collected
+//! before the engine is called, so that the engine never reads a clock or a directory.
 
 #[cfg(all(feature = "file", feature = "mailbox"))]
 use std::ffi::OsString;

@@ -19,9 +19,9 @@ use crate::engine::{Content, MissingPart, Need, Neighbour};
 use crate::mime::{MediaType, PartId, Tree};
 
 impl Session<'_> {
-    /// Adds the need for a copy to each item (a planned reference) that may be filled from a copy. `is_mail` is true if `tree`
-    /// is the mail itself and no reference in it has been filled yet, so that its structure can be compared with that of the
-    /// copies.
+    /// Marks each item (a planned reference) whose content may be taken from another copy of the mail, so that the
+    /// copies are searched. `is_mail` is true if `tree` is the mail itself and no reference in it has been filled yet.
+    /// Only then can its structure be compared with that of the copies.
     pub(super) fn plan_copies(&mut self, tree: &Tree<'_>, items: &mut [Item<'_>], is_mail: bool) {
         if self.policy().copies.is_empty() {
             return;
@@ -95,8 +95,8 @@ impl Session<'_> {
         matches!(self.answers.get(&file), Some(Ok(Some(_))))
     }
 
-    /// Remembers why no copy was used. A later pass reads the changed mail, in which parts have other numbers, so the copies
-    /// cannot be searched again.
+    /// Stores for each reference the reason why no copy was used. A later pass needs the reason for the report, but
+    /// cannot search the copies again: it reads the changed mail, in which parts have other numbers.
     pub(super) fn remember_copies(&mut self, tree: &Tree<'_>, items: &[Item<'_>], is_mail: bool) {
         if !is_mail {
             return;
@@ -182,7 +182,9 @@ fn lacks_only_content(body: &ExternalBody<'_>, reason: Reason) -> bool {
         | Reason::MissingUrl
         | Reason::MissingParameter
         | Reason::Deleted => true,
-        // For other forms, this reason means that the part contains more than the reference, which must not be lost.
+        // For a message/external-body, these reasons mean only that its access type cannot be used, so a copy may
+        // replace it. For other forms, they mean that the part contains more than the reference. A copy would remove
+        // this content.
         Reason::UnsupportedAccessType | Reason::UnknownAccessType | Reason::NoAccessType => {
             body.form == Form::ExternalBody
         }

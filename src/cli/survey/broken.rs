@@ -183,7 +183,7 @@ mod tests {
             (format!("{base64}QUJD\nQUI=\n"), [0, 0, 0]),
             (format!("{base64}QUJD\nQUJ\n"), [0, 1, 0]),
             (format!("{base64}QUJD\n_____\nour list\n"), [0, 0, 0]),
-            // Some encoders end a line inside a group.
+            // Some encoders break a line inside a group of four characters. This is not damage.
             (format!("{base64}QUJDQ\nUJD\n"), [0, 0, 0]),
             (format!("{mixed}{base64}QUJDQU"), [1, 1, 0]),
         ] {

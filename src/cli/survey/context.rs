@@ -62,7 +62,8 @@ pub(crate) struct SurveyContext<'l> {
     pub format: String,
     /// Options of this run about requests, which a recommended command must repeat if it makes requests.
     pub repeated: Repeated,
-    /// Path of the HTML page that this run writes.
+    /// Path of the HTML page that this run writes. A recommended `inspect --probe` command writes its page to the same
+    /// path.
     pub page: Option<String>,
     pub start: &'l str,
 }

@@ -43,7 +43,7 @@ struct Fact {
 
 const TILES: usize = 3;
 
-/// The sources from which `recover` gets content by default. For others, the user must add an option that names a
+/// The sources from which `recover` gets content without further options. For any other source, the user must name a
 /// directory, a store or a kind of link.
 pub(super) const RECOVERED: [Way; 3] = [Way::Here, Way::Web, Way::Ftp];
 
@@ -94,8 +94,8 @@ fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
         broken(survey),
     ];
     let mut facts: Vec<Fact> = facts.into_iter().flatten().collect();
-    // The page shows three numbers. If there are fewer facts, it shows these plain numbers, which have weight 0, in the
-    // remaining places.
+    // The page shows the three facts with the largest weight. These plain counts have weight 0, so they are shown only
+    // if there are fewer than three facts.
     let plain = [
         (
             survey.mail.messages,

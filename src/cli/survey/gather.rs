@@ -187,8 +187,9 @@ impl Transform<Said> for Surveying {
         if !self.tells_embeds {
             said.report.rows.retain(|row| {
                 let reference = || Reference::split(row.url.as_deref().unwrap_or_default());
-                // A row counts if a request was made for the picture. A probe sometimes has to retrieve the whole
-                // picture to find out whether it is available; its outcome is then `WouldExpand`, from the network.
+                // The row of a picture is kept if a request was made for the picture. A probe sometimes has to retrieve
+                // a whole picture to find out whether it is available. The outcome is then `WouldExpand`, and the
+                // content is from the network.
                 let is_asked_for = match row.outcome {
                     Outcome::WouldExpand => row.from == Provenance::Network,
                     Outcome::WouldBlank => false,

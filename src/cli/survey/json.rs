@@ -34,7 +34,8 @@ pub(crate) fn as_json(
     let references = Fields::default()
         .with("count", &survey.references)
         .with("kinds", &survey.kinds);
-    // Number of counts that are printed: the last two are about the archive and are omitted if no archive was used.
+    // Number of counts that are printed. The last two counts are about the web archive. They are left out if no archive
+    // was used, because they would be zero.
     let told = if context.has_archive { 6 } else { 4 };
     let probe = || with_first(told, Fields::default(), &survey.probe);
     let whole = with_all(Fields::default(), &survey.mail)

@@ -142,8 +142,8 @@ fn way(row: &Row) -> Way {
         return Way::Ftp;
     }
     match row.kind {
-        // Before embody follows a note in a Mailman digest, the row has no URL. The content is on the web, as for other
-        // notes of Mailman.
+        // The row of a reference that embody did not follow can have no URL, for example in a Mailman digest. The
+        // content of mailing lists and of cloud storage is always on the web.
         Kind::Mailman | Kind::Hosted if followed_by.is_some() => Way::Web,
         Kind::Detached => Way::Directory,
         _ if names_directory() => Way::Directory,

@@ -63,7 +63,7 @@ const OF_RUN: [&str; 24] = [
     "max-parts",
     "max-header",
     "max-expanded",
-    // These options select messages of an account.
+    // The following options select messages of an IMAP account.
     "since",
     "before",
     "folder",
@@ -85,12 +85,13 @@ pub(crate) struct Repeated {
 }
 
 impl Repeated {
-    /// Returns the options of `inspect` that `embed` and `recover` also need.
+    /// Returns the options of this `inspect` command that a recommended `embed` or `recover` command must repeat, so
+    /// that it may retrieve the same content.
     pub(crate) fn of_retrieval(arguments: &[OsString]) -> Self {
         Self::of(arguments, &[&WITH_VALUE], &[&FLAGS])
     }
 
-    /// Returns the options that the same run needs again.
+    /// Returns the options of this run that the command for another run must repeat.
     pub(crate) fn of_run(arguments: &[OsString]) -> Self {
         Self::of(arguments, &[&WITH_VALUE, &OF_RUN], &[&FLAGS, &FLAGS_OF_RUN])
     }
@@ -113,7 +114,8 @@ impl Repeated {
             };
             if is_among(with_value, name) {
                 let value = value.or_else(|| words.next().flatten());
-                // Users may show such a page to others, so an option with a password is not repeated.
+                // Users may show the page to others, so an option whose value contains a password is not repeated on
+                // it.
                 if let Some(value) = value.filter(|value| masked(value) == *value) {
                     options.push((name.to_owned(), Some(value.to_owned())));
                 }
@@ -172,8 +174,8 @@ mod tests {
         assert_eq!(Repeated::of_run(&words).all(), " --timeout 5s");
     }
 
-    /// This test fails if a new option is in none of the lists. It must be added to a list above, or below if a later
-    /// run must not repeat it.
+    /// Fails if an option is in none of the lists. A new option must be added to one of the lists at the start of this
+    /// file. If a later run must not repeat it, it must be added to `NOT_REPEATED`.
     #[test]
     fn each_option_of_a_run_is_repeated_or_not_by_decision() {
         const NOT_REPEATED: &str = "output in-place backup output-format by-label jobs dry-run progress report quiet verbose \

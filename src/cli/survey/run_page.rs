@@ -269,8 +269,8 @@ impl RunContext<'_> {
         Some(format!("embody {verb} {names} {to}{options}"))
     }
 
-    /// Returns the command that compares the source with the result. Only after `embed`, because `compare` does not
-    /// support each form of attachment that `recover` adds.
+    /// Returns the command that compares the source with the result. Returns `None` for commands other than `embed`,
+    /// because `compare` does not support each form of attachment that `recover` adds.
     fn compare(&self) -> Option<String> {
         if self.verb != "embed" {
             return None;

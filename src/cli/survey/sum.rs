@@ -166,8 +166,8 @@ impl Survey {
         sum
     }
 
-    /// Adopts the counts of the whole run from its summary. The run applied the edits of `detach` without writing them,
-    /// so the difference between the sizes before and after is the space that `detach` would save.
+    /// Takes over the counts of the whole run from its summary. The run applied the edits of `detach` without writing
+    /// them. The difference between the sizes before and after is therefore the space that `detach` would save.
     pub(crate) fn walked(&mut self, summary: &Summary) {
         self.mail.mailboxes = summary.mailboxes;
         self.mail.oversized = summary.oversized;

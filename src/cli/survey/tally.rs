@@ -104,7 +104,8 @@ counts! {
         unasked,
     }
 
-    /// Outcomes of the references to one host.
+    /// Outcomes of the references to one host: the content was saved, is lost, may be available in another run
+    /// (`again`), or was denied by the server or the policy (`left`).
     Fates { saved, lost, again, left, }
 
     Probe {
@@ -289,8 +290,9 @@ impl Copies<Hash, MESSAGES> {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
         for whole in tree.fields(PartId::ROOT).wholes() {
-            // The hash depends on how the bytes are divided into pieces. Empty pieces are skipped, so that two copies
-            // with the same bytes have the same hash.
+            // The hash depends on how the bytes are divided into pieces, and an empty piece would change it. A field
+            // that mailboxes add divides the header but is left out, so empty pieces are skipped: a copy without this
+            // field has the same hash.
             let before = Span::new(from, whole.start.max(from)).of(tree.original);
             if !before.is_empty() {
                 hash.write(before);

@@ -93,8 +93,9 @@ fn is_leaf(tree: &Tree<'_>, part: PartId) -> bool {
     let essence = entity.essence.as_str();
     let is_text = essence.starts_with("text/") || essence == "application/xhtml+xml";
     let is_shown = is_text && !tree.has_disposition(part, "attachment");
-    // A message or a multipart can contain parts that were not parsed, and must not be encoded (RFC 2045 §6.4), so only other
-    // types are detached.
+    // Only single parts are detached. A message or a multipart must not be encoded (RFC 2045 §6.4), and can contain
+    // parts that were not parsed. Text that is not marked as an attachment is not detached, because mail clients show
+    // it.
     entity.content == PartKind::Leaf && !is_composite(essence) && !is_shown
 }
 

@@ -151,8 +151,8 @@ pub(super) fn edits(
     Ok(group)
 }
 
-/// Ends the new body in the same way as the old one. A mailbox takes an empty line at the end of a message for its own
-/// separator, and adds a missing line ending, so the end of the message must not change.
+/// Ends the new body in the same way as the old one. Mailboxes change other endings: an empty line at the end of a
+/// message is taken for the separator of messages, and a missing line ending is added.
 fn finish(body: &mut Vec<u8>, tree: &Tree<'_>, part: PartId, newline: Newline) {
     let part = tree.part(part);
     if part.body.end < tree.root().span.end {

@@ -125,11 +125,12 @@ impl Planner {
         self
     }
 
-    /// Returns the position of the first byte that a plan could change, in bytes that contain complete messages. This is the
-    /// start of the first stretch that is long enough for a detached body and has no line that may begin another message of an
-    /// mbox.
+    /// Returns the position before which no plan changes anything. `bytes` contain complete messages. A detached body
+    /// needs a long stretch without a line that begins with `From `, because such a line can begin another message of
+    /// an mbox. The position is the start of the first such stretch, or `None` if there is none.
     ///
-    /// Base64 never contains such a line. A body in another encoding that contains one cannot be restored from every mailbox.
+    /// Base64 never contains such a line. A body in another encoding that contains one cannot be restored from every
+    /// mailbox.
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         let least = usize::try_from(self.choice.larger_than).unwrap_or(usize::MAX);
         let mut from = 0;

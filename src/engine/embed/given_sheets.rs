@@ -61,15 +61,15 @@ impl Pending<'_, '_> {
         }
     }
 
-    /// Looks for URLs in the style sheets that have arrived. Every URL with a number below `asked` was requested already: its
-    /// content is available, or it failed.
+    /// Searches the retrieved style sheets for URLs. The URLs with a number below `asked` have been requested, and each
+    /// has content or a refusal. Style sheets with other URLs are kept for the next round of requests.
     fn look_into_sheets(&mut self, asked: usize) {
         let mut later = Vec::new();
         while let Some(beside) = self.places.sheets.pop_front() {
             let number = match beside.0 {
                 Meaning::Picture(number) => Some(number),
-                // The URL of this style sheet was found in this round and is requested in the next one. Or its https URL
-                // failed, and the http URL that replaces it is requested then. The sheet is kept for the next round.
+                // This style sheet has not been requested yet. Its URL was found in this round, or its https URL failed
+                // and an http URL replaces it. The next round requests it, so the sheet is kept until then.
                 Meaning::Url(url)
                     if self.places.instead.get(&url).copied().unwrap_or(url) >= asked =>
                 {
@@ -86,8 +86,8 @@ impl Pending<'_, '_> {
         self.places.sheets.extend(later);
     }
 
-    /// Looks for URLs in one style sheet, once for each container (the multipart of the document). The same relative URL in
-    /// the sheet can refer to different parts of the message in different containers.
+    /// Searches one style sheet for URLs, once for each container (the multipart with a document and its pictures). The
+    /// same relative URL in the sheet can refer to different parts of the message in different containers.
     fn look_into(&mut self, (document, steps): (PartId, usize), number: usize) {
         let Ok(container) = Container::of(self.tree, document) else {
             return;
@@ -183,8 +183,8 @@ impl Pending<'_, '_> {
         Given::Url(url)
     }
 
-    /// Reserves memory and growth for a style sheet, and returns its `cid:` URL. The cost is reserved before the sheet is
-    /// written: the URL must exist by then, because a sheet that it imports can import it again.
+    /// Reserves memory and growth for a style sheet, and returns its `cid:` URL. Two sheets can import each other, so
+    /// each must have its URL before either of them is written.
     fn accept(
         &mut self,
         container: Container,
@@ -201,8 +201,8 @@ impl Pending<'_, '_> {
         // parts.
         let parts = self.session.policy().limits.parts;
         self.judge_parts(container, parts.saturating_sub(accepted.len()))?;
-        // Thousands of places can refer to a sheet that does not fit, and each of them reads the sheet again. So this counts as
-        // work.
+        // Thousands of places can refer to a style sheet that does not fit, and the sheet is read again for each of
+        // them. The length of the sheet therefore counts as work.
         let octets = self.pictures.octets(number).len();
         self.session.ledger.work(octets * 3)?;
         let most = self.most(container, number)?;

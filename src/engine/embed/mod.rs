@@ -322,8 +322,9 @@ impl Pending<'_, '_> {
             row.url = Some(wanted.source.clone());
             row.media_type = wanted.is_sheet.then(|| SHEET.to_owned());
             if let Some(Ok(Some(found))) = self.session.retrieved.get(&wanted.need()) {
-                // The row of every document contains the URL after redirects. A short URL can redirect to a very long one, so
-                // its length counts as work.
+                // The row of every document contains the URL after redirects. A hostile server can redirect a short URL
+                // to a very long one, and thousands of rows would then repeat it. So the length of the URL counts as
+                // work.
                 let told = self.session.ledger.work(found.names_length());
                 answer = told.is_ok().then_some(found);
             }

@@ -27,8 +27,8 @@ impl Names {
             };
             let content_id = identifier(value);
             let mut around = tree.ancestors(part);
-            // A part whose Content-ID contains blanks is not used for an equal picture, because mail clients treat such ids
-            // differently.
+            // Mail clients treat a Content-ID with blanks in different ways. A part with such an id is therefore not
+            // used in place of a new part with the same picture.
             if !holds_blank(value)
                 && let Some(digits) = digits_of(&content_id)
                 && let Some(related) = around.find(|above| tree.part(*above).essence == RELATED)

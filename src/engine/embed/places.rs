@@ -124,9 +124,9 @@ impl Places {
                         places.numbers.remove(&wanted.key());
                     }
                     places.sheets.truncate(sheets);
-                    // If only `data:` URLs are embedded, the prefilter skips messages without such URLs, and their documents
-                    // get no row. A document without `data:` URLs gets no row here either, so that every command reports the
-                    // same rows.
+                    // If only `data:` URLs are embedded, messages without such URLs are not processed, so their
+                    // documents get no row. A document without `data:` URLs in another message gets no row either, so
+                    // that every command reports the same rows.
                     if !policy.embed.is_only_data() || may_hold_data(tree, part) {
                         places.documents.push((part, Err(refusal)));
                     }
@@ -230,8 +230,9 @@ impl Places {
         let policy = pictures.policy;
         let embed = policy.embed;
         let role = shown.link.role;
-        // A place that is left unchanged in this run must be left unchanged in later runs. In a later run, the same picture may
-        // be a part of the message already, embedded for another place; such a part is not used for this place.
+        // A place that is left unchanged, such as a tracker, must stay unchanged in later runs. A later run can find
+        // its picture in the message, because embody embedded the same picture for another place. This part is then not
+        // used for this place.
         let is_tracker = shown.link.hidden && embed.trackers == Trackers::Leave;
         let is_left = is_tracker || self.refused.is_some();
         if let Some((part, identity)) = &shown.sibling
@@ -260,8 +261,8 @@ impl Places {
             if let Some(refusal) = &self.refused {
                 return (refusal.clone().into(), Some(shortened(&shown.absolute)));
             }
-            // The URLs of a document are in the message only once. A `data:` URL inside another `data:` URL is stored again at
-            // each level, so the total length of nested ones is limited.
+            // A `data:` URL can be inside a style sheet that is itself a `data:` URL. Each level is stored in memory
+            // again, so the total length of nested URLs is limited.
             let nested = self.nested.saturating_add(shown.absolute.len());
             let content = match role {
                 _ if shown.holds_octets() => Err(data_of_octets()),
