@@ -12,17 +12,17 @@ use super::url::{from_parameter, relation, resolve, resolve_as_browser};
 use super::url::{scheme_and_rest, unwrapped};
 use crate::mime::encoded_words::decoded_words;
 
-/// Base URL of a message that declares none (RFC 2557 §5). It is used only to find other parts of the message by
-/// their relative Content-Location.
+/// Base URL of a message that declares none (RFC 2557 §5). Relative Content-Locations of its parts are resolved against
+/// it, so that links in the message can find these parts. It is never written into a message.
 pub const THIS_MESSAGE: &str = "thismessage:/";
 
-/// Maximum length of a base URL, in bytes. Servers do not accept longer URLs, and the base of a message is stored
-/// once for each of its parts.
+/// Maximum length of a base URL, in bytes. Servers do not accept longer URLs. A limit is necessary because the base of
+/// a message is stored again for each of its parts.
 pub const VALUE_LIMIT: usize = 8_192;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Base {
-    /// The URL. It is hierarchical: it has a scheme and a path to which other URLs can be relative.
+    /// The URL. It has a scheme and a path, so that other URLs can be relative to it.
     pub url: String,
     /// Source of the base, for reports: `Content-Base of part 1.2`.
     pub origin: Cow<'static, str>,
@@ -74,15 +74,15 @@ impl Base {
         meant.and_then(declared).or_else(|| entity.cloned())
     }
 
-    /// Returns whether the base is [`THIS_MESSAGE`] or below it. URLs that are resolved against such a base are
-    /// meaningless outside of the message and must not be written.
+    /// Returns whether the base is [`THIS_MESSAGE`] or a URL below it. Such a base exists only inside the message, so a
+    /// URL that is resolved against it must not be written.
     pub fn is_within_message(&self) -> bool {
         Reference::split(&self.url).has_scheme("thismessage")
     }
 }
 
-/// Returns the absolute URL in a Content-Location field. `enclosing` is the Content-Base of the same part, or without
-/// one the base of the entity around the part.
+/// Returns the absolute URL in a Content-Location field. A relative value is resolved against `enclosing`, which is the
+/// Content-Base of the same part, or the base of the entity around the part if there is none.
 pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
     let value = header_base_value(value)?;
     if is_drive(&value) {
@@ -313,8 +313,8 @@ mod tests {
     fn a_value_full_of_openings_is_no_trouble() {
         let hostile = "=?a?q?".repeat(VALUE_LIMIT / 6);
         assert_eq!(value(&hostile).as_deref(), Some(hostile.as_str()));
-        // The value contains many starts of encoded words (`=?`) and a single end (`?=`) as its last bytes. Searching
-        // for this end from each start must not take quadratic time.
+        // The value contains many starts of encoded words (`=?`), but only one end (`?=`) as its last bytes. A search
+        // for this end from each start would take quadratic time.
         let closing = format!("{}?=", "=?a?x?".repeat(VALUE_LIMIT / 6 - 1));
         assert!(value(&closing).is_some());
         let wrapped = format!("{}x{}", "<".repeat(4_000), ">".repeat(4_000));

@@ -39,9 +39,9 @@ pub(super) fn scan(css: &[u8], markup: Markup, found: impl FnMut(LinkValue)) {
     }
 }
 
-/// Returns whether the style sheet may contain links. Most style sheets contain none and need not be scanned. The
-/// search for plain names is sufficient, because a name can be written differently only with a backslash, which is
-/// searched for as well.
+/// Returns false if the style sheet certainly contains no links, which is true of most style sheets. They are then not
+/// scanned, which saves time. A name of a function can be written in another form only with a backslash, so a backslash
+/// also counts as a possible link.
 fn may_hold_links(css: &[u8]) -> bool {
     let is_written = |start: Option<usize>, word: &[u8]| {
         let written = start.and_then(|start| css.get(start..start + word.len()));
@@ -66,8 +66,8 @@ struct Scanner<'a, F> {
     markup: Markup,
     at: usize,
     depth: usize,
-    /// Depth of parentheses directly inside the current `image-set()`, where a string is one of its options. `None`
-    /// outside of an `image-set()`.
+    /// Depth of parentheses inside the current `image-set()`. A string at this depth is one of its pictures, and a
+    /// deeper string is not. `None` outside of an `image-set()`.
     image_set: Option<usize>,
     option: ImageSet,
     awaits: Awaits,
@@ -87,8 +87,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                         .map_or(self.css.len(), |length| from + length + 2);
                 }
                 b'"' | b'\'' => self.string(byte),
-                // `-->` and `<!--` are tokens of their own. They are checked before names, because a name can also
-                // begin with dashes.
+                // `-->` and `<!--` are separate tokens of CSS. They are checked before names, because `--` can also be
+                // the start of a name.
                 b'-' if self.rest(self.at).starts_with(b"-->") => self.skip_token(3),
                 b'<' if self.rest(self.at).starts_with(b"<!--") => self.skip_token(4),
                 _ if self.starts_number() => self.number(),
@@ -118,7 +118,7 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
                 }
                 self.depth = self.depth.saturating_sub(1);
             }
-            // At these characters, a CSS parser closes all parentheses that the declaration left open.
+            // `;`, `{` and `}` end a declaration. A CSS parser then closes all parentheses that are still open.
             b';' | b'{' | b'}' => {
                 self.depth = 0;
                 self.image_set = None;
@@ -215,7 +215,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         let start = self.at;
         while let Some(byte) = self.peek(0) {
             match byte {
-                // A backslash at the end of the file is ignored in a string. In an unquoted URL it is U+FFFD.
+                // A backslash as the last byte of the file ends the string and is not part of it. (In an unquoted URL,
+                // it would stand for U+FFFD.)
                 b'\\' if self.peek(1).is_none() => break,
                 _ if byte == quote => break,
                 // A string that contains a line ending is invalid, so no link is reported for it. The scanner continues
@@ -246,8 +247,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
             Some(1..) => Role::Font,
             _ => Role::Picture,
         };
-        // A link is an option of an `image-set()` if it is directly inside its parentheses. A string in `url()` or `src()` is
-        // one level deeper than the function, so one level is subtracted.
+        // A link is an option of an `image-set()` if it is directly inside the parentheses of this function. A string
+        // in `url()` or `src()` is also inside the parentheses of `url()`, so one level is subtracted from its depth.
         let around = match grammar {
             Grammar::CssString(_) if place != "image-set()" => self.depth.checked_sub(1),
             _ => Some(self.depth),
@@ -283,8 +284,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         }
     }
 
-    /// Returns whether a valid escape begins `ahead` bytes after the current position (CSS Syntax §4.3.8). A backslash at the
-    /// end of the file counts as one.
+    /// Returns whether a valid escape begins `ahead` bytes after the current position (CSS Syntax §4.3.8). A backslash
+    /// at the end of the file counts as a valid escape.
     fn is_escape(&self, ahead: usize) -> bool {
         self.peek(ahead) == Some(b'\\')
             && !matches!(self.peek(ahead + 1), Some(b'\n' | b'\r' | 0x0C))
@@ -354,7 +355,8 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
 
     fn name_is(&self, written: Span, name: &[u8]) -> bool {
         let written = written.of(self.css);
-        // An escape has at most eight bytes, so a longer text cannot be this name.
+        // An escape of one character has at most eight bytes. A text of more than eight times the length of the name
+        // cannot be this name, so it is not decoded.
         written.len() <= 8 * name.len() && unescape(written).eq_ignore_ascii_case(name)
     }
 }

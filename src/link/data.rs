@@ -52,7 +52,8 @@ pub enum DataUrlError {
 pub struct DataUrl<'a> {
     /// Text before the comma, without `;base64` and white space. Bytes that are not allowed in a URL are percent-encoded.
     pub declared: Cow<'a, str>,
-    /// Whether the data is base64, whose symbols may in turn be percent-encoded. Otherwise the data is percent-encoded bytes.
+    /// Whether the data is base64. Symbols of the base64 may be percent-encoded. If false, the data is text in which
+    /// bytes may be percent-encoded.
     pub is_base64: bool,
     body: &'a [u8],
 }
@@ -86,8 +87,8 @@ impl<'a> DataUrl<'a> {
         })
     }
 
-    /// Returns the media type, with the default values of RFC 2397. `%xx` in it is decoded, although the Fetch standard
-    /// does not do so (deviation 2 of this module).
+    /// Returns the media type, with the default values of RFC 2397. `%xx` in it is decoded, unlike in the Fetch
+    /// standard (deviation 2 in the documentation of this module).
     pub fn media_type(&self) -> MediaTypeText {
         MediaTypeText::of_data_url(&self.declared)
     }
@@ -100,8 +101,8 @@ impl<'a> DataUrl<'a> {
         }
     }
 
-    /// Returns the length of the decoded data in bytes, which is exact if the data is valid. It reads the data but
-    /// allocates no memory.
+    /// Returns the length of the decoded data in bytes. It is exact if the data is valid. The data is read but not
+    /// stored, so this needs no memory.
     pub fn decoded_len(&self) -> u64 {
         let pieces = pieces(self.body);
         if !self.is_base64 {
@@ -125,7 +126,7 @@ impl<'a> DataUrl<'a> {
             let size = capacity;
             return Err(DataUrlError::TooLarge { size, limit });
         }
-        // The capacity is at most the length of a slice in memory, so the conversion cannot fail.
+        // The capacity is not larger than the URL, which is in memory, so it fits into `usize`.
         let mut content = Vec::with_capacity(usize::try_from(capacity).unwrap_or_default());
         if self.is_base64 {
             decode_base64(self.body, &mut content).ok_or(DataUrlError::InvalidBase64)?;
@@ -136,7 +137,7 @@ impl<'a> DataUrl<'a> {
     }
 }
 
-/// Returns the number of bytes that base64 symbols encode. The bits of an incomplete last byte are not counted.
+/// Returns the number of bytes that a number of base64 symbols encode. An incomplete last byte is not counted.
 fn decoded_from(symbols: u64) -> u64 {
     symbols / 4 * 3 + symbols % 4 * 3 / 4
 }
@@ -161,9 +162,9 @@ fn strip_scheme(url: &[u8]) -> Option<&[u8]> {
     Some(rest)
 }
 
-/// Returns the text before the comma in the form that a URL parser would give it. White space is removed. Control
-/// characters and bytes above 127 are percent-encoded. After a `?`, so are quotes, `<` and `>`, which are not allowed
-/// in a query.
+/// Returns the text before the comma as a URL parser would return it. White space is removed. Control characters and
+/// bytes above 127 are percent-encoded. After a `?`, quotes, `<` and `>` are percent-encoded as well, because a query
+/// must not contain them.
 fn header_text(header: &[u8]) -> Cow<'_, str> {
     if header
         .iter()

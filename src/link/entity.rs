@@ -17,8 +17,8 @@ use percent_encoding::percent_encode_byte;
 
 use crate::span::Span;
 
-/// Maximum length of a name that is looked up. The longest name, `CounterClockwiseContourIntegral`, has 31
-/// characters, so longer runs of letters in an attribute need not be looked up.
+/// Maximum number of letters that are read as a name. The longest name, `CounterClockwiseContourIntegral`, has 31
+/// characters. Without this limit, a long text after a `&` would be read to its end.
 const LONGEST_NAME: usize = 32;
 
 const LONGEST_OPEN_NAME: usize = 6;
@@ -40,9 +40,9 @@ pub(super) fn shown(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     })
 }
 
-/// Decodes references for a parser that splits the value. Each character outside ASCII that a reference stands for becomes a
-/// single byte. This byte is sufficient, because characters outside ASCII have no special meaning for any of these parsers. The
-/// result is therefore never longer than `raw`.
+/// Decodes references in a value that a parser then divides into URLs. A character outside ASCII becomes the single
+/// byte 0x80. The parsers do not distinguish these characters, so any byte above 127 is sufficient. The result is never
+/// longer than `raw`.
 pub(super) fn split_text(raw: &[u8], within: Within) -> Cow<'_, [u8]> {
     const STAND_IN: u8 = 0x80;
     decode(raw, within, |character, out| {
@@ -76,8 +76,8 @@ type Meaning = (char, Option<char>);
 struct Reference {
     span: Span,
     meaning: Meaning,
-    /// Whether the reference has no `;` at its end. If a letter or a digit is written directly after it, a parser could
-    /// read both as another reference.
+    /// Whether the reference has no `;` at its end. If a letter or a digit followed it, a parser could read both
+    /// together as another reference.
     is_open: bool,
 }
 
@@ -87,8 +87,8 @@ fn next_reference(raw: &[u8], within: Within, mut from: usize) -> Option<Referen
         let rest = raw.get(start..)?;
         let found = match rest {
             [b'&', ..] => reference(rest, within),
-            // CR LF is decoded as one line ending. Otherwise a new URL could replace text that begins with the LF, and
-            // the CR would be left alone in the document.
+            // CR LF is decoded as one line ending. If it were two, a new URL could begin between them, and a CR without
+            // its LF would remain in the document.
             [b'\r', b'\n', ..] => Some((('\n', None), 2)),
             [b'\r', ..] => Some((('\n', None), 1)),
             _ => Some((('\u{FFFD}', None), 1)),
@@ -130,8 +130,8 @@ impl<'a> Offsets<'a> {
         offsets
     }
 
-    /// Returns the raw bytes of a range. Returns `None` if a reference without `;` is directly before the range,
-    /// because new text there could become part of the reference.
+    /// Converts a range of the decoded text to a span of the raw value. Returns `None` if a reference without `;` is
+    /// directly before the range. A new URL at this place could then be read as part of the reference.
     pub(super) fn raw_span(&mut self, range: Range<usize>) -> Option<Span> {
         let start = self.raw_offset(range.start);
         let is_writable = !self.is_behind_open || self.text_from != range.start;
@@ -158,7 +158,8 @@ impl<'a> Offsets<'a> {
     }
 }
 
-/// Returns whether the value contains a reference to `&`, which shows that its writer escapes ampersands.
+/// Returns whether the value contains a reference to `&`, such as `&amp;`. Its writer then escapes ampersands, so those
+/// of a new URL are escaped as well.
 pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
     memchr_iter(b'&', raw).any(|at| {
         let rest = raw.get(at..).unwrap_or_default();
@@ -166,8 +167,8 @@ pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
     })
 }
 
-/// Encodes text for an attribute value in these quotes, so that a parser reads the same text. NUL cannot be
-/// represented and becomes `%00`.
+/// Encodes text for an attribute value between two `quote` characters, so that a parser reads the same text. NUL cannot
+/// be represented and becomes `%00`.
 ///
 /// `<` is always written as `&lt;`, which XML requires and HTML allows. `>` is written as a reference where it could
 /// end a comment, because the attribute may be in a conditional comment.
@@ -249,8 +250,8 @@ fn reference(bytes: &[u8], within: Within) -> Option<(Meaning, usize)> {
             return lengths
                 .find_map(|length| Some((characters_of(bytes.get(..=length)?)?, 1 + length)));
         }
-        // One look-up is sufficient in an attribute. Each name that is valid without `;` is also in the table with `;`,
-        // and in an attribute a name is not recognised if a letter or digit follows.
+        // In an attribute, only the complete run of letters and digits can be the name, because a shorter name without
+        // `;` is not recognised if a letter or digit follows it. So one look-up is sufficient.
         Some(b';') => 2 + name,
         Some(next) if *next == b'=' || next.is_ascii_alphanumeric() => return None,
         _ => 1 + name,
@@ -267,8 +268,8 @@ fn characters_of(name: &[u8]) -> Option<Meaning> {
     Some((characters.next()?, characters.next()))
 }
 
-/// Table of all named references, sorted by name: on each line the name without `&`, a space, and the characters in
-/// UTF-8. It is a single text without pointers, because the loader would have to relocate a table of slices each time
+/// Table of all named references, sorted by name. Each line contains the name without `&`, a space, and the characters
+/// in UTF-8. The table is a single text, because a table of slices contains pointers, which must be adjusted each time
 /// the program starts.
 const ENTITIES: &[u8] = include_bytes!("entities.txt");
 
@@ -294,7 +295,8 @@ fn named(written: &[u8]) -> Option<&'static [u8]> {
     None
 }
 
-/// Characters for the numbers 0x80 to 0x9f, which are read as windows-1252. The other numbers are Unicode code points.
+/// Characters that the numbers 0x80 to 0x9f stand for in references. They are those of windows-1252. All other numbers
+/// are Unicode code points.
 const WINDOWS_1252: &str = "€\u{81}‚ƒ„…†‡ˆ‰Š‹Œ\u{8d}Ž\u{8f}\u{90}‘’“”•–—˜™š›œ\u{9d}žŸ";
 
 fn numeric_reference(bytes: &[u8]) -> Option<(Meaning, usize)> {
@@ -308,14 +310,16 @@ fn numeric_reference(bytes: &[u8]) -> Option<(Meaning, usize)> {
     }
     let end = digits_at + digits;
     let end = end + usize::from(bytes.get(end) == Some(&b';'));
-    // The standard replaces numbers of C1 control characters with characters of windows-1252.
+    // The HTML standard replaces the numbers 0x80 to 0x9f, which are control characters in Unicode, with characters of
+    // windows-1252.
     let index = code_point.checked_sub(0x80);
     let replaced = index.and_then(|index| WINDOWS_1252.chars().nth(index as usize));
     let found = replaced.unwrap_or_else(|| character(code_point));
     Some(((found, None), end))
 }
 
-/// Returns the number at the start of the text, limited to the maximum value, and the count of its digits.
+/// Returns the number at the start of the text and the count of its digits. A number that is too large becomes the
+/// largest `u32`.
 pub(super) fn number_in_front(text: &[u8], radix: u32) -> (u32, usize) {
     let digits = text
         .iter()

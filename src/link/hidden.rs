@@ -15,7 +15,8 @@ use super::wrapping::unescape;
 
 const TINY: f64 = 3.0;
 
-/// CSS properties that can hide a picture: if one of the first four is 0, or if both sides (the last two) are tiny.
+/// CSS properties that can hide a picture. Each of the first four hides the picture if its value means "invisible". The
+/// last two hide it only if both are tiny.
 const PROPERTIES: [&[u8]; 6] = [
     b"display",
     b"visibility",
@@ -25,7 +26,7 @@ const PROPERTIES: [&[u8]; 6] = [
     b"height",
 ];
 
-/// Returns whether the attributes hide the picture, or make it tiny in both directions.
+/// Returns whether the attributes hide the picture or make both its width and its height tiny.
 pub(super) fn is_declared(document: &[u8], attributes: &[Attribute]) -> bool {
     let value = |name| text_of(document, attributes, name);
     if value(Name::Hidden).is_some() {
@@ -53,7 +54,7 @@ fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
         };
         let (name, value) = declaration.split_at(colon);
         let name = unescape(name.trim_ascii());
-        // The value is decoded only if the name is one of the properties, because most declarations have other names.
+        // Most declarations have other names, so the value is decoded only for these properties.
         let mut places = PROPERTIES.iter().zip(&mut declared);
         if let Some((name, place)) = places.find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
             let value = value.get(1..).unwrap_or_default().trim_ascii();
@@ -68,8 +69,8 @@ fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
     declared.map(|(meaning, _)| meaning)
 }
 
-/// Returns the value of a property: a length in pixels, or how much of the picture is visible (0 if it is hidden).
-/// Returns `None` if the declaration is invalid.
+/// Returns the value of a property as a number: a length in pixels for `width` and `height`, otherwise the visibility,
+/// which is 0 if the picture is hidden. Returns `None` if the declaration is invalid.
 fn meaning(name: &[u8], value: &[u8]) -> Option<f64> {
     let unless = |hiding: &[u8]| is_word(value).then(|| f64::from(u8::from(value != hiding)));
     match name {
@@ -84,8 +85,8 @@ fn meaning(name: &[u8], value: &[u8]) -> Option<f64> {
     }
 }
 
-/// Splits the text after the first declaration. A `;` in a comment, a string or parentheses, or after a backslash,
-/// does not end the declaration.
+/// Splits the text at the first `;`, which ends a declaration. A `;` in a comment, a string or parentheses, or after a
+/// backslash, does not count.
 fn first_declaration(text: &[u8]) -> (&[u8], &[u8]) {
     let mut quote = None;
     let mut depth = 0_usize;
@@ -140,7 +141,7 @@ fn without_importance(value: &[u8]) -> (&[u8], bool) {
     }
 }
 
-/// Returns whether the value consists of words. There may be several, as in `inline flex`.
+/// Returns whether the value consists of words, such as the keywords `none` or `inline flex`.
 fn is_word(value: &[u8]) -> bool {
     !value.is_empty()
         && value
@@ -148,8 +149,8 @@ fn is_word(value: &[u8]) -> bool {
             .all(|&byte| byte.is_ascii_alphabetic() || byte == b'-' || byte.is_ascii_whitespace())
 }
 
-/// Returns a length in pixels, or `None` if the value is not a length and the declaration is therefore ignored. A
-/// length that depends on something else, such as a percentage, counts as infinite.
+/// Returns a length in pixels. A length that depends on other things, such as a percentage, counts as infinite, so it
+/// does not hide the picture. Returns `None` if the value is not a length, because browsers ignore such a declaration.
 fn length(value: &[u8]) -> Option<f64> {
     let Some((number, unit)) = number_in_front(value) else {
         return is_word(value).then_some(f64::INFINITY);
@@ -171,8 +172,8 @@ fn length(value: &[u8]) -> Option<f64> {
     (number >= 0.0).then_some(number * pixels)
 }
 
-/// Parses the value of a `width` or `height` attribute, in pixels (HTML §2.3.4.4). Of the text after the number, only
-/// a `%` has a meaning.
+/// Returns the value of a `width` or `height` attribute in pixels (HTML §2.3.4.4). Text after the number is ignored,
+/// except for a `%`. A percentage or an invalid value counts as infinite, so it does not hide the picture.
 fn dimension(value: &[u8]) -> f64 {
     match number_in_front(value.trim_ascii_start()) {
         Some((number, rest)) if number >= 0.0 && rest.first() != Some(&b'%') => number,

@@ -43,7 +43,8 @@ pub struct HtmlLinks {
     /// The `href` of the first `<base>` that has one. It may be empty or relative, or have a scheme that cannot be a base.
     pub base_href: Option<LinkValue>,
     pub charset: Option<Vec<u8>>,
-    /// Whether an attribute looks like quoted-printable that was not decoded: `src=3D"x"`.
+    /// Whether an attribute has a value such as `3D"x"`. The document is then probably quoted-printable text that was
+    /// not decoded (`src=3D"x"`).
     pub looks_encoded: bool,
 }
 
@@ -183,8 +184,8 @@ impl Locator<'_> {
         };
         let raw = attribute.value.of(self.document);
         if grammar == Grammar::Url {
-            // The span excludes white space around the URL, but not white space that is written as character
-            // references.
+            // White space around the URL is not part of the span. White space that is written as a character reference
+            // is part of it, because the value is not decoded here.
             let span = match attribute.value.trimmed(self.document) {
                 blank if blank.is_empty() => Span::empty_at(attribute.value.start),
                 span => span,
@@ -224,8 +225,8 @@ impl Locator<'_> {
 
     fn style_attribute(&mut self, attribute: &Attribute) {
         let raw = attribute.value.of(self.document);
-        // In a `style` attribute, each link is an argument of a function. If the value contains neither `(` nor `&`,
-        // which can begin a reference to `(`, it contains no links.
+        // Most `style` attributes contain no links and are not scanned. Each link in a `style` attribute is in the
+        // parentheses of a function, so there is none without a `(`. A `&` can begin a reference to `(`.
         if memchr::memchr2(b'(', b'&', raw).is_none() {
             return;
         }
@@ -266,8 +267,8 @@ fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMu
     let raw = within.of(document);
     let text = entity::split_text(raw, around);
     let mut offsets = Offsets::new(raw, around);
-    // True if the previous option of an `image-set()` is skipped, because it cannot be rewritten. If that was the first
-    // option, the next one takes its place.
+    // Whether the previous option of an `image-set()` was skipped because it cannot be rewritten. If it was the first
+    // option, the next one counts as the first.
     let mut is_skipped = false;
     css::scan(&text, markup, |mut link| {
         if is_skipped && link.image_set == ImageSet::Further {
@@ -305,7 +306,8 @@ fn link_kind(
             return None;
         }
         (Name::Href, Element::Base) | (Name::Codebase, _) => Role::Base,
-        // A style sheet with an `integrity` digest is not embedded, because the embedded copy would not match the digest.
+        // A style sheet with an `integrity` digest is not embedded. The embedded copy can differ from the original, and
+        // browsers reject a style sheet that does not match the digest.
         (Name::Href, Link) if has(Name::Integrity) => Role::Resource,
         (Name::Href, Link) if is_related(document, all, &[b"stylesheet"]) => Role::StyleSheet,
         (Name::Href, Link) if !is_related(document, all, &LOADING) => Role::Hyperlink,
@@ -347,11 +349,10 @@ fn charset(document: &[u8], all: &[Attribute]) -> Option<Vec<u8>> {
     label::in_content(&content).map(<[u8]>::to_vec)
 }
 
-/// Returns whether the value is `3D"x"` or `3Dx` without quotes: the writer encoded the `=` as `=3D` in
-/// quoted-printable, but the mail does not declare this encoding.
+/// Returns whether an attribute has the value `3D"x"` or `3Dx` without quotes. The sender then wrote quoted-printable,
+/// in which `=` is `=3D`, but the mail does not declare this encoding.
 fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
-    // A `3D` at the start of these attributes proves nothing, because their values can be such numbers or words
-    // (`width=3D`).
+    // Some attributes can have a value that begins with `3D`, such as `width=3D`, so this proves nothing for them.
     let holds_url = !matches!(
         attribute.name,
         Name::Height | Name::Hidden | Name::Type | Name::Width
@@ -360,7 +361,8 @@ fn looks_encoded(document: &[u8], attribute: &Attribute) -> bool {
     holds_url && attribute.quote.is_none() && starts_like(value, b"3D")
 }
 
-/// Relations of a `<link>` that loads a resource other than a style sheet.
+/// Values of `rel` with which a `<link>` loads a resource other than a style sheet. With all other values, the `<link>`
+/// is a hyperlink.
 const LOADING: [&[u8]; 7] = [
     b"icon",
     b"apple-touch-icon",

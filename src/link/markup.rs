@@ -1,5 +1,6 @@
-//! A simple parser for start tags, end tags and text. It is used to recognise the marks of programs in attributes
-//! that contain no link. Comments are skipped, including the content of conditional comments.
+//! A simple parser for start tags, end tags and text. It is used to recognise the attributes, ids and classes with
+//! which mail programs mark HTML that they write in place of an attachment. Comments are skipped, including the content
+//! of conditional comments.
 
 use std::borrow::Cow;
 
@@ -13,7 +14,7 @@ use crate::span::Span;
 #[derive(Clone, Copy, Debug)]
 pub enum Token<'d> {
     Start(StartTag<'d>),
-    /// Name of an end tag, as it is written.
+    /// An end tag: its name as it is written.
     End(&'d [u8]),
     /// Text with undecoded character references. The content of `<script>` and similar elements also counts as text.
     Text(&'d [u8]),
@@ -22,7 +23,7 @@ pub enum Token<'d> {
 #[derive(Clone, Copy, Debug)]
 pub struct StartTag<'d> {
     pub name: &'d [u8],
-    /// Text of the attributes, up to and including the `>` of the tag.
+    /// Rest of the tag after its name, up to and including the `>`.
     attributes: &'d [u8],
 }
 
@@ -46,8 +47,8 @@ fn is_end(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == b'/'
 }
 
-/// Returns the text for display: each run of white space becomes one space. The document must be UTF-8; other bytes
-/// become U+FFFD.
+/// Returns the text for display: character references are decoded, and each run of white space becomes one space. The
+/// document must be UTF-8. Other bytes become U+FFFD.
 pub fn text_of(raw: &[u8]) -> String {
     let octets = entity::shown(raw, Within::Text);
     let text = String::from_utf8_lossy(&octets);

@@ -25,7 +25,8 @@ pub(super) enum Element {
     Meta,
     Object,
     Raw(Raw),
-    /// `<svg>`, `<math>` and `<template>`, whose content follows other rules: see [`scopes`](super::scopes).
+    /// `<svg>`, `<math>` and `<template>`. A `<base>` inside them does not apply to the document: see
+    /// [`scopes`](super::scopes).
     Scope,
     Source,
     /// `<v:fill>` and `<v:imagedata>` of VML, the vector graphics in HTML of Microsoft Office.

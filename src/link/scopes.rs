@@ -8,7 +8,8 @@ use super::names::Syntax;
 
 pub(super) struct Scopes {
     syntax: Syntax,
-    /// Regions that are parsed as HTML, from the outermost to the innermost.
+    /// Regions that are open at the current position and are parsed as HTML, from the outermost to the innermost. The
+    /// first one is the document.
     regions: Vec<Region>,
     templates: usize,
 }
@@ -37,8 +38,8 @@ impl Scopes {
         }
     }
 
-    /// Returns whether the position is outside of `<svg>`, `<math>` and `<template>`. If so, end tags cannot change the
-    /// scope and need not be examined.
+    /// Returns whether the position is outside of `<svg>`, `<math>` and `<template>`. In this case, an end tag cannot
+    /// end any of them, so it is skipped without reading its name.
     pub(super) fn is_outside(&self) -> bool {
         self.regions.len() == 1 && !self.is_foreign()
     }

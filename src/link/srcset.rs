@@ -17,7 +17,7 @@ pub(super) fn candidates(text: &[u8], mut found: impl FnMut(Range<usize>)) {
         }
         let url = text.get(start..at).unwrap_or_default();
         let commas = length_while(url.iter().rev(), |byte| *byte == b',');
-        // `start..at` begins with a byte that is not a comma, so the URL without its trailing commas is not empty.
+        // The text does not begin with a comma, so something remains after the trailing commas are removed.
         found(start..at - commas);
         let mut is_open = false;
         while commas == 0

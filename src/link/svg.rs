@@ -38,12 +38,12 @@ const WORDS: [&[u8]; 6] = [
     b"@import",
 ];
 
-/// Limit for the expansion of entities, which could otherwise exhaust the memory: the expanded text may have this many bytes
-/// per byte of the document. For small documents the limit is [`LEAST_GROWTH`].
+/// Limit for the expansion of entities, without which a small document could exhaust the memory: the number of bytes of
+/// expanded text for each byte of the document. In small documents, [`LEAST_GROWTH`] bytes are allowed.
 const GROWTH: usize = 4;
 const LEAST_GROWTH: usize = 64 << 10;
 
-/// Maximum depth of entities that refer to other entities.
+/// Maximum depth of entities that contain references to other entities, because each level is a recursive call.
 const NESTED: usize = 16;
 
 const PICTURES: [&[u8]; 7] = [b"png", b"gif", b"jpeg", b"jpg", b"webp", b"bmp", b"avif"];
@@ -78,8 +78,8 @@ fn has_event_attribute(lower: &[u8]) -> bool {
         let separates =
             |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, b'"' | b'\'' | b'/');
         let before = lower.get(..at).and_then(<[u8]>::last);
-        // The byte before `on` is checked before the letters are counted. Otherwise text such as `ononon` would take
-        // quadratic time.
+        // The byte before `on` is checked first, because the letters after `on` are counted. Otherwise, each `on` in a
+        // text such as `ononon` would cost a count up to its end, which takes quadratic time.
         if !before.is_none_or(separates) {
             return false;
         }
@@ -95,7 +95,8 @@ fn letters_in_front(text: &[u8]) -> usize {
         .count()
 }
 
-/// Replacement texts of entities (XML 1.0 §4.5). Character references in them are already expanded, entity references are not.
+/// Replacement texts of entities, by name (XML 1.0 §4.5). Character references in these texts are already expanded.
+/// References to other entities are expanded where the entity is used.
 type Entities = HashMap<Vec<u8>, Vec<u8>>;
 
 /// Parser for SVG. The methods return `None` if the document is malformed or may be dangerous, so that it is rejected.
@@ -105,14 +106,15 @@ struct Document<'a> {
     has_root: bool,
     style: Option<Vec<u8>>,
     entities: Cow<'a, Entities>,
-    /// Number of bytes that the remaining references to entities may expand to. Each expansion is subtracted, and the
-    /// document is rejected if nothing remains.
+    /// Number of bytes to which further references to entities may expand. Each expansion is subtracted. The document
+    /// is rejected if not enough bytes remain.
     room: &'a Cell<usize>,
     nested: usize,
-    /// Nesting depth directly inside the current `<foreignObject>`. If the depth becomes smaller, the `<foreignObject>` has
-    /// ended. `None` outside of a `<foreignObject>`.
+    /// Nesting depth of the elements directly inside the current `<foreignObject>`. At a smaller depth, this element
+    /// has ended. `None` outside of a `<foreignObject>`.
     foreign: Option<usize>,
-    /// Whether the current start tag has a `requiredExtensions` attribute.
+    /// Whether the current start tag has the attribute `requiredExtensions`. Browsers do not display a
+    /// `<foreignObject>` with it.
     requires_extensions: bool,
 }
 
@@ -146,14 +148,15 @@ impl<'a> Document<'a> {
                 if comment.starts_with(b">") || comment.starts_with(b"->") {
                     return None;
                 }
-                // A program may treat a comment in a `<style>` as part of the style sheet, so it must be harmless as such.
+                // Some programs read a comment in a `<style>` as part of the style sheet. So the comment must not
+                // contain links to other files either.
                 if self.style.is_some() {
                     is_quiet(comment)?;
                 }
             } else if self.take(b"<![CDATA[").is_some() {
                 let text = self.behind(b"]]>")?;
-                // In a `<style>`, an HTML parser does not support CDATA sections. A tag in the section would end the style
-                // element.
+                // CDATA is accepted only in a `<style>`. An HTML parser ignores the start of a CDATA section there. A
+                // tag in the section could then end the `<style>`, so a `<` in it is rejected.
                 if memchr(b'<', text).is_some() {
                     return None;
                 }
@@ -171,8 +174,9 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Reads a processing instruction. Programs add some of their own, which are harmless, but an HTML parser would
-    /// end them at the first `>`.
+    /// Reads a processing instruction (`<?name ... ?>`). Drawing programs write harmless ones. An HTML parser ends the
+    /// instruction at its first `>` and reads the rest as markup, so an instruction that contains a `<` or `>` is
+    /// rejected.
     fn instruction(&mut self) -> Option<()> {
         let instruction = self.behind(b"?>")?;
         let name = instruction.split(u8::is_ascii_whitespace).next()?;
@@ -199,8 +203,8 @@ impl<'a> Document<'a> {
                 .starts_with(b"utf-16")
                 .then_some(());
         }
-        // The SVG is checked without decoding it. This is safe in these charsets, because the bytes of `<`, `>` and
-        // quotes are never part of another character in them. Chromium reads every SVG as UTF-8, which is one of them.
+        // The text is checked without decoding it. This is safe in these charsets, because a byte of `<`, `>` or a
+        // quote is never part of another character. It is also safe in Chromium, which reads every SVG as UTF-8.
         match Charset::of_label(label)? {
             Charset::Superset | Charset::ShiftJis | Charset::DoubleByte => Some(()),
             Charset::Other => None,
@@ -223,20 +227,20 @@ impl<'a> Document<'a> {
         let is_known = |url: &[u8]| DOCUMENT_TYPES.iter().any(|known| url.starts_with(known));
         let mut pieces = declaration.split(|byte| matches!(byte, b'"' | b'\''));
         let are_known = pieces.all(|piece| memmem::find(piece, b":/").is_none() || is_known(piece));
-        // After `SYSTEM`, a document type can refer to any file by a relative URL, so it is rejected.
+        // A document type with `SYSTEM` can refer to any file by a relative URL, so it is rejected.
         let is_public = memmem::find(declaration, b"SYSTEM").is_none();
         (are_known && is_public).then_some(())
     }
 
-    /// Reads the internal subset of the document type (XML 1.0 §2.8): declarations of entities and elements, and
-    /// comments. Any other declaration is rejected, for example of attributes, because their default values could
-    /// contain a script.
+    /// Reads the declarations inside the document type (the internal subset, XML 1.0 §2.8). Entities, elements and
+    /// comments are accepted. All other declarations are rejected. For example, a declaration of attributes can contain
+    /// a script as a default value.
     fn internal_subset(&mut self) -> Option<()> {
         loop {
             self.rest = self.rest.trim_ascii_start();
             if self.take(b"]").is_some() {
-                // An HTML parser reads the elements in an entity as elements of the document, even if the entity is
-                // not used. Therefore all entities are checked.
+                // An HTML parser does not know entities: it reads elements in a declaration as elements of the
+                // document. So the text of every entity is checked, even if the entity is not used.
                 let mut values = self.entities.values();
                 let is_read = |value: &Vec<u8>| {
                     self.pay(value.len())?;
@@ -280,8 +284,8 @@ impl<'a> Document<'a> {
         self.take(b">")?;
         self.pay(value.len())?;
         let value = with_characters(value)?;
-        // If an entity is declared twice, XML uses the first declaration (§4.2). Declarations cannot change the
-        // predefined entities (§4.6).
+        // If an entity is declared twice, the first declaration counts (XML 1.0 §4.2). A declaration of `amp`, `lt`,
+        // `gt`, `quot` or `apos` is ignored, because these entities cannot be changed (§4.6).
         if !is_predefined(name) && !self.entities.contains_key(name) {
             self.entities.to_mut().insert(name.to_vec(), value);
         }
@@ -293,7 +297,8 @@ impl<'a> Document<'a> {
         Some(())
     }
 
-    /// Expands references in text. If an entity contains elements, they are checked like a document.
+    /// Expands references in text. If the text of an entity contains elements, they are checked like those of a
+    /// document.
     fn decoded<'t>(&self, text: &'t [u8], within: Within, nested: usize) -> Option<Cow<'t, [u8]>> {
         let mut written: Option<Vec<u8>> = None;
         let mut copied = 0;
@@ -314,8 +319,8 @@ impl<'a> Document<'a> {
             if memchr(b'<', value).is_none() {
                 written.extend_from_slice(&self.decoded(value, within, nested + 1)?);
             } else {
-                // The value of an attribute and the text of a style element must not contain elements, so such an entity is
-                // rejected there.
+                // In the value of an attribute and in a style sheet, an entity must not contain elements. Otherwise the
+                // document is rejected.
                 (within == Within::Text && self.style.is_none()).then_some(())?;
                 self.elements(value, nested + 1)?;
             }
@@ -330,7 +335,7 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// Checks the elements in the replacement text of an entity.
+    /// Checks the text of an entity that contains elements, as if it were a document of its own.
     fn elements(&self, value: &[u8], nested: usize) -> Option<()> {
         let element = [b"<svg>", value, b"</svg>"].concat();
         let document = Document {
@@ -371,7 +376,8 @@ impl<'a> Document<'a> {
         let is_root = || name.rsplit(|&byte| byte == b':').next() == Some(b"svg");
         let may_stand = match self.depth {
             0 => !self.has_root && is_root(),
-            // In a `<foreignObject>`, an HTML parser would read elements without a prefix as HTML.
+            // In a `<foreignObject>`, an HTML parser reads an element as HTML, unless its name has a prefix such as
+            // `i:`.
             _ => self.style.is_none() && (self.foreign.is_none() || is_prefixed),
         };
         may_stand.then_some(())?;
@@ -379,8 +385,8 @@ impl<'a> Document<'a> {
         self.requires_extensions = false;
         let closes_itself = self.attributes()?;
         match local(name).as_slice() {
-            // Illustrator writes a `<foreignObject>` for its own data. Browsers do not display it, because it
-            // requires an extension.
+            // Illustrator stores its own data in a `<foreignObject>`. Browsers do not display this element, because it
+            // requires an extension that they do not have.
             b"foreignobject" if self.requires_extensions => {
                 let inside = (!closes_itself).then_some(self.depth + 1);
                 self.foreign = self.foreign.or(inside);
@@ -389,7 +395,7 @@ impl<'a> Document<'a> {
             b"animation" | b"applet" | b"audio" | b"base" | b"embed" | b"foreignobject"
             | b"frame" | b"handler" | b"iframe" | b"import" | b"include" | b"link"
             | b"listener" | b"meta" | b"object" | b"script" | b"video" => return None,
-            // An HTML parser ignores the `/` in `<style/>` and would read the following text as CSS.
+            // An HTML parser ignores the `/` in `<style/>`, so it would read the text after the tag as a style sheet.
             b"style" if closes_itself => return None,
             b"style" => self.style = Some(Vec::new()),
             _ => {}
@@ -468,13 +474,13 @@ fn local(name: &[u8]) -> Vec<u8> {
         .to_ascii_lowercase()
 }
 
-/// Returns whether the entity is predefined in XML.
+/// Returns whether XML defines the entity, so that no declaration is needed.
 fn is_predefined(name: &[u8]) -> bool {
     matches!(name, b"amp" | b"lt" | b"gt" | b"quot" | b"apos")
 }
 
-/// Returns whether the name of a reference is that of a character, such as `#xE9`. It has at most 8 characters, as
-/// `#x10FFFF` has. Longer names with leading zeros are not needed and are rejected.
+/// Returns whether a reference is that of a character, such as `#xE9` in `&#xE9;`. A name of more than 8 characters is
+/// rejected: the highest character, `#x10FFFF`, is not longer, and leading zeros are not needed.
 fn is_character(name: &[u8]) -> bool {
     name.len() <= 8
         && match name {
@@ -486,8 +492,8 @@ fn is_character(name: &[u8]) -> bool {
         }
 }
 
-/// Returns the replacement text of an entity. In the declaration of an entity, only character references are expanded.
-/// Entity references remain, and are expanded where the entity is used (XML 1.0 §4.5).
+/// Returns the replacement text of an entity from its declaration. Only character references are expanded. References
+/// to other entities are expanded where the entity is used (XML 1.0 §4.5).
 fn with_characters(value: &[u8]) -> Option<Vec<u8>> {
     let mut written = Vec::with_capacity(value.len());
     let mut rest = value;
@@ -511,16 +517,18 @@ fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
     let lower = value.to_ascii_lowercase();
     let contains = |word: &[u8]| memmem::find(&lower, word).is_some();
     if name == b"xmlns" || name.starts_with(b"xmlns:") {
-        // MathML has links in `href` attributes on any element, so its namespace is rejected.
+        // The namespaces of XHTML, XML Events, XInclude and MathML contain one of these words. Elements of these languages
+        // can run scripts or load files. In MathML, for example, any element can have a link in `href`.
         let others = [&b"xhtml"[..], b"xml-events", b"xinclude", b"mathml"];
         return (!others.into_iter().any(contains)).then_some(());
     }
-    // `<set attributeName="href" to="...">` changes the attribute that it names, so this name is checked as well.
+    // `<set attributeName="href" to="...">` changes the attribute `href`. So an animated attribute is checked by its
+    // name too.
     let is_animated = local == b"attributename";
     let target = lower.rsplit(|&byte| byte == b':').next()?.trim_ascii();
     match if is_animated { target } else { &local } {
-        // The value of each of these attributes is a URL. It must refer to the document itself, or be a picture in a
-        // `data:` URL.
+        // Attributes whose value is a URL. It must refer to a place in the document itself, or be a picture in a `data:`
+        // URL.
         b"action" | b"archive" | b"background" | b"cite" | b"codebase" | b"data"
         | b"formaction" | b"href" | b"http-equiv" | b"manifest" | b"ping" | b"poster" | b"src"
         | b"srcset" => return (!is_animated && is_inside(&lower)).then_some(()),
@@ -528,7 +536,7 @@ fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
         [b'o', b'n', event @ ..] if is_animated || !event.is_empty() => return None,
         _ => {}
     }
-    // Browsers ignore white space in schemes, so `java script:` is a script.
+    // Browsers ignore white space in the scheme of a URL. So `java script:` also runs a script.
     let mut packed = lower.clone();
     packed.retain(|byte| *byte > b' ');
     let runs = |scheme: &&[u8]| memmem::find(&packed, scheme).is_some();
@@ -541,8 +549,8 @@ fn is_harmless_attribute(name: &[u8], value: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Checks that a style sheet refers to nothing outside of the document. A style sheet with escapes is rejected, because
-/// a harmless one does not need them, and they could hide a URL.
+/// Checks that a style sheet does not refer to other files. An escape could hide a URL, so every style sheet with a
+/// backslash is rejected. Drawing programs do not write escapes.
 fn is_quiet(style: &[u8]) -> Option<()> {
     if memchr(b'\\', style).is_some()
         || memmem::find(&style.to_ascii_lowercase(), b"@import").is_some()
@@ -557,7 +565,7 @@ fn is_quiet(style: &[u8]) -> Option<()> {
     is_quiet.then_some(())
 }
 
-/// Returns whether the URL is a `data:` URL of a font, which is allowed only in style sheets.
+/// Returns whether the URL is a `data:` URL of a font. A style sheet may contain such URLs, but an attribute must not.
 fn is_font(url: &[u8]) -> bool {
     let fonts: [&[u8]; 4] = [
         b"font/",

@@ -28,7 +28,8 @@ pub(super) enum Event {
     Conditional(Span),
 }
 
-/// An attribute that has a value, or a `hidden` attribute. Repeated attributes and irrelevant names are not stored.
+/// An attribute of a start tag that has a value, or the attribute `hidden`, which needs no value. Repeated attributes
+/// and attributes without relevance for links are not stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Attribute {
     pub(super) name: Name,
@@ -36,7 +37,8 @@ pub(super) struct Attribute {
     pub(super) quote: Option<u8>,
 }
 
-/// Span of an attribute value without its quotes, and the quote character.
+/// An attribute value: its span without quotes, and the quote character. The latter is `None` if the value is not
+/// quoted.
 pub(super) type Value = (Span, Option<u8>);
 
 pub(super) fn text_of<'d>(
@@ -59,9 +61,10 @@ pub(super) struct Tags<'a> {
     scopes: Scopes,
     tag_start: usize,
     /// Offsets of the spaces between the attributes of the current start tag, relative to the start of the tag. `None`
-    /// if they are not needed. They have 32 bits to save memory, because a tag can consist of millions of spaces.
+    /// if the caller does not need them. They have only 32 bits, because a tag can contain millions of spaces.
     blanks: Option<Vec<u32>>,
-    /// Offset after which the document contains no `]]>`. It avoids repeated searches if there are a million `<![CDATA[`.
+    /// Offset after which the document contains no `]]>`. Without it, a document with a million `<![CDATA[` and no
+    /// `]]>` would be searched to its end a million times.
     no_section_end_from: usize,
     /// Attributes of the last start tag, with at most one of each [`Name`].
     pub(super) attributes: Vec<Attribute>,
@@ -199,8 +202,8 @@ impl<'a> Tags<'a> {
             .of(self.document)
     }
 
-    /// Reads the rest of a tag and returns whether the tag closes itself. Returns `None` if the tag is cut off by the
-    /// end of the span. Attributes are stored only for start tags.
+    /// Reads the rest of a tag after its name. Returns whether the tag ends with `/>`, or `None` if it has no end.
+    /// Attributes are stored only for start tags.
     fn tag_rest(&mut self, is_start: bool) -> Option<bool> {
         let mut seen = 0_u32;
         let mut closes_itself = false;
@@ -228,8 +231,8 @@ impl<'a> Tags<'a> {
         let (name, value) = self.name_and_value(is_start)?;
         if is_start && let Some(name) = attribute_name(name.of(self.document)) {
             let bit = 1_u32 << (name as u32);
-            // Browsers use the first attribute with a name, even if it has no value. Later attributes with this name
-            // are ignored, so each name is marked as seen.
+            // Browsers use the first attribute with a name, even if it has no value. So a name is marked as seen even
+            // if the attribute is not stored, and later attributes with this name are ignored.
             let value = match name {
                 Name::Hidden => value.or(Some((Span::empty_at(self.at), None))),
                 _ => value,
@@ -253,7 +256,8 @@ impl<'a> Tags<'a> {
             self.at += 1;
             self.value()?
         } else {
-            // New line endings are inserted only into start tags, so the spaces of end tags are not stored.
+            // The offsets of spaces show where a line ending can be inserted. Only start tags are changed, so spaces in
+            // end tags are not stored.
             if is_start {
                 self.remember_blanks(name.end..self.at);
             }
@@ -262,7 +266,8 @@ impl<'a> Tags<'a> {
         Some((name, value))
     }
 
-    /// Reads an attribute value. The outer `None` means the end of the span, the inner `None` a missing value.
+    /// Reads an attribute value after the `=`. The outer `None` means that the document ends in the value. The inner
+    /// `None` means that the value is missing.
     fn value(&mut self) -> Option<Option<Value>> {
         self.skip_until(|byte| !byte.is_ascii_whitespace());
         let quote = match self.peek()? {
@@ -340,8 +345,8 @@ impl<'a> Tags<'a> {
         self.at = self.end;
     }
 
-    /// Skips the content of a script, as in the script data states of the standard (§13.2.5.15 to §13.2.5.31). An end
-    /// tag after `<!-- <script>` does not end the script.
+    /// Skips the content of a `<script>` (script data states of the HTML standard, §13.2.5.15 to §13.2.5.31). A
+    /// `</script>` after `<!-- <script>` does not end the outer script.
     fn script(&mut self) {
         let mut hidden = Hidden::No;
         while let Some(length) = memchr2(b'<', b'-', self.rest()) {
@@ -349,7 +354,8 @@ impl<'a> Tags<'a> {
             let end_tag = self.is_tag(b"</", b"script");
             match hidden {
                 Hidden::No | Hidden::Comment if end_tag => return,
-                // The dashes of `<!--` also count for `-->`, so `<!-->` is a complete comment.
+                // `<!-->` is a complete comment: its dashes belong to both `<!--` and `-->`. So only the `<!` is
+                // skipped here.
                 Hidden::No if self.rest().starts_with(b"<!--") => {
                     hidden = Hidden::Comment;
                     self.at += 1;
@@ -403,8 +409,8 @@ enum Hidden {
     Script,
 }
 
-/// Returns the span of the markup in a conditional comment, `<!--[if ...]> markup <![endif]-->`. Some programs
-/// display this markup.
+/// Returns the span of the markup in a conditional comment, `<!--[if ...]> markup <![endif]-->`. The markup is searched
+/// for links, because some programs display it.
 fn conditional(document: &[u8], content: Span) -> Option<Span> {
     let bytes = content.of(document);
     if !bytes.get(..3)?.eq_ignore_ascii_case(b"[if") {

@@ -40,19 +40,20 @@ pub struct LinkValue {
     pub opens_tag: bool,
 }
 
-/// The markup around a value, which determines the characters that must be escaped in it.
+/// Whether this is the first link of its start tag. The following links without `opens_tag` are in the same tag. In a
+/// style sheet or a `<style>` element, this is `true` for each link.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Markup {
     StyleSheet,
-    /// Content of a `<style>` element in HTML. It has no character references and ends at `</style`.
+    /// Content of a `<style>` element in HTML. Character references have no meaning in it, and it ends at `</style`.
     StyleElement,
     /// Text of a `<style>` in XHTML or SVG, where `<` and `&` are markup.
     StyleText,
     StyleSection,
     Attribute {
         quote: Option<u8>,
-        /// Whether every `&` is written as `&amp;`, and not only an `&` that would begin a reference. This is the
-        /// case in XHTML, and if the old value did so.
+        /// Whether every `&` in a new value is written as `&amp;`. Otherwise only an `&` that would begin a reference
+        /// is escaped. This is true in XHTML, and if the old value contained `&amp;`.
         escapes_ampersands: bool,
     },
 }
@@ -76,7 +77,8 @@ pub enum ImageSet {
     Further,
 }
 
-/// Use of the content that a link refers to. The order is alphabetical, as in the tables of `survey`.
+/// Purpose of the content that a link refers to. The variants are in alphabetical order, because `survey` lists them in
+/// this order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -86,7 +88,7 @@ pub enum Role {
     Font,
     /// Document that is displayed inside the document.
     Frame,
-    /// Target of a click, or of a report that the browser sends.
+    /// Target of a click, or address to which the browser sends a report.
     Hyperlink,
     Media,
     Picture,
@@ -96,23 +98,22 @@ pub enum Role {
     StyleSheet,
 }
 
-/// Compact list of links. A [`LinkValue`] takes fifty bytes of memory, but a link in the document may take only two
-/// bytes (`ping="a b c"`), so a document could otherwise exhaust the memory. For each link the list stores the distance
-/// from the link before, the length, whether it opens a tag, and whether its kind is the same. For most links this
-/// takes two bytes.
+/// Compact list of links. A [`LinkValue`] takes fifty bytes of memory, but two bytes of a document can be a link
+/// (`ping="a b c"`). A list of [`LinkValue`] could therefore exhaust the memory. This list stores only the distance
+/// from the previous link, the length, and the differences from it. This takes two bytes for most links.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Links {
     packed: Vec<u8>,
-    /// First link of each kind. A kind is a combination of all fields except the span and `opens_tag`. A document has
-    /// few kinds.
+    /// First link of each kind. Links of one kind differ only in their span and in `opens_tag`. A document contains few
+    /// kinds.
     kinds: Vec<LinkValue>,
     last: (usize, usize),
 }
 
 impl Links {
     pub fn push(&mut self, link: LinkValue) {
-        // For each link, several known kinds can be compared. The fields that differ most often are compared first, so
-        // that most comparisons end early.
+        // Each link may be compared with many kinds. The fields that differ most often are compared first, so that most
+        // comparisons end early.
         let is_alike = |known: &LinkValue| {
             known.role == link.role
                 && known.grammar == link.grammar
@@ -130,8 +131,8 @@ impl Links {
         packed::write(&mut self.packed, length | flags);
         let mut index = last_kind;
         if !is_same {
-            // The kind of this link differs from that of the last link. There are at most a few hundred kinds (combinations of
-            // place, grammar and markup), so they are searched one by one.
+            // This link is of another kind than the previous one. At most a few hundred kinds are possible, so a linear
+            // search for the kind is fast enough.
             let known = self.kinds.iter().position(is_alike);
             index = known.unwrap_or_else(|| {
                 self.kinds.push(link);

@@ -1,4 +1,5 @@
-//! Removes the layers of markup and grammar around a URL, and adds them to a new one ([`LinkValue`]).
+//! Removes the two layers around the URL of a [`LinkValue`]: the markup and the grammar of the value. Adds both layers
+//! to a new URL.
 
 use std::borrow::Cow;
 
@@ -26,8 +27,8 @@ impl LinkValue {
         }
     }
 
-    /// Like [`decoded`](Self::decoded), but character references and escapes become the characters themselves. `raw`
-    /// is the text of the span after decoding it from the charset of the document.
+    /// Does the same as [`decoded`](Self::decoded), but character references and escapes become the characters
+    /// themselves, for display. `raw` is the text of the span after decoding it from the charset of the document.
     pub fn characters(&self, raw: &str) -> String {
         let raw = raw.as_bytes();
         let text = match self.markup {
@@ -66,8 +67,8 @@ impl LinkValue {
             Grammar::CssString(quote) => escape(url, self.markup, &[quote]).into(),
         };
         match self.markup {
-            // An empty value without quotes gets quotes. Otherwise a parser would read the text after the attribute as
-            // its value.
+            // An empty value is written with quotes. Without quotes, a parser would read the text after it as the
+            // value.
             Markup::Attribute { quote: None, .. }
                 if text.is_empty() && self.grammar == Grammar::Url =>
             {
@@ -105,8 +106,8 @@ fn percent_encoded(url: &[u8], must: impl Fn(usize, u8) -> bool) -> Cow<'_, [u8]
     Cow::Owned(written.copied().collect())
 }
 
-/// Decodes CSS escapes. The escape of a character outside ASCII, or of NUL, becomes percent-encoded UTF-8, for the
-/// reasons in [`entity`].
+/// Decodes CSS escapes. An escape of a character outside ASCII, or of NUL, becomes percent-encoded UTF-8, so that the
+/// charset of the document need not be known (see [`entity`]).
 pub(super) fn unescape(css: &[u8]) -> Cow<'_, [u8]> {
     unescape_with(css, push_character)
 }
@@ -147,8 +148,8 @@ fn unescape_one(rest: &[u8], out: &mut Vec<u8>, write: fn(char, &mut Vec<u8>)) -
     1
 }
 
-/// Reads a CSS escape after its backslash (CSS Syntax §4.3.7): up to six hexadecimal digits and one white space
-/// character. Returns the code point and the length.
+/// Reads a CSS escape after its backslash (CSS Syntax §4.3.7): up to six hexadecimal digits, and one white space
+/// character that ends them. Returns the code point and the length. Returns `None` if no digit follows.
 pub(super) fn escaped_code_point(rest: &[u8]) -> Option<(u32, usize)> {
     let (code_point, digits) = number_in_front(rest.get(..6).unwrap_or(rest), 16);
     let blank = line_end(rest.get(digits..)?, u8::is_ascii_whitespace);
@@ -168,10 +169,10 @@ fn escape(url: &[u8], markup: Markup, special: &[u8]) -> Vec<u8> {
     let mut before = 0;
     for &byte in url {
         let is_markup = match markup {
-            // `</style` would end the element, and `-->` would end a conditional comment around it.
+            // `</style` would end the element. `-->` or `--!>` would end a conditional comment around it.
             Markup::StyleElement => byte == b'<' || byte == b'>' && matches!(before, b'-' | b'!'),
-            // In text, `<` and `&` begin markup. In a CDATA section, `]]>` is the end. A style element can contain both text
-            // and CDATA sections, so the same bytes are escaped in both.
+            // In the text of a `<style>`, `<` and `&` begin markup. In a CDATA section, `]]>` is its end. Both can
+            // occur in one `<style>`, so the same characters are escaped in both.
             Markup::StyleText | Markup::StyleSection => matches!(byte, b'<' | b'>' | b'&'),
             Markup::StyleSheet | Markup::Attribute { .. } => false,
         };

@@ -1,6 +1,6 @@
-//! Decoding of the data in a `data:` URL. The crate base64-simd is four times as fast as base64 if the data has no
-//! white space, but it removes white space byte by byte. Therefore this module collects symbols without white space
-//! in a buffer (the stage) and decodes that.
+//! Decodes the data of a `data:` URL. The crate base64-simd is four times as fast as the crate base64 if the data
+//! contains no white space. For white space it is slow, because it removes it byte by byte. Therefore this module
+//! collects symbols without white space in a buffer, the stage, and lets the crate decode the buffer.
 
 use base64_simd::{STANDARD_NO_PAD, forgiving_decode_inplace};
 use memchr::memchr;
@@ -9,16 +9,18 @@ use memchr::memchr;
 /// small thread. It is a multiple of four, because four symbols are decoded together.
 const STAGE: usize = 4096;
 
-/// Length in bytes of the copies into the stage. A word of RFC 2017 or a line of base64 in mail is not longer.
+/// Number of bytes that are copied into the stage (the buffer of symbols) at a time. A line of base64 in mail or a word
+/// of a folded URL (RFC 2017) is not longer.
 const BLOCK: usize = 80;
 
-/// Maximum number of symbols that are decoded directly from the URL, without the stage. If a `%` or a space follows
-/// within them, the attempt fails and they are decoded again, so a larger number could waste more work.
+/// Maximum number of symbols that are decoded directly from the URL, without copying them to the stage (the buffer of
+/// symbols). If a `%` or a space is among them, this fails and they are decoded a second time. A larger number would
+/// waste more work then.
 const STRETCH: usize = 16 * STAGE;
 
-/// Decodes forgiving-base64. At first it assumes that white space occurs only around line endings, where folding puts
-/// it, and does not look inside the lines. The decoder fails at any byte that is not a symbol. From there on, the
-/// data is decoded piece by piece.
+/// Decodes forgiving-base64. At first, it assumes that white space occurs only around line endings, because folding
+/// puts it there. It then need not search the lines for white space. If the decoder meets a byte that is not a symbol,
+/// the rest of the data is decoded by a slower method that accepts white space and escapes everywhere.
 pub(super) fn decode_base64(body: &[u8], content: &mut Vec<u8>) -> Option<()> {
     let mut stage = Stage {
         symbols: [0; STAGE + BLOCK],
@@ -45,11 +47,12 @@ fn decode_lines<'a>(
                 0 => STRETCH,
                 length => STAGE - length,
             };
-            // The search is limited, because otherwise a single long line would be searched again for each stage.
+            // The search is limited to the symbols that are decoded next. Otherwise, one very long line would be
+            // searched to its end again and again.
             let ahead = rest.get(..reach).unwrap_or(rest);
-            // Folded words usually have the same length, so the next space is expected at the same distance as the
-            // last one. If there is another space before it, the decoder rejects the word, and `decode_pieces`
-            // decodes the rest.
+            // The words of a folded URL usually have the same length, so the next space is expected at the same
+            // distance as the last one. If this is wrong and the word contains a space, the decoder rejects it, and
+            // `decode_pieces` decodes the rest.
             if !ahead.get(word).is_some_and(|byte| is_folding(*byte)) {
                 let line = memchr(b'\n', ahead).and_then(|end| ahead.get(..end));
                 let mut octets = line.unwrap_or(ahead).iter();
@@ -64,7 +67,7 @@ fn decode_lines<'a>(
                 rest = rest.get(symbols.len()..).unwrap_or_default();
                 break;
             }
-            // This always makes progress: `rest` begins with a symbol, and the stage has room for at least one.
+            // The loop always advances: `rest` begins with a symbol, and the stage has room for at least one symbol.
             let taken = stage.take(rest, word);
             rest = skip_folding(rest.get(taken..).unwrap_or_default());
         }
@@ -78,7 +81,8 @@ fn decode_lines<'a>(
 fn decode_pieces(body: &[u8], stage: &mut Stage, content: &mut Vec<u8>) -> Option<()> {
     stage.length = 0;
     for mut symbols in pieces(body) {
-        // Percent-encoded white space and form feeds are ignored in base64, but they are data in other `data:` URLs.
+        // Base64 ignores white space even if it is percent-encoded. `pieces` returns such white space, because it is
+        // data in other `data:` URLs.
         if matches!(symbols, [octet] if octet.is_ascii_whitespace()) {
             continue;
         }
@@ -108,8 +112,8 @@ impl Stage {
     fn take(&mut self, symbols: &[u8], count: usize) -> usize {
         let count = count.min(STAGE - self.length).min(symbols.len());
         let end = self.length + count;
-        // A copy of a fixed length compiles to a few instructions instead of a call, which matters for words of 40
-        // bytes. The surplus bytes are overwritten by the next copy, or are in the unused end of the buffer.
+        // A copy of a fixed length is faster than a copy of a variable length, which matters for words of 40 bytes. The
+        // bytes after `count` are overwritten by the next copy, or are unused.
         let free = self.symbols.get_mut(self.length..);
         if let Some(free) = free.and_then(<[u8]>::first_chunk_mut::<BLOCK>)
             && let Some(block) = symbols.first_chunk::<BLOCK>()
@@ -139,7 +143,8 @@ impl Stage {
     }
 }
 
-/// Table in which each byte value is at its own index, so that the byte of an escape can be returned as a static slice.
+/// All byte values in order. A slice of this table is the byte that an escape such as `%41` stands for, so the byte can
+/// be returned like a slice of the URL.
 static OCTETS: [u8; 256] = {
     let mut octets = [0; 256];
     let mut octet = 0;
@@ -150,8 +155,8 @@ static OCTETS: [u8; 256] = {
     octets
 };
 
-/// Returns the pieces of the data up to the fragment. White space is removed, and invalid escapes are kept. A decoded
-/// escape or a control character is a piece of its own.
+/// Returns the data up to the fragment, as slices. White space between them is left out. The byte of a `%xx` is a slice
+/// of its own. An invalid escape is kept as it is.
 pub(super) fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut rest = data;
     std::iter::from_fn(move || {
@@ -174,9 +179,8 @@ pub(super) fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Returns the number of bytes before the first control character, space, `#` or `%`. These are too many different
-/// bytes for memchr, and two searches per word would be too slow. Each block of 16 bytes is tested as a whole, which
-/// the compiler vectorises, and only a block with a match is searched byte by byte.
+/// Returns the number of bytes before the first control character, space, `#` or `%`. memchr cannot search for so many
+/// different bytes. Instead, blocks of 16 bytes are tested as a whole, for which the compiler uses vector instructions.
 fn run_length(bytes: &[u8]) -> usize {
     let ends_run = |byte: &u8| matches!(byte, b'\0'..=b' ' | b'#' | b'%');
     let mut length = 0;

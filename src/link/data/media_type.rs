@@ -21,8 +21,8 @@ pub struct MediaTypeText {
 }
 
 impl MediaTypeText {
-    /// Parses a media type exactly as in MIME Sniffing §4.4 ("parse a MIME type"), except for [`MAX_PARAMETERS`]. `%`
-    /// is an ordinary character.
+    /// Parses a media type exactly as in MIME Sniffing §4.4 ("parse a MIME type"), except for [`MAX_PARAMETERS`]. `%xx`
+    /// is not decoded.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.trim_matches(HTTP_WHITE_SPACE).split_once('/')?;
         let (subtype, mut rest) = cut(rest, ';');
@@ -43,7 +43,7 @@ impl MediaTypeText {
         Some(media_type)
     }
 
-    /// Parses the media type as the Fetch standard does, and then decodes `%xx`.
+    /// Parses the media type of a `data:` URL as the Fetch standard does, and then decodes `%xx` in it.
     pub(super) fn of_data_url(declared: &str) -> Self {
         let is_declared = !declared.starts_with(';');
         let parsed = match is_declared {
@@ -103,7 +103,8 @@ impl MediaTypeText {
         }
     }
 
-    /// Decodes `%xx` in each name and value where the result is valid (deviation 2 of the module).
+    /// Decodes `%xx` in the type and in the parameters (deviation 2 in the documentation of `data`). If the result of
+    /// an escape would be invalid, the escape is kept.
     fn unescaped(self) -> Self {
         let halves = self.essence.split_once('/');
         let essence = halves.and_then(|(kind, subtype)| {
@@ -143,7 +144,7 @@ fn unquoted(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// Decodes `%xx`, and keeps invalid escapes. Returns `None` if the result is not UTF-8.
+/// Decodes `%xx` in a text. Invalid escapes are kept. Returns `None` if the decoded bytes are not UTF-8.
 fn unescaped(text: &str) -> Option<String> {
     let octets = percent_decode_str(text).decode_utf8().ok()?;
     Some(octets.into_owned())

@@ -1,6 +1,6 @@
-//! Resolves references in HTML as the WHATWG URL parser does, but without normalising the text of their components.
-//! Parsing the result of [`resolve_as_browser`] must give the same URL as `Url::join` of the `url` crate
-//! (`tests/unit/url_property.rs`).
+//! Resolves references in HTML as the WHATWG URL parser does, but keeps the spelling of their components. If the result
+//! of [`resolve_as_browser`] is parsed, the URL must be the same as that of `Url::join` in the `url` crate.
+//! `tests/unit/url_property.rs` checks this.
 
 use std::borrow::Cow;
 
@@ -18,8 +18,8 @@ pub enum Relation {
     Relative,
 }
 
-/// Returns how a reference depends on its base, according to browsers: `http:g` is relative if the base has the
-/// scheme http, and otherwise absolute.
+/// Returns whether a reference is absolute, relative, or refers to the document itself, as browsers decide it. For
+/// example, `http:g` is relative to a base with the scheme http, and absolute with any other base.
 pub fn relation(base: Option<&str>, reference: &str) -> Relation {
     let reference = cleaned(reference);
     let Some((scheme, rest)) = scheme_and_rest(&reference) else {
@@ -88,8 +88,8 @@ pub fn resolve_as_browser(base: &str, reference: &str) -> Result<String, Unresol
     }
 }
 
-/// Returns an absolute reference as a browser understands it: after `https:`, any number of slashes is followed by a
-/// host. `reference` must be [`Relation::Absolute`].
+/// Changes an absolute reference to the form in which a browser understands it: after `https:`, the host follows,
+/// whatever the number of slashes. `reference` must be [`Relation::Absolute`].
 pub fn absolute_as_browser(reference: Cow<'_, str>) -> Cow<'_, str> {
     let trimmed = reference.trim_matches(is_c0_or_space);
     match scheme_and_rest(trimmed) {
@@ -105,13 +105,15 @@ pub fn absolute_as_browser(reference: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// Returns the text after the slashes of a reference that has a host but no scheme, such as `//host/path`.
+/// Returns the host and the path of a reference without a scheme, such as `//host/path`. Returns `None` if the
+/// reference has no host.
 pub fn behind_slashes(reference: &str) -> Option<Cow<'_, str>> {
     let slashes = leading_slashes(reference);
     (slashes >= 2).then(|| forward(&reference[slashes..]))
 }
 
-/// Schemes with a host that the URL standard calls "special". A reference with such a scheme can be relative (`http:g`).
+/// Schemes whose URLs always have a host. Together with `file`, they are the "special" schemes of the URL standard. A
+/// reference with such a scheme can be relative, as in `http:g`.
 pub(crate) const NETWORK_SCHEMES: [&str; 5] = ["http", "https", "ftp", "ws", "wss"];
 
 #[derive(PartialEq)]
@@ -159,7 +161,7 @@ fn under_network(scheme: &str, rest: &str, relative: &str) -> Result<String, Unr
 fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unresolvable> {
     let rest = forward(rest);
     let slashes = leading_slashes(&rest);
-    // In `file://C:/x`, the host is really a drive. With fewer than two slashes there is no host.
+    // `file://C:/x` has a drive in the place of the host. With fewer than two slashes, a `file:` URL has no host.
     let drive_for_host = slashes == 2 && starts_with_drive(&rest[2..]);
     let base = match slashes {
         0 => format!("{scheme}:///{rest}"),
@@ -195,8 +197,8 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
     Ok(with_path(base, &path, &relative))
 }
 
-/// Returns an error if a segment of the path looks like `C:x`, because its meaning is uncertain: the standard does not
-/// treat it as a drive, Windows does, and the `url` crate sometimes changes it to `C:/x`.
+/// Returns an error if a segment of the path looks like `C:x`, because programs disagree about its meaning. The URL
+/// standard reads it as an ordinary name, Windows as a drive, and the `url` crate sometimes changes it to `C:/x`.
 fn certain(url: String) -> Result<String, Unresolvable> {
     let mut segments = Reference::split(&url).path.split('/');
     match segments.any(is_drive_and_more) {
@@ -218,7 +220,7 @@ fn without_path(base: Reference<'_>, relative: &str) -> Option<String> {
         ..base
     };
     let mut text = unchanged.recompose();
-    // Spaces at the end of the URL (before a fragment that may be removed later) would be removed by a parser, so they
+    // A URL parser removes spaces at the end of a URL. Here they belong to the path or the query of the base, so they
     // are percent-encoded.
     let blanks = text.split_off(text.trim_end_matches(is_c0_or_space).len());
     text.extend(blanks.bytes().map(percent_encode_byte));
@@ -236,7 +238,8 @@ fn with_path(base: Reference<'_>, path: &str, relative: &str) -> String {
     site.recompose() + behind
 }
 
-/// Returns the path of a text without scheme and authority, even if it seems to have them: after `http:`, `a:b` is a path.
+/// Returns the path of a text that has no scheme and no host. The text may only seem to have a scheme: in `http:a:b`,
+/// the text after `http:` is the path `a:b`.
 fn path_of(text: &str) -> &str {
     text.split(['?', '#']).next().unwrap_or_default()
 }
@@ -256,7 +259,7 @@ fn forward(text: &str) -> Cow<'_, str> {
 }
 
 /// Joins the directory of the base path with a relative path. The directory usually ends at the last slash. If the last
-/// segment is `.` or `..`, or if the whole path is a drive, the base itself is the directory.
+/// segment of the base is `.` or `..`, or if the base is only a drive, the whole base is the directory.
 fn joined(base: &str, drive: &str, path: &str) -> String {
     let folder = up_to_last_slash(base);
     if path.starts_with('/') {

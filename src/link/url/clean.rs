@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode_byte};
 
-/// Returns the URL in the value of a parameter. *All* white space (SPACE, TAB, CR, LF, VT and FF) is removed, because
-/// a long URL is folded into words of at most 40 characters (RFC 2017 §3.1). `<>` and `URL:` around it are removed as
-/// in [`unwrapped`]. Percent-escapes are kept.
+/// Returns the URL in the value of a MIME parameter. *All* white space (SPACE, TAB, CR, LF, VT and FF) is removed,
+/// because senders fold a long URL into words of at most 40 characters (RFC 2017 §3.1). Surrounding `<>` and `URL:` are
+/// removed as in [`unwrapped`]. Percent-escapes are kept.
 pub fn from_parameter(value: &str) -> Cow<'_, str> {
     if !value.contains(is_blank) {
         return Cow::Borrowed(unwrapped(value));
@@ -20,8 +20,8 @@ pub fn from_parameter(value: &str) -> Cow<'_, str> {
     }
 }
 
-/// Removes `<>` and a leading `URL:` (in any case), in either order: `<URL:x>`, `URL:<x>` (the draft, appendix E). Each is
-/// removed at most once. A bracket without its counterpart is kept.
+/// Removes `<>` around a URL and `URL:` before it (in any case), in either order: `<URL:x>`, `URL:<x>`
+/// (draft-fielding-url-syntax-05, appendix E). Each is removed at most once. A bracket without its counterpart is kept.
 pub fn unwrapped(url: &str) -> &str {
     let outside = without_brackets(url);
     match outside.split_at_checked(4) {
@@ -72,11 +72,12 @@ pub fn without_fragment(url: &str) -> &str {
     url.find('#').map_or(url, |at| &url[..at])
 }
 
-/// Masks passwords in a URL. In doubt, more text is masked. A password is searched for in every authority, also
-/// inside a path or a query (`view-source:http://u:p@h`), and after backslashes or missing slashes (`http:u:p@h`). It
-/// extends to an `@` even if it contains an unescaped `/`, `?` or `#`. An empty password and a user name without a
-/// password are kept. A text without `//` that does not begin with `http:`, `https:`, `ftp:` or a similar scheme has
-/// no authority, so `mailto:a:b@c` is not changed.
+/// Replaces each password in a URL with `***`. If it is not clear where a password ends, more text is replaced.
+///
+/// A password can be after each host-like text, also inside a path or a query (`view-source:http://u:p@h`), and after
+/// backslashes or missing slashes (`http:u:p@h`). It extends to an `@`, even if it contains an unescaped `/`, `?` or
+/// `#`. An empty password and a user name without a password are kept. A text without `//` that does not begin with
+/// `http:`, `https:`, `ftp:` or a similar scheme has no host, so `mailto:a:b@c` is not changed.
 pub fn masked(url: &str) -> Cow<'_, str> {
     let Some(last_at) = url.rfind('@') else {
         return Cow::Borrowed(url);
@@ -107,8 +108,8 @@ fn password_in(url: &str, authority: Range<usize>, last_at: usize) -> Option<Ran
     if let Some(at) = text.rfind('@').filter(|at| *at > first_colon) {
         return Some(authority.start + first_colon + 1..authority.start + at);
     }
-    // The text after the colon contains no `@`. It is either a port, or the start of a password that contains a slash
-    // and continues after this text.
+    // No `@` follows the colon before the next `/`, `?` or `#`. The text after the colon is either a port, or the start
+    // of a password that contains one of these characters.
     let start = authority.start + first_colon + 1;
     let port = &url[start..authority.end];
     let is_host = text.contains('[') || port.bytes().all(|byte| byte.is_ascii_digit());
@@ -120,7 +121,7 @@ fn next_authority(url: &str, from: usize) -> Option<usize> {
     loop {
         at += url.get(at..)?.find(['/', '\\', ':'])?;
         let colon = usize::from(url[at..].starts_with(':'));
-        // URL parsers ignore white space between slashes.
+        // URL parsers ignore TAB, CR and LF between slashes, so they must not hide a host.
         let behind = url[at + colon..].trim_start_matches(['/', '\\', '\t', '\n', '\r']);
         let behind = url.len() - behind.len();
         let slashes = url[at..behind]
@@ -141,13 +142,14 @@ fn ends_in_network_scheme(text: &str) -> bool {
         .any(|name| letters.clone().take(name.len()).eq(name.bytes().rev()))
 }
 
-/// Minimum length, in bytes, of a word with both letters and digits that counts as a token (a random key, which may be secret).
+/// Minimum length, in bytes, of a word with letters and digits that counts as a token. A token is a random key, which
+/// may be secret and is not shown in reports.
 const MIXED: usize = 16;
-/// Minimum number of digits of a word that counts as a token. It is larger than the number of digits of a time with fractions
-/// of a second, which is not secret.
+/// Minimum number of digits of a word that counts as a token. A time with fractions of a second has fewer digits and is
+/// not secret.
 const DIGITS: usize = 20;
 const LETTERS: usize = 40;
-/// Minimum length, in bytes, of a text with hyphens that counts as a token, if most of the text is not words, names or numbers.
+/// Minimum length, in bytes, of a text with hyphens that counts as a token if more than half of it looks random.
 const HYPHENED: usize = 32;
 
 const IN_NAMES: [&str; 8] = [
@@ -198,8 +200,8 @@ fn is_called_secret(name: &str) -> bool {
 
 pub fn holds_token(url: &str) -> bool {
     let is_word = |octet: &u8| octet.is_ascii_alphanumeric();
-    // Every character except letters, digits, `-`, `_` and `%` divides the text into words. `%` does not, because
-    // percent-encoded base64 contains escapes where base64url contains hyphens.
+    // A piece can contain `-`, `_` and `%`, and all other special characters separate pieces. `%` belongs to a piece
+    // because a percent-encoded base64 key contains escapes such as `%2B`.
     let is_piece = |octet: &u8| is_word(octet) || b"-_%".contains(octet);
     let is_token = |word: &[u8]| {
         let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
@@ -219,8 +221,8 @@ pub fn holds_token(url: &str) -> bool {
             })
 }
 
-/// Returns whether the word looks random: it mixes letters and digits (`a1`), or contains an upper-case letter after a
-/// lower-case one (`kL`). Numbers and normal words do not.
+/// Returns whether the word looks random. It does if it mixes letters and digits (`a1`), or if an upper-case letter
+/// follows a lower-case one (`kL`).
 fn is_odd(word: &[u8]) -> bool {
     let digits = word.iter().filter(|octet| octet.is_ascii_digit()).count();
     let rises =
@@ -240,11 +242,11 @@ mod tests {
             scheme in "(http|https|ftp|HTTP|ht\ttp):",
             slashes in "[/\\\\\t]{0,4}",
             user in "[a-z@]{0,3}",
-            // The filler in the password contains either an `@` or one of `/`, `?` and `#`, but not both, because every
-            // parser ends the password at an `@` before such a character.
+            // Text in the middle of the password. It does not contain both an `@` and one of `/`, `?` and `#`, because
+            // every URL parser would end the password at this `@`.
             filler in "[a-z@:\\\\é]{0,3}|[a-z:/?#é]{0,3}",
         ) {
-            // The end of the password is in upper case, so the user name cannot contain it.
+            // The end of the password is in upper case, so that no other part of the URL contains it.
             let url = format!("{scheme}{slashes}{user}:sec{filler}RET@host/p");
             prop_assert!(!masked(&url).contains("RET"), "{} from {}", masked(&url), url);
             prop_assert!(masked(&url).ends_with("@host/p"));

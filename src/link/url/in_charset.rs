@@ -6,10 +6,11 @@ use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
 use super::browser::scheme_and_rest;
 use super::clean::without_fragment;
 
-/// Percent-encodes the query of a URL from a document that is not UTF-8, in the charset of this document. Browsers do
-/// the same for http, https and ftp (URL standard §4.4, "query state"). A character that the charset lacks becomes a
-/// decimal character reference, which is percent-encoded as well (§1.3, "percent-encode after encoding"). ASCII is not
-/// changed. `encoding` must not be a charset with shift states such as ISO-2022-JP.
+/// Percent-encodes the query of a URL from a document that is not UTF-8, in the charset of this document (`encoding`).
+/// Browsers do the same for http, https and ftp (URL standard §4.4, "query state"), and the server expects it. A
+/// character that the charset lacks becomes a decimal character reference, which is percent-encoded as well (§1.3,
+/// "percent-encode after encoding"). ASCII is not changed. `encoding` must not be a charset with shift states such as
+/// ISO-2022-JP.
 pub(crate) fn with_query_in(url: String, encoding: &'static Encoding) -> String {
     let end = without_fragment(&url).len();
     let (Some(start), true) = (
@@ -46,8 +47,8 @@ pub(crate) fn with_query_in(url: String, encoding: &'static Encoding) -> String 
     text + fragment
 }
 
-/// Returns whether the query of the URL uses the charset of the document: the URL is relative, or has the scheme
-/// http, https or ftp.
+/// Returns whether browsers encode the query of the URL in the charset of the document. They do so for relative URLs
+/// and for the schemes http, https and ftp.
 fn is_special(url: &str) -> bool {
     scheme_and_rest(url).is_none_or(|(scheme, _)| {
         let is = |name: &&str| scheme.eq_ignore_ascii_case(name);

@@ -106,10 +106,11 @@ fn default_port(scheme: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns a key for comparing URLs: two URLs are equal by the common rules (the draft, §6) if their keys are equal. In
-/// the key, the scheme and the host are in lower case, and a default or empty port is left out. With http, https, ftp,
-/// ws, wss and gopher, an empty path becomes `/` (RFC 3986 §6.2.3). All other bytes are unchanged: `%7e` differs from
-/// `~`, and an empty query from an absent one. The key of an absolute URL is an equivalent URL.
+/// Returns a key for comparing URLs: two URLs are equivalent if their keys are equal (draft-fielding-url-syntax-05 §6).
+///
+/// In the key, the scheme and the host are in lower case, and a default or empty port is left out. With http, https,
+/// ftp, ws, wss and gopher, an empty path becomes `/` (RFC 3986 §6.2.3). All other bytes are unchanged: `%7e` differs
+/// from `~`, and an empty query from an absent one. The key of an absolute URL is an equivalent URL.
 pub fn equivalence_key(url: &str) -> String {
     let reference = Reference::split(url);
     let scheme = reference.scheme.map(str::to_ascii_lowercase);
@@ -194,8 +195,8 @@ pub fn resolve(base: &str, reference: &str) -> Result<String, Unresolvable> {
     Ok(target.recompose())
 }
 
-/// Removes dot segments from a path (RFC 3986 §5.2.4). `dots` returns the number of dots of a dot segment, and 0 for
-/// other segments. The first `floor` bytes are kept.
+/// Removes the segments `.` and `..` from a path (RFC 3986 §5.2.4). `dots` returns the number of dots if a segment is
+/// one of them, and 0 for other segments. The first `floor` bytes of the path, such as a drive, are never removed.
 pub(super) fn remove_dot_segments(path: &str, floor: usize, dots: fn(&str) -> usize) -> String {
     let mut output = String::with_capacity(path.len());
     let mut rest = path;
@@ -310,7 +311,7 @@ mod tests {
         for (path, expected) in [
             ("/a/b/c/./../../g", "/a/g"),
             ("mid/content=5/../6", "mid/6"),
-            // More cases of the same rules: paths without a leading slash, and paths that end in dots.
+            // Further cases of RFC 3986 §5.2.4: paths without a leading slash, and paths that end in `.` or `..`.
             ("../.././a", "a"),
             (".//../a/..", "/"),
             ("a/../b", "/b"),
