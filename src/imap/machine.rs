@@ -24,7 +24,8 @@ use crate::engine::report::Reason;
 /// Maximum number of attempts for a message that other programs keep changing, or that the server does not remove.
 const ROUNDS: u32 = 8;
 
-/// Maximum number of repetitions after refused commands before the session is given up.
+/// Maximum number of repetitions of commands that were refused or whose result is unknown. After that, the machine
+/// gives up, and the journal keeps the entry for another session.
 const DOUBTS: u32 = 3;
 
 /// Maximum number of attempts to delete a new message. If the server refuses them all, the run ends.
@@ -60,7 +61,8 @@ pub(super) struct Terms {
     pub(super) has_trash: bool,
     /// Whether REPLACE (RFC 8508) may be used if the quota has no room for both messages.
     pub(super) may_replace: bool,
-    /// Rule that is switched off. The tests use this to verify that the model detects the missing rule.
+    /// A rule that the machine does not apply. The tests use this to verify that they would detect the absence of the
+    /// rule.
     #[cfg(test)]
     pub(super) without: Option<Rule>,
 }
@@ -72,9 +74,11 @@ pub(super) struct Terms {
 pub(super) enum Rule {
     /// If the new message has `\Deleted`, the new message is removed and the old message is kept.
     MarkedCopy,
-    /// A resumed replacement reads both messages and compares their digests again.
+    /// Before a resumed replacement deletes a message, it reads both messages and compares their digests with the
+    /// journal.
     Digest,
-    /// A refused command does not show that a message is absent.
+    /// If a command is refused, it is unknown whether a message exists: a refusal does not show that the message is
+    /// absent.
     Unknown,
 }
 
@@ -133,9 +137,9 @@ pub(super) struct Labelled {
 /// Next step to execute.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Command {
-    /// Write the entry to the journal and sync it to disk.
+    /// Write the journal entry of the replacement and sync it to disk.
     Note,
-    /// Append a message with the flags and the date in the entry.
+    /// Append a message with the flags and the date in the journal entry.
     Append(Body),
     /// Replace the old message by the new message with REPLACE.
     Replace,
@@ -143,7 +147,8 @@ pub(super) enum Command {
     Keep,
     /// Remove the file with the old message.
     Drop,
-    /// Find the messages with this content whose UID is at least `least` of the entry.
+    /// Find the messages with this content. Only messages from the UID `least` in the journal entry count, because
+    /// messages with smaller UIDs existed before the replacement.
     Search(Body),
     /// Read the whole message with this UID.
     Read(u32),
@@ -214,7 +219,8 @@ pub(super) enum Event {
 pub(super) enum Conclusion {
     /// The replacement has ended, and its journal entry was removed.
     Settled(Fate),
-    /// The entry of an earlier session was removed. The old message is unchanged and can be replaced again.
+    /// The journal entry of an earlier session was removed, and there is nothing to report. If the old message still
+    /// exists, it is unchanged and can be replaced again.
     Nothing,
     /// The result is unknown. The journal keeps the entry for another session.
     Unknown(String),
@@ -242,7 +248,7 @@ enum Purpose {
     /// An earlier session may have appended the new message.
     Resumed,
     AfterReplace,
-    /// An earlier session may have sent REPLACE. The flag is true if the old message still exists.
+    /// An earlier session may have sent REPLACE. The value is true if the old message still exists.
     ReplaceResumed(bool),
     PutBack(Option<Refusal>),
 }
@@ -320,7 +326,8 @@ pub(super) struct Machine {
     copy_digest: Option<String>,
     /// Whether the old message was read in this session and has the expected content, so that it may be deleted.
     is_original: bool,
-    /// Whether the old message may have a `\Deleted` that embody set.
+    /// Whether the old message may have a `\Deleted` that embody set. Only then embody removes the flag from the old
+    /// message.
     is_ours: bool,
     /// Whether the old message was still in the folder, as far as known, when embody marked or removed it. If the
     /// message is missing later, its removal may have been caused by embody.
@@ -328,17 +335,20 @@ pub(super) struct Machine {
     /// Whether the server answered OK to the removal of the old message. If the message still exists later, the
     /// server needs more time or keeps it.
     is_kept: bool,
-    /// Modification sequence of the old message at the last check.
+    /// Modification sequence of the old message at the last check. With it, the server marks the old message as deleted
+    /// only if the message has not changed since.
     modseq: Option<u64>,
     /// Flag changes to the new message that are not made yet.
     changes: Vec<(FlagChange, Vec<String>)>,
     /// Flags that were set on the new message. If they are missing at the next check, the server does not store them.
     given: Vec<String>,
-    /// Flags that were removed from the new message after the removal of the old message.
+    /// Flags that were removed from the new message after the old message was gone, because the old message had lost
+    /// them. The last check verifies that the server has removed them.
     taken: Vec<String>,
-    /// Labels that were set on the new message.
+    /// Labels that were set on the new message. If they are missing at the next check, the server does not store them.
     given_labels: Option<Vec<String>>,
-    /// Last known flags and labels of the old message.
+    /// Last known flags of the old message. They are set on the new message after the old message is gone.
+    /// `last_labels` contains the labels.
     last: Option<Vec<String>>,
     last_labels: Option<Vec<String>>,
     /// Whether `last` and `last_labels` may be out of date, because the server did not return the flags or labels
@@ -394,7 +404,8 @@ impl Machine {
             goal,
             is_resumed: true,
             is_original: false,
-            // A message that is moved to the trash is not marked with `\Deleted`.
+            // With a trash folder, embody moves the old message and does not mark it, so a `\Deleted` comes from
+            // another program.
             is_ours: is_deleting && !terms.has_trash,
             was_there: is_deleting,
             remark: Some(FINISHED),
@@ -732,7 +743,8 @@ impl Machine {
                 self.left(Reason::AlteredByServer, SAME)
             }
             (Some(_), Some(_)) => self.read(self.copy),
-            // If the labels are missing, one of the messages may no longer exist. The next check shows this.
+            // Without the labels, it is unknown whether the server stored the new message as a message of its own. They
+            // are requested again after a pause.
             _ => self.doubt(NO_LABELS.to_owned(), Again::Identify),
         }
     }
@@ -823,18 +835,20 @@ impl Machine {
         };
         if has(&old.flags, DELETED) {
             if self.is_ours {
-                // The mark is removed first, so that no other program expunges the old message before both messages were
-                // compared again.
+                // embody set this `\Deleted` in an earlier attempt. It is removed before both messages are compared
+                // again, so that no other program expunges the old message before the comparison.
                 return self.unmark();
             }
             if self.is_resumed {
-                // The user may have seen both messages and chosen the new one, so it is kept.
+                // An earlier session left both messages in the folder, so the user may have seen them. Marking the old
+                // one may have been a deliberate choice, so the new one is kept.
                 return self.left(Reason::ChangedMeanwhile, MARKED_STAYS);
             }
             let why = (Reason::ChangedMeanwhile, MARKED.to_owned());
             return self.turn_back(Some(why), Some(old), copy);
         }
-        // The `\Deleted` that embody set is removed. Any `\Deleted` from now on was set by another program.
+        // The old message does not have the `\Deleted` that embody set. Any `\Deleted` from now on was set by another
+        // program.
         (self.is_ours, self.was_there) = (false, false);
         let Some(copy) = copy else {
             let why = match (self.is_resumed, self.copy_digest.is_some()) {
@@ -862,8 +876,9 @@ impl Machine {
             if self.entry.original.is_some() {
                 return self.read(self.entry.uid);
             }
-            // A journal of version 0.3.0 does not contain the digest, so only the date identifies the old message. If it
-            // matches, the new message is removed, and the message can be replaced again.
+            // A journal of version 0.3.0 does not contain the digest of the old message, so only the date can identify
+            // it. If the date matches, the new message is removed, and the old message can be replaced again. Otherwise
+            // both messages are kept.
             return match old.date.as_ref().is_some_and(|date| self.is_date(date)) {
                 true => self.turn_back(None, Some(old), Some(copy)),
                 false => self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL),
@@ -1010,8 +1025,8 @@ impl Machine {
                 self.to(At::Removing, Command::Remove)
             }
             Err(refusal) => {
-                // The server may have set the mark despite the refusal. If the old message is gone later, it may have been
-                // removed because of this mark, so the new message must be kept.
+                // The server may have set `\Deleted` on the old message despite the refusal. If the old message is gone
+                // later, this flag may be the cause, so the new message must be kept.
                 self.is_ours = true;
                 self.was_there = true;
                 self.refused(&refusal)
@@ -1029,7 +1044,8 @@ impl Machine {
         self.was_there |= flags.is_some() || is_told;
         let flags_are_unknown = flags.is_none();
         if let Some(mut flags) = flags {
-            // The `\Deleted` that removed the old message must not be set on the new message.
+            // The old message has `\Deleted` because embody removes it. This flag must not be copied to the new
+            // message.
             if !self.terms.has_trash {
                 flags.retain(|flag| !is(flag, DELETED));
             }
@@ -1043,7 +1059,8 @@ impl Machine {
         self.last_labels = labels;
         self.is_kept = answer.is_ok();
         self.refusal = answer.err();
-        // After a refusal the message may still be gone, so the next check is preceded by a NOOP.
+        // If the server refused the removal, the old message may still be gone. So NOOP is sent before the next check,
+        // because it makes the server report removed messages.
         let is_fresh = self.refusal.is_some() || !self.was_there;
         self.look_at(At::LookingAfter(is_fresh), is_fresh)
     }
@@ -1102,7 +1119,8 @@ impl Machine {
             return self.finished_with(&copy);
         }
         if self.is_resumed {
-            // The user may have seen both messages and removed the old one deliberately, so the new one is kept.
+            // An earlier session left both messages in the folder, so the user may have seen them. Removing the old one
+            // may have been a deliberate choice, so the new one is kept.
             return self.left(Reason::ChangedMeanwhile, REMOVED);
         }
         let why = Some((Reason::ChangedMeanwhile, MOVED.to_owned()));
@@ -1112,8 +1130,9 @@ impl Machine {
     /// Sets the last flags of the old message on the new message, after the old message is gone.
     fn finished_with(&mut self, copy: &Seen) -> Command {
         if has(&copy.flags, DELETED) && !self.is_resumed {
-            // The new message was not marked before the old message was removed, so another program marked one of two equal
-            // messages. The new message is the last one now, so the mark is removed.
+            // At the last check before the old message was removed, the new message did not have `\Deleted`. Another
+            // program set the flag while two equal messages existed. Now the new message is the only one, so the flag
+            // is removed.
             self.changes = vec![(FlagChange::Remove, vec![DELETED.to_owned()])];
             self.remark = Some(MARK_REMOVED);
         } else {
@@ -1231,7 +1250,8 @@ impl Machine {
             }
             Some(old) if self.is_ours && has(&old.flags, DELETED) => return self.unmark(),
             _ if self.is_resumed && old.as_ref().is_none_or(|old| has(&old.flags, DELETED)) => {
-                // The user may have seen both messages and removed or marked the old one deliberately, so the new one is kept.
+                // An earlier session left both messages in the folder, so the user may have seen them. Removing or
+                // marking the old one may have been a deliberate choice, so the new one is kept.
                 let is_marked = copy.as_ref().is_some_and(|copy| has(&copy.flags, DELETED));
                 let is_by_us = matches!(self.entry.step, ReplacementStep::TakingBack(..));
                 if is_marked && is_by_us {
@@ -1273,7 +1293,7 @@ impl Machine {
             self.entry.step = step;
             return self.to(At::NotingTakeBack, Command::Note);
         }
-        // A new message that is already marked is expunged without another mark.
+        // If the new message already has `\Deleted`, it is expunged at once. Otherwise the flag is set first.
         match has(&copy.flags, DELETED) {
             true => self.to(At::TakingAway, Command::TakeAway(self.copy)),
             false => self.mark_copy(),
@@ -1291,7 +1311,8 @@ impl Machine {
     }
 
     fn mark_copy(&mut self) -> Command {
-        // At Gmail, expunging only removes a label. The new message is moved to the trash instead, which needs no mark.
+        // At Gmail, expunging only removes a label. The new message is moved to the trash instead, and needs no
+        // `\Deleted` for that.
         if self.terms.is_gmail {
             return self.to(At::TakingAway, Command::TakeAway(self.copy));
         }
@@ -1325,7 +1346,8 @@ impl Machine {
         }
     }
 
-    // The following functions are the steps of a replacement with the command REPLACE (RFC 8508).
+    // The following functions replace a message with the command REPLACE (RFC 8508), for which the quota needs no room
+    // for both messages.
 
     fn seen_before(&mut self, old: Sight, is_fresh: bool, why: Refusal) -> Command {
         match self.known(old) {
@@ -1425,7 +1447,8 @@ impl Machine {
             Reading::Digest(digest) if Some(&digest) == self.entry.original.as_ref() => {
                 self.is_put_back()
             }
-            // Another attempt would append one more message, so the machine stops here. The file with the old message is kept.
+            // The server altered the old message when it was appended again. Another attempt would append one more
+            // message, so the machine stops here and keeps the file with the old message.
             Reading::Digest(_) => self.both(Reason::AlteredByServer, NOT_PUT_BACK),
             Reading::Nothing => self.doubt(UNREADABLE.to_owned(), Again::ReadPutBack(uid)),
             Reading::Unknown(why) => self.doubt(why, Again::ReadPutBack(uid)),
@@ -1443,7 +1466,8 @@ impl Machine {
             ReplacementStep::Replacing | ReplacementStep::PuttingBack => {
                 self.to(At::Dropping(conclusion), Command::Drop)
             }
-            // The file is written before the step is recorded, so it may exist even if the journal contains only `Begun`.
+            // The file with the old message is written before the journal records the step `Replacing`. So it may exist
+            // even if the journal still contains the step `Begun`.
             ReplacementStep::Begun if self.is_resumed => {
                 self.to(At::Dropping(conclusion), Command::Drop)
             }
