@@ -117,8 +117,8 @@ impl Prefilter {
         wanted.map(|(_, search)| search).chain(form)
     }
 
-    /// Words in the fields that Thunderbird adds to a part whose content is stored elsewhere. `x-moz-deleted` is in the
-    /// media type of an attachment that the user deleted.
+    /// Returns true if retrieved content may contain links to hosted files, or notes (lines that Mailman or Sympa left in
+    /// place of attachments). A later pass would replace these links and notes.
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
         let holds = || DOCUMENTS.first(bytes).is_some() || may_hold_hosted(bytes, self.forms);
         self.first_note(bytes).is_some() || self.reads_any(&Follow::HOSTED) && holds()
@@ -262,14 +262,15 @@ static WORDS: [Word; 9] = [
     // have written it.
     word("x-embody", 1),
     word("external-body", 8),
-    // Fields that make a part a reference. The last one says that the user deleted the attachment.
+    // Words in the header that Thunderbird gives to a part whose content is stored elsewhere. The last one is in the media
+    // type of an attachment that the user deleted.
     word("x-mozilla-external-attachment-url", 1),
     word("x-mozilla-altered", 1),
     word("x-mozilla-cloud-part", 1),
     word("x-moz-deleted", 1),
-    // The media types of attached internet shortcuts end with this word.
+    // The media types of attached internet shortcuts end with this word. A shortcut contains the URL of a file.
     word("internet-shortcut", 8),
-    // The media type of the winmail.dat files that Outlook sends.
+    // The media type of the winmail.dat files that Outlook sends, which embody unpacks.
     word("ms-tnef", 2),
     word("content-type", 7).before(is_document_type),
 ];

@@ -25,9 +25,8 @@ pub(super) fn fields_of(
         let value = match name.as_slice() {
             b"content-type" => {
                 let spelled = parameters(value);
-                // Both kinds of result begin with the media type: that of a part with a Content-Type field, and that of
-                // a part without one. A field without parameters adds nothing to it, so the field is left out. It then
-                // equals a missing field whose default is this type.
+                // The result begins with the media type in any case. So a Content-Type field without parameters adds
+                // nothing and is left out. A part with this field then equals a part that has the same type by default.
                 if has_one_type && spelled == essence.as_bytes() {
                     continue;
                 }
