@@ -95,9 +95,9 @@ fn named(path: &Path) -> Option<Kind> {
     }
 }
 
-/// Refuses mailboxes whose output names differ only in case if the file system ignores case: one mailbox would overwrite
-/// the other. `folds` returns whether the file system ignores case. It may access the disk, so it is called only if such
-/// names exist.
+/// Refuses mailboxes whose output names differ only in case if the file system ignores case, because one mailbox would
+/// overwrite the other. `folds` returns whether the file system ignores case. This may need the disk, so `folds` is
+/// called only if there are such names.
 pub(crate) fn check_case(
     finds: &Finds,
     destination: &Path,
@@ -124,8 +124,8 @@ pub(crate) fn result_of(source: &Path, options: &Options, stop: &Stop) -> Option
     result(&look_at(source, options, false, stop).ok()?, options)
 }
 
-/// Checks the output name before the conversion starts. If the name and the options cannot conflict with the format of
-/// the result, the source is not read: the conversion reports all other errors.
+/// Checks the output name before the conversion starts. The source is read for this only if the name or the options
+/// could conflict with the format of the result. Other errors are left for the conversion to report.
 pub(crate) fn check_early(
     source: &Path,
     destination: Option<&Path>,
@@ -154,8 +154,8 @@ fn is_folder(destination: &Path) -> bool {
     destination.is_dir() || destination.as_os_str().as_bytes().ends_with(b"/")
 }
 
-/// Refuses an output name that belongs to another format than the result, or a result that cannot be written. The error
-/// names both ways out: another name, or another format.
+/// Returns an error if the output name belongs to another format than the result, or if embody cannot write the result.
+/// The error contains both ways out: another name, or another format.
 pub(crate) fn check(
     source: &Path,
     finds: &Finds,
@@ -253,7 +253,8 @@ pub(crate) fn named_in_folder(key: &Path, kind: Kind, options: &Options) -> Path
         }
         _ => name,
     };
-    // In Maildir++ the name of a folder begins with a dot, which would hide the mailbox.
+    // In Maildir++ the name of a folder begins with a dot. A file with this name would be hidden, so the dot is
+    // removed.
     let plain = plain.as_bytes();
     let plain = plain
         .strip_prefix(b".")
@@ -271,7 +272,8 @@ pub(crate) fn named_in_folder(key: &Path, kind: Kind, options: &Options) -> Path
 pub(crate) fn levels(key: &Path, kind: Kind) -> Vec<String> {
     let components: Vec<_> = key.iter().map(OsStr::to_string_lossy).collect();
     let Some((last, above)) = components.split_last() else {
-        // In Maildir++ the directory that contains the other folders is itself the Maildir of the inbox.
+        // In Maildir++ the directory that contains the other folders is itself the Maildir of the inbox, so its
+        // messages get a folder `INBOX`.
         return match kind {
             Kind::Maildir => vec!["INBOX".to_owned()],
             _ => Vec::new(),

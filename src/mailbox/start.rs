@@ -105,7 +105,7 @@ const MAIL_FIELDS: [&[u8]; 13] = [
     b"message-id",
     b"x-mozilla-status",
     b"x-envelope-from",
-    // These three fields also occur in HTTP responses, so they do not count as specific to mail.
+    // The fields from here on also occur in HTTP responses, so they do not count as specific to mail.
     b"date",
     b"mime-version",
     b"content-type",
@@ -114,8 +114,9 @@ const MAIL_FIELDS: [&[u8]; 13] = [
 const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
 
 /// Returns whether the file starts with the header of a mail. If all lines are header fields, one field of
-/// [`MAIL_FIELDS`] is enough. If a line is not a field, or `is_damaged` is set, two of them must occur, one of which is
-/// specific to mail, and the header fields must outnumber the other lines.
+/// [`MAIL_FIELDS`] is enough. More is required if a line is not a field, or if empty lines precede the header
+/// (`is_damaged`): two of these fields must occur, one of which is specific to mail, and the header fields must
+/// outnumber the other lines.
 fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
     let (mut known, mut fields, mut others) = (0_u16, 0_usize, 0_usize);
     let mut is_first = true;
@@ -139,8 +140,8 @@ fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
                 known |= 1 << at;
             }
         } else if is_first && line.iter().filter(|octet| octet.is_ascii_control()).count() > 1 {
-            // Control characters in the first line mean binary data, such as a damaged archive that contains mail. The
-            // file itself is not a mail.
+            // Control characters in the first line show that the file is binary, for example a damaged archive. A mail
+            // header further down may be the content of the archive, so the file does not count as a mail.
             return false;
         } else if !is_cut {
             others += 1;

@@ -1,6 +1,6 @@
 //! The state of a mail (read, draft and so on), independent of the header fields and file names that store it.
 
-/// The state of a mail, as its labels describe it.
+/// A state of a mail, such as read or starred, that one of its labels shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum MailState {

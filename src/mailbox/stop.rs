@@ -7,7 +7,7 @@ use crate::error::Error;
 #[derive(Clone, Default, Debug)]
 pub struct Stop {
     flag: Arc<AtomicBool>,
-    /// Flag of the whole run, if this stop is for a part of a run. `None` if it is for the whole run.
+    /// Flag of the whole run, if this stop is for a part of the run. `None` if it is for the whole run.
     outer: Option<Arc<AtomicBool>>,
 }
 
@@ -37,6 +37,8 @@ impl Stop {
         is_set(&self.flag) || self.outer.as_ref().is_some_and(is_set)
     }
 
+    /// Checks whether the run must stop. Callers pass on the error to end the run.
+    ///
     /// # Errors
     /// Returns [`Error::Interrupted`] if a stop was requested.
     pub fn check(&self) -> Result<(), Error> {

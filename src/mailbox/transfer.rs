@@ -182,8 +182,8 @@ impl<S: Send> Job<'_, S> {
         self.transform.map_or_else(Envelope::default, of)
     }
 
-    /// Delivers the messages of one chunk of an mbox. Content that the transform returned has no `From ` line and no
-    /// quoting, so it is not unquoted again.
+    /// Delivers the messages of one chunk of an mbox. `done` contains the results of the transform: the new content of
+    /// a message has no `From ` line and no quoting, so it is not unquoted again.
     pub(crate) fn deliver_chunk(
         &self,
         chunk: &Chunk,
@@ -240,9 +240,10 @@ impl<S: Send> Job<'_, S> {
         delivery: &mut Delivery,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        // If the result is an mbox, the separator in the file is used in place of a new one. In other formats, the line
-        // is kept like all other bytes of the message. The exception is a single file: it may be an mbox with one
-        // message that has the name of a message, and must give the same result as an mbox. Its line is removed.
+        // Some programs store the `From ` line of an mbox in the file of a message. If the result is an mbox, this line
+        // becomes the separator. In other formats, it is kept like all other bytes of the message, except in a single
+        // file. A single file may really be an mbox with one message and the wrong name, and must give the same result
+        // as an mbox, so its line is removed.
         let is_of_mbox = is_file && content.starts_with(b"From ");
         let own = own_separator(content).filter(|_| delivery.is_mbox() || is_of_mbox);
         let (line, length) = own.unwrap_or_default();
@@ -369,8 +370,8 @@ fn arrival(name: &Path) -> (u64, Vec<u8>) {
     (number.unwrap_or(u64::MAX), name.to_owned())
 }
 
-/// Returns whether the file contains a line that starts with `>>From `. Only the mboxrd variant quotes such lines, so
-/// the quoting of the file is known.
+/// Returns whether the file contains a line that starts with `>>From `. Only programs that write the variant mboxrd
+/// quote a line that is already quoted, so such a line shows the variant of the file.
 pub(crate) fn is_quoted_twice(file: &File, name: &Path) -> Result<bool, Error> {
     const LINE: &[u8] = b">>From ";
     let finder = memmem::Finder::new(LINE);

@@ -122,8 +122,8 @@ impl Delivery {
     }
 
     /// Starts a delivery to a new mailbox. If `open` contains a file, an mbox is written to this file, and errors call
-    /// it `target`. Otherwise, the mailbox is created at `target`. If root runs the program, the mailbox belongs to the owner of
-    /// `like`.
+    /// it `target`. Otherwise, the mailbox is created at `target`. If root runs the program, the mailbox belongs to the
+    /// owner of `like`.
     pub(crate) fn start(
         form: Format,
         options: &Options,

@@ -102,7 +102,8 @@ fn has_suffix(name: &OsStr) -> bool {
     name.as_bytes().to_ascii_lowercase().ends_with(b".eml")
 }
 
-/// Returns whether the name looks like `1700000000.M1P2.host`, with or without flags.
+/// Returns whether a file name looks like `1700000000.M1P2.host`, which is how programs name messages in a Maildir.
+/// Flags may follow.
 fn is_named_as_message(name: &OsStr) -> bool {
     let mut parts = name.as_bytes().splitn(3, |&byte| byte == b'.');
     let seconds = parts.next().unwrap_or_default();

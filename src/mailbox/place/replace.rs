@@ -133,8 +133,9 @@ impl Beside {
     }
 }
 
-/// Passes the first `length` bytes of `source` to `take`. Returns [`Error::Changed`] if the file is shorter. It reads
-/// through the locked handle, because closing another handle would release the lock. Errors name the file `name`.
+/// Passes the first `length` bytes of `source` to `take`. Returns [`Error::Changed`] if the file is shorter. `source`
+/// is the locked handle of the mailbox: closing another handle of the file would release the lock. Errors call the file
+/// `name`.
 pub(crate) fn start_of(
     source: &File,
     length: u64,
@@ -170,8 +171,9 @@ impl Finished {
         synced.map_err(cannot_write(&self.target))
     }
 
-    /// Replaces the target, if it is still the file that was read. If the file system can exchange two files, returns
-    /// the old file under its temporary name.
+    /// Replaces the target by the new file, if the target is still the file that was read. If the file system can
+    /// exchange two files, returns the old file under its temporary name, because other programs may still append mail
+    /// to it.
     pub(crate) fn replace(
         self,
         before: &Identity,
@@ -222,8 +224,8 @@ impl Finished {
         )))
     }
 
-    /// Moves the file to its target. Before that, reports it to the observer, so that a continued run does not convert
-    /// `source` again.
+    /// Moves the new file to its target. Before that, tells the observer that it is the result of `source`, so that a
+    /// continued run does not convert `source` again.
     pub(crate) fn appear_of<S>(
         self,
         source: &Path,
@@ -290,8 +292,9 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
     if let Some(suffix) = backup {
         let backup = with_suffix(target, suffix);
         match absent(fs::symlink_metadata(&backup)).map_err(cannot_read(&backup))? {
-            // The backup exists and is the mailbox file itself under a second name (a hard link): an earlier run was killed
-            // after it created the link, or the user created it. The old file is kept in both cases.
+            // The backup is a second name (a hard link) of the mailbox file itself. An earlier run was killed after it
+            // created the link, or the user created it. The link keeps the old mail, as a backup should, so it is not
+            // counted as a further name.
             Some(found) if is_same(&found, &metadata) => names -= 1,
             Some(_) => {
                 let why = "the backup already exists, and may be the only copy of the original";
@@ -328,9 +331,9 @@ fn back_up(target: &Path, suffix: &OsStr) -> Result<Option<PathBuf>, Error> {
             _ => Err(cannot_write(&backup)(error)),
         };
     }
-    // The file system has no hard links, so the file is copied. This opens the source a second time, and closing it
-    // releases the fcntl lock. The dotlock is still held, and file systems without hard links usually have no fcntl
-    // locks.
+    // The file system has no hard links, so the file is copied. This opens the source a second time, and closing the
+    // second handle releases the fcntl lock of the run. The dotlock is still held, and file systems without hard links
+    // usually have no fcntl locks.
     let source = File::open(target).map_err(cannot_read(target))?;
     let length = source.metadata().map_err(cannot_read(target))?.len();
     let copy = Beside::copy(&source, length, target, folder_of(&backup), &backup)?;

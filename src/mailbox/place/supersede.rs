@@ -19,7 +19,8 @@ use crate::mailbox::place::replace::{Finished, Identity, is_same, sync_folder};
 use crate::mailbox::place::temporary::folder_of;
 use crate::platform::{self, MetadataExt as _, OsStrExt as _, absent, exchange, rename_to_new};
 
-/// Maximum number of searches for a link that other programs keep renaming.
+/// Maximum number of attempts to remove the new file when a replacement is undone. Other programs may rename the file
+/// before each attempt.
 const SEARCHES: usize = 16;
 
 pub(crate) struct Old<'a> {
@@ -31,17 +32,17 @@ pub(crate) struct Old<'a> {
 }
 
 impl Old<'_> {
-    /// Replaces the old message by the new one. Returns false, with nothing changed, if the message was moved in the
-    /// meantime.
+    /// Replaces the old message by the new one, whose content is `new`. Returns false, with nothing changed, if another
+    /// program moved the old message in the meantime.
     pub(crate) fn give_way(&self, finished: Finished, new: &[u8]) -> Result<bool, Error> {
         finished.sync()?;
         let renamed = resized(self.path, new);
         if renamed == self.path {
             return self.exchange(finished);
         }
-        // A twin is another file with the same unique name, which a killed run may have left as a copy of the new
-        // message. A twin whose name does not contain the new size is no such copy, but an old message with equal
-        // content.
+        // A twin is another message file with the same unique name. If a run was killed after it had created the new
+        // message, the twin is this new message, and only the old one must be removed. If the name of the twin does not
+        // contain the new size, the twin is an old message, even if its content is equal.
         if let Some(twin) = self.twin
             && resized(twin, new) == twin
         {
@@ -63,8 +64,8 @@ impl Old<'_> {
                 }
                 done
             }
-            // The name exists already: a run was killed before it could remove the old name, or another program created
-            // it.
+            // The new name exists already: a run was killed before it could remove the old name, or another program
+            // created the file. If its content is the new content, only the old message must be removed.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 match equal(&renamed, &finished)? {
                     Equal::Yes(file) => self.leave_to(&renamed, &file),
@@ -84,8 +85,9 @@ impl Old<'_> {
         Ok(found.map_err(cannot_read(self.path))?.nlink())
     }
 
-    /// Removes the old name after the new link `ours` was created. `names` is the link count that the old file had
-    /// before. Returns false if the new link must be removed instead of the old name.
+    /// Removes the old name after the new file was linked to `ours`. `names` is the number of links that the old file
+    /// had before. Returns false if the old message was moved or replaced, so that the new link must be removed
+    /// instead.
     fn remove_beside(&self, finished: &Finished, ours: &Path, names: u64) -> Result<bool, Error> {
         sync_folder(folder_of(ours))?;
         if self.is_there()? {
@@ -93,7 +95,8 @@ impl Old<'_> {
         }
         let named = absent(fs::symlink_metadata(self.path));
         if named.map_err(cannot_read(self.path))?.is_some() {
-            // Another program has replaced the message by a new version.
+            // Another program has replaced the old message by its own version. This version is kept, and the new link
+            // is removed.
             return Ok(false);
         }
         let is_deleted = self.names()? < names && self.named_in_folders(self.file)?.is_none();
@@ -105,7 +108,8 @@ impl Old<'_> {
         Ok(removed.map_err(cannot_write(self.path))?.is_some())
     }
 
-    /// Removes the old message in favour of the equal file `twin` at `path`, which gets the flags of both.
+    /// Removes the old message, because the file `twin` at `path` already contains the new content. The twin gets the
+    /// flags of both messages. Returns false if either of them was moved in the meantime.
     fn leave_to(&self, path: &Path, twin: &File) -> Result<bool, Error> {
         let renamed = with_flags_of(path, self.path);
         if renamed != path {
@@ -131,7 +135,8 @@ impl Old<'_> {
                 Ok(found) if is_same(&found, &wanted) => Some(ours.to_owned()),
                 _ => self.named_in_folders(file)?,
             };
-            // Another program moved the link to a different folder. The message now belongs to that folder.
+            // The new file is not in any directory of this mailbox: another program moved it to a different mailbox,
+            // where it is left.
             let Some(there) = there else { return Ok(()) };
             let removed = absent(fs::remove_file(&there)).map_err(cannot_write(&there))?;
             if removed.is_some() {
@@ -141,7 +146,8 @@ impl Old<'_> {
         Ok(())
     }
 
-    /// Returns the current path of a file. Only names with the same unique part as the old name are checked.
+    /// Returns the current path of a message file that other programs may have renamed. Only names with the same unique
+    /// part as the old name are checked.
     fn named_in_folders(&self, file: &File) -> Result<Option<PathBuf>, Error> {
         let wanted = file.metadata().map_err(cannot_read(self.path))?;
         let base = self.path.file_name().map(|name| base_of(name.as_bytes()));
@@ -165,8 +171,8 @@ impl Old<'_> {
         match absent(exchange(temporary, self.path)) {
             Ok(Some(())) => {}
             Ok(None) => return Ok(false),
-            // The file system cannot exchange files. Between the check and the rename, another program could change the
-            // message.
+            // The file system cannot exchange files, so the message is checked and then replaced by a rename. A change
+            // by another program between the check and the rename would be lost.
             Err(_) if !self.is_there()? => return Ok(false),
             Err(_) => {
                 return match finished.replace(self.before, None) {
@@ -202,8 +208,8 @@ fn is_still(before: &Identity, path: &Path) -> Result<bool, Error> {
     }
 }
 
-/// Returns the link count of the new file, and whether its temporary name still belongs to it. The second value
-/// is `None` if the temporary name no longer exists.
+/// Returns the number of links to the new file, and whether its temporary name still belongs to it. The second value is
+/// `None` if the temporary name no longer exists. Together they show whether the new file has a name in the mailbox.
 fn names_of(finished: &Finished) -> io::Result<(u64, Option<bool>)> {
     let new = finished.temporary.as_file().metadata()?;
     let named = absent(fs::symlink_metadata(finished.temporary.path()))?;

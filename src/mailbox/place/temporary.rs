@@ -1,6 +1,6 @@
-//! Temporary files next to the files that they will replace (`.embody-HOST-PID-SYSTEM-*`). Each run removes its
-//! temporary files at its end. If a run is killed, the next run removes the files that it left, after checking
-//! that the process in their name no longer exists.
+//! Creates temporary files next to the files that they will replace, and removes old ones
+//! (`.embody-HOST-PID-SYSTEM-*`). Each run removes its temporary files at its end. If a run is killed, the next run
+//! removes the files that it left, after checking that the process in their name no longer exists.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -32,7 +32,8 @@ fn prefix() -> OsString {
     prefix
 }
 
-/// Returns a hash of this system, because several machines with the same host name may share a directory.
+/// Returns a hash that identifies this system in the names of temporary files. The host name is not enough, because
+/// several machines with the same host name may share a directory.
 fn our_system() -> String {
     let mut hasher = DefaultHasher::new();
     system().hash(&mut hasher);
@@ -71,7 +72,8 @@ pub(crate) fn system() -> Option<String> {
     Some(format!("{} {}", boot.trim(), namespace.to_str()?))
 }
 
-/// Returns the start time of a process, in ticks since the boot, because its process id may be used again later.
+/// Returns the start time of a process, in ticks since the boot. A process id may be used again by a later process, and
+/// the start time distinguishes the two.
 pub(crate) fn started(pid: u32) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     field_of_stat(&stat, 22).map(str::to_owned)
@@ -79,7 +81,8 @@ pub(crate) fn started(pid: u32) -> Option<String> {
 
 /// Returns the field with this `number` (3 or greater) of /proc/PID/stat, as counted in proc_pid_stat(5).
 pub(crate) fn field_of_stat(stat: &[u8], number: usize) -> Option<&str> {
-    // The second field is the name of the program in parentheses, which may contain any characters.
+    // The second field is the name of the program in parentheses. It may contain spaces and parentheses, so the fields
+    // after it are counted from the last `)`.
     let behind = stat.rsplit(|&b| b == b')').next()?;
     let field = behind.split(|&b| b == b' ').nth(number.checked_sub(2)?)?;
     std::str::from_utf8(field).ok()
@@ -91,8 +94,9 @@ pub(crate) fn sweep(folder: &Path) {
     sweep_as(folder, system().is_some());
 }
 
-/// Removes temporary files. If `is_told_apart` is false (no Linux or no /proc), a process that does not exist
-/// here may run on another machine that shares the directory. In this case, only the age of a file counts.
+/// Removes temporary files. `is_told_apart` is whether file names show which system created a file (on Linux with
+/// /proc). If it is false, a process id that does not exist here may belong to another machine that shares the
+/// directory, so only the age of a file counts.
 fn sweep_as(folder: &Path, is_told_apart: bool) {
     const ABANDONED: Duration = Duration::from_secs(24 * 60 * 60);
     let (prefix, here) = (our_prefix(), our_system());
@@ -114,8 +118,8 @@ fn sweep_as(folder: &Path, is_told_apart: bool) {
             age.is_some_and(|age| age > ABANDONED)
         };
         if abandoned {
-            // Best effort: a file that is left does no harm. A directory of another user is not removed, and neither
-            // are the targets of links.
+            // Best effort: a file that is left does no harm. The directory of another user is not removed. A link is
+            // removed, but not its target.
             let _ = match entry.metadata() {
                 Ok(found) if found.is_dir() && !platform::is_ours(&found) => Ok(()),
                 Ok(found) if found.is_dir() => fs::remove_dir_all(entry.path()),

@@ -14,19 +14,19 @@ use crate::platform::{self, Owner};
 /// Suffix of the directory that contains the subfolders of a folder.
 pub(crate) const SUBFOLDERS: &str = ".sbd";
 
-/// Maximum depth of folders. The names of deeper levels become part of the last name.
+/// Maximum depth of folders. If a label has more levels, the remaining names are joined to one name with dots.
 const MOST_LEVELS: usize = 10;
 
 pub(crate) struct FolderTree {
     owner: Option<Owner>,
     /// The mbox of each folder, by the names of its levels. The top folder has no levels.
     mboxes: HashMap<Vec<String>, PathBuf>,
-    /// The names that are used in each directory.
+    /// The names that are already used in each directory, so that two folders never get the same name.
     names: HashMap<PathBuf, FolderNames>,
 }
 
 impl FolderTree {
-    /// Creates the top folder, with this name, in `directory`.
+    /// Creates the tree in `directory`, with a top folder of this name.
     pub(crate) fn start(directory: &Path, name: &OsStr, owner: Option<Owner>) -> io::Result<Self> {
         let mbox = directory.join(name);
         platform::own(&new_file(&mbox)?, owner)?;
@@ -76,7 +76,7 @@ pub(crate) fn subfolders_of(mbox: &Path) -> PathBuf {
     name.into()
 }
 
-/// Returns the levels of a label. Gmail separates them by slashes.
+/// Returns the names of the nested folders for a label. Gmail separates them by slashes, as in `Work/2023`.
 pub(crate) fn levels_of_label(label: &str) -> Vec<String> {
     let names = label
         .split('/')

@@ -1,4 +1,4 @@
-//! The check that no byte of a mailbox is lost when the mailbox is converted to another format.
+//! Checks that no byte of a mailbox is lost when the mailbox is converted to another format.
 //!
 //! Each byte belongs to a separator, to a message, or to the remainder: empty lines and a byte order mark before the
 //! first message, empty lines after each message, and the bytes of a message that is too large, which is counted. The
@@ -13,7 +13,7 @@ use crate::mailbox::start::BYTE_ORDER_MARK;
 
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    /// Offset at which the next chunk must start.
+    /// Offset at which the next chunk must start, so that no byte is missing between two chunks.
     at: u64,
     is_first: bool,
     /// Whether the bytes of a message that is too large continue in the next chunk.
@@ -32,7 +32,7 @@ pub(crate) struct Sums {
 }
 
 impl Accounts {
-    /// Starts the check for `windows` from which no chunk was read yet.
+    /// Starts the check of a mailbox. No chunk of `windows` may have been read yet.
     pub(crate) fn of(windows: &Windows) -> Self {
         Self {
             at: windows.offset,
@@ -43,8 +43,8 @@ impl Accounts {
         }
     }
 
-    /// Checks that each byte of the chunk belongs to a message or to the remainder, such as empty lines between
-    /// messages.
+    /// Checks that the chunk follows the previous one directly, and that each of its bytes belongs to a message or to
+    /// the remainder, such as empty lines before the first message.
     pub(crate) fn chunk(&mut self, chunk: &Chunk) -> io::Result<()> {
         let bytes = chunk.bytes();
         if chunk.offset != self.at {
@@ -155,8 +155,8 @@ mod tests {
         ]
     }
 
-    /// Reads all chunks with the check. Returns the bytes of all parts, and the sums by kind, or `None` if the check
-    /// fails.
+    /// Reads all chunks and checks them. Returns the bytes of all parts in order, and the number of bytes of each kind.
+    /// Returns `None` if the check fails.
     fn walked(mut windows: Windows) -> Option<(Vec<u8>, Sums)> {
         let mut accounts = Accounts::of(&windows);
         let mut joined = Vec::new();
@@ -203,7 +203,8 @@ mod tests {
                 }
                 let (joined, sums) = walked(windows).expect("the check agrees");
                 prop_assert_eq!(sums.separators + sums.messages + sums.remainder, bytes.len() as u64);
-                // Line endings may be converted while they are read; all other bytes must be the same.
+                // Line endings may be converted while they are read, so they are compared as equal. All other bytes
+                // must be the same.
                 let plain = |bytes: &[u8]| -> Vec<u8> {
                     let read = bytes.iter().map(|&byte| if byte == b'\r' { b'\n' } else { byte });
                     read.collect()
@@ -283,8 +284,8 @@ mod tests {
             }
         }
         assert_eq!(names(folder.path()), 4, "no temporary file is left");
-        // Without a conversion to another format, all bytes are copied and nothing would be lost. The check still
-        // detects the wrong sum.
+        // If the result has the format of the source, all bytes are copied, so the wrong division would lose nothing.
+        // The run must fail all the same, because the check finds the gap.
         let (done, is_there) = convert("gap", &format!("From a-lie gap\n{text}"), Format::Auto);
         assert!(done.is_err() && !is_there);
     }

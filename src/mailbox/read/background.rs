@@ -16,19 +16,19 @@ const PIECE: usize = 256 << 10;
 const PIECES: usize = 16;
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// A reader of the stream. Its errors contain an [`Error`] or a [`Damage`].
+/// Reader of the stream that the thread reads ahead. Its errors contain an [`Error`] or a [`Damage`].
 pub(crate) struct Background {
     /// Pieces of the stream. An empty piece is the end of the stream.
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: io::Cursor<Vec<u8>>,
     ended: bool,
-    /// Stop of the thread. It is requested if the run is stopped or the reader is dropped.
+    /// Request to stop the thread, made if the run is stopped or this reader is dropped.
     ending: Stop,
 }
 
 impl Background {
-    /// Starts the thread. `open` may block. Errors contain `name` as the name of the stream. Dropping the reader requests
-    /// `ending`: the thread ends after its current read.
+    /// Starts a thread that calls `open` and reads the returned stream, because both may block. Errors contain `name`
+    /// as the name of the stream. When the reader is dropped, the thread ends after its current read.
     pub(crate) fn start<R: Read>(
         open: impl FnOnce() -> io::Result<R> + Send + 'static,
         name: PathBuf,
@@ -38,15 +38,15 @@ impl Background {
         let stop = ending.clone();
         std::thread::spawn(move || {
             let in_full = |error: io::Error| {
-                // A stop interrupts the skipping of members with an I/O error, which becomes [`Error::Interrupted`]
-                // here.
+                // If a stop was requested while archive members were skipped, the error is an I/O error. It is returned
+                // as [`Error::Interrupted`].
                 let stopped = |error| stop.check().err().ok_or(error);
                 let error = error.downcast::<Error>().or_else(stopped);
                 io::Error::other(error.unwrap_or_else(unreadable(&name)))
             };
             let mut reader = match open() {
                 Ok(reader) => reader,
-                // If the receiver was dropped, the error is not needed, so a failed `send` is ignored.
+                // If the reader was dropped, the error is not needed, so a failed `send` is ignored.
                 Err(error) => return drop(sender.send(Err(in_full(error)))),
             };
             let mut buffer = vec![0; PIECE];
@@ -88,7 +88,8 @@ impl Read for Background {
                     self.ended = self.piece.get_ref().is_empty();
                 }
                 Err(RecvTimeoutError::Timeout) => self.ending.check().map_err(io::Error::other)?,
-                // The thread ended without an end mark, for example by a panic. This is not the end of the data.
+                // The thread ended without an empty piece, for example by a panic. The data may be incomplete, so this
+                // is an error.
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(io::Error::other(Error::Interrupted));
                 }

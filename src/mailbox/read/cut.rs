@@ -1,9 +1,10 @@
-//! Reads a range of an mbox: the messages that begin between two offsets. The bytes before the range need not be read.
+//! Reads a range of an mbox: the messages that begin between two offsets. Apart from the start of the file, the bytes
+//! before the range are not read.
 //!
-//! After the first message without a right Content-Length, only separators divide messages, and a few bytes around an
-//! offset show whether a message begins there. Before that, the division depends on all earlier messages. For this
-//! reason, the start of the file is read too, and a mailbox in which every message there has a right Content-Length is
-//! not divided.
+//! A message of an mbox ends at the next separator, or, in the variant mboxcl2, where its Content-Length says. If the
+//! start of the file contains a message without a correct Content-Length, only separators count after it. A few bytes
+//! around an offset then show whether a message begins there. If every message there has a correct Content-Length, the
+//! start of a message depends on all messages before it, so the mailbox is not divided into ranges.
 //!
 //! A message belongs to the range in which it begins, and the bytes before the first message belong to the range that
 //! starts at 0. So ranges that cover the file without gaps contain each message exactly once.
@@ -31,8 +32,8 @@ use crate::mailbox::read::window::{At, Windows};
 /// wrong. If every message has a correct Content-Length, the mailbox counts as mboxcl2 and is not divided.
 const HEAD: u64 = 1 << 20;
 
-/// Returns the range that the options request, or `None` if it covers the whole source. Returns an error if the source
-/// has another length or time than the options require.
+/// Returns the range that the options request, or `None` if no range is requested or the range covers the whole source.
+/// Returns an error if the source has another length or modification time than the options require.
 pub(crate) fn asked_for(
     options: &Options,
     path: &Path,
@@ -111,8 +112,8 @@ const COMPRESSED: &str = "it is compressed or an archive";
 const MMDF: &str = "it is an MMDF mailbox";
 pub(crate) const SINGLE: &str = "it is a single message";
 
-/// Returns the offset from which only separators divide messages. The inner `Err` is the reason why the mailbox
-/// cannot be divided.
+/// Returns the offset after which only separators show where a message begins. The inner `Err` is the reason why the
+/// mailbox cannot be divided into ranges.
 fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
     // Only messages that start in the first `HEAD` bytes are examined. Without this limit, the result would depend
     // on the window size.
@@ -131,9 +132,10 @@ fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
     Ok(Ok(head.offset))
 }
 
-/// Number of bytes before the range that are read as well. The range may start at a `From ` line that does not
-/// start a message, because a separator up to [`LOOK_AHEAD`] bytes earlier does. The 3 bytes before that
-/// separator show whether it follows an empty line: the line ending of a line, and an empty line with CR LF.
+/// Number of bytes before a range that are read too. If the range starts with a `From ` line, these bytes show whether
+/// a message begins there: the line may also be part of a message that begins at a separator up to [`LOOK_AHEAD`] bytes
+/// before it. The 3 further bytes show whether an empty line precedes that separator (a line ending, and an empty line
+/// with CR LF).
 const BEFORE: u64 = LOOK_AHEAD as u64 + 3;
 
 impl Windows {
@@ -153,7 +155,8 @@ impl Windows {
         self.counted.count(false);
         while self.at != At::Message && self.offset < range.end && self.next_chunk()?.is_some() {}
         if self.at != At::Message {
-            // No message begins in the range: the bytes that were skipped belong to an earlier message.
+            // No message begins in the range. The bytes that were skipped belong to an earlier message, so the range is
+            // empty.
             self.at = At::Message;
             self.until = 0;
             return Ok(self);
@@ -161,7 +164,7 @@ impl Windows {
         self.walked_to(range)
     }
 
-    /// Skips the messages that begin before `range`.
+    /// Skips the messages that begin before `range`, and numbers the messages of the range from 1.
     fn walked_to(mut self, range: Range<u64>) -> io::Result<Self> {
         self.until = range.start;
         while self.next_chunk()?.is_some() {}
@@ -250,7 +253,7 @@ pub(crate) fn pieces(
 /// Returns the header of the first message, without its `From ` line. A long header may be truncated.
 fn header(source: &mut Source) -> io::Result<Vec<u8>> {
     let start = source.start(HEADER)?;
-    // Empty lines may precede the first message of a file.
+    // Empty lines may precede the `From ` line of the first message.
     let start = start.trim_ascii_start();
     let start = match carriage::ends_lines_with_cr(start) {
         true => Cow::Owned(carriage::in_line_feeds(start)),
@@ -286,8 +289,8 @@ mod tests {
             bytes in pieces(), cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..12),
             window in 1_usize..6000, other in 1_usize..6000, most in prop_oneof![Just(1_usize << 20), 1100_usize..4000],
         ) {
-            // With different window sizes, a message near the size limit could count as too large in only one of them. So
-            // the same size is used if the limit is low.
+            // A low limit on the size of messages may count a message as too large with one window size and not with
+            // another. In this case, both readers get the same window size.
             let is_bounded = most < 1 << 20;
             let other = if is_bounded { window } else { other };
             let bytes = [b"From a\n".as_slice(), &bytes].concat();

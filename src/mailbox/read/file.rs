@@ -19,8 +19,8 @@ pub(crate) fn uninterrupted(mut read: impl FnMut() -> io::Result<usize>) -> io::
     }
 }
 
-/// Fills `buffer` by calling `read` with the unfilled rest and the number of bytes filled so far. Returns fewer bytes
-/// only at the end of the file.
+/// Fills `buffer` with as many calls of `read` as needed. `read` gets the unfilled rest of the buffer and the number of
+/// bytes before it. Returns fewer bytes only at the end of the file.
 pub(crate) fn filled_by(
     buffer: &mut [u8],
     mut read: impl FnMut(&mut [u8], u64) -> io::Result<usize>,
@@ -63,7 +63,8 @@ impl PackedFile {
         })
     }
 
-    /// Returns an error if a stop was requested. Called also while members are skipped, because that can take long.
+    /// Returns an error if a stop was requested. This is also called while archive members are skipped, because that
+    /// can take long.
     pub(crate) fn check(&self) -> io::Result<()> {
         self.stop.check().map_err(io::Error::other)
     }

@@ -1,4 +1,5 @@
-//! The part of the check in `accounts` that checks a single message.
+//! Checks that a single message loses no byte when it is divided into separator, content and the empty lines after it
+//! (see `accounts`).
 
 use std::io;
 
@@ -50,7 +51,7 @@ pub(crate) fn check_message(
 fn without_mark(bytes: &[u8]) -> &[u8] {
     let behind = bytes.strip_prefix(b"\x01\x01\x01\x01");
     let ended = behind.and_then(|it| it.strip_prefix(b"\r\n").or(it.strip_prefix(b"\n")));
-    // At the end of a file, the line may have no line ending.
+    // The line of four Control-A characters may be the last line of the file and have no line ending.
     ended.or(behind.filter(|it| it.is_empty())).unwrap_or(bytes)
 }
 
@@ -58,7 +59,8 @@ pub(crate) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
-/// Returns the number of line endings. An LF with all CRs before it is one line ending.
+/// Returns the number of line endings. An LF and all CRs before it are one line ending, and each CR at the end is
+/// another one.
 fn line_endings(bytes: &[u8]) -> usize {
     let line_feeds = memchr::memchr_iter(b'\n', bytes).count();
     let last = bytes.iter().rev().take_while(|&&byte| byte == b'\r');

@@ -46,7 +46,8 @@ impl<S> Messages<'_, S> {
         if self.job.eudora.is_some() {
             return all.collect();
         }
-        // The frames cover the bytes of the chunk without gaps, so their ends are enough to describe them.
+        // The messages follow each other without gaps, so the end of one is the start of the next, and only the ends
+        // are passed on.
         let ends = chunk.frames.iter().map(|frame| frame.end - first.start);
         let ends: Vec<usize> = ends.collect();
         let bytes = chunk.bytes().get(first.start..).unwrap_or_default();
@@ -141,7 +142,7 @@ impl<S> Job<'_, S> {
         splice: impl FnOnce(&Edits) -> Rewritten,
     ) -> Result<Transformed<S>, Error> {
         let (edits, said) = transform.transform(message)?;
-        // A transform that was stopped may not have sent its requests, so its result is not used.
+        // A transform that was stopped may have skipped its requests, so its result may be incomplete and is not used.
         self.stop.check()?;
         let (new, is_refused) = match splice(&edits) {
             Ok(new) => (new, false),

@@ -30,12 +30,12 @@ use crate::mailbox::{Format, Observer, Options, Quoting, Stop, Summary, Transfor
 
 const WINDOW: usize = 1 << 20;
 
-/// Number of bytes in which damage is searched for if the start of the file does not look like mail.
+/// Number of bytes that are read ahead to find damaged data if the start of a file does not look like mail.
 const AHEAD: usize = 4 << 20;
 
 impl Source {
-    /// Opens a file and decompresses it. For an archive, the source contains its mboxes, and its Outlook mailboxes are
-    /// collected with the skipped members.
+    /// Opens a mail file, which may be compressed or an archive. The mail in an archive is the content of its mboxes,
+    /// one after the other. Its Outlook mailboxes are copied and returned with the skipped members.
     pub(crate) fn named(
         file: File,
         name: &Path,
@@ -165,7 +165,7 @@ impl<S: Send> Job<'_, S> {
         self.open_to(source, Some(&before), kind, output)
     }
 
-    /// Decompresses a file to an unnamed temporary file.
+    /// Decompresses a file to an unnamed temporary file. Returns the damage as the inner error if the data are damaged.
     pub(crate) fn expanded(
         &self,
         method: Method,
@@ -251,8 +251,8 @@ impl<S: Send> Job<'_, S> {
                 let counted = Counted::default();
                 let seen = &mut |_: &[u8]| {};
                 (_, source) = job.mbox(source, counted, quoting, &mut summary, &mut sink, seen)?;
-                // With a range, offsets count bytes that were read without a gap, so reading does not continue after
-                // damage.
+                // The offsets of a range count all bytes of the source. After damage, some bytes are missing, so
+                // reading ends there.
                 if self.options.range.is_some() || !source.go_on() {
                     break;
                 }
@@ -299,8 +299,8 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// Converts a single message. `target` is the name of the result, and `whole` the name that the result gets if a
-    /// partial message becomes complete.
+    /// Converts a single message. `target` is the name of the result. Apple Mail stores a message without its
+    /// attachments as `N.partial.emlx`. If such a message becomes complete, the result gets the name `whole` instead.
     fn message_to(
         &self,
         source: &mut Source,
@@ -344,7 +344,8 @@ impl<S: Send> Job<'_, S> {
             let new = done.as_ref().and_then(|done| done.new.as_deref());
             let result = forms::as_named(new.unwrap_or(&content), target);
             match sink {
-                // The file is damaged, so it is unknown which of its bytes are the message.
+                // The file is damaged, so it is unknown which of its bytes are the message. It is not written to the
+                // mailbox.
                 Sink::Delivery(_) if summary.damaged > 0 => summary.messages = 0,
                 Sink::Delivery(delivery) => {
                     let (flags, came) = kept.unwrap_or_else(|| emlx::noted(&content));
@@ -411,7 +412,8 @@ pub(crate) fn kind_of_open(
     let may_be_msg = matches!(format, Format::Auto | Format::Eml);
     Ok(match kind {
         _ if may_be_msg && outlook::starts_like_msg(&start) => Ok(Kind::Msg),
-        // The data are damaged, so the format of the file is unknown. The mbox reader reports the damage.
+        // The data are damaged, so the format of the file is unknown. The file is passed on as an mbox, because the
+        // mbox reader reports the damage.
         Err(_) if source.damage().is_some() => Ok(Kind::Mbox),
         Ok(Kind::Archive) => Err(match source.original() {
             None => NotMail::STREAMED_ZIP,

@@ -29,7 +29,8 @@ use crate::mailbox::{Format, Summary};
 use crate::platform;
 
 impl Found {
-    /// Returns whether the folders in the source are known only after the source was read.
+    /// Returns whether the source must be read before its folders are known, because it is an archive or a compressed
+    /// Outlook mailbox.
     pub(crate) fn is_packed(&self) -> bool {
         self.kind == Kind::Archive || self.kind == Kind::Pst && self.pst.is_none()
     }
@@ -60,7 +61,8 @@ impl<S: Send> Job<'_, S> {
         has_some
     }
 
-    /// Moves the result into the directory `nested`, if the result also contains folders. Returns whether it was moved.
+    /// Moves the mailbox of the mboxes into the directory of the result, if the archive also contains Outlook folders.
+    /// Returns whether it was moved.
     ///
     /// # Errors
     /// Returns [`Error::Write`] if the directory cannot be created.
@@ -74,7 +76,7 @@ impl<S: Send> Job<'_, S> {
         Ok(true)
     }
 
-    /// Copies an Outlook mailbox from a source that can be read only once.
+    /// Copies an Outlook mailbox from a stream to a temporary file, because its parts are not read in order.
     pub(crate) fn spool(&self, source: &mut Source) -> Result<Summary, Error> {
         let mut summary = Summary::default();
         let most = self.options.max_expanded;
@@ -111,7 +113,7 @@ impl<S: Send> Job<'_, S> {
             let given = names.give(name, "", |_| Ok::<bool, Infallible>(true));
             given.unwrap_or_else(|never| match never {})
         };
-        // The name of the archive is reserved for the mailbox that contains its mboxes.
+        // The name of the archive is reserved for the mailbox that gets the messages of its mboxes.
         give(&stem(self.path));
         for one in spooled {
             let name = Path::new(one.name.trim_start_matches('/'));
@@ -157,8 +159,8 @@ impl<S: Send> Job<'_, S> {
         finds.unread.push((path, why.to_owned()));
     }
 
-    /// Converts an archive, or an Outlook mailbox that can be read only once, to `destination`. `read` reads the source
-    /// once, and `like` is the metadata of its file.
+    /// Converts an archive, or an Outlook mailbox from a stream, to `destination`. `read` reads the whole source once.
+    /// `like` is the metadata of the source file: if root runs the program, its owner becomes the owner of the result.
     pub(crate) fn unpack(
         &self,
         kind: Kind,
@@ -169,7 +171,8 @@ impl<S: Send> Job<'_, S> {
         let options = self.options;
         let form = form(kind, options);
         let is_tree = form == Format::Thunderbird;
-        // A range selects messages of the mboxes only, so the result is a single mailbox.
+        // A range selects messages of the mboxes only. The Outlook folders are then not converted, so the result is a
+        // single mailbox.
         let may_nest = options.range.is_none() && (is_tree || !names_a_file(destination));
         let mut name = stem(self.path);
         if form == Format::Mbox && options.by_label.is_none() {

@@ -23,8 +23,8 @@ use crate::mailbox::Stop;
 /// Interval at which a waiting thread checks whether a stop was requested.
 const LOOK_UP: Duration = Duration::from_millis(50);
 
-/// Time that the first item may take before memory is saved: after it, the memory of finished items that wait behind the
-/// first one is freed.
+/// Time after which an unfinished first item is treated as slow. From then on, memory of the finished items after it is
+/// freed.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 type Read<'p, I> = &'p mut (dyn FnMut() -> Result<Option<(I, usize)>, Error> + Send);
@@ -64,13 +64,12 @@ struct Slot<I, D> {
     /// The item. `None` while a thread frees its memory.
     item: Option<Arc<I>>,
     weight: usize,
-    /// For each part of the item, its position in the item and its result. The result is `None` until the part is
-    /// finished.
+    /// For each part of the item, its position and the result of its work, which is `None` until the part is finished.
     done: Vec<(usize, Option<D>)>,
     given: usize,
     /// Number of unfinished tasks of the item: the search for parts, and each part.
     open: usize,
-    /// Whether the memory of the item was already freed, or cannot be freed.
+    /// Whether the program already tried to free memory of the item. It does not try again.
     is_light: bool,
 }
 
@@ -89,15 +88,17 @@ impl<I, D> State<'_, I, D> {
         &mut self.slots[(number - self.first) as usize]
     }
 
-    /// Returns the number of a finished item whose memory can be freed, if the first item is unfinished for [`PATIENCE`]. A
-    /// freed item must be read a second time, which is worth it only while the first item waits for a network.
+    /// Returns the number of a finished item whose memory can be freed, if the first item has been unfinished for
+    /// [`PATIENCE`]. The bytes of a freed item must later be read a second time. This is worth it only while the first
+    /// item takes long, because it waits for a network.
     fn heavy(&self) -> Option<u64> {
         let is_stalled = self.slots.front().is_some_and(|slot| slot.open > 0);
         if !is_stalled || self.first_since.elapsed() < PATIENCE {
             return None;
         }
         let is_heavy = |slot: &Slot<I, D>| slot.open == 0 && !slot.is_light;
-        // The memory of items near the start was usually freed already, so the search begins at the end.
+        // The memory of items near the start was usually freed already, so the search runs from the last item to the
+        // first.
         let place = self.slots.iter().skip(1).rposition(is_heavy)?;
         Some(self.first + 1 + place as u64)
     }
@@ -111,8 +112,8 @@ impl<I, D> State<'_, I, D> {
 
 /// Runs the pipeline. `read` returns an item and its weight, and `None` after the last one. `parts` returns the
 /// positions of the parts of an item, `work` processes a part, and `take` receives each item with its results in the
-/// order of reading. While the items in the pipeline weigh `budget` or more, none is read. `lighten` reduces the memory
-/// of a finished item that waits for its turn, and returns its new weight, or `None` if it cannot.
+/// order of reading. While the items in the pipeline weigh `budget` or more, no further item is read. `lighten` reduces
+/// the memory of a finished item that waits for its turn, and returns its new weight, or `None` if it cannot.
 pub(crate) fn run<I: Send + Sync, D: Send>(
     (workers, budget): (usize, usize),
     stop: &Stop,
@@ -147,7 +148,7 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
             scope.spawn(|| {
                 let served = catch_unwind(AssertUnwindSafe(|| pipeline.serve()));
                 pipeline.end(served.unwrap_or_else(|panic| {
-                    // The other threads must end before the panic is passed on.
+                    // The other threads must end before the panic is passed on, so the run is marked as ended first.
                     pipeline.end(Err(Error::Interrupted));
                     resume_unwind(panic)
                 }));
@@ -200,8 +201,9 @@ impl<'p, I, D> Pipeline<'p, I, D> {
                 state = self.lock();
                 let slot = state.slot(number);
                 slot.done[index].1 = Some(done);
-                // `item` is dropped at the end of this block, while the lock is still held. A thread that later finds no open
-                // task in the slot is therefore the only owner of the item.
+                // `item` is dropped at the end of this block, while the lock is still held. So when another thread
+                // finds no unfinished part in the slot, no thread uses the item any more, and that thread can take it
+                // out of its `Arc`.
                 slot.open -= 1;
             } else if state.weight < self.budget
                 && let Some(read) = state.read.take()
@@ -224,12 +226,12 @@ impl<'p, I, D> Pipeline<'p, I, D> {
         Ok(())
     }
 
-    /// Frees memory of a finished item that waits for its turn. The lock is not held during this, because all bytes of a
-    /// large item may have to be read.
+    /// Frees memory of a finished item that waits until the items before it are passed on. The lock is released during
+    /// this, because all bytes of a large item may have to be read for a digest.
     fn lighten<'s>(&'s self, mut state: Guard<'s, 'p, I, D>, number: u64) -> Guard<'s, 'p, I, D> {
         let slot = state.slot(number);
         slot.is_light = true;
-        // The open task prevents the item from being passed on while its memory is freed.
+        // The item is marked as unfinished, so that no thread passes it on while its memory is freed.
         slot.open = 1;
         let (item, done) = (slot.item.take(), std::mem::take(&mut slot.done));
         drop(state);
@@ -422,7 +424,8 @@ mod tests {
                     while !is_done() && begun.elapsed() < Duration::from_secs(30) {
                         thread::sleep(Duration::from_millis(1));
                     }
-                    // The memory of these items cannot be freed, so no more items are read.
+                    // All items are read that may be read. During this pause, the run could read further ones by
+                    // mistake.
                     thread::sleep(Duration::from_millis(100));
                     let ahead = read.load(Ordering::SeqCst);
                     let_go.store(true, Ordering::SeqCst);

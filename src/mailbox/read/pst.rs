@@ -28,7 +28,7 @@ enum Letter {
 }
 
 impl<S: Send> Job<'_, S> {
-    /// Reads the messages of a folder. Without a delivery, no mailbox is written.
+    /// Delivers the messages of a folder. Without a delivery, the messages are read and transformed, but not written.
     pub(crate) fn pst_to(
         &self,
         folder: &PstFolder,
@@ -165,7 +165,7 @@ impl<S: Send> Job<'_, S> {
 }
 
 fn called(number: u64, subject: Option<&str>) -> String {
-    // The start of a subject is enough to search for the message.
+    // Maximum number of characters of a subject in a report. They are enough to find the message in Outlook.
     const LONGEST: usize = 60;
     match subject {
         Some(subject) => {

@@ -17,8 +17,8 @@ use crate::mailbox::place::temporary::folder_of;
 pub(crate) enum Output<'a> {
     Nowhere,
     Path(&'a Path),
-    /// A file in a directory of results. If a partial message becomes complete, the name changes to that of a complete
-    /// message.
+    /// A file in a directory of results. If the source is an incomplete message of Apple Mail (`N.partial.emlx`) and
+    /// becomes complete, the file gets the name `N.emlx` instead.
     InFolder(&'a Path),
     Open(File),
     Delivery(&'a mut Delivery),

@@ -1,5 +1,5 @@
-//! The source of a mailbox: a file, which can also be read at any offset, or a stream. Each is read once from start to
-//! end. Damaged compressed data end the source.
+//! The bytes of a mailbox, from a file or from a stream. Both are read once from start to end. A file can also be read
+//! at any offset. If compressed data are damaged, the source ends at the damage.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom, Write as _};
@@ -74,7 +74,7 @@ impl Source {
         }
     }
 
-    /// Returns the file and the offset of the next byte. Returns `None` if bytes cannot be read again.
+    /// Returns the file and the offset of the next byte. Returns `None` for a stream, whose bytes cannot be read again.
     pub(crate) fn place(&self) -> Option<(&Arc<File>, u64)> {
         match self {
             Self::File { file, at, .. } => Some((file, *at)),
@@ -118,7 +118,8 @@ impl Source {
     /// of the source. If a stream fails, [`fill`](Self::fill) returns the error when it reaches that position.
     pub(crate) fn look(&mut self, distance: u64, into: &mut [u8]) -> io::Result<usize> {
         match self {
-            // The distance may come from untrusted input, and the system refuses large offsets.
+            // The distance may come from untrusted input, and the system rejects offsets above `i64::MAX`. Such an
+            // offset is after the end of any file, so nothing is read.
             Self::File { file, at, end } => match at.checked_add(distance) {
                 Some(from) if from <= i64::MAX as u64 => read_between(file, from, *end, into),
                 _ => Ok(0),

@@ -1,9 +1,11 @@
-/// Finds the messages that a transform may change, with a function `next_touch` that finds only the first one in a run
-/// of messages. `ends` contains the end of each message.
+/// Returns the indexes of the messages that a transform may change. `ends` contains the end of each message in `bytes`.
+/// `next_touch` returns only the first place that the transform may change, so it is called for one run of messages
+/// after the other.
 ///
-/// The length of a run doubles while no message is found, and starts again at one message after each hit. A rare search
-/// word may make `next_touch` search far beyond a hit. Because of the doubling, this costs at most as much as the bytes
-/// before the hit, so the total time is linear.
+/// The length of a run doubles while no message is found, and starts again at one message after each found message.
+/// `next_touch` may search far beyond the place that it returns, if one of its words is rare. The bytes after the found
+/// message are then searched again. Because runs start short, these bytes are at most as many as the bytes that were
+/// already done, so the total time is linear.
 pub(crate) fn one_by_one(
     next_touch: impl Fn(&[u8]) -> Option<usize>,
     bytes: &[u8],
@@ -12,8 +14,8 @@ pub(crate) fn one_by_one(
     let mut touched = Vec::new();
     let (mut next, mut start, mut run) = (0, 0, 1);
     while let Some(&first_end) = ends.get(next) {
-        // The length of a run is a multiple of the size of the current message, so that a large message is not followed
-        // by many others.
+        // A run is limited by its bytes, as a multiple of the size of its first message, and not by its number of
+        // messages. Otherwise, it could contain large messages that are searched again after a hit in a small one.
         let least = first_end - start;
         let (mut last, mut end) = (next, first_end);
         while let Some(&further) = ends.get(last + 1)

@@ -34,17 +34,17 @@ pub(crate) struct Chunk {
     /// The window. The chunk consists of its first [`length`](Self::length) bytes.
     buffer: Vec<u8>,
     buffers: Arc<Buffers>,
-    /// File and offset from which the bytes can be read again. `None` for a stream, or if the bytes were converted
-    /// while they were read.
+    /// File and offset from which the bytes can be read again after the buffer was freed. `None` for a stream, and if
+    /// the bytes were converted while they were read.
     place: Option<(Arc<File>, u64)>,
-    /// Digest of the freed bytes, to check that they are unchanged when they are read again. `None` while the bytes
-    /// are in the buffer.
+    /// Digest of the bytes if the buffer was freed to save memory. It shows whether the bytes have changed when they
+    /// are read again. `None` while the bytes are in the buffer.
     let_go: Option<u64>,
     pub(crate) length: usize,
-    /// Offset of the chunk in the bytes that are read.
+    /// Offset of the chunk in the source, in bytes.
     pub(crate) offset: u64,
-    /// The messages in the chunk. Bytes outside of them (before the first separator, or of a message that is too large)
-    /// are copied.
+    /// The messages in the chunk. Bytes that belong to no frame (before the first separator, or of a message that is
+    /// too large) are copied unchanged.
     pub(crate) frames: Vec<Frame>,
     pub(crate) first_number: u64,
     pub(crate) oversized: u64,
@@ -62,10 +62,10 @@ impl Chunk {
         self.buffer.get(..self.length).unwrap_or_default()
     }
 
-    /// Returns the message of the frame with this index, with LF line endings.
+    /// Returns the message with this index in the chunk, with LF line endings.
     ///
     /// # Errors
-    /// Returns an error if a byte of the frame belongs to no part of the message.
+    /// Returns an error if a byte of the message would be lost in the division into separator, content and empty lines.
     pub(crate) fn text(&self, index: usize) -> io::Result<Text<'_>> {
         let bytes = self.bytes();
         let frame = self.frames[index].looked_at(bytes);
@@ -173,8 +173,8 @@ impl Chunk {
 
 /// A message with LF line endings.
 pub(crate) struct Text<'c> {
-    /// The bytes of the chunk. If the lines of the message end with CR, the bytes of the message alone, converted to
-    /// LF.
+    /// The bytes of the whole chunk, or, if the lines of the message end with CR, only the bytes of the message with LF
+    /// instead.
     pub(crate) bytes: Cow<'c, [u8]>,
     /// Position of the message in `bytes`.
     pub(crate) frame: Frame,
@@ -191,8 +191,9 @@ impl Text<'_> {
 pub(crate) enum At {
     FirstByte,
     Message,
-    /// Inside bytes that are passed on without being examined. `Some` contains the number of these bytes; `None`
-    /// means that they end at the next separator.
+    /// Inside bytes that are passed on without being examined: a message that is too large, or empty lines before the
+    /// first message. `Some` contains the number of these bytes that are left. `None` means that they end at the next
+    /// separator.
     Passing(Option<u64>),
 }
 
@@ -206,7 +207,7 @@ struct Buffers {
 impl Buffers {
     fn take(&self) -> Vec<u8> {
         let mut spare = unpoisoned(self.spare.lock());
-        // The buffer that was returned last is still in the cache of the processor.
+        // The buffer that was returned last is reused first, because it is still in the cache of the processor.
         spare.pop().unwrap_or_else(|| vec![0; self.window])
     }
 }
@@ -230,8 +231,8 @@ pub(crate) struct Windows {
     max_message: usize,
     carried: Vec<u8>,
     filled: usize,
-    /// State of the search for the end of the message whose first bytes are in `carried`, so that the next window
-    /// continues the search.
+    /// State of the search for the end of the incomplete message in `carried`. The search continues with the next
+    /// window instead of starting again.
     progress: Progress,
     pub(crate) offset: u64,
     /// Offset up to which the source was read. It includes the bytes that are not in a chunk yet.
@@ -386,13 +387,15 @@ impl Windows {
 
     /// Returns the file and offset from which the next chunk can be read again.
     fn place(&self) -> Option<(Arc<File>, u64)> {
-        // Line endings of classic Mac Eudora mailboxes are converted while reading, so the bytes differ from the file.
+        // Eudora of classic Mac OS ends lines with CR. These line endings are converted while reading, so the bytes in
+        // memory differ from the file and cannot be read again.
         let is_as_read = !matches!(self.division, Division::Eudora { .. });
         let (file, at) = self.source.place().filter(|_| is_as_read)?;
         Some((Arc::clone(file), at.checked_sub(self.filled as u64)?))
     }
 
-    /// Returns the number of messages that follow. Stops reading when there are `enough`.
+    /// Returns the number of messages from here to the end of the mailbox. Stops reading when `enough` messages were
+    /// counted.
     pub(crate) fn count(&mut self, enough: u64) -> io::Result<u64> {
         let mut messages = 0;
         while messages < enough
@@ -403,8 +406,8 @@ impl Windows {
         Ok(messages)
     }
 
-    /// Returns whether the chunks before offset `end` contain all bytes that were read. Bytes that damage cut off,
-    /// and bytes after the requested range, are not counted.
+    /// Returns whether the chunks up to offset `end` contain all bytes that were read, so that none was lost. Bytes
+    /// that damage cut off and bytes after the requested range are not expected to be in a chunk.
     pub(crate) fn is_read_up_to(&self, end: u64) -> bool {
         let is_all = self.filled == 0 || self.offset >= self.until;
         is_all && end == self.offset && self.read == end + self.filled as u64 + self.cut_off
@@ -422,8 +425,8 @@ impl Windows {
         Ok(*filled < buffer.len())
     }
 
-    /// Finds the messages in the window. Returns the end of the last complete message, and the length of the
-    /// message after it if a Content-Length determines this length.
+    /// Adds the complete messages in the window to `frames`. Returns the end of the last one. If the message after it
+    /// is incomplete but has a Content-Length, also returns the length of that message.
     fn frames(
         &mut self,
         bytes: &[u8],
@@ -484,9 +487,9 @@ impl Windows {
             };
             return passed;
         }
-        // The separator at offset 0 is that of the skipped message, so the search starts after it. An empty line at
-        // offset 0 counts as an empty line before a separator only at the start of the *file*, not at the start of a
-        // window.
+        // If a message is being skipped, offset 0 is not the start of the file. A separator there is that of the
+        // skipped message. A line ending there belongs to a line that was already passed on, and is no empty line. The
+        // search therefore starts after them.
         let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
         let next = match self.division {
             Division::Mmdf => mmdf::closing(bytes, from, whole).map(|(_, end)| end),

@@ -27,7 +27,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Returns the total number of bytes that further messages of the file may have. Items can share content, so
+    /// Returns the number of bytes that the further messages of the file may have together. Items can share content, so
     /// without this limit a small file could expand to a huge mailbox.
     pub(crate) fn room(&self, options: &Options) -> u64 {
         const ALWAYS: u64 = 64 << 20;
@@ -126,7 +126,7 @@ pub(crate) fn opened(
     Ok((paths.into_iter().enumerate().map(folder).collect(), damage))
 }
 
-/// Returns a path for each folder. Parent folders without items are part of the path.
+/// Returns a unique path for each folder, made of the names of its parent folders and its own name.
 fn paths(mailbox: &Mailbox) -> Vec<PathBuf> {
     let mut names: HashMap<PathBuf, FolderNames> = HashMap::new();
     let mut known: HashMap<Vec<String>, PathBuf> = HashMap::new();

@@ -115,7 +115,8 @@ proptest! {
         let (joined, messages, oversized) = divided(&bytes, window, 1100);
         prop_assert_eq!(&joined, &bytes);
         let (_, at_once, _) = divided(&bytes, 1 << 20, 1 << 20);
-        // If a header does not end within the limit, its Content-Length is unknown.
+        // If a header does not end within the limit, its Content-Length is unknown, and the messages may be divided in
+        // another way.
         let is_known = |message: &[u8]| {
             message.len() <= 1100 || mbox::Header::of_message(message, 0).body.is_some_and(|body| body <= 1100)
         };
@@ -156,7 +157,8 @@ proptest! {
         let mut windows = Windows::new(stream(&bytes), 1 << 20, 1 << 20);
         let mut compared = 0;
         while let Some(chunk) = windows.next_chunk().unwrap() {
-            // The first message has no Content-Length, so the headers after it are not read in advance.
+            // The first message has no Content-Length, so the mailbox is not mboxcl2, and later headers are not read
+            // during the division.
             for frame in chunk.frames.iter().skip(1) {
                 prop_assert!(!frame.is_looked_at);
                 let mut alone = Counted::default();
@@ -166,8 +168,8 @@ proptest! {
                 let Ok(at_once) = end else {
                     panic!("all is there");
                 };
-                // The message was examined alone, so it can count as mboxcl2 here, although in the mailbox an earlier
-                // message without a Content-Length rules that out. Such a message cannot be compared.
+                // The message was examined alone here. It can count as mboxcl2, although the first message rules this
+                // out for the mailbox. The two results then differ, so they are not compared.
                 if !at_once.is_mboxcl2 {
                     prop_assert_eq!(frame.looked_at(chunk.bytes()), at_once);
                     compared += 1;
@@ -205,7 +207,8 @@ fn what_is_appended_to_an_mboxcl2_mailbox_is_divided_as_if_it_had_been_there() {
     let (messages, counted) = messages_of(section(0, start), Counted::default());
     assert_eq!(messages, 2);
     assert_eq!(messages_of(section(start, end), counted).0, 1);
-    // Without the earlier messages, the mailbox is not recognised as mboxcl2.
+    // Without the earlier messages, the mailbox is not recognised as mboxcl2, so the separator inside the message
+    // counts.
     assert_eq!(messages_of(section(start, end), Counted::default()).0, 2);
     assert_eq!(messages_of(Source::file(&file), Counted::default()).0, 3);
 }
@@ -275,8 +278,9 @@ fn interrupted_and_short_reads_divide_alike_and_a_failed_one_is_no_end() {
     }
 }
 
-/// Mailboxes for which the search for the end of the first message must wait for more bytes again and again.
-/// Each mailbox consists of a start and many copies of a text.
+/// Mailboxes in which each part of the text could be the end of the first message, depending on the bytes after it. The
+/// search must therefore wait for more bytes again and again. Each mailbox consists of a start and many copies of a
+/// text.
 const UNDECIDED: [(&str, &str, &str); 27] = [
     ("dated separators", "", "From a Jan 1 1:00 1\n"),
     ("dated separators with CR", "", "From a Jan 1 1:00 1\r"),
