@@ -229,8 +229,9 @@ impl Ledger {
         usize::try_from(self.message.max(FREE)).unwrap_or(usize::MAX)
     }
 
-    /// Returns the maximum total length in bytes of style sheets that become `data:` URLs inside other style sheets. A
-    /// limit is necessary, because each level contains all inner levels once more.
+    /// Returns the maximum total length in bytes of the `data:` URLs in style sheets. A limit is necessary, because
+    /// such a URL can contain another style sheet with `data:` URLs, and each level contains all inner levels once
+    /// more.
     pub(crate) fn room_for_nested(&self) -> usize {
         usize::try_from(self.material().max(FREE)).unwrap_or(usize::MAX)
     }

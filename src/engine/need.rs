@@ -16,7 +16,7 @@ use crate::mime::entity::sha256;
 pub enum Need {
     /// The content of a URL.
     Url {
-        /// An absolute URL without white space, after `--map`.
+        /// An absolute URL without white space, after the replacements of `--map`.
         url: String,
         /// The media type without parameters that the reference declares, for the Accept field of a request.
         accept: Option<String>,
@@ -146,7 +146,7 @@ impl Need {
         }
     }
 
-    /// Returns the URL in the mail, after `--map`. Returns `None` for content that has no URL.
+    /// Returns the URL in the mail, after the replacements of `--map`. Returns `None` for content that has no URL.
     pub fn url(&self) -> Option<&str> {
         match self {
             Self::Url { url, .. } | Self::Attachment { url, .. } | Self::Question { url, .. } => {

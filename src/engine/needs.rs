@@ -21,8 +21,8 @@ pub struct Needs {
     pub room: u64,
 }
 
-/// The answer to a need. `Ok(None)` means that this run does not retrieve the content but another one would, or that the round
-/// has stopped.
+/// The answer to a need, as the engine uses it. `Ok(None)` means that there is no content yet: this run only previews
+/// the retrieval, or the round has stopped and will be repeated when the answer is known.
 pub(crate) type Found<T> = Result<Option<T>, Refusal>;
 
 /// The answers of the driver so far, one for each need.

@@ -79,7 +79,7 @@ mod tests {
             refusal.map_err(|refusal| refusal.reason),
             Err(Reason::BoundaryCollision)
         );
-        // The Content-ID that was not added in the failed call is added with the next edit.
+        // The failed call did not add the Content-ID. So the next call that needs it must add it.
         edits
             .change(vec![Edit::remove(body(1))], [(parts[1], "a@b")])
             .expect("it meets nothing");

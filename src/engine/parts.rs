@@ -132,7 +132,8 @@ impl<'a> Part<'a> {
             Self::Raw(bytes) if bytes.is_ascii() => None,
             Self::Raw(bytes) if is_eight_bit(bytes) => Some("8bit"),
             Self::Raw(_) => Some("binary"),
-            // `binary` includes `8bit`, and is also the maximum in alphabetical order.
+            // If one part needs `8bit` and another one `binary`, the multipart must declare `binary`, which includes
+            // `8bit`. It is also the maximum of the two words in alphabetical order.
             Self::Multipart(_, _, parts) => parts.iter().filter_map(Self::domain).max(),
         }
     }

@@ -34,8 +34,8 @@ pub(super) struct Place {
     level: usize,
     base: Option<Rc<Base>>,
     trail: Vec<String>,
-    /// True if the entity is the content for a Mailman note. The message will then not contain the URL from which the
-    /// content came.
+    /// True if this content replaces a Mailman note, or is inside such content. The URL of such content is not written
+    /// into the message, so a second run could not detect a reference that leads back to the URL.
     is_scrubbed: bool,
     /// Number of bytes of the contents around this entity, which stay in memory during the pass.
     held: usize,
@@ -101,8 +101,8 @@ type Put = (Change, Pass);
 
 enum Change {
     Edits(Group),
-    /// A new part that replaces a Mailman note in a text, or that becomes an attachment of a message. All new parts of the
-    /// same text or message are written together.
+    /// A new part that replaces a Mailman note in a text, or that becomes an attachment of a message. It is written
+    /// later, together with all other new parts of the same text or message.
     Filled(PartId, NewPart),
 }
 
@@ -308,7 +308,8 @@ impl Pending<'_, '_> {
         // Content that would exceed a limit is refused before it is encoded. Encoding counts as work, and a hostile mail can
         // cause it many times.
         let octets = obtained.content.len();
-        // Text, messages and multiparts can have another encoding than base64.
+        // Text, messages and multiparts may be written in another encoding than base64. All other content is written in
+        // base64, so its exact length in the message is already known here.
         let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);
         let is_exact = item.body.form == Form::ExternalBody && !is_readable;
         let least = obtained.content.least_body(is_exact) as i64 - part.span.len() as i64;
@@ -366,7 +367,8 @@ impl Pending<'_, '_> {
 
     fn leave(&mut self, item: &Item<'_>, refusal: Refusal) {
         let mut row = self.row(item);
-        // The part with this Content-ID may be inserted by another reference, so another pass may help.
+        // The reference refers to a Content-ID. Another reference may insert the part with this id, so another pass may
+        // help.
         self.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
             && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {

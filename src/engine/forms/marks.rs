@@ -56,7 +56,8 @@ impl Mark {
 
 /// A search for all marks of one or more forms in one pass.
 pub(super) struct Marks {
-    /// For each pattern of the search, the mark to which it belongs.
+    /// The mark to which each pattern of the search belongs. A mark can have several patterns, one for each combination
+    /// of upper and lower case.
     marks: Vec<Mark>,
     search: Search,
 }

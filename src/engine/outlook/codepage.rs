@@ -48,8 +48,9 @@ pub fn of_label(wanted: &[u8]) -> Option<u32> {
     })
 }
 
-/// Returns the code page that Windows uses as its system code page for the languages of the charset `sent`, in which a mail was
-/// sent. Returns `None` if both are the same, or if `sent` is unknown.
+/// Returns the system code page that Windows uses for the languages of the charset `sent`. Outlook can store texts in
+/// this code page even if the mail was sent in `sent`. Returns `None` if the two code pages are the same, or if `sent`
+/// is unknown.
 #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
 pub fn of_system(sent: u32) -> Option<u32> {
     Some(match sent {

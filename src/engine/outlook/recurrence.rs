@@ -87,8 +87,8 @@ fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, Unmapp
     if cursor.u16()? != VERSION {
         return None;
     }
-    // Skips the version of the writing program. Also skips the frequency, because the pattern and the interval below contain
-    // the same information.
+    // Skips two fields: the version of the program that wrote the rule, and the frequency. The pattern and the interval
+    // below contain the frequency again.
     cursor.take(4)?;
     let kind = cursor.u16()?;
     let calendar = cursor.u16()?;
@@ -177,8 +177,9 @@ fn dates(cursor: &mut Cursor<'_>) -> Option<Vec<i64>> {
 const SUBJECT: u16 = 0x0001;
 const LOCATION: u16 = 0x0010;
 const BUSY: u16 = 0x0020;
-/// Flags: each one means that an exception contains a certain field of four bytes. The fields follow in this order: the type
-/// and two fields for the reminder before the location; the busy status, attachment, subtype and colour after it.
+/// Flags of an exception. Each flag means that the file contains a certain field of four bytes. Three fields are before
+/// the location: the type of the meeting and two fields for the reminder. Four fields are after it: the busy status, an
+/// attachment, the subtype and the colour.
 const BEFORE_LOCATION: [u16; 3] = [0x0002, 0x0004, 0x0008];
 const AFTER_LOCATION: [u16; 4] = [BUSY, 0x0040, 0x0080, 0x0100];
 
@@ -320,8 +321,9 @@ impl Recurrence {
                 rule.push_str(&format!(";BYDAY={};WKST={begins}", weekdays(mask)));
             }
             Pattern::Monthly(day) => {
-                // Number of days of the shortest month in which the meeting can take place. Up to this day, every month has the
-                // day, and BYMONTHDAY alone is enough. For later days, short months need their last day instead.
+                // Number of days of the shortest month in which the meeting can take place. Every month of the series
+                // has the days up to this number, so BYMONTHDAY alone is enough for them. A meeting on a later day
+                // takes place on the last day of each month that is shorter.
                 let shortest = match is_yearly {
                     true => length(1601, month),
                     false => 28,

@@ -380,7 +380,7 @@ impl Reader {
         }
     }
 
-    /// Inserts U+FFFD at `from`, in place of half a surrogate pair whose second half never came.
+    /// Inserts U+FFFD at `from`, in place of half a surrogate pair whose second half is missing.
     fn lose_half(&mut self, from: usize) {
         self.is_lossy = true;
         if self.text.is_char_boundary(from) {

@@ -145,7 +145,7 @@ fn rtf_of_the_specification_is_decompressed() {
     let (rtf, damage) = compressed_rtf::decompress(example).unwrap();
     assert_eq!(rtf, b"{\\rtf1\\ansi\\ansicpg1252\\pard hello world}\r\n");
     assert_eq!(damage, None);
-    // This example contains references that overlap with their own output.
+    // In this example, references read bytes that they have written themselves, in order to repeat `WXYZ`.
     let example: &[u8] =
         b"\x1a\0\0\0\x1c\0\0\0LZFu\xe2\xd4\x4b\x51\x41\0\x04\x20WXYZ\x0d\x6e}\x01\x0e\xb0";
     let (rtf, damage) = compressed_rtf::decompress(example).unwrap();
@@ -186,7 +186,8 @@ fn rtf_gives_back_what_it_encapsulates() {
         ),
         ("\\'cf\\'f0", "\u{41f}\u{440}"),
         ("\\f1\\'83\\'41\\f0\\'e0", "\u{30a2}\u{430}"),
-        // The second byte of a character may be written as a plain letter.
+        // In a double-byte code page, the second byte of a character can be an ASCII letter, which is not escaped:
+        // `\'83A` is one character.
         ("\\f1\\'83A", "\u{30a2}"),
         ("\\f2 \\'a4\\'a4", "\u{4e2d}"),
         ("\\u20013?x", "\u{4e2d}x"),

@@ -73,7 +73,8 @@ pub fn read(bytes: &[u8], depth: usize) -> Stream<'_> {
     Stream { item, damage }
 }
 
-/// Numbers of attributes, without the half that contains the type. Some programs do not write the type, so it is ignored.
+/// Numbers of attributes. In the file, such a number is one half of a field of four bytes. The other half is the type
+/// of the attribute. Some programs do not write the type, so it is ignored.
 mod attribute {
     pub(super) const FROM: u16 = 0x8000;
     pub(super) const SUBJECT: u16 = 0x8004;
@@ -209,7 +210,7 @@ impl Reading {
             attribute::BODY => older.push(id::BODY, narrow()),
             attribute::PRIORITY => {
                 let priority = Cursor { rest: content }.u16();
-                // Converts the priority: the highest is 1 in this attribute, and 2 in MAPI.
+                // The priority 1, 2 or 3 of this attribute (1 is the highest) becomes the importance 2, 1 or 0 of MAPI.
                 let importance = priority.map(|it| 3_i64.saturating_sub(i64::from(it)));
                 if let Some(importance) = importance.filter(|it| (0..3).contains(it)) {
                     older.push(id::IMPORTANCE, Value::Integer(importance));

@@ -1,5 +1,6 @@
-//! Processes content that is itself a message or a multipart in a separate pass before it is inserted, one level deeper.
-//! Content from a URL that is already around it is refused, because this would never end.
+//! Processes content that is itself a message or a multipart in a separate pass before it is inserted, one level
+//! deeper. A reference to a URL is refused if the content around the reference was retrieved from the same URL, because
+//! processing would never end.
 
 use super::{Pass, Pending, Place, Stop, too_deep};
 use crate::engine::Need;
@@ -79,9 +80,13 @@ impl Pending<'_, '_> {
         Ok((body, pass))
     }
 
-    /// Refuses a URL from which content around this part was already retrieved. For content from the network, a second run
-    /// finds the URL in the Content-Location of the part. The path of a file is not written into the mail, so in this case the
-    /// reference that leads into the cycle is left unchanged.
+    /// Refuses a reference to a URL from which the content around the reference was retrieved, because this cycle would
+    /// never end.
+    ///
+    /// For content from the network, a second run finds the URL in the Content-Location of the surrounding part, and
+    /// refuses the same reference again. The path of a local file is not written into the mail, and neither is the URL
+    /// of a Mailman note. A second run could not detect the cycle. So in this case, the reference that leads into the
+    /// cycle is left unchanged.
     fn judge_circle(
         &mut self,
         item: &Item<'_>,

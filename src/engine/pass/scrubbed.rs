@@ -65,8 +65,8 @@ impl Pending<'_, '_> {
                 let behind = text.behind.get(&number).copied();
                 let body = (self.tree.original, self.tree.part(part).body);
                 let (_, within) = place_of(text.decoded.as_ref(), body);
-                // If empty lines after the note stay, the attachment is encoded in base64, because empty lines after base64 do
-                // not change the content.
+                // If empty lines of the text stay after the attachment, the attachment is encoded in base64. In base64,
+                // the empty lines do not change the content.
                 let is_followed = behind.is_some_and(|behind| {
                     !behind.is_empty()
                         && (text.is_whole || !text.is_nested || behind.end != within.end)
@@ -230,7 +230,8 @@ impl Pending<'_, '_> {
             && let Some(new) = new_of(number)
         {
             let mut body = [&new.body, behind.of(source)].concat();
-            // A text without a final line ending stays without one.
+            // A final line ending is added in two cases only: a boundary line follows directly, or the body is base64
+            // at the end of the mail.
             let has_end = body.is_empty() || body.ends_with(b"\n");
             let wants_end = new.is_base64 && ends_line(self.tree, text.part);
             if !has_end && (wants_end || self.tree.abuts_boundary(text.part)) {
@@ -265,7 +266,8 @@ impl Pending<'_, '_> {
         let (mut group, mut in_body) = (Group::new(), Group::new());
         let (mut at, mut new) = (part.start, Vec::new());
         let mut is_ascii = true;
-        // In a new multipart, empty lines at the very end are written after the closing boundary line.
+        // Empty lines at the very end of the text. In a new multipart, they are written after the closing boundary
+        // line, so that they do not become part of an attachment.
         let mut epilogue = Span::empty_at(part.end);
         for (index, piece) in pieces.iter().enumerate() {
             let is_first = index == 0;

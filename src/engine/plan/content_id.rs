@@ -74,7 +74,8 @@ impl ContentIds {
             return Err(leads_back(content_id));
         }
         let essence = &tree.part(bearer).essence;
-        // An external body can be the target, because its content will replace it.
+        // A message or a multipart cannot be the target. The only exception is message/external-body, because its
+        // content will replace it.
         if essence != ESSENCE && is_composite(essence) {
             let detail = format!("<{content_id}> is a {essence}");
             return Err(Refusal::lasting(Reason::CompositeTarget, detail));

@@ -52,7 +52,8 @@ pub(crate) struct Identity {
 
 type Bearers = HashMap<(PartId, String), usize>;
 
-/// A result with the edits of a document, and a remark about its Content-MD5 if there is one.
+/// The result of the function that chose the changes of a document, the edits of the document, and a remark if its
+/// Content-MD5 field was affected.
 type Edited<T> = (T, Group, Option<&'static str>);
 
 /// The documents of a message. Facts that several documents need, such as the Content-Location of each part, are collected
@@ -61,10 +62,11 @@ pub(crate) struct Documents<'p> {
     tree: &'p Tree<'p>,
     policy: &'p Policy,
     bases: Bases,
-    /// For every multipart/related: true if a link can refer to one of its parts, or the reason why this is not known.
+    /// For every multipart/related: true if a link can refer to one of its parts. It is a refusal if this cannot be
+    /// decided.
     have_targets: HashMap<PartId, Result<bool, Refusal>>,
-    /// For each URL, the part with this location in each multipart/related. A link can be inside 64 of them, so a long URL is
-    /// looked up only once.
+    /// For each URL: the part with this Content-Location in each multipart/related. A document can be inside 64 nested
+    /// multiparts. One lookup of a long URL finds the parts in all of them.
     located: HashMap<String, HashMap<PartId, PartId>>,
     /// Total length of the URLs in `located`, in bytes. It is limited, because ten thousand locations can be relative to one
     /// long base.
@@ -88,8 +90,9 @@ impl<'p> Documents<'p> {
         }
     }
 
-    /// Reads a document and lets `decide` choose the changes. Returns `None` if nothing changes. Unless `always` is true, a
-    /// document without any base, and without parts to which its links can refer, is not read.
+    /// Reads a document and lets `decide` choose the changes. Returns `None` if nothing changes. A document whose links
+    /// cannot change is not even read, unless `always` is true: it has no base, and no part to which its links can
+    /// refer.
     fn looked_at<T>(
         &mut self,
         part: PartId,
@@ -115,8 +118,8 @@ impl<'p> Documents<'p> {
         };
         let encoding = self.tree.part(part).encoding;
         let body = self.tree.part(part).body;
-        // Without a base in the message, links can change only if the document has a `<base href>` or refers to another part.
-        // This check excludes most documents.
+        // The message has no base for this document, and no part to which its links could refer. So links can change
+        // only if the document itself has a `<base href>`. Most documents have none and are skipped here.
         if is_hopeless {
             let decoded = || encoding.decode(body.of(self.tree.original));
             let may_help =
@@ -125,8 +128,8 @@ impl<'p> Documents<'p> {
                 return Ok(None);
             }
         }
-        // The document is decoded and searched, and read again if its charset is found only then. So three times its length
-        // counts.
+        // The document is decoded, searched, and read again if its charset is found only in the document itself. So
+        // three times its length counts as work.
         ledger.work(body.len() * 3)?;
         let Some(mapped) = MappedBody::decode(self.tree.original, body, encoding) else {
             if is_hopeless {

@@ -217,7 +217,7 @@ impl<'f> PropertyList<'f> {
         }
     }
 
-    /// Returns the id of the node that contains an object.
+    /// Returns the id of the node that contains the object in the property `id`, such as the content of an attachment.
     pub(super) fn object(&self, id: u16) -> Option<u32> {
         let (_, kind, value) = self.records.iter().find(|record| record.0 == id)?;
         let is_piece = *kind == kind::OBJECT && value & 0x1f == 0;

@@ -201,7 +201,8 @@ impl Start {
     }
 }
 
-/// A node, with the ids of its data and of the tree of its subnodes. The id 0 means that there is no such block.
+/// A node: an object in the file, such as a folder or a message. `data` is the id of the block with its data, and
+/// `subnodes` is the id of the block with the tree of its subnodes. The id 0 means that there is no such block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Node {
     pub id: u32,
@@ -255,9 +256,10 @@ pub(super) struct File {
     bytes: Box<dyn Bytes>,
     pub start: Start,
     pages: Mutex<HashMap<u64, Arc<Page>>>,
-    /// Leaf pages of the trees of nodes and of blocks. They are listed only if a page above them is damaged.
+    /// Leaf pages of the index of nodes and of the index of blocks. They are collected only if a page above them is
+    /// damaged, because entries can then be found only by a search of all leaf pages.
     leaves: [OnceLock<Leaves>; 2],
-    /// The encoding that the data shows, if the header names an unknown one.
+    /// The encoding of the data, guessed from the data itself. It is set only if the header names an unknown encoding.
     guessed: OnceLock<Encoding>,
 }
 
@@ -308,10 +310,11 @@ const BLOCKS: u8 = 0x80;
 const NODES: u8 = 0x81;
 
 impl Tree {
-    /// Returns the part of an id that is the key of an entry.
+    /// Returns the part of an id by which the index finds the entry of a block or a node.
     fn key(self, id: u64) -> u64 {
         match self {
-            // Only the program that writes the file uses this bit of an id, so it is ignored.
+            // The lowest bit of a block's id is a private mark of the program that writes the file. References to the
+            // same block may differ in it, so it is ignored.
             Self::Blocks => id & !1,
             Self::Nodes => id & 0xffff_ffff,
         }
@@ -378,7 +381,8 @@ impl File {
             (0, Tree::Blocks) => 2 * width.of_id() + 4,
             _ => 3 * width.of_id(),
         };
-        // In version 23, entries of nodes are longer than their fields, so only a minimum is required.
+        // In version 23, an entry of the node index is longer than its fields together. So the length of an entry is
+        // not compared with the exact sum, and only a minimum is required.
         if step < least || level > DEEPEST {
             return Err("is damaged".to_owned());
         }
@@ -531,7 +535,8 @@ impl File {
     /// Calls `take` for every leaf page of a tree, in the order of their keys, with its offset.
     fn leaves(&self, tree: Tree, allowance: &mut Allowance, mut take: impl FnMut(u64, &Page)) {
         let mut seen = HashSet::new();
-        // The level of the topmost page is not known in advance.
+        // Pages to visit, each with the level that it must have. Any level is accepted for the topmost page, because
+        // nothing in the file states its level.
         let mut open = vec![(self.topmost(tree), None::<u8>)];
         while let Some((offset, level)) = open.pop() {
             if !seen.insert(offset) {
@@ -611,9 +616,10 @@ impl File {
         Ok(bytes)
     }
 
-    /// Returns the encoding of a block. If the header names an unknown encoding, the first block that begins a heap shows it.
+    /// Returns the encoding of a block. If the header names an unknown encoding, all encodings are tried until the
+    /// decoded block begins like a heap. The encoding that is found this way is then used for all blocks.
     fn encoding(&self, bytes: &[u8], id: u64) -> Encoding {
-        /// The third byte of a heap, with which the data of every folder and of every item begins (MS-PST 2.3.1.2).
+        /// The third byte of a heap (MS-PST 2.3.1.2). The data of every folder and of every item begins with a heap.
         const HEAP: u8 = 0xec;
         let known = self.start.encoding.or_else(|| self.guessed.get().copied());
         known.unwrap_or_else(|| {
@@ -622,7 +628,7 @@ impl File {
                 encoding.decode(&mut start, id);
                 start.get(2) == Some(&HEAP)
             };
-            // Outlook uses the first one by default.
+            // The encodings in the order in which they are tried. Outlook uses Permute by default.
             let all = [Encoding::Permute, Encoding::None, Encoding::Cyclic];
             match all.into_iter().find(begins_heap) {
                 Some(found) => *self.guessed.get_or_init(|| found),
@@ -631,8 +637,8 @@ impl File {
         })
     }
 
-    /// Returns the bytes of a block, if its checksum is right. If the index names another length than the block itself, that
-    /// of the block is used.
+    /// Returns the bytes of a block, if its checksum is right. The index and the trailer of the block both contain the
+    /// length of the block. If they differ, the length in the trailer is used.
     fn whole_block(&self, offset: u64, id: u64, length: usize) -> Option<Vec<u8>> {
         const UNIT: usize = 64;
         let width = self.start.width;
@@ -669,8 +675,8 @@ impl File {
             let is_one = own & !1 == id & !1 && end_of(length) == end;
             is_one.then_some((length, sum))
         });
-        // By chance, the data of a block can contain bytes that look like its trailer, so a few candidates are tried. More than
-        // four are not realistic.
+        // By chance, the data of a block can contain bytes that look like its trailer. So up to four candidates are
+        // tried, and the one with the right checksum is used. More than four are not realistic.
         let mut candidates = candidates.take(4);
         let (length, _) = candidates.find(|(length, sum)| has_sum(&bytes, *length, *sum))?;
         bytes.truncate(length);

@@ -108,7 +108,8 @@ fn mail_of_each_version_and_encoding_is_read() {
 
 #[test]
 fn folder_in_a_code_page_has_the_name_that_its_owner_gave_it() {
-    // The generator writes these letters as bytes in a file of version 15.
+    // In a file of version 15, the generator writes each of these letters as one byte. In code page 1251, the three
+    // bytes mean Russian letters.
     let name = "\u{cf}\u{f0}\u{e8}";
     let page = (0x3ffd, Sample::Long(1251));
     let language = (0x3ff1, Sample::Long(0x0419));
@@ -202,7 +203,8 @@ fn message_without_a_folder_is_in_a_folder_of_its_own_and_a_lost_one_is_named() 
     pst.contents(folder, &rows);
     let bytes = pst.bytes();
     let mailbox = open(bytes).unwrap();
-    // If two tables have the same id, the first one is used.
+    // The folder now has two tables of items with the same id: an empty one, and one with the lost item. The first one
+    // is used, which is usually empty, so the item is checked only if the folder lists it.
     if let Some(folder) = mailbox.folders().first() {
         let unread = mailbox.item(folder.items[0], ROOM).unwrap_err();
         assert_eq!(unread.why, "it is not in the index of the file");
@@ -361,7 +363,7 @@ fn block_whose_length_in_the_index_is_wrong_is_read_whole() {
         while good[page + levels] > 0 {
             page = at(page + 2 * step);
         }
-        // Each block of the first leaf.
+        // The length of each block in the first leaf page of the index gets several wrong values.
         for entry in 0..10 {
             let length = page + entry * (2 * step + 4).next_multiple_of(step) + 2 * step;
             for wrong in [0_u16, 1, 70, 8000, 20_000, u16::MAX] {
@@ -414,7 +416,8 @@ fn list_of_blocks_that_names_one_block_often_gives_no_more_than_the_limit() {
         &[Message::mail("x", "y").with_file("a", &content)],
     );
     let mut bytes = pst.bytes();
-    // In a list of blocks, every id is replaced by the first one.
+    // In the list of blocks of the attachment, every id is replaced by the first one. The content then consists of the
+    // same block many times.
     let find = |bytes: &[u8]| {
         bytes
             .chunks_exact(64)

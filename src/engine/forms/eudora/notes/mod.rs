@@ -77,7 +77,8 @@ pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPie
     let mut pieces = Vec::new();
     let mut lines = Lines::new(original, body);
     let (mut start, mut room) = (body.start, most);
-    // The span of the previous line if that line was empty. A note that follows includes this line.
+    // The previous line, if it was empty. On Windows, Eudora writes an empty line before each note, so this line then
+    // belongs to the note.
     let mut empty: Option<Span> = None;
     let push_text = |pieces: &mut Vec<EudoraPiece>, from: usize, to: usize| {
         if from < to {
