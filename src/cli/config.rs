@@ -143,7 +143,7 @@ fn nearest<'a>(key: &str, names: &'a [String]) -> Option<&'a String> {
 /// A configuration file, and the lines of its keys.
 pub(super) struct ConfigFile {
     path: PathBuf,
-    /// Line of each key, counted from 1.
+    /// Line number of each key in the file, counted from 1, for error messages.
     lines: BTreeMap<String, usize>,
 }
 

@@ -200,8 +200,8 @@ impl Walk<'_> {
                     break;
                 }
                 Err(error) => {
-                    // The user gets the advice to run the same command again. A source that is not a mailbox would fail
-                    // again, so it does not count.
+                    // After an error, the kept responses are not deleted, and the user is advised to run the same
+                    // command again. A source that is not a mailbox would fail again, so it does not count here.
                     has_left_some |= !matches!(error, Error::NotAMailbox { .. });
                     reporter.display.say(&say::error(&error));
                     status = Status::of_error(&error);

@@ -83,9 +83,9 @@ impl Forecast {
         self.open += other.open;
     }
 
-    /// Returns the fields of the last line of `inspect --json`, summed over all sources. `growth` counts only pictures
-    /// whose size is known, because they are in the messages. `growth_at_most` assumes that each other picture is as
-    /// large as `--max-body` allows, and that other content reaches `--max-growth`.
+    /// Returns the fields about pictures in the last line of `inspect --json`, summed over all sources. `growth` counts
+    /// only pictures whose size is known, because they are in the messages. `growth_at_most` assumes that each other
+    /// picture is as large as `--max-body` allows, and that other content reaches `--max-growth`.
     pub(super) fn embed(&self, policy: &Policy) -> Fields {
         let pictures = self.remote.saturating_mul(in_base64(policy.limits.body));
         let others = self.open.saturating_mul(policy.limits.growth);

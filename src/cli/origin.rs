@@ -97,7 +97,7 @@ impl Origin {
     }
 }
 
-/// Start of a run, in UTC (RFC 3339).
+/// Start of a run: the time in UTC (RFC 3339), and the part of the file if the run reads only a byte range.
 #[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) time: String,

@@ -181,8 +181,8 @@ fn member(place: &Identity, source: &Path) -> Option<PathBuf> {
                 folders.push(entry.path());
                 continue;
             }
-            // The directory listing already contains inode numbers. Most files are excluded by theirs, without a system
-            // call for each file.
+            // The directory listing already contains the inode number of each file. Comparing it excludes most files
+            // without a system call for each of them.
             let may_be = kind.is_none_or(|kind| !kind.is_file() || entry.ino() == *inode);
             if new.is_none() && may_be && identity(&entry.path()).as_ref() == Some(place) {
                 return Some(entry.path());

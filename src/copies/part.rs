@@ -84,8 +84,9 @@ pub(super) fn of_mail(
     })
 }
 
-/// Returns the part with this number in `mail`, in the form of its content whose digests `is_wanted` accepts. Returns `None` if
-/// there is no such form. Parts are counted from 0 in the order of the mail.
+/// Returns the part with this number in `mail`. A text has several forms, such as with LF or with CRLF line endings;
+/// the content is in the form whose digests `is_wanted` accepts. Returns `None` if there is no such form. Parts are
+/// counted from 0 in the order of the mail.
 pub(super) fn with_digest(
     mail: &[u8],
     number: u32,

@@ -37,7 +37,7 @@ impl Table {
         let mut records: Vec<[u8; LENGTH]> = Vec::new();
         let mut writer: Option<BufWriter<File>> = None;
         let mut written = 0;
-        // The last record, with its key and identity, and the number of records with this key so far.
+        // The last record that was kept, and the number of kept records that have the key of this record.
         let mut last: Option<(Record, usize)> = None;
         while let Some(bytes) = sorted.next()? {
             let record = Record::decode(&bytes);

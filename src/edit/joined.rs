@@ -125,8 +125,8 @@ impl Joined {
         !(self.shared.is_empty() && self.own.is_empty())
     }
 
-    /// Completes the current edit, because a chunk of the original that is kept begins at `start`. The edit replaces
-    /// the bytes of the original before `start` that are not kept with the new bytes.
+    /// Completes the current edit before a chunk of the original that begins at `start` and is kept. The edit replaces
+    /// the bytes of the original between the last kept chunk and `start` with the new bytes.
     fn close(&mut self, start: usize) {
         if start > self.at || self.has_new() {
             let shared = std::mem::take(&mut self.shared);

@@ -223,8 +223,8 @@ impl Origin {
         Self::new("", Provenance::Message)
     }
 
-    /// Returns the URL for use in reports and header fields. Returns `None` for content from the message, and for objects of a
-    /// store, whose names have a meaning only for embody.
+    /// Returns the URL for use in reports and header fields. Returns `None` for content from the message, from a copy
+    /// of the mail, or from a store, because such content has no URL that is useful to others.
     pub(crate) fn public_url(&self) -> Option<&Arc<str>> {
         let is_private = matches!(
             self.from,

@@ -53,8 +53,8 @@ impl Session<'_> {
         }
     }
 
-    /// Looks up copies of the missing parts to which these items refer. If an answer is missing, the round stops, and the
-    /// driver provides it before the next round.
+    /// Looks up copies of the missing parts to which these items refer. If the engine does not have the result of a
+    /// search yet, it stops. The program then searches the copies and calls the engine again.
     pub(super) fn find_copies(&mut self, items: &[&Item<'_>]) {
         let mut batch = Vec::new();
         for item in items {
@@ -131,7 +131,8 @@ impl Session<'_> {
     }
 }
 
-/// Converts the content of a copy to the content of a reference, with the media type and parameters of the copied part.
+/// Converts content that was found in a copy, so that it can replace a reference. It keeps the media type and the
+/// parameters of the copied part.
 pub(super) fn obtained(content: Content) -> Obtained {
     let named = content.media_type.clone();
     let media_type = named.as_deref().map(|it| MediaType::parse(it.as_bytes()));

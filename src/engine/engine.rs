@@ -105,8 +105,9 @@ impl Engine {
         self
     }
 
-    /// Lists the content of detached attachments as objects of a store ([`Need::Object`](super::Need::Object)) in the needs,
-    /// instead of by URL.
+    /// Makes [`Outcome::needs`] list the content of detached attachments as objects of a store
+    /// ([`Need::Object`](super::Need::Object)), so that a program can read it from the store. Otherwise, the content is
+    /// listed by its URL.
     #[must_use]
     pub fn with_store(mut self) -> Self {
         self.settings.store = true;
@@ -169,7 +170,7 @@ impl Engine {
         self.settings.mark == Mark::Field
     }
 
-    /// Returns true if the message contains a mark of an earlier run, which this engine replaces.
+    /// Returns true if the message contains a field `X-Embody` of an earlier run, which this engine replaces.
     pub(crate) fn is_marked(&self, message: &[u8]) -> bool {
         self.marks() && has_field(message, MARK_FIELD, usize::MAX)
     }
@@ -178,7 +179,8 @@ impl Engine {
         &self.settings.policy
     }
 
-    /// Returns true if a round may change the message or report something about it. Otherwise no round is necessary.
+    /// Returns true if the engine may change the message or report something about it. Otherwise the message need not
+    /// be processed.
     pub(crate) fn matters(&self, message: &[u8], kinds: Kinds, beside: Option<Follow>) -> bool {
         self.is_marked(message)
             || beside == Some(Follow::Eudora)

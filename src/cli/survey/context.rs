@@ -57,8 +57,8 @@ pub(crate) struct SurveyContext<'l> {
     pub by: &'l [Group],
     pub sources: Vec<NamedSource>,
     pub store: Option<(String, Option<&'l str>)>,
-    /// The option `--format` of this run with a blank before it, which every command repeats. Empty if the option was
-    /// not used.
+    /// The option `--format` of this run with a blank before it, which each recommended command repeats. Empty if the
+    /// option was not used.
     pub format: String,
     /// Options of this run about requests, which a recommended command must repeat if it makes requests.
     pub repeated: Repeated,
@@ -83,8 +83,8 @@ impl SurveyContext<'_> {
         lines.collect()
     }
 
-    /// Returns the commands of [`commands`](Self::commands). After them, for each source, follows a command that
-    /// compares the source with its result.
+    /// Returns the commands of [`commands`](Self::commands), followed by one command for each source that compares the
+    /// source with its result.
     pub(crate) fn compared(&self, verb: &str, options: &str, purpose: &str) -> Vec<String> {
         let mut lines = self.commands(verb, options, purpose);
         if let Some(sources) = self.named() {
@@ -96,7 +96,8 @@ impl SurveyContext<'_> {
         lines
     }
 
-    /// Returns the command with all sources as its arguments. It only reads them, so one command is sufficient.
+    /// Returns the command with all sources as its arguments. The command only reads the sources, so one command is
+    /// sufficient.
     pub(crate) fn reading(&self, command: &str) -> Vec<String> {
         let sources = self.named().map(all_quoted);
         let sources = sources.unwrap_or_else(|| "MAILBOX".to_owned());

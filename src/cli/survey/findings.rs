@@ -315,7 +315,8 @@ fn broken(survey: &Survey) -> Option<Fact> {
     })
 }
 
-/// Returns whether `embed` would find at least one picture, as far as a probe shows.
+/// Returns whether `embed` would find at least one picture. Without a probe, each picture on the web counts as
+/// available.
 fn has_living_pictures(survey: &Survey, context: &SurveyContext<'_>) -> bool {
     let answers = &survey.answers.pictures;
     let is_known = context.is_probed && answers.asked() > 0;

@@ -32,7 +32,8 @@ pub(crate) struct RunTally {
     denied: What,
     refused: What,
     trackers: u64,
-    /// Number of references that were left unchanged and are in none of the counts above, by reason.
+    /// Number of references that were left unchanged for reasons that are in none of the other counts. The key is the
+    /// reason.
     left: Named<u64>,
     lost_causes: Named<u64>,
     again_causes: Named<u64>,

@@ -84,7 +84,7 @@ pub(crate) struct Detach {
     pub content_octets: u64,
     /// Attachments that a document displays. Only `detach --inline` moves them.
     pub shown_inline: Amount,
-    /// Number of attachments that `detach` does not move, by reason. They include those in `shown_inline`.
+    /// Number of attachments that `detach` does not move, by reason. The attachments in `shown_inline` are included.
     pub stay: BTreeMap<&'static str, u64>,
     pub saves: i64,
     pub contents: Copies<Key, OBJECTS>,

@@ -197,8 +197,8 @@ impl Pending<'_, '_> {
         if is_there || is_held || accepted.contains(&number) {
             return Ok(url);
         }
-        // Each accepted style sheet will become a part, but is not written yet. So their number is subtracted from the limit on
-        // parts.
+        // Each accepted style sheet will become a part, but is not written yet. The number of accepted sheets is
+        // therefore subtracted from the limit on parts.
         let parts = self.session.policy().limits.parts;
         self.judge_parts(container, parts.saturating_sub(accepted.len()))?;
         // Thousands of places can refer to a style sheet that does not fit, and the sheet is read again for each of

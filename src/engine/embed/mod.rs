@@ -97,7 +97,8 @@ const STAND_IN: &str = "cid:00000000000000000000000000000000@embody";
 enum Given {
     Url(String),
     Nothing,
-    /// A dry run does not have the content that a run would retrieve. The document is processed as if the content were present.
+    /// Content that a dry run does not have, but that a run would retrieve. The document is processed as if the content
+    /// were present.
     Awaited,
     Refused(Refusal),
 }
