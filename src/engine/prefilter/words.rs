@@ -144,7 +144,8 @@ impl Words {
         loop {
             let anchor = from + memchr(self.anchor, bytes.get(from..)?)?;
             from = bytes.len().min(anchor + BLOCK);
-            // If the last byte of the block is an anchor, the rest of its fragment is included.
+            // A block can end with an anchor (the middle byte of a fragment). The rest of this fragment is searched,
+            // too.
             let end = bytes.len().min(from + FRAGMENT);
             let mut start = anchor.saturating_sub(LEAD);
             while start < from

@@ -170,7 +170,8 @@ struct Describer<'d> {
     spots: Vec<Spot>,
     footers: Footers,
     is_scrubbed: bool,
-    /// Whether the last part has only the header fields that a mailing list writes for its footer.
+    /// Whether the last part has only the header fields that a mailing list writes for its footer. Only such a part can
+    /// be removed as a footer.
     has_bare_last: bool,
     end: End,
 }

@@ -53,7 +53,8 @@ pub(super) struct CopyHeader {
     pub(super) others: Digests,
     /// Digests of the identifiers in In-Reply-To and References.
     pub(super) references: Digests,
-    /// Whether there is a Reply-To field that was not added by a mailing list.
+    /// Whether there is a Reply-To field that was not added by a mailing list. A copy from the monthly text of
+    /// Pipermail, which keeps no Reply-To, does not equal such a mail.
     pub(super) has_reply_to: bool,
     /// Whether the copy comes from the monthly text of Pipermail: it has only the fields that Pipermail keeps, and a hidden
     /// address (`ann at example.org`).

@@ -40,7 +40,8 @@ pub(crate) struct Description {
     /// Content-IDs of multiparts and messages that have a Content-Location. Embody can change a link with this location to a
     /// `cid:` link with the Content-ID.
     pub(super) located: Vec<u64>,
-    /// Number of multiparts without a closing boundary line.
+    /// Number of multiparts without a closing boundary line. If the new message has more of them than the old one, it
+    /// was truncated.
     pub(super) unclosed: usize,
     /// Sum of the digests of the header fields of parts that do not describe the content. If embody changed nothing but
     /// links, these fields must be the same.

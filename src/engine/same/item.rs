@@ -21,7 +21,8 @@ pub(super) struct Spot {
     pub(super) part: PartId,
     /// Number of the note among the notes in the text of the part, from 0. It is 0 if the whole part is the note.
     pub(super) note: usize,
-    /// Digest of the whole content of an enclosed message.
+    /// Digest of the whole content of an enclosed message. It identifies the content that replaces the note, if the
+    /// message is missing in another copy.
     pub(super) message: Option<Digest>,
 }
 
@@ -48,7 +49,8 @@ pub(super) struct Leaf {
     pub(super) description: Option<u64>,
     /// Length of the decoded content, in bytes.
     pub(super) size: u64,
-    /// Length of the encoded body with LF as line ending, in bytes.
+    /// Length of the encoded body with LF as line ending, in bytes. A note of Apple Mail contains this length of the
+    /// removed part.
     pub(super) encoded: u64,
     /// Digest of the decoded content.
     pub(super) content: Digest,
@@ -59,7 +61,8 @@ pub(super) struct Leaf {
     pub(super) shown: Option<[Digest; 2]>,
     /// Digest of the charset of a text. `None` if the text is ASCII, so that its charset does not matter.
     pub(super) charset: Option<u64>,
-    /// Whether Content-Type and Content-Disposition contain different names.
+    /// Whether Content-Type and Content-Disposition contain different names. Programs disagree about which one is the
+    /// name of the part. A note of Mailman contains only a name, so it does not match such a part.
     pub(super) has_two_names: bool,
     /// Length in bytes of the incomplete content, if the mail is truncated in this part. For a text, it is the length of the
     /// normalized text; otherwise that of the decoded content.

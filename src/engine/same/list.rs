@@ -18,7 +18,7 @@ pub(super) struct Lists {
     lists: Vec<List>,
     /// Links in the List fields.
     links: BTreeSet<String>,
-    /// Whether the mail has only one recipient.
+    /// Whether the mail has only one recipient. The Reply-To of a list is ignored only in such a mail.
     is_alone: bool,
 }
 

@@ -64,7 +64,7 @@ impl Missing {
             note: hash(part.span.of(original)),
             ..Self::default()
         };
-        // The header of the part that was removed.
+        // The header of the part that was removed. Each program keeps it in a different place.
         let header = match body.form {
             Form::Apple => {
                 let length = tree.value(id, LENGTH_FIELD)?.trim_ascii();

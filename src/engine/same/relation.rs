@@ -166,7 +166,7 @@ struct Comparison<'c> {
     /// Whether a document of the old message links to files in cloud storage. The links stay when the files are inserted, so
     /// nothing in the new message shows which parts are these files.
     has_hosted: bool,
-    /// Number of references whose content must be among the items in `extra`.
+    /// Number of references whose content embody inserted. The items in `extra` must be at least as many.
     expected: usize,
     /// Number of Eudora files that may be among the items in `extra`, because the header of the old message names them.
     files_of_header: usize,

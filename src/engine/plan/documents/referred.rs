@@ -28,7 +28,8 @@ pub(crate) enum Showing {
     PerhapsBy(PartId),
     /// The Content-Location is too long to search for links to it.
     Unknown,
-    /// An inline picture in a message with HTML.
+    /// The part is an inline picture in a message with HTML. Mail clients show such a picture even if no document
+    /// refers to it.
     Beside,
 }
 
