@@ -47,7 +47,8 @@ pub(super) struct FolderDirectory {
     pub(super) path: PathBuf,
     /// Name of the folder, as the server spells it.
     pub(super) name: String,
-    /// Whether the directory may also contain messages of another folder with the same UIDVALIDITY.
+    /// Whether the directory may also contain messages of another folder with the same UIDVALIDITY. Then the UID in a
+    /// file name does not show that a message of this folder was already saved.
     pub(super) is_mixed: bool,
 }
 
@@ -436,7 +437,8 @@ mod tests {
         assert_eq!(found["a"].path, Path::new(&third));
         assert!(found["a"].is_mixed);
         assert_ne!(found[&third].path, Path::new(&third));
-        // If the other folder does not exist, the directory belongs to the folder with its name.
+        // Without the folder `A`, version 0.3.0 would have written the folder `a` into the directory `a`. So this
+        // directory contains only the folder with its name.
         let found = of(output.path(), &["a", &third]);
         assert_eq!(found[&third].path, Path::new(&third));
         assert!(!found[&third].is_mixed);

@@ -382,7 +382,8 @@ fn ended(status: &Status<'_>, command: &'static str) -> Result<Done, ImapFailure
 }
 
 impl Noted {
-    /// Returns [`ImapFailure::Bye`] instead of an interrupted connection if the server announced the end with BYE.
+    /// Returns the error to report for `why`. If the connection was interrupted after the server announced the end of
+    /// the session with BYE, this is [`ImapFailure::Bye`] with the text of the server.
     fn instead(&mut self, why: ImapFailure) -> ImapFailure {
         match (why, self.bye.take()) {
             (ImapFailure::Cut(_), Some(said)) => ImapFailure::Bye(said),
@@ -454,7 +455,7 @@ fn is_odd(read: &Response<'_>) -> bool {
     }
 }
 
-/// Returns the value of `name` in the response to ID.
+/// Returns the value of the field `name` in the response to ID: the name of the server software.
 fn server_name(pairs: &[u8]) -> Option<String> {
     let pairs = values(pairs).ok()?;
     let (pairs, _) = pairs.first()?.list()?.as_chunks::<2>();

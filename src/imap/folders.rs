@@ -59,7 +59,8 @@ impl ImapSession {
         if let Some(name) = &choice.folder
             && !list.folders.iter().any(|folder| is_named(name, folder))
         {
-            // Servers often list a shared folder only if LIST contains its name.
+            // Servers often list a shared folder only if LIST contains its name. So the folder that the user named is
+            // requested by its name.
             let named = self.list(&names::encoded(name))?;
             list.folders.extend(named.folders);
             list.unreadable.extend(named.unreadable);
@@ -85,7 +86,8 @@ impl ImapSession {
                 && (exactly || !has_others || !is_all(folder))
         };
         let folders: Vec<RemoteFolder> = all.iter().filter(|it| is_chosen(it)).cloned().collect();
-        // The named folder exists, so an unreadable response is about another folder.
+        // If the user gave the exact name of a folder and the folder exists, an unreadable response is about another
+        // folder, so it is not reported.
         let is_found = is_exact && !folders.is_empty();
         let unreadable = match is_found {
             true => Vec::new(),
@@ -268,12 +270,12 @@ fn listed_name(line: &[u8]) -> Option<Vec<u8>> {
     if let Some((text, _)) = literal(line) {
         return Some(text.to_vec());
     }
-    // An incomplete literal.
+    // The line contains an incomplete literal, so the name cannot be read.
     if line.starts_with(b"{") && line.contains(&b'\n') {
         return None;
     }
     let line = line.trim_ascii_end();
-    // Extended data such as `("CHILDINFO" ("SUBSCRIBED"))` can follow the name.
+    // Extended data such as `("CHILDINFO" ("SUBSCRIBED"))` can follow the name. The name ends before this data.
     let extended = memchr::memmem::find(line, b" (\"").filter(|_| line.ends_with(b")"));
     let Some(quoted) = line.strip_prefix(b"\"") else {
         let atom = &line[..extended.unwrap_or(line.len())];

@@ -26,7 +26,8 @@ const RANGE: u32 = 1000;
 const MOST_REPEATS: u32 = 300;
 /// Number of consecutive ranges without any response after which all further messages count as missing.
 const MOST_SILENT_RANGES: u32 = 5;
-/// Maximum number of deletions by other programs for which the sequence numbers are corrected during one listing.
+/// Maximum number of deletions by other programs that are taken into account during one listing. Each deletion shifts
+/// the numbers of all later messages, so a huge number of them would take quadratic time.
 const MOST_EXPUNGED: u32 = 10_000;
 
 /// Criteria that select messages. The default selects all messages.

@@ -77,7 +77,9 @@ pub(crate) struct Captures {
     pub(super) volumes: Vec<Volume>,
     /// Entries of the index, sorted by URL and time.
     captures: Vec<Capture>,
-    /// Indexes of the captures that have a payload of their own, sorted by its digest.
+    /// Returns the captures to try for a URL: captures that have content or lead to it, and whose time satisfies
+    /// `holds`. The capture nearest to the time `at` is first. Of two equally near captures, the earlier is first. Also
+    /// returns the nearest capture of any kind, for the message if all of them fail.
     by_digest: Vec<u32>,
     hashes: RandomState,
     /// Messages about files that could not be read completely. The captures before the error are in the index.

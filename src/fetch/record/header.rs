@@ -143,7 +143,7 @@ impl RecordHeader {
         let mut fields: Vec<(String, String)> = Vec::new();
         while let Some(text) = line(false)?.filter(|text| !text.is_empty()) {
             match (text.split_once(':'), fields.last_mut()) {
-                // A continuation line (§4).
+                // A line that begins with white space continues the value of the field before it (ISO 28500:2017 §4).
                 (_, Some((_, value))) if text.starts_with([' ', '\t']) => {
                     value.push(' ');
                     value.push_str(text.trim());

@@ -42,7 +42,8 @@ pub(super) struct Web {
 
 impl fmt::Debug for Web {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The output must not contain credentials.
+        // The server may contain a password or a secret key, which must not appear in messages and logs. So only its
+        // URL is written.
         write!(formatter, "Web({})", self.server.base_url())
     }
 }

@@ -259,7 +259,7 @@ impl Resolver for JudgedAddresses {
         if found.len() >= MOST_HOSTS {
             found.clear();
         }
-        // The map contains the addresses from which a response of each host can come. Addresses from earlier lookups are kept,
+        // Remembers from which addresses a response of this host can come. Addresses of earlier lookups are kept,
         // because a connection to one of them may still be in use.
         let those = found.entry((host.to_string(), port)).or_default();
         for address in addresses.iter().map(SocketAddr::ip) {
