@@ -77,9 +77,8 @@ pub(crate) struct Captures {
     pub(super) volumes: Vec<Volume>,
     /// Entries of the index, sorted by URL and time.
     captures: Vec<Capture>,
-    /// Returns the captures to try for a URL: captures that have content or lead to it, and whose time satisfies
-    /// `holds`. The capture nearest to the time `at` is first. Of two equally near captures, the earlier is first. Also
-    /// returns the nearest capture of any kind, for the message if all of them fail.
+    /// Indexes of the captures that have a payload of their own, sorted by the digest of the payload. With them, a
+    /// revisit record finds the record that contains its payload.
     by_digest: Vec<u32>,
     hashes: RandomState,
     /// Messages about files that could not be read completely. The captures before the error are in the index.
@@ -148,9 +147,9 @@ impl Captures {
         })
     }
 
-    /// Returns the captures of a URL that may have content or lead to it, the nearest to a time first, and of two equally near
-    /// ones the earlier first. Also returns the nearest capture of any kind, for the message about the failure. `holds` returns
-    /// whether the time of a capture is acceptable.
+    /// Returns the captures to try for a URL: captures that may have content or lead to it, and whose time satisfies
+    /// `holds`. The capture nearest to the time `at` is first. Of two equally near captures, the earlier is first. Also
+    /// returns the nearest capture of any kind, for the message if all of them fail.
     pub(crate) fn near(
         &self,
         url: &str,
