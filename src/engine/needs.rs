@@ -14,7 +14,7 @@ use crate::engine::report::{Detail, Reason, Refusal, Setting};
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Needs {
-    /// In document order. They do not depend on each other, so they can be retrieved at the same time.
+    /// Needs in document order. No need depends on another one, so all of them can be retrieved at the same time.
     pub batch: Vec<Need>,
     /// Maximum total length in bytes of the contents for this batch. Content that exceeds it is refused, so a driver
     /// may stop a retrieval as soon as the limit is reached.

@@ -300,7 +300,8 @@ impl Pending<'_, '_> {
             return Ok(self.refilled(item, obtained)?);
         }
         let mut told = self.told(item, &obtained);
-        // With `--follow shortcuts`, an inserted shortcut file is a reference itself.
+        // With `--follow shortcuts`, an inserted shortcut file (`.url`) is itself a reference, and the next pass
+        // follows it.
         let is_shortcut = obtained.essence.ends_with("internet-shortcut");
         told.waits =
             self.session.may_refer(&obtained) || is_shortcut && !is_composite(&obtained.essence);

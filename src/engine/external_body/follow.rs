@@ -71,12 +71,12 @@ impl Followed {
         Self(0)
     }
 
-    /// Returns the set of all kinds.
+    /// Returns the set of all kinds of references.
     pub fn all() -> Self {
         Follow::ALL.into_iter().fold(Self::none(), Self::with)
     }
 
-    /// Adds all kinds that replace an attachment.
+    /// Adds all kinds of references that programs write in place of an attachment.
     #[must_use]
     pub fn with_attachments(self) -> Self {
         let forms = Follow::ALL.into_iter().filter(|form| form.is_attachment());
@@ -105,12 +105,13 @@ impl Followed {
         notes.chain(files).fold(self, Self::without)
     }
 
-    /// Returns true if the set contains this kind.
+    /// Returns true if the set contains this kind of reference.
     pub fn contains(self, form: Follow) -> bool {
         self.0 & form.bit() != 0
     }
 
-    /// Applies one word of `--follow`: the name of a kind, `-` and a name, `all` or `none`.
+    /// Returns the set after one word of `--follow`. The word is `all`, `none`, the name of a kind (which is added), or
+    /// `-` and a name (which is removed).
     ///
     /// # Errors
     /// [`Error::Usage`] for any other word.

@@ -122,7 +122,7 @@ impl Form {
     }
 }
 
-/// Returns true if rows of this kind belong to a form.
+/// Returns true if rows of this kind are about parts that are opened, such as winmail.dat, and not about references.
 pub(crate) fn is_kind(kind: Kind) -> bool {
     FORMS.iter().any(|form| form.kind == kind)
 }

@@ -316,7 +316,8 @@ fn html<'a>(item: &Item<'a>) -> Option<Leaf<'a>> {
     }
 }
 
-/// Returns the URLs in the HTML. Percent escapes are decoded in `cid:` URLs.
+/// Returns the URLs in the HTML. Percent escapes are decoded in `cid:` URLs, so that these can be compared with
+/// Content-IDs.
 fn referred(html: &[u8]) -> HashSet<String> {
     let links = locate_in(html, Syntax::Html).links;
     let links = links.iter().map(|link| {

@@ -97,8 +97,8 @@ impl Session<'_> {
                     &mut row,
                 )
             });
-            // The header of a sent mail names files anywhere on the sender's disk. They are usually missing, so a missing file
-            // of this kind gets no row.
+            // The header of a sent mail names files anywhere on the sender's disk. These files are usually missing, and
+            // this is no loss for the mail. So a missing file of this kind gets no row in the report.
             let is_row = index < in_body || file.is_ok();
             found.push(match file {
                 Ok(file) => Some(file),

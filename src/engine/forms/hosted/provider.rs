@@ -20,12 +20,12 @@ pub(crate) struct Located {
     pub plain: Result<String, Refusal>,
     pub name: Option<String>,
     pub size: Option<u64>,
-    /// Expiry date in seconds since 1970.
+    /// Expiry date of the file, in seconds since 1970.
     pub ends: Option<u64>,
 }
 
-/// Name of the provider, end of the host name, and a function that converts the URL of a page. The function returns `None` if
-/// the page does not show a file.
+/// The rules for one provider: its name, the end of its host names, and a function that converts the URL of a page to
+/// the URL of the file. The function returns `None` if the page does not show a file.
 type Row = (
     &'static str,
     &'static str,

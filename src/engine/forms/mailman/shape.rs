@@ -153,7 +153,8 @@ enum Top {
     Text,
 }
 
-/// Returns the lines above `at`, the nearest first. Text before `from` belongs to an earlier note and is not read.
+/// Returns the lines above `at`, the nearest first, and what is above the last of these lines. Text before `from`
+/// belongs to an earlier note and is not read.
 fn lines_above(text: &[u8], from: usize, mut at: usize) -> (Vec<Span>, Top) {
     let mut lines: Vec<Span> = Vec::new();
     while lines.len() < MOST_LINES {

@@ -45,7 +45,7 @@ impl<'f> Heap<'f> {
         })
     }
 
-    /// Returns the piece of the heap with this id.
+    /// Returns the byte string with this id from the heap.
     fn piece(&self, id: u32) -> Option<&[u8]> {
         let block = self.blocks.get(usize::try_from(id >> 16).ok()?)?;
         let index = usize::try_from(id >> 5 & 0x7ff).ok()?.checked_sub(1)?;
@@ -59,7 +59,7 @@ impl<'f> Heap<'f> {
         block.get(start.into()..end.into())
     }
 
-    /// Returns the bytes of a value, which are a piece of the heap or the data of a subnode.
+    /// Returns the bytes of a value. Short values are in the heap. Longer values are the data of a subnode.
     fn value(&self, id: u32, allowance: &mut Allowance) -> Result<Cow<'_, [u8]>, Fault> {
         match id & 0x1f {
             _ if id == 0 => Ok(Cow::Borrowed(&[])),
@@ -77,7 +77,8 @@ impl<'f> Heap<'f> {
         }
     }
 
-    /// Returns the records of a tree, each with its key. The header of the tree is a piece of the heap.
+    /// Returns the records of a tree, each with its key. The header of the tree is the byte string with the id `header`
+    /// in the heap.
     fn records(&self, header: u32, allowance: &mut Allowance) -> Result<Vec<&[u8]>, Fault> {
         let header = self
             .piece(header)
