@@ -149,8 +149,8 @@ impl Opened {
     ) -> Self {
         let told = policy.reading_to_tell().forms;
         let limits = policy.limits.scan();
-        // Most messages contain none of the byte strings that belong to a form. Such a message is returned without
-        // being parsed.
+        // Most messages do not contain any byte string that belongs to a form. Such a message is returned without being
+        // parsed.
         if first_of_any(self.made.as_deref().unwrap_or(message), 0).is_none() {
             return self;
         }
