@@ -35,11 +35,11 @@ pub(crate) struct Job<'a, S> {
     pub(crate) method: Option<Method>,
     #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) pst: Option<&'a PstFolder>,
-    /// Collection of the Outlook mailboxes that are found inside an archive or a compressed file. `None` if the run
-    /// does not read these mailboxes.
+    /// Outlook mailboxes that were found inside an archive or a compressed file, to be read later. `None` if the run
+    /// does not read such mailboxes.
     pub(crate) inner: Option<&'a Inner>,
-    /// Index of an Eudora mailbox with the flags of its messages, empty if there is no index. `None` for mailboxes of
-    /// other programs.
+    /// Index of an Eudora mailbox, which contains the flags of its messages. It is empty if the mailbox has no index.
+    /// `None` for mailboxes of other programs.
     pub(crate) eudora: Option<&'a Index>,
     pub(crate) transform: Option<&'a dyn Transform<S>>,
     pub(crate) observer: &'a dyn Observer<S>,
@@ -77,8 +77,8 @@ impl<'a, S> Job<'a, S> {
     }
 }
 
-/// Finds the mailboxes in `source`. If `source` is a folder or a message inside a Maildir, the surrounding Maildir is
-/// taken into account, because it determines how the file names are read.
+/// Finds the mailboxes in `source`. The source may be a folder or a message inside a Maildir. In this case, the file
+/// names are read as in the whole Maildir.
 pub(crate) fn look_at(
     source: &Path,
     options: &Options,
@@ -181,8 +181,9 @@ pub(crate) fn begun<S>(finds: &Finds, observer: &dyn Observer<S>) -> Summary {
     }
 }
 
-/// Returns the directory of the store that contains the file `object`. If the source is inside the store, the
-/// path does not contain this directory, and the parent directory of the file is returned.
+/// Returns the directory of the attachment store that contains the file `object`, which is two directories deep in the
+/// store. If the source is itself inside the store, the path is too short, and the parent directory of the file is
+/// returned.
 fn store_of(object: &Path) -> &Path {
     let named = |path: &&Path| !path.as_os_str().is_empty();
     let mut above = object.ancestors().skip(1).filter(named);

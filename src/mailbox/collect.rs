@@ -15,8 +15,8 @@ use crate::mailbox::read::sink::Output;
 use crate::mailbox::result::{form, groups, levels};
 use crate::mailbox::{ByLabel, Format, Observer, Options, Stop, Summary, Transform};
 
-/// Returns the default format of the result, and whether the source has several folders. The format is that of the first
-/// mailbox. Single messages become an mbox.
+/// Returns the default format of the result and whether the result needs several folders. The format is Maildir if the
+/// first mailbox is a Maildir, and otherwise mbox. `merge` must know both before it reads the mail.
 pub(crate) fn looked_at(
     source: &Path,
     options: &Options,
@@ -41,7 +41,8 @@ pub(crate) fn looked_at(
     };
     let has_folders = match finds.mailboxes.as_slice() {
         [found] if found.kind == Kind::Archive => {
-            // Errors are ignored here. If the archive is damaged, the run reports it when it reads the archive.
+            // An error is ignored here. If the archive is damaged, the run reports this later, when it reads the
+            // archive.
             let file = File::open(&found.path);
             let names = file.and_then(|file| names_psts(file, options.max_expanded, stop));
             stop.check()?;
@@ -53,9 +54,9 @@ pub(crate) fn looked_at(
     Ok((form, has_folders))
 }
 
-/// Passes the messages of each mailbox in `source` to `handler`, as a mailbox of this `form` (format) would contain
-/// them. `enter` is called with the path of a folder before the messages of the folder. The path is empty if the source
-/// is one mailbox. No files are written.
+/// Passes the messages of each mailbox in `source` to `handler`, in the form in which a mailbox of the format `form`
+/// contains them. Before the messages of a folder, `enter` is called with the path of the folder. The path is empty if
+/// the source is a single mailbox. No files are written.
 ///
 /// # Errors
 /// Returns the errors of [`convert_in_place`](super::convert_in_place) and of `handler`.
@@ -67,7 +68,8 @@ pub(crate) fn read_letters<S: Send>(
     enter: &mut dyn FnMut(&[String]),
     handler: &Handler,
 ) -> Result<Summary, Error> {
-    // With the format mbox, single messages in a directory belong to one folder. The mode prevents any writing.
+    // The format mbox puts all single messages of a directory into one folder. The mode `DryRun` prevents that any file
+    // is written.
     let options = &Options {
         mode: Mode::DryRun,
         output_format: Format::Mbox,
@@ -107,7 +109,8 @@ pub(crate) fn read_letters<S: Send>(
     Ok(summary)
 }
 
-/// A new mailbox, or a directory with a mailbox for each folder. It gets its final name when it is complete.
+/// The result of a merge: a mailbox, or a directory with a mailbox for each folder. It gets its final name only after
+/// it is complete.
 pub(crate) struct Merged {
     target: PathBuf,
     delivery: Delivery,
@@ -115,8 +118,8 @@ pub(crate) struct Merged {
 }
 
 impl Merged {
-    /// Creates the mailbox at `target`, without its final name. With `has_folders`, the labels in the envelope of each
-    /// message are the folders to which it is written.
+    /// Creates the mailbox that gets the name `target` when it is complete. If `has_folders` is true, each message is
+    /// written to the folders that its labels name.
     ///
     /// # Errors
     /// Returns [`Error::Write`] if `target` exists.
@@ -160,7 +163,7 @@ impl Merged {
         }
     }
 
-    /// Returns the number of bytes written.
+    /// Completes the mailbox and gives it its final name. Returns the number of bytes written.
     pub(crate) fn finish(self) -> Result<u64, Error> {
         let written = self.summary.bytes_out;
         self.delivery.finish_unless_damaged(&self.summary)?;

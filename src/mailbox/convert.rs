@@ -75,8 +75,8 @@ pub fn convert_to<S: Send>(
     }
     let finds = look_at(source, options, false, stop)?;
     result::check(source, &finds, destination, options)?;
-    // For Thunderbird, the result has file names of its own, which cannot differ only in case. The check is needed
-    // only if the names of the source are kept.
+    // File names that differ only in case are checked only if the result has the names of the source. Thunderbird needs
+    // file names of its own, which always differ in more than case.
     let keeps_names = options.output_format != Format::Thunderbird;
     if options.mode.writes() && keeps_names {
         let folds = || platform::folds_case(folder).unwrap_or(false);
@@ -186,8 +186,8 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
 }
 
 impl<S: Send> Job<'_, S> {
-    /// Calls `convert` for each of the mailboxes and returns the sum of the counts. A file inside a source directory
-    /// that cannot be read is reported as damaged, and the run continues with the other mailboxes.
+    /// Calls `convert` for each of the mailboxes and returns the sum of their counts. If a file inside a source
+    /// directory cannot be read, it is reported as damaged, and the other mailboxes are still converted.
     pub(crate) fn each<'f>(
         &self,
         founds: impl IntoIterator<Item = &'f Found>,
@@ -336,10 +336,10 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    /// Converts the messages of an mbox and writes the result to `sink`. `source` starts at the beginning of the mbox, or
-    /// after messages that were already converted.
-    /// `counted` is the state of the Content-Length check at this position. `seen` is called with all bytes that were read.
-    /// Returns the updated state and the source, so that the caller can continue with messages that were appended since.
+    /// Converts the messages of an mbox and writes the result to `sink`. `source` starts at the beginning of the mbox,
+    /// or after messages that were already converted. `counted` is what is known about Content-Length in the mailbox at
+    /// this position. `seen` is called with all bytes that were read. Returns the updated `counted` and the source, so
+    /// that the caller can continue with messages that were appended since.
     pub(crate) fn mbox(
         &self,
         source: Source,

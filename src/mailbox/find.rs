@@ -44,7 +44,7 @@ pub(crate) struct Found {
     pub kind: Kind,
     /// Compression of the file. `None` for a directory, although its messages may be compressed.
     pub method: Option<Method>,
-    /// The Outlook folder that this entry represents, inside an Outlook mailbox.
+    /// The folder of an Outlook mailbox, if the entry is one. Each folder of an Outlook mailbox is an entry of its own.
     pub pst: Option<PstFolder>,
 }
 
@@ -81,8 +81,8 @@ impl Finds {
         }
     }
 
-    /// Skips mailboxes that were made from an original that was also found, such as backups. `original_of` returns the
-    /// path of the original. Sorts the lists.
+    /// Skips mailboxes that were made from another mailbox, such as backups, if this original was found too.
+    /// `original_of` returns the path of the original. Also sorts the lists.
     pub(crate) fn pass_over(
         &mut self,
         what: &'static str,
@@ -179,7 +179,8 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
             let own = name == "cur" || name == "new" || name == "tmp";
             if kind.is_dir() {
                 if temporary::is_temporary(&name) {
-                    // This temporary directory is skipped: a run is filling it, or was killed before it renamed the directory.
+                    // A temporary directory of embody is skipped: another run is filling it at this moment, or was
+                    // killed before the directory was complete.
                     continue;
                 }
                 let beside = emlx::aside(&path, &name)
@@ -345,8 +346,8 @@ pub(crate) fn look_at(
 }
 
 /// Corrects the kind of a file named `.eml` that starts with a `From ` line. If a second message follows, the file is
-/// an mbox. Otherwise it is one message with the separator that it had in an mbox, because some programs save messages
-/// in this way. Such a message is not divided, and its text is not quoted.
+/// an mbox. Otherwise, it is a single message: some programs save a message with the separator that it had in an mbox.
+/// A single message is not divided, and its text is not quoted.
 fn as_content(
     kind: Result<Kind, NotMail>,
     (path, format): (&Path, Format),
@@ -383,7 +384,8 @@ pub(crate) fn as_named(
     }
 }
 
-/// Returns whether the file is empty and has the name of a message. An empty file with another name is an empty mbox.
+/// Returns whether the file is empty and has the name of a message, such as `x.eml`. An empty file with any other name
+/// is an mbox without messages.
 pub(crate) fn is_empty_message(path: &Path) -> bool {
     const SUFFIXES: [&str; 4] = ["eml", "emlx", "mht", "mhtml"];
     let is_empty = || fs::metadata(path).is_ok_and(|found| found.len() == 0);
@@ -425,8 +427,8 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     }
 }
 
-/// Judges a member of an archive as [`judged`] does, except that Outlook mailboxes are copied to temporary
-/// files, because the caller can read them.
+/// Judges a member of an archive as [`judged`] does, for callers that can read Outlook mailboxes. These are copied to
+/// temporary files instead of being left out.
 pub(crate) fn judged_with_psts(name: &[u8], start: &[u8]) -> Judged {
     match kind_of_start(start) {
         Ok(Kind::Pst) => Judged::Spooled,
@@ -443,8 +445,9 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
         return Judged::Left("a message of Outlook");
     }
     match kind_of_start(start) {
-        // An archive with several mboxes is read as one mbox. After another mbox, the byte order mark would make the
-        // first separator a part of the previous message, so this mbox is not read.
+        // The mboxes of an archive are read one after the other as one mbox. A byte order mark before the first
+        // separator of a later mbox would hide this separator, and the first message would become a part of the
+        // previous one. So such an mbox is not read.
         Ok(Kind::Mbox) if start.starts_with(BYTE_ORDER_MARK) => {
             Judged::Left("an mbox that begins with a byte order mark")
         }

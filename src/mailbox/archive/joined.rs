@@ -13,17 +13,18 @@ use crate::error::unpoisoned;
 use crate::mailbox::compressed::Damage;
 
 const LOOKED_AT: usize = 64 << 10;
-/// Maximum number of skipped members that are reported by name. Further members are only counted, because an
-/// archive can have any number of them.
+/// Maximum number of skipped members that are reported by name. Further members are only counted, because an archive
+/// can contain millions of them.
 const NAMED: usize = 10_000;
 const NAME: usize = 200;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Judged {
     Taken,
-    /// Outlook mailbox, which is copied to a temporary file.
+    /// An Outlook mailbox. It is copied to a temporary file and read later.
     Spooled,
-    /// A member that is or may be mail, but is not read. The text describes the member for the report.
+    /// A member that is mail or may be mail, but that embody cannot read in an archive. The text is the reason, for the
+    /// report.
     Left(&'static str),
     Skipped(&'static str),
 }
@@ -51,8 +52,8 @@ pub(super) struct Member {
     pub(super) closed: Option<&'static str>,
 }
 
-/// The members of an archive, in order. An error is an I/O error of the system or contains a [`Damage`]. After
-/// a [`Damage::of_member`], the members after the damaged one can still be read.
+/// The members of an archive, in order. An error is an I/O error of the system, or contains a [`Damage`]. If
+/// [`Damage::goes_on`] is true, only one member is damaged, and the next members can still be read.
 pub(super) trait Members: Read {
     /// Skips the unread bytes of the current member, and returns the next member.
     fn next(&mut self) -> io::Result<Option<Member>>;
@@ -64,11 +65,11 @@ pub(crate) struct Joined<M> {
     skipped: Arc<Mutex<Skipped>>,
     ready: io::Cursor<Vec<u8>>,
     within: Option<String>,
-    /// Error that ended the reading of the current member. It is returned after the bytes in `ready`, which were
-    /// read before it.
+    /// Error that ended the reading of the current member early. The bytes in `ready` were read before it, so they are
+    /// returned first and the error after them.
     failed: Option<io::Error>,
     has_taken: bool,
-    /// Number of members that are mail but were not read, and the name of the first one.
+    /// Number of members that are or may be mail but were not read, and the name of the first one, for the report.
     left: Option<(u64, String)>,
     last: [u8; 3],
     end: Option<Result<(), Damage>>,
@@ -115,7 +116,7 @@ impl<M: Members> Joined<M> {
         }
         let mut ready = self.between().to_vec();
         let between = ready.len();
-        // If the reader fails, the bytes before the error still show the format of the member.
+        // If the reader fails, the bytes before the error are enough to recognise the format of the member.
         let mut failed = start_of(&mut self.members, &mut ready).err();
         let judged = match ready.get(between..).unwrap_or_default() {
             [] => None,
@@ -185,8 +186,8 @@ impl<M: Members> Joined<M> {
             let why = format!("{damage}; the complete messages before the damage were read");
             damage = Damage::of_member(format!("{name} ({damage})"));
             self.leave(&name, why);
-            // The next member must not continue the message that the damage cut off, and needs no line endings before it
-            // either. So `last` is set as if an empty line had been read.
+            // The damage cut off a message in the middle. `last` is set as if an empty line had been read after it, so
+            // that the next member starts a new message and no line endings are inserted before it.
             self.last = *b"\n\n\n";
         }
         damage.into()
@@ -210,8 +211,8 @@ impl<M: Members> Joined<M> {
     }
 }
 
-/// Reads the start of a member, up to `LOOKED_AT` bytes. Each read is as large as possible. A read that meets
-/// damage fails and returns none of its bytes, so a small damaged member yields no bytes at all.
+/// Reads the start of a member, up to `LOOKED_AT` bytes. If a read fails because of damage, the bytes of this read are
+/// lost. So a small damaged member may yield no bytes at all.
 fn start_of(members: &mut impl Read, ready: &mut Vec<u8>) -> io::Result<()> {
     let mut filled = ready.len();
     ready.resize(filled + LOOKED_AT, 0);
@@ -237,7 +238,7 @@ impl<M: Members> Read for Joined<M> {
             match &self.end {
                 None => self.begin().map_err(|error| self.failure(error))?,
                 Some(Ok(())) => break,
-                // The reader has ended with this error. It returns the same error for every further read.
+                // The archive cannot be read any further. Each further read returns the same error.
                 Some(Err(damage)) => return Err(damage.clone().into()),
             }
         }

@@ -50,8 +50,8 @@ impl Passing for PackedReader {
     }
 }
 
-/// Returns a reader for the mail in an archive or a compressed file. Returns `None` if the file is neither. `most`
-/// limits the decompressed size, in bytes.
+/// Returns a reader for the mail in an archive or a compressed file. Returns `None` if the file is neither an archive
+/// nor compressed. `most` is the limit of the decompressed size, in bytes.
 pub(crate) fn unpacked(
     packed: &Arc<PackedFile>,
     most: u64,
@@ -72,8 +72,8 @@ pub(crate) fn unpacked(
     })
 }
 
-/// Returns whether an archive has a member whose name ends in `.pst`. The members of a compressed archive are not
-/// listed, because that would take as long as reading the whole archive.
+/// Returns whether an archive contains a file whose name ends in `.pst`, which is an Outlook mailbox with several
+/// folders. For a compressed archive, the answer is always false: listing its members takes as long as reading it.
 #[cfg(feature = "cli")]
 pub(crate) fn names_psts(file: File, most: u64, stop: &Stop) -> io::Result<bool> {
     fn any(mut members: impl Members) -> io::Result<bool> {
@@ -104,8 +104,8 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
     let mut reader = decompressed(reader, most)?;
     let mut start = Vec::with_capacity(LOOKED_AT);
     let read = (&mut reader).take(LOOKED_AT as u64).read_to_end(&mut start);
-    // If the data are damaged, the bytes before the damage are used here. The error is not lost, because the next
-    // read returns it again.
+    // If the data are damaged, the bytes before the damage are used. The error is ignored here, because the reader
+    // returns it again on the next read.
     if let Err(error) = read {
         error.downcast::<Damage>()?;
     }

@@ -11,7 +11,8 @@ use crate::error::{Error, unpoisoned};
 /// A file that was copied out of an archive or a stream.
 #[derive(Debug)]
 pub(crate) struct Spooled {
-    /// Name in the archive. Empty if the source itself was copied.
+    /// Name of the member in the archive. Empty if the source itself is an Outlook mailbox in a stream or in compressed
+    /// form.
     pub(crate) name: String,
     pub(crate) file: File,
 }
@@ -52,8 +53,8 @@ impl Spooled {
 #[derive(Default)]
 pub(crate) struct Inner {
     pub(crate) found: Mutex<Vec<Spooled>>,
-    /// Path of the output mailbox for the mboxes of the source. It is used only if the result also contains the
-    /// folders of Outlook mailboxes, and is therefore a directory.
+    /// Path for the mail of the source that is not in Outlook mailboxes. It is used if the result contains folders of
+    /// Outlook mailboxes as well, because the result is then a directory.
     pub(crate) nested: Option<PathBuf>,
 }
 

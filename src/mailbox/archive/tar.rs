@@ -15,8 +15,8 @@ use crate::mailbox::read::file::{filled_by, uninterrupted};
 pub(super) const BLOCK: usize = 512;
 const EXTENSION: u64 = 1 << 20;
 
-/// Returns whether a file starts with the header of a tar archive. The checksum decides, because the oldest tar formats
-/// have no magic bytes.
+/// Returns whether a file starts with the header of a tar archive. This is decided by the checksum of the header,
+/// because archives in the oldest format have no magic bytes.
 pub(super) fn is_header(start: &[u8]) -> bool {
     start.first().is_some_and(|&octet| octet != 0)
         && start.first_chunk::<BLOCK>().is_some_and(is_right)
@@ -24,8 +24,8 @@ pub(super) fn is_header(start: &[u8]) -> bool {
 
 fn is_right(block: &[u8; BLOCK]) -> bool {
     let sum = |octets: &[u8]| octets.iter().map(|&octet| u32::from(octet)).sum::<u32>();
-    // The checksum is the sum of all bytes of the header. The format defines that the eight bytes of the checksum
-    // field count as blanks in it.
+    // The checksum is the sum of all bytes of the header. Its own eight bytes are in the header too, and the format
+    // defines that they count as spaces.
     let (before, behind) = (&block[..148], &block[156..]);
     let right = sum(before) + sum(behind) + 8 * 32;
     Header::from_byte_slice(block).cksum().ok() == Some(right)
@@ -106,8 +106,8 @@ impl<R: Passing> Tar<R> {
         Ok(extension)
     }
 
-    /// Skips the map of a sparse file, as far as it is stored in blocks after the header (in the old format of GNU
-    /// tar).
+    /// Skips the list of the data areas of a sparse file. The old format of GNU tar stores it in blocks after the
+    /// header, which are not part of the content.
     fn pass_map(&mut self, header: &[u8; BLOCK]) -> io::Result<()> {
         let mut goes_on = header[482] != 0;
         while goes_on {
@@ -116,7 +116,8 @@ impl<R: Passing> Tar<R> {
         Ok(())
     }
 
-    /// Checks that only zero bytes follow the end mark of the archive, as padding.
+    /// Checks that only zero bytes follow the end mark of the archive. tar writes them as padding. Other data could be
+    /// mail, so it is reported.
     fn finish(&mut self) -> io::Result<()> {
         self.is_over = true;
         while let Some(block) = self.block()? {
@@ -144,8 +145,8 @@ impl Extended {
     }
 }
 
-/// Returns whether a member is a link, device, directory, pipe, or a list or label of GNU tar, which have no content. A
-/// hard link may have content.
+/// Returns whether a member has no content that could be mail: a link, device, directory or pipe, or a list or label of
+/// GNU tar. A hard link can have content in some archives.
 fn holds_no_content(kind: u8, size: u64) -> bool {
     matches!(kind, b'2'..=b'6' | b'D' | b'V') || kind == b'1' && size == 0
 }
@@ -180,8 +181,8 @@ impl<R: Passing> Members for Tar<R> {
             } else if kind.is_pax_local_extensions() || kind.as_byte() == b'X' {
                 extended.add_pax(&self.extension()?);
             } else if kind.is_pax_global_extensions() && size <= EXTENSION {
-                // A global extension header applies to all members, so it cannot contain the name or size of one
-                // member.
+                // A global extension header applies to all following members. Its name and size are ignored, because
+                // they cannot be those of one member.
                 let mut global = Extended::default();
                 global.add_pax(&self.extension()?);
                 extended.is_continued |= global.is_continued;

@@ -20,11 +20,12 @@ use crate::mailbox::compressed::{Damage, exceeded};
 use crate::mailbox::read::file::{PackedFile, PackedReader, uninterrupted};
 use crate::platform::FileExt as _;
 
-/// Maximum number of members. It limits the memory, because the position of each member is kept. The names are
+/// Maximum number of members. The position of each member is kept in memory, so this limits the memory. The names are
 /// not kept.
 const MEMBERS: usize = 1 << 18;
-/// Bytes that may precede the first member: none, `PK\x07\x08` in an archive that was split into several files,
-/// or `PK00` in an archive that could have been split but fits into one file.
+/// Bytes that may precede the first member of a complete archive: none, `PK\x07\x08` if the archive was split into
+/// several files, or `PK00` if it was to be split but fits into one file. Any other data before the first member is
+/// reported.
 pub(super) const MARKS: [&[u8]; 3] = [b"", b"PK\x07\x08", b"PK00"];
 const NAME: usize = 4096;
 
@@ -39,8 +40,8 @@ pub(super) struct Zip {
 struct Directory {
     archive: ZipArchive<PackedReader>,
     members: VecDeque<ZipEntry>,
-    /// Start offsets of all members and of the directory, sorted. A member must end before the next offset;
-    /// otherwise it overlaps another member.
+    /// Start offsets of all members and of the directory of the archive, sorted. If a member ends after the next
+    /// offset, it overlaps another member, and the archive is refused.
     starts: Vec<u64>,
     length: u64,
     around: Option<&'static str>,
@@ -79,8 +80,8 @@ impl Directory {
         let file = &packed.file;
         let length = file.metadata()?.len();
         let mut buffer = vec![0; RECOMMENDED_BUFFER_SIZE];
-        // The bytes of the directory must not count as progress in reading mail, so this reader has counters of its
-        // own.
+        // The bytes of the directory are not mail and must not count in the progress display. So this reader has
+        // counters of its own.
         let uncounted = PackedReader::new(&PackedFile::new(file, &packed.stop));
         let archive = ZipLocator::new()
             .locate_in_reader(uncounted, &mut buffer, length)
@@ -93,8 +94,8 @@ impl Directory {
                 return Err(Damage::of_archive(why, false).into());
             }
             starts.push(entry.local_header_offset());
-            // A directory entry is skipped only if it has no content. Its name alone is not enough, because a file can
-            // have it.
+            // An entry whose name ends in `/` is a directory and is skipped, but only if it has no content. Otherwise,
+            // mail in a file with such a name would be lost.
             if entry.is_dir()
                 && (entry.compressed_size_hint(), entry.uncompressed_size_hint()) == (0, 0)
             {
@@ -115,7 +116,7 @@ impl Directory {
                 is_stored,
             });
         }
-        // Some programs store only the lower 16 bits of the number of members, so only these bits are compared.
+        // Some programs store only the lower 16 bits of the number of members, so the other bits are not compared.
         if ((starts.len() as u64 - 1) ^ archive.entries_hint()) & 0xffff != 0 {
             return Err(damaged(
                 "the number of files in its directory differs from the number that it states",
@@ -147,7 +148,7 @@ fn name_at(file: &File, at: u64) -> io::Result<Vec<u8>> {
     let mut header = [0; 46];
     file.read_exact_at(&mut header, at)?;
     let length = usize::from(u16::from_le_bytes([header[28], header[29]]));
-    // If a name is too long, its end is kept, because the suffix shows the type of the file.
+    // If a name is too long, only its end is kept, because the suffix is needed to recognise the type of the file.
     let from = length.saturating_sub(NAME);
     let mut name = vec![0; length - from];
     file.read_exact_at(&mut name, at + (header.len() + from) as u64)?;
@@ -207,7 +208,8 @@ impl Read for Zip {
         };
         let read = uninterrupted(|| body.read(into));
         let read = read.map_err(|error| match error.raw_os_error() {
-            // An error of the operating system has an error number. An error without a number was caused by damaged data.
+            // An error with an error number comes from the operating system. An error without a number means that the
+            // data are damaged.
             Some(_) => error,
             None => Damage::of_member(format!("damaged: {error}")).into(),
         })?;

@@ -1,15 +1,16 @@
-//! Reads and writes lz4 data as Dovecot's zlib plugin writes it (its iostream-lz4.h). The format has magic bytes, the
-//! maximum decompressed size of a chunk, and then chunks that each start with their compressed length. Numbers are
-//! 32-bit and big-endian.
+//! Reads and writes lz4 data as Dovecot's zlib plugin writes it (iostream-lz4.h in Dovecot). The data begin with magic
+//! bytes and the maximum decompressed size of a chunk. The chunks follow, each with its compressed length before it.
+//! Numbers have 32 bits and are big-endian.
 //!
-//! The format has no end mark and no checksums. Data that were truncated between two chunks look complete.
+//! The format has no end mark and no checksums. So truncation between two chunks cannot be detected.
 
 use std::io::{self, BufRead as _, Read, Write};
 
 use super::method::DOVECOT_LZ4;
 use super::octets::Member;
 
-/// Maximum size of a chunk, compressed or decompressed, in bytes. Dovecot refuses larger chunks.
+/// Maximum size of a chunk in bytes, both compressed and decompressed. Dovecot refuses larger chunks, and the limit
+/// protects the memory.
 const MOST: usize = 1 << 20;
 const GROWTH: usize = 256;
 /// Size of the chunks that Dovecot writes, in bytes of mail.
@@ -49,8 +50,8 @@ pub(super) fn chunks<R: Read>() -> Member<R> {
             octets.consume(4);
             compressed.resize(length, 0);
             octets.read_exact(&mut compressed)?;
-            // The buffer is at most `GROWTH` times as large as the compressed chunk. Otherwise, untrusted data with many
-            // tiny chunks could force the program to allocate 1 MiB for each of them.
+            // The buffer for a chunk is not larger than `GROWTH` times its compressed size. Otherwise, malicious data
+            // with many tiny chunks could make the program allocate and fill 1 MiB for each of them.
             let room = most.min(length.saturating_mul(GROWTH));
             plain.resize(room.max(plain.len()), 0);
             let decompressed = lz4_flex::block::decompress_into(&compressed, &mut plain);

@@ -9,12 +9,12 @@ pub(crate) enum Method {
     Zstd,
     Bzip2,
     Xz,
-    /// The lz4 format of Dovecot: chunks with a header of their own, which lz4(1) does not read.
+    /// The lz4 format of Dovecot. It is not the format of the program lz4, which cannot read it.
     DovecotLz4,
 }
 
-/// Bytes that follow the level digit in a bzip2 stream without data. They mark the end of the stream; its
-/// checksum follows.
+/// Bytes of a bzip2 stream without data that follow the digit of its compression level. They mark the end of the
+/// stream. The checksum is not included.
 pub(super) const EMPTY_BZIP2: &[u8; 6] = b"\x17\x72\x45\x38\x50\x90";
 
 pub(super) const DOVECOT_LZ4: &[u8] = b"Dovecot-LZ4\x0d\x2a\x9b\xc5";
@@ -28,9 +28,9 @@ impl Method {
         Self::DovecotLz4,
     ];
 
-    /// Recognises the compression by the first bytes. If `start` is shorter than [`MAGIC`], it is the complete file. A
-    /// part of the magic bytes is then enough, because otherwise truncated data would be read as a file that is not
-    /// compressed.
+    /// Recognises the compression by the first bytes of a file. If `start` is shorter than [`MAGIC`], it is the whole
+    /// file, and may contain only a part of the magic bytes. Such a file counts as compressed and truncated. Otherwise
+    /// it would be read as mail.
     pub(crate) fn of_start(start: &[u8]) -> Option<Self> {
         let is = |method: &Self| {
             let magic = method.magic();
@@ -55,7 +55,8 @@ impl Method {
         (level && block).then_some(method)
     }
 
-    /// Returns the name, the first bytes, and the file name suffix that selects this method for output.
+    /// Returns the name of the method, its magic bytes, and the suffix of a file name that selects the method for
+    /// output.
     fn row(self) -> (&'static str, &'static [u8], Option<&'static str>) {
         match self {
             Self::Gzip => ("gzip", b"\x1f\x8b", Some("gz")),
@@ -74,7 +75,8 @@ impl Method {
         self.row().1
     }
 
-    /// Returns the method for the suffix of a file name. The name `.gz` has no suffix: it is a hidden file.
+    /// Returns the method that the suffix of a file name selects. A file named `.gz` has no suffix, because it is a
+    /// hidden file.
     pub(crate) fn of_name(path: &Path) -> Option<Self> {
         let suffix = path.extension().and_then(OsStr::to_str)?;
         let asks = |method: &Self| {
@@ -84,8 +86,8 @@ impl Method {
         Self::ALL.into_iter().find(asks)
     }
 
-    /// Returns the compression of the result. Dovecot's lz4 format has no suffix of its own. If the source has this
-    /// format and the result is named `.lz4`, the result keeps the format.
+    /// Returns the compression of the result. No suffix of a file name selects Dovecot's lz4 format. It is used if the
+    /// source has this format and the name of the result ends in `.lz4`.
     pub(crate) fn of_result(path: &Path, source: Option<Self>) -> Option<Self> {
         let is_lz4 = path.extension().is_some_and(|suffix| suffix == "lz4");
         Self::of_name(path).or(source.filter(|&method| method == Self::DovecotLz4 && is_lz4))
@@ -100,8 +102,8 @@ pub(crate) fn plain_suffix(path: &Path) -> Option<&OsStr> {
     name.extension()
 }
 
-/// Returns whether a skippable zstd frame starts here. Such a frame contains no data, but files of pzstd start
-/// with one, so it identifies the compression.
+/// Returns whether a skippable zstd frame starts here. It contains no data, but the program pzstd writes one at the
+/// start of its files. So a file with such a frame is compressed with zstd.
 pub(super) fn is_skippable(start: &[u8]) -> bool {
     matches!(start, [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50)
 }

@@ -4,7 +4,8 @@ use crate::mailbox::read::file::uninterrupted;
 
 const BUFFER: usize = 64 << 10;
 
-/// A function that decompresses one stream or frame. It returns 0 at the end of the stream.
+/// A function that decompresses the next bytes of one member (a stream or frame) into a buffer. It returns their
+/// number, and 0 at the end of the member.
 pub(super) type Member<R> = Box<dyn FnMut(&mut Octets<R>, &mut [u8]) -> io::Result<usize> + Send>;
 
 pub(crate) struct Octets<R> {
@@ -13,7 +14,8 @@ pub(crate) struct Octets<R> {
     start: usize,
     end: usize,
     pub(super) taken: u64,
-    /// Set if the underlying reader failed. An error of the decoder is then an I/O error, not damaged data.
+    /// Set if the reader of the compressed data failed. An error of the decoder is then an I/O error of the system.
+    /// Otherwise, it means that the data are damaged.
     pub(super) failed: bool,
 }
 

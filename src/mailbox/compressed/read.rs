@@ -27,8 +27,8 @@ pub(crate) fn exceeded(most: u64, expanded: u64, compressed: u64) -> Option<Deta
 }
 
 const RATIO: u64 = 1000;
-/// Size in bytes up to which the ratio of expansion is not checked. A single mail of blanks or zeros has a high ratio
-/// but is harmless.
+/// Decompressed size in bytes up to which the compression ratio is not checked. A mail that consists of spaces or zeros
+/// has a high ratio, but is harmless.
 const UNJUDGED: u64 = 64 << 20;
 
 fn empty_bzip2(start: &[u8]) -> Option<usize> {
@@ -43,11 +43,11 @@ pub(crate) struct Damage {
     why: Detail,
     /// Position of the damage in the compressed data, in bytes. `None` for damage of an archive.
     at: Option<u64>,
-    /// Whether the mail before the damage was read completely, because the damage is after its end.
+    /// Whether all of the mail was read, because the damage is after its end.
     pub(crate) whole: bool,
     is_cut: bool,
-    /// Whether reading can continue after the damage, because the data after the damage do not depend on the
-    /// damaged data.
+    /// Whether reading can continue after the damage. This is true if only one member of an archive is damaged, because
+    /// the other members do not depend on it.
     pub(crate) goes_on: bool,
 }
 
@@ -146,7 +146,7 @@ impl<R: Read> Decoder<R> {
         while self.method == Method::Bzip2
             && let Some(length) = empty_bzip2(self.octets.peek(MAGIC)?)
         {
-            // Empty streams are skipped without a decoder. Each new decoder fills megabytes of memory with zeros, so a file
+            // Empty streams are skipped without creating a decoder. A new decoder clears megabytes of memory, so a file
             // with many empty streams would take very long.
             self.octets.consume(length);
             is_behind = true;
@@ -161,7 +161,8 @@ impl<R: Read> Decoder<R> {
         if start.is_empty() && is_aligned {
             return Ok(Decoding::Ended);
         }
-        // Only xz allows padding between streams. gzip(1) and the other programs treat data after zeros as garbage.
+        // Only xz allows zeros as padding before a further stream. gzip(1) and the other programs ignore a stream after
+        // zeros, so it is reported as other data.
         let may_follow = zeros == 0 || self.method == Method::Xz && is_aligned;
         if may_follow && Method::of_start(start) == Some(self.method) {
             let member = match self.method {
@@ -236,8 +237,8 @@ impl<R: Read> Read for Decoder<R> {
                 }
                 Decoding::Between(is_behind) => self.state = self.next(is_behind)?,
                 Decoding::Within(mut member, before) => match member(&mut self.octets, into) {
-                    // A member that consumes no bytes is an error: truncated magic bytes would otherwise give empty
-                    // members without end.
+                    // A member that consumes no bytes is an error. Otherwise, truncated magic bytes would count as an
+                    // empty member again and again, without end.
                     Ok(0) if self.octets.taken == before => {
                         let error = io::ErrorKind::UnexpectedEof.into();
                         self.state = Decoding::Damaged(self.broken(&error));

@@ -12,11 +12,11 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer
 use super::method::{Method, is_skippable};
 use super::octets::Member;
 
-/// Memory limit for xz, in bytes: 128 MiB for the dictionary, and 16 MiB for the rest of the decoder.
+/// Memory limit of the xz decoder, in bytes: 128 MiB for the dictionary, and 16 MiB for the rest.
 const MEMORY: u64 = (128 << 20) + (16 << 20);
 
-/// The largest window of deflate, as a power of two. The header of a gzip member (RFC 1952) does not contain
-/// the window size, so the largest one is assumed.
+/// Window size of deflate: 2^15 bytes, the largest one. The header of a gzip member (RFC 1952) does not contain the
+/// actual size.
 const WINDOW_BITS: u8 = 15;
 
 pub(super) fn gzip<R: Read>() -> Member<R> {
@@ -53,8 +53,8 @@ pub(super) fn xz<R: Read>() -> io::Result<Member<R>> {
     }))
 }
 
-/// Turns `step` into a [`Member`]. `step` decompresses a part of the input (empty at the end of the file) into the
-/// output, and returns the total bytes read and written so far, and whether the stream has ended.
+/// Turns `step` into a [`Member`]. `step` decompresses some of the input into the output. Its input is empty at the end
+/// of the file. It returns the total bytes read, the total bytes written, and whether the stream has ended.
 fn stepwise<R: Read>(
     mut step: impl FnMut(&[u8], &mut [u8]) -> (u64, u64, io::Result<bool>) + Send + 'static,
 ) -> Member<R> {
@@ -80,11 +80,12 @@ fn stepwise<R: Read>(
     })
 }
 
-/// The largest window of zstd: 128 MiB, as a power of two. zstd(1) accepts this size without a special option.
+/// Maximum window size of zstd: 2^27 bytes (128 MiB). It limits the memory. zstd(1) accepts this size without a special
+/// option.
 const WINDOW_LOG: u32 = 27;
 
-/// Decompresses zstd frames (RFC 8878). The reader of the crate is not used, because it treats all data after a
-/// frame as another frame.
+/// Decompresses zstd frames (RFC 8878). The reader of the crate is not used, because it would treat other data after a
+/// frame as a damaged frame.
 pub(super) fn zstd<R: Read>() -> io::Result<Member<R>> {
     let mut decoder = Decoder::new()?;
     decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG))?;
@@ -101,7 +102,8 @@ pub(super) fn zstd<R: Read>() -> io::Result<Member<R>> {
             }
             let input = octets.fill_buf()?;
             let is_end = input.is_empty();
-            // One block per call, because a call that fails loses the bytes that it has decompressed.
+            // Each call decompresses only one block. If a call fails, the bytes that it has decompressed are lost, so a
+            // call must not decompress more.
             let block = input.get(..left).unwrap_or(input);
             let mut input = InBuffer::around(block);
             let mut output = OutBuffer::around(&mut *into);

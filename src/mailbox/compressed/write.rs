@@ -9,7 +9,7 @@ use liblzma::write::XzEncoder;
 use super::dovecot_lz4;
 use super::method::Method;
 
-// The default levels of the compression programs. `LEVEL` is the default of gzip and xz.
+// Compression levels. They are the defaults of the compression programs. `LEVEL` is that of gzip and xz.
 const LEVEL: u32 = 6;
 const ZSTD_LEVEL: i32 = 3;
 const BZIP2_LEVEL: u32 = 9;
