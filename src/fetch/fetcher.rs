@@ -152,8 +152,8 @@ impl Fetcher {
         self
     }
 
-    /// Also remembers temporary failures, so that a run requests no URL twice. A service must not do this, because the same
-    /// request may succeed later.
+    /// Keeps temporary failures in memory, too, so that a run requests no URL twice. A service must not do this,
+    /// because the same request may succeed later.
     #[must_use]
     pub(crate) fn keeping_failures(mut self) -> Self {
         if let Some(memory) = &mut self.memory {

@@ -1,7 +1,8 @@
 //! Limits how often requests are sent to a web archive, over all threads of a run.
 //!
-//! * A request waits for its turn as long as the deadline of the message allows. `--timeout` begins when the request is sent.
-//! * If the turn would come after the deadline, the request is refused immediately.
+//! * A request waits until the limit allows it, but not beyond the deadline of the message. `--timeout` begins when the
+//! request is sent.
+//! * If the limit would allow the request only after the deadline, the request is refused immediately.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

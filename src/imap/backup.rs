@@ -299,7 +299,7 @@ impl Backup {
                     letters.push('P');
                     self.letter(flag)?
                 }
-                // System flags that no RFC defines are stored like keywords.
+                // System flags that no RFC defines have no fixed letter in a Maildir, so they are stored like keywords.
                 _ => self.letter(flag)?,
             };
             match letter {
@@ -370,7 +370,7 @@ fn numbers(name: &str) -> Option<(u32, u32)> {
     Some((uidvalidity.parse().ok()?, uid.parse().ok()?))
 }
 
-/// Returns the size in the file name of a message.
+/// Returns the size of a message in bytes according to its file name.
 fn size_in(name: &str) -> Option<u64> {
     let (_, size) = name.split_once(",S=")?;
     let end = size.find(|symbol: char| !symbol.is_ascii_digit());

@@ -135,7 +135,7 @@ fn batch(messages: &[(u32, u64)]) -> usize {
 /// The content in a FETCH response: a whole message or a piece of it.
 struct ToldBody<'r> {
     uid: u32,
-    /// Position of the first byte in the message.
+    /// Position of the content in the message: the number of bytes of the message before it.
     from: u64,
     /// Bytes of the content. `None` if the server returned NIL instead of the content.
     octets: Option<Cow<'r, [u8]>>,
@@ -198,7 +198,7 @@ fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
 /// Progress of one large message, whose pieces are requested with separate commands.
 struct Alone {
     size: u64,
-    /// Number of bytes passed to the sink.
+    /// Number of bytes of the message that were passed to the sink, the callback that receives pieces in their order.
     given: u64,
     /// Pieces that arrived before an earlier piece, by their position. At most [`AHEAD`] pieces are kept.
     early: BTreeMap<u64, Vec<u8>>,
@@ -241,7 +241,7 @@ fn body_alone(
         early: BTreeMap::new(),
         end: None,
     };
-    // Position of the next piece to request.
+    // Position in the message, in bytes, of the next piece to request.
     let mut next = 0;
     let mut under_way: VecDeque<(PendingCommand, u64)> = VecDeque::new();
     let mut is_again = false;
@@ -278,8 +278,8 @@ fn body_alone(
             }
             gives_all |= told.is_whole;
             match told.octets {
-                // This server ignores the requested position, so its content starts at the beginning of the message. The
-                // content is skipped, because otherwise the beginning would be stored twice.
+                // The server ignores the requested position and sends the message from its beginning. The content is
+                // skipped, because otherwise the beginning would be stored twice.
                 Some(_) if gives_all && told.from > 0 => {}
                 Some(octets) if !told.is_closed && octets.len() as u64 != size => {}
                 None => alone.end = Some(BodyPiece::Gone),

@@ -21,9 +21,9 @@ use super::session::RemoteFolder;
 
 /// File with the folder to which a Maildir belongs: its name in the first line, and possibly [`MIXED`] in the second line.
 pub(super) const OWNER: &str = "embody-folder";
-/// File with the keywords of a Maildir.
+/// File with the keywords of a Maildir, in the format of Dovecot.
 pub(super) const KEYWORDS: &str = "dovecot-keywords";
-/// End of the name of an unfinished file.
+/// Suffix of the name of a file that is not completely written yet. Afterwards the file is renamed.
 pub(super) const UNFINISHED: &str = ".embody-unfinished";
 /// Second line in [`OWNER`] for a directory into which version 0.3.0 may have written several folders.
 const MIXED: &str = "mixed";
@@ -98,7 +98,8 @@ pub(super) fn directories(
     Ok(chosen.found)
 }
 
-/// The assignment of folders to directories, to which one folder after the other is added.
+/// The assignment of folders to directories. The folders are added one after the other, so that each gets a directory
+/// that no other folder has.
 struct Assignment<'o> {
     output: &'o Path,
     /// For each directory, the folders that version 0.3.0 would have saved in it. That version wrote no file [`OWNER`],

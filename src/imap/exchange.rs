@@ -111,7 +111,7 @@ impl Exchange {
         self.odd
     }
 
-    /// Waits for a moment before a request is repeated.
+    /// Waits for a moment ([`RETRY`]) before a message is requested again.
     pub(super) fn wait_a_moment(&self) -> Result<(), ImapFailure> {
         self.wire.wait(RETRY)
     }
@@ -238,7 +238,7 @@ impl Exchange {
         Ok(pending)
     }
 
-    /// Sends a line without a tag, in response to a continuation request.
+    /// Sends a line without a tag. During a login, it answers a continuation request of the server.
     pub(crate) fn send_line(&mut self, text: &str) -> Result<(), ImapFailure> {
         self.wire.send(format!("{text}\r\n").as_bytes())
     }
@@ -298,8 +298,8 @@ impl Exchange {
             let length = octets.len();
             let read = match response(octets) {
                 Ok(read) => read,
-                // An unreadable end of a pending command is an error, because the result of the command is unknown. Other
-                // unreadable responses are skipped.
+                // If the response that ends a pending command is unreadable, the result of the command is unknown, so
+                // this is an error. Other unreadable responses are skipped.
                 Err(why)
                     if self
                         .open

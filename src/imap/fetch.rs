@@ -226,7 +226,7 @@ trait Listener {
         is_simple: bool,
     ) -> Result<bool, ImapFailure>;
 
-    /// Returns whether items of a message are still missing.
+    /// Returns whether the server has not yet returned all requested items of a message.
     fn lacks(&self, uid: u32) -> bool;
 }
 
@@ -422,7 +422,7 @@ pub(super) struct Glimpse {
     pub(super) modseq: Option<u64>,
 }
 
-/// Metadata of messages by UID, and the result of the command: `Err` if the server refused it.
+/// Metadata of messages by UID, and the result of the command that requested them: `Err` if the server refused it.
 pub(super) type Glimpses = (BTreeMap<u32, Glimpse>, Result<(), ImapFailure>);
 
 /// Requests flags and dates of a few messages. Also returns messages of which the server returned only a part

@@ -119,7 +119,7 @@ impl<S: Send> InPlace<'_, S> {
     }
 }
 
-/// State of one connection of a run.
+/// State of one connection of a run over an account.
 pub(super) struct AccountRun<'r, S> {
     pub(super) job: &'r InPlace<'r, S>,
     session: Option<ImapSession>,
@@ -135,7 +135,7 @@ pub(super) struct AccountRun<'r, S> {
     pub(super) selected: Selected,
     /// Smallest UID that a new message in the folder can get. A message with a smaller UID existed before the run.
     pub(super) least: u32,
-    /// UID of the message that is being replaced.
+    /// UID of the message that this connection is replacing.
     pub(super) in_work: Option<u32>,
     /// Outcome of the message in `in_work`, if its replacement was completed after the connection was interrupted.
     pub(super) resumed: Option<Fate>,
@@ -452,7 +452,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
             .is_some_and(|journal| journal.is_open(folder, *uidvalidity, uid))
     }
 
-    /// Returns the replacer for the current session, or `None` in a dry run.
+    /// Returns the value that replaces messages over the current session, or `None` in a dry run.
     pub(super) fn replacing(&mut self) -> Result<Option<Replacing<'_>>, ImapFailure> {
         let Self {
             session,

@@ -96,7 +96,7 @@ pub(super) struct JournalAccount {
 #[derive(Serialize, Deserialize, Debug)]
 struct JournalLine {
     id: u64,
-    /// The unfinished replacement. `None` if it was finished or undone.
+    /// The replacement with its last step, as long as it is unfinished. `None` means that it was finished or undone.
     open: Option<Replacement>,
     /// Account to which the journal belongs. `None` in a journal of version 0.3.0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ struct JournalState {
     open: BTreeMap<u64, NotedReplacement>,
     next: u64,
     length: u64,
-    /// Name of the server software in this run.
+    /// Name of the server software in this run. It is written into each line.
     server: Option<String>,
 }
 
@@ -640,7 +640,7 @@ mod tests {
         assert_eq!(open.len(), 1);
         assert_eq!(open[0].1.step, ReplacementStep::Appended(3));
         assert_eq!(open[0].1.original, None);
-        // The file now contains lines of both versions.
+        // After this line, the file contains lines of version 0.3.0 and of this version.
         let next = begun(&journal, replacement(5));
         drop(journal);
         let open = open_of(&reopened(folder.path(), "me"));

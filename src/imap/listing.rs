@@ -124,7 +124,8 @@ impl Criteria {
     }
 }
 
-/// Converts a date to a number that increases with the date. Returns `None` if the text does not start with a date.
+/// Converts a date to a number, so that dates can be compared: a later date has a larger number. Returns `None` if the
+/// text does not start with a date.
 fn day(text: &str) -> Option<u32> {
     let mut parts = text.split_ascii_whitespace().next()?.split('-');
     let (day, month, year) = (parts.next()?, parts.next()?, parts.next()?);
@@ -169,8 +170,8 @@ impl Listing {
 #[derive(Default)]
 struct SearchResult {
     uids: Vec<u32>,
-    /// Whether the result may be incomplete. A search is incomplete if the server refused it, ended it early, or
-    /// sent an unreadable result.
+    /// Whether messages may be missing in the result, because the server refused the search, ended it early, or sent an
+    /// unreadable response.
     is_cut: bool,
     is_refused: bool,
 }

@@ -170,18 +170,19 @@ pub(super) enum Command {
     StoreLabels(u32, FlagChange, Vec<String>),
     /// Wait for this number of milliseconds.
     Rest(u64),
-    /// Remove the entry from the journal.
+    /// Remove the entry of the replacement from the journal.
     End,
     /// End with this result.
     Give(Conclusion),
 }
 
-/// Result of the last command.
+/// Result of the last command, from which the machine determines its next state and the next command.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Event {
     /// Start of the machine, before the first command.
     Begin,
-    /// Completion of [`Command::Note`], [`Command::Keep`], [`Command::Drop`], [`Command::Rest`] or [`Command::End`].
+    /// Completion of a command without a result: [`Command::Note`], [`Command::Keep`], [`Command::Drop`],
+    /// [`Command::Rest`] or [`Command::End`].
     Done,
     /// Result of [`Command::Store`], [`Command::StoreLabels`] or [`Command::TakeAway`].
     Answered(Result<(), Refusal>),
@@ -207,7 +208,8 @@ pub(super) enum Event {
         /// Flags and labels of the old message immediately before the removal.
         flags: Option<Vec<String>>,
         labels: Option<Vec<String>>,
-        /// Whether the responses report that a message was removed.
+        /// Whether the server reported that a message was removed. This shows that the old message was still there when
+        /// the command was executed.
         is_told: bool,
     },
     /// Result of [`Command::Labels`] for the old and the new message. `None` if the server did not return them.
@@ -217,12 +219,13 @@ pub(super) enum Event {
 /// Final result of a replacement.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Conclusion {
-    /// The replacement has ended, and its journal entry was removed.
+    /// The outcome of the replacement is certain, and its journal entry was removed.
     Settled(Fate),
     /// The journal entry of an earlier session was removed, and there is nothing to report. If the old message still
     /// exists, it is unchanged and can be replaced again.
     Nothing,
-    /// The result is unknown. The journal keeps the entry for another session.
+    /// It is unknown whether the message was replaced. The journal keeps the entry, so that another session can find
+    /// out.
     Unknown(String),
     /// The server does not delete the new message. The journal keeps the entry, and the run ends, because every further message
     /// would also stay in the folder twice.
@@ -318,9 +321,10 @@ pub(super) struct Machine {
     entry: Replacement,
     at: At,
     goal: Goal,
-    /// Whether an earlier session began the replacement.
+    /// Whether an earlier session began the replacement. Its messages are then read and compared again before one is
+    /// deleted.
     is_resumed: bool,
-    /// UID of the new message, or 0 if the new message does not exist yet.
+    /// UID of the new message. 0 as long as the UID is unknown.
     copy: u32,
     /// Digest of the new message, if it was read in this session.
     copy_digest: Option<String>,
@@ -413,7 +417,7 @@ impl Machine {
         }
     }
 
-    /// Returns the entry that [`Command::Note`] must write to the journal.
+    /// Returns the journal entry of the replacement, which [`Command::Note`] must write to the journal.
     pub(super) fn entry(&self) -> &Replacement {
         &self.entry
     }
@@ -506,7 +510,8 @@ impl Machine {
             (At::Dropping(conclusion), Event::Done) => self.end(conclusion),
             (At::Ending(conclusion), Event::Done) => Command::Give(conclusion),
             (At::Resting(again), Event::Done) => self.again(again),
-            // No command has this event as its result, so this is a bug. The journal keeps the entry.
+            // The event cannot be the result of the last command, so this is a bug. Nothing more is changed, and the
+            // journal keeps the entry for another session.
             (_, event) => Command::Give(Conclusion::Unknown(format!(
                 "embody got a result that does not belong to the current step: {event:?}"
             ))),
@@ -532,7 +537,7 @@ impl Machine {
         self.to(At::Searching(purpose), Command::Search(body))
     }
 
-    /// Removes the entry from the journal, and then ends with the conclusion.
+    /// Removes the entry of the replacement from the journal, and then ends the replacement with the conclusion.
     fn end(&mut self, conclusion: Conclusion) -> Command {
         self.to(At::Ending(conclusion), Command::End)
     }
@@ -541,8 +546,8 @@ impl Machine {
         self.end(Conclusion::Settled(Fate::Left(reason, why.into())))
     }
 
-    /// Ends and keeps both messages, because embody cannot determine which message is safe to delete. The user must
-    /// decide.
+    /// Ends the replacement and keeps both messages, because embody cannot determine which message is safe to delete.
+    /// The user must decide.
     fn both(&mut self, reason: Reason, why: impl Into<String>) -> Command {
         self.end(Conclusion::Settled(Fate::Both(reason, why.into())))
     }
@@ -840,7 +845,7 @@ impl Machine {
                 return self.unmark();
             }
             if self.is_resumed {
-                // An earlier session left both messages in the folder, so the user may have seen them. Marking the old
+                // An earlier session was interrupted, and the user may have seen both messages since then. Marking the old
                 // one may have been a deliberate choice, so the new one is kept.
                 return self.left(Reason::ChangedMeanwhile, MARKED_STAYS);
             }
@@ -1081,7 +1086,7 @@ impl Machine {
                 };
                 self.finished_with(&copy)
             }
-            // The old message was already gone when it was to be marked or moved, so another program removed it.
+            // The old message was already gone when embody tried to mark or move it, so another program removed it.
             (None, _) => {
                 (self.is_ours, self.was_there) = (false, false);
                 let copy = match self.known(copy) {
@@ -1119,7 +1124,7 @@ impl Machine {
             return self.finished_with(&copy);
         }
         if self.is_resumed {
-            // An earlier session left both messages in the folder, so the user may have seen them. Removing the old one
+            // An earlier session was interrupted, and the user may have seen both messages since then. Removing the old one
             // may have been a deliberate choice, so the new one is kept.
             return self.left(Reason::ChangedMeanwhile, REMOVED);
         }
@@ -1250,7 +1255,7 @@ impl Machine {
             }
             Some(old) if self.is_ours && has(&old.flags, DELETED) => return self.unmark(),
             _ if self.is_resumed && old.as_ref().is_none_or(|old| has(&old.flags, DELETED)) => {
-                // An earlier session left both messages in the folder, so the user may have seen them. Removing or
+                // An earlier session was interrupted, and the user may have seen both messages since then. Removing or
                 // marking the old one may have been a deliberate choice, so the new one is kept.
                 let is_marked = copy.as_ref().is_some_and(|copy| has(&copy.flags, DELETED));
                 let is_by_us = matches!(self.entry.step, ReplacementStep::TakingBack(..));
@@ -1460,7 +1465,7 @@ impl Machine {
         self.drop_and_end(Conclusion::Settled(fate))
     }
 
-    /// Removes the file with the old message, if it exists, and then ends.
+    /// Removes the file with the old message, if it exists, and then ends the replacement with the conclusion.
     fn drop_and_end(&mut self, conclusion: Conclusion) -> Command {
         match self.entry.step {
             ReplacementStep::Replacing | ReplacementStep::PuttingBack => {

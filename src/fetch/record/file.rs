@@ -226,8 +226,8 @@ fn whole(file: &File, length: u64) -> io::Result<Option<u64>> {
     let mut behind = length;
     while behind > near {
         let from = behind.saturating_sub(window).max(near);
-        // The window overlaps the one after it by two bytes, because the three first bytes of a member may be divided between
-        // them.
+        // The file is searched backwards in windows. Each window overlaps the next one by two bytes, because the three
+        // first bytes of a gzip member may be divided between two windows.
         let size = usize::try_from((behind + 2).min(length) - from).unwrap_or(0);
         let mut octets = vec![0; size];
         file.read_exact_at(&mut octets, from)?;

@@ -203,8 +203,8 @@ impl Store for Folder {
             )));
         }
         let mut octets = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
-        // One byte more than the size is read. If the file grows while it is read, the extra byte changes the hash, and the
-        // result is an error.
+        // Reads one byte more than the size of the file. If the file grows while it is read, the extra byte changes the
+        // hash, so the error is noticed.
         let read = file.take(size + 1).read_to_end(&mut octets);
         self.places.at(&key.path(), read)?;
         if Key::of(&octets) != *key {
