@@ -1,5 +1,5 @@
-//! Makes connections for ureq. With a proxy, connections for http: lead to the proxy. While an exchange is recorded, each
-//! connection passes its bytes to the recording of its thread ([`tap`]).
+//! Makes connections for ureq, to the server or, for http: URLs, to the proxy if there is one. While an exchange
+//! is recorded, each connection passes its bytes to the recording of its thread ([`tap`]).
 //!
 //! With a proxy, a request for an http: URL is sent in absolute form (RFC 9112 §3.2.2), as curl and browsers do. ureq would use
 //! CONNECT instead, but many proxies, for example Squid by default, reject CONNECT to port 80.
@@ -34,7 +34,8 @@ pub(super) struct Connections {
     pub(super) without_proxy: Config,
 }
 
-/// A time-out while a connection was being made. An established connection that broke is a different error.
+/// A time-out while a connection was being made: no byte of the request was sent yet. If an established connection
+/// breaks, the error is a different one.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 pub(super) struct NoConnection {
@@ -263,7 +264,7 @@ impl Transport for Connection {
 
 impl fmt::Debug for Connection {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A derived implementation would print the password of the proxy.
+        // Prints no fields, because a derived implementation would print the password of the proxy.
         formatter.debug_struct("Connection").finish_non_exhaustive()
     }
 }

@@ -123,8 +123,8 @@ fn answers<T: Remembered>(octets: usize) -> Answers<T> {
         // The cache divides its capacity among its shards, and no entry can be larger than its shard. A single shard therefore
         // allows the largest bodies.
         .shards(1)
-        // Half of the capacity is for entries that were requested only once so far. With a smaller share, most new entries
-        // would be evicted before their second request.
+        // Half of the capacity is reserved for entries that were requested only once so far. With a smaller share, most
+        // new entries would be evicted before their second request.
         .hot_allocation(0.5)
         .estimated_items_capacity(1000)
         .weight_capacity(octets as u64);

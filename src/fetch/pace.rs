@@ -181,7 +181,8 @@ mod tests {
         })
     }
 
-    /// Creates a pace with pauses that are longer than any test, even on a slow machine.
+    /// Creates a pace whose pauses are longer than any test, even on a slow machine, so that no pause ends during the
+    /// test.
     fn pausing() -> Pace {
         Pace::with(Rates {
             pause: Duration::from_secs(60 * 60),

@@ -88,7 +88,7 @@ impl Listening {
         Self
     }
 
-    /// Shortens the time limit of reads, because the rest of the content is not used but only recorded.
+    /// Shortens the time limit of reads for the rest of this response: its content is not used but only recorded.
     pub(super) fn linger(&self, time: Duration) {
         with_current(|current| current.lingers = Instant::now().checked_add(time));
     }

@@ -306,7 +306,7 @@ pub(crate) fn masked(source: &str) -> String {
     let Some((scheme, rest)) = source.split_once("://") else {
         return source.to_owned();
     };
-    // Splits at the last `@`, because a password may contain `@` and `/`.
+    // Splits at the last `@`, because a password in the URL may contain `@` and `/`, and all of it must be hidden.
     match rest.rsplit_once('@') {
         Some((login, place)) if login.contains(':') => {
             let user = login.split(':').next().unwrap_or_default();

@@ -23,7 +23,7 @@ pub struct Told {
     pub octets: usize,
 }
 
-/// Byte stream that returns the scripted answers.
+/// Connection to a scripted server: a byte stream that returns the scripted answers.
 struct Canned {
     answers: VecDeque<Vec<u8>>,
     waiting: Vec<u8>,

@@ -845,8 +845,8 @@ impl Machine {
                 return self.unmark();
             }
             if self.is_resumed {
-                // An earlier session was interrupted, and the user may have seen both messages since then. Marking the old
-                // one may have been a deliberate choice, so the new one is kept.
+                // An earlier session was interrupted, and the user may have seen both messages since then. Marking the
+                // old one may have been a deliberate choice, so the new one is kept.
                 return self.left(Reason::ChangedMeanwhile, MARKED_STAYS);
             }
             let why = (Reason::ChangedMeanwhile, MARKED.to_owned());
@@ -1124,8 +1124,8 @@ impl Machine {
             return self.finished_with(&copy);
         }
         if self.is_resumed {
-            // An earlier session was interrupted, and the user may have seen both messages since then. Removing the old one
-            // may have been a deliberate choice, so the new one is kept.
+            // An earlier session was interrupted, and the user may have seen both messages since then. Removing the old
+            // one may have been a deliberate choice, so the new one is kept.
             return self.left(Reason::ChangedMeanwhile, REMOVED);
         }
         let why = Some((Reason::ChangedMeanwhile, MOVED.to_owned()));

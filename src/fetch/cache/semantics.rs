@@ -1,8 +1,8 @@
-//! Decides which responses may be stored, which are fresh, and how a stale one is validated (RFC 9111), with
-//! http-cache-semantics.
+//! Decides which responses may be stored, which are fresh, and how a stale one is validated (RFC 9111). The crate
+//! http-cache-semantics implements these rules.
 //!
 //! The cache is a shared one in the sense of RFC 9111, because it serves the mail of several users. The crate compares
-//! directives case-sensitively and accepts an Age of any size, so the header fields are normalized before. The value of a
+//! directives case-sensitively and accepts an Age of any size, so the header fields are normalized first. The value of a
 //! Set-Cookie field is replaced, but its presence is kept, because it matters for the decision.
 
 use std::time::{Duration, SystemTime};

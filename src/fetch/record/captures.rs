@@ -130,7 +130,8 @@ impl Captures {
         let read = io::Read::read(&mut &file, &mut start).map_err(failed)?;
         let start = start.get(..read).unwrap_or_default();
         let is_known = [&b"\x1f\x8b"[..], b"WARC/", b"PK\x03\x04"];
-        // A file that is shorter than the expected first bytes may be truncated, so it is accepted if it begins like them.
+        // A file that is shorter than the expected first bytes may be truncated. It is accepted if it begins like them,
+        // because truncated files are read as far as possible.
         let is_one = |it: &&[u8]| start.starts_with(it) || it.starts_with(start);
         match is_known.iter().any(is_one) || is_zstandard(start) {
             true => Ok(()),

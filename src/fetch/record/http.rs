@@ -15,7 +15,7 @@ const LONGEST_LINE: usize = 64 << 10;
 pub(super) struct Answered {
     /// Bytes of the head that have arrived so far, including the empty line at its end.
     pub(super) head: Vec<u8>,
-    /// Whether the request was HEAD, so that the response has no content.
+    /// Whether the request was HEAD. If so, the response has no content, even if a field declares a length.
     is_head: bool,
     stage: Stage,
 }

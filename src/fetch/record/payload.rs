@@ -19,7 +19,7 @@ use crate::engine::report::{Reason, Refusal};
 use crate::fetch::Coding;
 use crate::mime::picture_end;
 
-/// Maximum size of a block without its content, in bytes: the header and the framing of chunks.
+/// Maximum size, in bytes, of the parts of a block that are not content: the header and the framing of chunks.
 const AROUND: u64 = 1 << 20;
 
 /// The result of replaying a capture: its content, or the target of its redirect.

@@ -17,7 +17,7 @@ use rawzip::{
 use super::volume::{Volume, is_warc, unpacked};
 use crate::platform::FileExt as _;
 
-/// Maximum number of files in the archive. A WACZ contains a few dozen.
+/// Maximum number of files in a WACZ file, so that a hostile file cannot fill the memory. A WACZ contains a few dozen.
 const MEMBERS: usize = 10_000;
 
 /// The WACZ file. The WARC files in it are read through the same open file.

@@ -16,7 +16,8 @@ const DICTIONARY: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
 
 /// Maximum length of a dictionary, in bytes. Dictionaries in existing files have up to one megabyte.
 const LONGEST: u64 = 16 << 20;
-/// Binary logarithm of the largest window that is decoded: 128 MiB, as in zstd(1).
+/// Largest window that is decoded, as a binary logarithm: 2^27 bytes are 128 MiB, as in zstd(1). A larger window would
+/// need more memory.
 const WINDOW_LOG: u32 = 27;
 
 /// Returns whether a file that begins with `start` is compressed with zstd.

@@ -147,8 +147,8 @@ impl Places {
         let folder = open_folder(&at, name)?;
         if made {
             let found = rustix::fs::fstat(&folder)?;
-            // The new directory may have inherited the set-group-ID bit from its parent. `fchmod` would clear the bit, so it is
-            // added to the mode.
+            // The new directory may have inherited the set-group-ID bit from its parent. `fchmod` with the mode alone
+            // would clear the bit, so it is added to the mode.
             let inherited = Mode::from_raw_mode(found.st_mode as RawMode & 0o7000);
             rustix::fs::fchmod(&folder, self.mode | inherited)?;
         }

@@ -76,8 +76,8 @@ pub(super) fn list(
         None => {
             let entry = places.write(temporaries, &listed)?;
             places.at(STORE_TEMPORARIES, sync(&entry.file))?;
-            // If another process has created the entry in the meantime, the result is the same: its name is the hash of its
-            // content.
+            // If another process has created the entry in the meantime, nothing is lost: the name is the hash of the
+            // content, so both entries are equal.
             places.at(STORE_USERS, entry.become_new(&folder, &name))?;
         }
     }

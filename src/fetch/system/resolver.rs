@@ -16,7 +16,7 @@ use crate::engine::Content;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Provenance, Reason, Refusal};
 
-/// Maximum number of bytes read from standard error.
+/// Maximum number of bytes read from standard error of the program, for the error message.
 const LONGEST_WORDS: u64 = 16 << 10;
 const SHOWN: usize = 200;
 

@@ -1,7 +1,7 @@
 //! One step of a retrieval over http: the cache, the request rate of archives, and one request with ureq and rustls.
 //!
-//! * ureq gets the addresses of every new connection from [`JudgedAddresses`], which checks them against the policy. Those of a
-//!   reused connection were checked when it was made.
+//! * ureq gets the addresses of every new connection from [`JudgedAddresses`], which checks them against the policy. A
+//!   reused connection needs no check: its address was checked when it was made.
 //! * Cookies, Referer, proxies from environment variables and `.netrc` are never used. `Authorization` is sent only for a URL
 //!   that `--allow-userinfo` permits.
 //! * A body is complete if the status is 200 and its end is *marked*, by Content-Length or by the last chunk. A body that ends
