@@ -1,5 +1,5 @@
 //! Messages of an mbox whose lines end with a bare CR, as Entourage and old Mac programs wrote them. A mailbox may
-//! contain such messages next to others. Pure.
+//! contain such messages next to others. This module performs no I/O.
 //!
 //! A message is read with an LF in place of each bare CR, so that offsets are the same as in the file. A changed
 //! message is written with CRs again, and an LF that was in the message is kept as an LF.
@@ -12,17 +12,16 @@ use crate::mailbox::forms::quoting::Quoting;
 use crate::mailbox::forms::rewrite::{self, Refused, Rewritten};
 use crate::mailbox::forms::separator::{field, line_end};
 
-/// Number of header lines that must end with CR in a message that also contains an LF. With fewer such lines,
-/// the message is not considered to have CR line endings: a single line may be a field of an ordinary message
-/// that contains a bare CR.
+/// Minimum number of header lines that must end with CR, in a message that also contains an LF. A message of today can
+/// contain a single bare CR in a field, so one such line proves nothing.
 const TELLING: usize = 2;
 
-/// Returns whether the lines of a message, which may start with a `From ` line, end with CR. The lines of the header,
-/// up to the empty line, decide.
+/// Returns whether the lines of a message end with a bare CR. The message may start with a `From ` line. Only the
+/// header is read, up to its empty line.
 pub(crate) fn ends_lines_with_cr(message: &[u8]) -> bool {
     let start = content_start(message);
     let (from_line, content) = message.split_at(start);
-    // Most messages have other line endings: for them, reading one line is enough.
+    // Most messages have other line endings, which their first line shows. They need no further check.
     if !ends_with_cr(content, line_end(content)) {
         return false;
     }
@@ -32,7 +31,7 @@ pub(crate) fn ends_lines_with_cr(message: &[u8]) -> bool {
         let rest = &content[at..];
         let (end, next) = line_end(rest);
         if next == end {
-            // The message has no empty line and no LF, so it consists only of header lines.
+            // The message has no empty line and no LF, so all of it is a header.
             return is_told || lines > 0;
         }
         if !ends_with_cr(rest, (end, next)) {
@@ -63,8 +62,8 @@ pub(crate) fn in_line_feeds(message: &[u8]) -> Vec<u8> {
     read
 }
 
-/// Returns a changed message with its original line endings. `raw` is the message in the mailbox, and `read` the same
-/// message with LFs. `frame` is the position of the message in `read`.
+/// Returns a changed message with its original line endings. `raw` is the message as it is in the mailbox, and `read`
+/// the same message with an LF in place of each CR. `frame` is the position of the message in `read`.
 pub(crate) fn rewritten(
     raw: &[u8],
     read: &[u8],
@@ -82,8 +81,8 @@ pub(crate) fn rewritten(
     if own.is_empty() {
         return Ok(Some(in_returns(raw, start, &new, None)));
     }
-    // LFs that were in the original message are replaced by an unused byte during the change, so that they can be
-    // restored as LFs.
+    // An LF of the original message must not become a CR. So it is replaced by a byte that does not occur in the
+    // message, and becomes an LF again after the change.
     let mut used = [false; 256];
     for &byte in read.iter().chain(&new) {
         used[usize::from(byte)] = true;
@@ -100,15 +99,15 @@ pub(crate) fn rewritten(
     Ok(new.map(|new| in_returns(raw, start, &new, Some(mark))))
 }
 
-/// Returns `new` with CR in place of LF, and LF in place of `mark`. The `From ` line, which is the first `start` bytes
-/// of `raw`, is not converted.
+/// Returns `new` with a CR in place of each LF, and an LF in place of each `mark`. The `From ` line, which has `start`
+/// bytes in `raw`, is copied without a change.
 fn in_returns(raw: &[u8], start: usize, new: &[u8], mark: Option<u8>) -> Vec<u8> {
     let mut out = Vec::with_capacity(new.len());
     out.extend_from_slice(&raw[..start]);
     let mut content = new[start..].iter().copied().peekable();
     while let Some(byte) = content.next() {
         out.push(match byte {
-            // New text may contain CR LF. The CR is dropped here, because the LF after it becomes a CR.
+            // New text may contain CR LF. Its CR is dropped, because its LF becomes a CR.
             b'\r' if content.peek() == Some(&b'\n') => continue,
             b'\n' => b'\r',
             byte if Some(byte) == mark => b'\n',
@@ -134,7 +133,7 @@ mod tests {
             ("\rA: b\rC: d\r\rtext\r", true),
             ("\r\nA: b\rC: d\r\rtext\r", true),
             ("\nA: b\rC: d\r\rtext\r", true),
-            // Text of another program, with LFs, inside a message of an old Mac program.
+            // The body contains LFs, because the message quotes text from another system. Its header still decides.
             ("\rA: b\r\rtext\nmore\r", true),
             ("\nA: b\rC: d\r folded\r\rtext\nmore\r", true),
             ("\rA: b\r", true),
@@ -205,7 +204,7 @@ mod tests {
                 let (front, behind) = (&raw[..place], &raw[place + 1..]);
                 let mut expected = format!("{front}new\r{behind}");
                 let mut new = String::from_utf8(new).unwrap();
-                // A line ending may be added before the next separator.
+                // A line ending may be added at the end of the message, so that the next separator is recognised.
                 while new.len() > expected.len() { prop_assert_eq!(new.pop(), Some('\r')); }
                 expected.truncate(new.len());
                 prop_assert_eq!(new, expected);

@@ -19,7 +19,8 @@ mod counted {
         LOOKED_AT.set(LOOKED_AT.get() + bytes as u64);
     }
 
-    /// Returns the number of bytes that were counted in this thread since the last call.
+    /// Returns the number of bytes that were counted in this thread since the last call of this function, and sets it
+    /// to 0.
     pub(crate) fn taken() -> u64 {
         LOOKED_AT.take()
     }

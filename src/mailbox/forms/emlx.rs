@@ -1,5 +1,5 @@
 //! The `.emlx` format of Apple Mail: a line with the size of the message in bytes, the message, and a property list
-//! with its flags. Pure, except for functions that look for files next to the message.
+//! with its flags.
 //!
 //! A change keeps the property list, and the length of the first line if the new number fits, because Apple Mail pads
 //! the line with blanks. If the number is wrong (the message would be truncated, or would include data after it), the
@@ -48,8 +48,8 @@ pub(crate) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
     bytes.get(count(bytes)?.start..)
 }
 
-/// Returns the range of the message in the file. Returns `None` if the file is not an `.emlx` file. The error is the
-/// reason why the size in the first line is wrong.
+/// Returns the range of the message in an `.emlx` file. Returns `None` if the file has another format. The error says
+/// why the size in the first line is wrong.
 pub(crate) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
     let Count { octets, start, .. } = count(file)?;
     Some(counted(file, start, octets).or_else(|why| {
@@ -64,7 +64,8 @@ fn list(text: &[u8]) -> Option<usize> {
     let mut ends = memmem::find_iter(list, b"</plist>");
     let end = ends.next()? + b"</plist>".len();
     let is_all = ends.next().is_none() && list.get(end..)?.trim_ascii().is_empty();
-    // Apple Mail always stores flags in its property list. A list without flags may be an attachment of the mail.
+    // Apple Mail always stores flags in its property list. A list without flags may be a part of the mail, such as an
+    // attached file.
     let is_of_mail = value(list, b"flags").is_some();
     (is_all && is_of_mail).then_some(at)
 }
@@ -120,8 +121,7 @@ pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<
     let width = count(file).map_or(0, |count| count.width);
     let line_end = file.get(width..range.start).unwrap_or_default();
     let behind = file.get(range.end..).unwrap_or_default();
-    // The property list after the message must start on a new line, so a missing line ending is added to the new
-    // message.
+    // The property list must start on a new line. If the new message has no line ending at its end, one is added.
     let was_line = file.get(range).is_some_and(|old| old.ends_with(b"\n"));
     let ending: &[u8] = match was_line && !new.ends_with(b"\n") {
         true => b"\n",
@@ -148,8 +148,8 @@ pub(crate) fn is_named(result: &Path) -> bool {
     plain_suffix(result).is_some_and(|suffix| suffix.eq_ignore_ascii_case("emlx"))
 }
 
-/// Returns [`Program::AppleMail`] if the path is that of a message in Apple Mail: a number as its name, in a directory
-/// named `Messages`. Apple Mail then keeps attachments in files next to it.
+/// Returns [`Program::AppleMail`] if the file is a message of Apple Mail: it has a number as its name and is in a
+/// directory named `Messages`. Apple Mail keeps the attachments of such a message in files next to it.
 pub(crate) fn beside(path: &Path) -> Option<Program> {
     let name = path.file_name()?.to_str()?;
     let stem = name.strip_suffix(".emlx")?;
@@ -158,7 +158,8 @@ pub(crate) fn beside(path: &Path) -> Option<Program> {
     let folder = path.parent().filter(|_| is_number)?;
     let is_messages = match folder.file_name() {
         Some(name) => name == "Messages",
-        // The path `.` has no file name, so the path is resolved first.
+        // The source may be given as a relative path without a directory, which has no name to compare. So the path is
+        // resolved first.
         None => folder_of(path).canonicalize().ok()?.ends_with("Messages"),
     };
     is_messages.then_some(Program::AppleMail)
@@ -168,8 +169,9 @@ fn is_mbox(folder: &Path) -> bool {
     folder.extension().is_some_and(|suffix| suffix == "mbox")
 }
 
-/// Returns the directory of the mailbox that contains a message, relative to the source: the directory `NAME.mbox`, or
-/// the directory that contains `Messages`. Apple Mail distributes many messages over directories named by one digit.
+/// Returns the directory of the mailbox that contains a message, relative to the source. This is `NAME.mbox`, or
+/// without one the directory that contains `Messages`. Directories named by one digit are skipped, because Apple Mail
+/// only distributes many messages over them.
 pub(crate) fn mailbox_of<'r>(path: &Path, relative: &'r Path) -> Option<&'r Path> {
     beside(path)?;
     let above = || relative.ancestors().skip(1).zip(path.ancestors().skip(1));
@@ -191,12 +193,12 @@ pub(crate) fn mailbox_of<'r>(path: &Path, relative: &'r Path) -> Option<&'r Path
 }
 
 pub(crate) fn aside(folder: &Path, name: &OsStr) -> Option<&'static str> {
-    // The path `.` has no file name, so the path is resolved first.
+    // The directory is resolved first, because a relative path may not contain the directory `NAME.mbox` above it.
     let is_beneath = |folder: PathBuf| folder.ancestors().any(is_mbox);
     let messages = folder.join("Messages");
     let is_message = |entry: &fs::DirEntry| beside(&entry.path()).is_some();
-    // The directory may have been copied without the `.mbox` directory around it. The messages next to it then show
-    // that it belongs to Apple Mail.
+    // The directory may have been copied without the `NAME.mbox` around it. It still belongs to Apple Mail if messages
+    // of Apple Mail are next to it.
     let holds_some = || {
         fs::read_dir(&messages).is_ok_and(|mut it| it.any(|it| it.is_ok_and(|it| is_message(&it))))
     };

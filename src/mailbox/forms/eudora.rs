@@ -35,7 +35,7 @@ pub(crate) fn ends_lines_with_cr(start: &[u8]) -> bool {
     end.is_some_and(|end| end.starts_with(b"\r") && !end.starts_with(b"\r\n"))
 }
 
-/// Replaces each bare CR by an LF. `next` is the byte after `bytes`: if it is an LF, a CR before it is not bare.
+/// Replaces each bare CR by an LF. `next` is the byte after `bytes`, if it is known: a CR before an LF is not bare.
 pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\r', &bytes[at..]) {
@@ -47,8 +47,8 @@ pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
     }
 }
 
-/// Returns the next message whose preceding LF or CR is at `from` or later. A message that starts in the last bytes is
-/// returned only if no more bytes follow (`whole`).
+/// Returns the start of the next message. The line ending before it (an LF or CR) is at `from` or later. A message that
+/// starts in the last bytes is found only if no more bytes follow (`whole`), because its first line may be incomplete.
 pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Option<usize> {
     let searched = bytes.get(from..).unwrap_or_default();
     let hits = SEPARATOR.find_iter(searched).filter(|&hit| hit > 0);
@@ -69,12 +69,12 @@ const LONGEST: u64 = 256 << 20;
 const HEAD: usize = 104;
 const ENTRY: usize = 218;
 
-/// Reads the index next to a mailbox. Returns an empty index if no index exists or the index cannot be read.
-/// Returns the path of the index as an error if the index does not match the mailbox.
+/// Reads the index file next to a mailbox, which contains the flags. Returns an empty index if no index exists or the
+/// index cannot be read. If the index does not match the mailbox, returns the path of the index as an error.
 pub(crate) fn index_beside(mailbox: &Path, file: &File) -> Result<Index, PathBuf> {
     let names = ["toc", "TOC", "Toc"].map(|suffix| mailbox.with_extension(suffix));
     let is_index = |path: &PathBuf| {
-        // Only a regular file is read, not a link or a pipe.
+        // A link or a pipe is not read, because it could lead to a file outside the source or never end.
         let metadata = fs::symlink_metadata(path);
         metadata.is_ok_and(|metadata| metadata.is_file() && metadata.len() <= LONGEST)
     };
@@ -109,7 +109,8 @@ fn index(octets: &[u8], file: &File, length: u64) -> Option<Index> {
     entries.collect()
 }
 
-/// Directories of Eudora without mailboxes. Attachments in them may look like mailboxes, so they are skipped.
+/// Names of directories of Eudora that contain no mailboxes. Attachments in them may look like mailboxes, so these
+/// directories are skipped.
 const FOLDERS: [&str; 16] = [
     "attach",
     "attachments folder",
@@ -158,8 +159,8 @@ impl EudoraFolder {
         })
     }
 
-    /// Returns the description of a file or directory of Eudora that may look like a mailbox but contains no mail.
-    /// Returns `None` for all others.
+    /// Returns a description if Eudora keeps this file or directory next to its mailboxes and it contains no mail. The
+    /// run skips it and reports the description. Returns `None` for all others.
     pub(crate) fn aside(
         self,
         name: &OsStr,

@@ -1,5 +1,5 @@
 //! Flags of messages, as mail programs store them: in header fields of an mbox message, or in letters of a Maildir file
-//! name. Pure, and one pass over the header.
+//! name. The header is read once, and no I/O is performed.
 //!
 //! If several Status fields exist, their flags are combined, as in mutt and Dovecot. Fields of Thunderbird take
 //! precedence, but only at the start of the header, where Thunderbird writes them: further down, the sender may have
@@ -13,7 +13,7 @@ use crate::mailbox::forms::quoting::replaced;
 use crate::mailbox::state::MailState;
 use crate::span::{Lines, Newline, Span, is_from_line};
 
-/// The flags of a message. A message with any flag is not new.
+/// The flags of a message. A message without any flag is new. Each other flag implies [`OLD`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Flags(u8);
 
@@ -24,7 +24,7 @@ const REPLIED: u8 = 1 << 3;
 const SEEN: u8 = 1 << 4;
 const TRASHED: u8 = 1 << 5;
 const OLD: u8 = 1 << 6;
-/// The flag for important mail, which is stored as a keyword ([`IMPORTANT_KEYWORD`]), not as a letter.
+/// The flag for important mail. It has no letter: formats store it as the keyword [`IMPORTANT_KEYWORD`].
 const IMPORTANT: u8 = 1 << 7;
 
 /// The keyword for important mail (RFC 8457).
@@ -67,10 +67,10 @@ const APPLE: [(u32, u8); 6] = [
 ];
 
 const OF_THUNDERBIRD: [&[u8]; 3] = [b"x-mozilla-status", b"x-mozilla-status2", b"x-mozilla-keys"];
-/// The tag that Thunderbird shows as "Important".
+/// The name of the tag that Thunderbird shows as "Important" in its standard settings.
 const IMPORTANT_TAG: &str = "$label1";
-/// Length of the X-Mozilla-Keys field, in characters. Thunderbird later writes tags into this space without moving the
-/// mail.
+/// Length of a new X-Mozilla-Keys field, in characters. Thunderbird later writes tags over the spaces in it, without
+/// moving the rest of the mailbox.
 const TAGS: usize = 80;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -95,7 +95,8 @@ impl Flags {
         Self(if bits == 0 { 0 } else { bits | OLD })
     }
 
-    /// Returns the flags for the letters in a Maildir file name. Unknown letters are ignored.
+    /// Returns the flags for the letters in a Maildir file name. Unknown letters are ignored. A file in the directory
+    /// `cur` is not new, even if it has no letters.
     pub(crate) fn of_letters(letters: &[u8], is_in_cur: bool) -> Self {
         let old = if is_in_cur { OLD } else { 0 };
         Self::of_bits(old | bits(&LETTERS, |letter| letters.contains(&letter)))
@@ -103,20 +104,21 @@ impl Flags {
 
     /// Returns the flags that Apple Mail stores. A message in Apple Mail is never new.
     pub(crate) fn of_apple_mail(noted: u64) -> Self {
-        // All known flags are in the lower 32 bits, so the upper bits are dropped.
+        // All known flags are in the lower 32 bits, so the upper bits are ignored.
         Self(OLD | bits(&APPLE, |mask| noted as u32 & mask != 0))
     }
 
-    /// Returns the flags in an index of Eudora for Windows. Priorities 1 and 2 are high, and become the flag "flagged".
+    /// Returns the flags from the state and the priority in an index of Eudora for Windows. The priorities 1 and 2 are
+    /// high, and become the flag [`FLAGGED`].
     pub(crate) fn of_eudora(state: u8, priority: u8) -> Self {
         let bits = match state {
             1 | 8 => SEEN,
             2 => SEEN | REPLIED,
             // Forwarded or redirected.
             3 | 4 => SEEN | PASSED,
-            // The message was not sent yet: it is to be sent, queued, held back, or queued for a certain time.
+            // States of a message that was not sent yet: to be sent, queued, held back, or queued for a certain time.
             6 | 7 | 9 | 10 => SEEN | DRAFT,
-            // Unread, or unknown because Eudora rebuilt the index.
+            // The message is unread, or its state is unknown because Eudora rebuilt the index.
             _ => 0,
         };
         let is_high = (1..=2).contains(&priority);
@@ -176,7 +178,8 @@ impl Flags {
         Self(byte)
     }
 
-    /// Returns the letters of the flags that are missing in `other`. Whether a message is new is ignored.
+    /// Returns the Maildir letters of the flags that `self` has and `other` lacks. The flag [`OLD`] has no letter, so
+    /// it is ignored.
     #[cfg(feature = "cli")]
     pub(crate) fn without(self, other: Self) -> String {
         text(&LETTERS, self.0 & !other.0)
@@ -190,8 +193,8 @@ impl Flags {
         text(&LETTERS, self.0)
     }
 
-    /// Returns whether the header contains a field that stores flags. The field X-Keywords does not count, because
-    /// it stores keywords.
+    /// Returns whether the header contains a field for flags, such as Status. X-Keywords does not count, because most
+    /// keywords are no flags.
     pub(crate) fn has_fields(content: &[u8]) -> bool {
         fields(content).any(|(noted, ..)| noted != Noted::Keywords)
     }
@@ -214,7 +217,8 @@ impl Flags {
         }
         if let Some(mozilla) = mozilla {
             let more = more_mozilla.unwrap_or(0);
-            // Thunderbird has no flag for drafts, so the flag from other fields is kept.
+            // X-Mozilla-Status replaces the flags of Status fields. Only the flag for drafts is kept, because
+            // Thunderbird does not store it in this field.
             flags = flags & DRAFT | bits(&MOZILLA, |mask| mozilla & mask != 0);
             if more & MOZILLA_DELETED != 0 {
                 flags |= TRASHED;
@@ -414,7 +418,7 @@ impl Flags {
     }
 }
 
-/// Returns the flags whose letters or masks are set, according to `is_noted`.
+/// Returns the flags of `table` that are set. `is_noted` returns whether a letter or a mask is set.
 fn bits<T: Copy>(table: &[(T, u8)], is_noted: impl Fn(T) -> bool) -> u8 {
     let noted = table.iter().filter(|(sign, _)| is_noted(*sign));
     noted.fold(0, |bits, (_, bit)| bits | bit)
@@ -446,8 +450,8 @@ fn header_end(content: &[u8]) -> usize {
     }
 }
 
-/// Returns the end of the header fields that every program sees: the first line that is not a field, or the end of the
-/// header. A `From ` line may precede the fields.
+/// Returns the offset at which some programs stop reading the header: the first line that is not a field, or the end of
+/// the header. New fields are written before this offset. A `From ` line may be the first line.
 fn agreed_end(content: &[u8]) -> usize {
     let end = header_end(content);
     let mut lines = Lines::new(content, Span::new(0, end));
@@ -460,7 +464,8 @@ fn agreed_end(content: &[u8]) -> usize {
     stray.map_or(end, |line| line.whole.start)
 }
 
-/// Returns the fields that store flags: the kind of field, its line, and the span of its value.
+/// Returns the header fields that store flags. For each field: its meaning, the span of its line, and the span of its
+/// value.
 fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
     let mut is_in_front = true;
     Lines::new(content, Span::new(0, header_end(content))).filter_map(move |line| {
@@ -469,8 +474,8 @@ fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
             return None;
         }
         let start = text.get(..2).unwrap_or_default();
-        // Fields of Thunderbird count only at the start of the header. A program that copied mailboxes may have left a
-        // `From ` line between these fields.
+        // Fields of Thunderbird count only at the start of the header, because the sender may have written one further
+        // down. A `From ` line between them is accepted: programs that copy mailboxes leave one there.
         is_in_front &= start.eq_ignore_ascii_case(b"x-") || is_from_line(text);
         let (name, value) = mbox::field(text)?;
         let (_, noted) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;

@@ -1,9 +1,9 @@
-//! A mailbox format that finds wrong ends of messages on purpose. It tests the check that no byte is lost
-//! (`read::accounts`).
+//! A mailbox format for tests that finds wrong ends of messages on purpose. With it, the tests check that a run notices
+//! lost bytes (`read::accounts`).
 
 use crate::mailbox::forms::mbox::Frame;
 
-/// The kind of error that the format makes.
+/// The kind of error that the format makes on purpose.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lie {
     /// The format leaves out the first bytes of a message, so they belong to no message.

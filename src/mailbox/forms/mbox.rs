@@ -1,5 +1,5 @@
-//! The mbox format: finds the ends of messages, by separators and by Content-Length. Pure: any bytes are divided into
-//! messages without gaps.
+//! The mbox format: finds the ends of messages, by separators and by Content-Length. Any input is accepted, and every
+//! byte belongs to a message. This module performs no I/O.
 //!
 //! RFC 4155 and its appendix A describe the format. The names of its variants mboxo, mboxrd, mboxcl and mboxcl2 are
 //! from qmail's mbox(5).
@@ -29,16 +29,18 @@ use crate::span::Span;
 
 const MAX_TRAILING_LINE_ENDS: usize = 2;
 
-/// Number of bytes that are searched for the Content-Length of the next message.
+/// Number of bytes at the start of the next message in which its Content-Length is searched for.
 const FOLLOWING_HEADER: usize = 64 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Counted {
     any: bool,
-    /// Set after a message without a right Content-Length: the mailbox is not mboxcl2, so only separators end messages.
+    /// Set after a message without a right Content-Length. The mailbox is then certainly not mboxcl2, and all further
+    /// messages end at separators.
     pub(crate) is_settled: bool,
-    /// The right Content-Length of the message that starts at this offset, so that its header is not read twice.
-    /// Offsets are relative to the window.
+    /// Offset of the next message and its right Content-Length, if the header of the next message was already read to
+    /// check the previous one. The header then need not be read twice. Offsets are relative to the window, which is the
+    /// part of the file in memory.
     following: Option<(u64, Right)>,
 }
 
@@ -56,23 +58,25 @@ impl Counted {
     }
 }
 
-/// The position of one message. The ranges `start..end` of all messages cover the mailbox without gaps.
+/// The position of one message. The ranges `start..end` of all messages cover the mailbox without gaps, so that no byte
+/// is lost.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Frame {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Whether the header was read. False in mailboxes that are not mboxcl2, where [`looked_at`](Self::looked_at) reads
-    /// the header only if the message changes.
+    /// Whether the header was read. In a mailbox that is not mboxcl2, the header is not needed to find the end of the
+    /// message. [`looked_at`](Self::looked_at) reads it later, only if the message changes.
     pub(crate) is_looked_at: bool,
     /// End of the body, if a Content-Length determines it. In MMDF, the start of the closing line.
     pub(crate) content_end: Option<usize>,
-    /// Whether the message is in an mboxcl2 mailbox, so that lines of its body are not quoted.
+    /// Whether the end was found without separators, as in an mboxcl2 mailbox. Lines that start with `From ` are then
+    /// not quoted.
     pub(crate) is_mboxcl2: bool,
 }
 
 impl Frame {
-    /// Creates the frame of a message whose end is determined by a Content-Length or by a format other than mbox. `From
-    /// ` lines in the message are neither separators nor quoted.
+    /// Creates the frame of a message whose end does not depend on separators, but on a Content-Length or on another
+    /// format. `From ` lines in it are ordinary text, and new ones are not quoted.
     pub(crate) fn counted(start: usize, content_end: usize, end: usize) -> Self {
         Self {
             start,
@@ -83,8 +87,8 @@ impl Frame {
         }
     }
 
-    /// Reads the header if it was not read before. `bytes` are the bytes of the window, at least up to the end of the
-    /// frame. A Content-Length that ends at the end of the frame, apart from line endings, is right.
+    /// Reads the header, unless this was done before, and checks the Content-Length. It is right if the body then ends
+    /// at the end of the frame, apart from line endings. `bytes` is the window, at least up to the end of the frame.
     pub(crate) fn looked_at(self, bytes: &[u8]) -> Self {
         if self.is_looked_at {
             return self;
@@ -134,31 +138,33 @@ pub(crate) fn content_start(raw: &[u8]) -> usize {
     from_line.unwrap_or_else(|| mmdf::content_start(raw).unwrap_or(0))
 }
 
-/// The end of a message. `Err` means that more bytes are needed to find it. If a Content-Length determines the
-/// end, the error contains the offset up to which bytes are needed; otherwise it contains `None`.
+/// The end of a message, as a frame. The error means that more bytes are needed to find the end. If a Content-Length
+/// determines the end, the error contains the offset up to which bytes are needed, and otherwise `None`.
 pub(crate) type End = Result<Frame, Option<u64>>;
 
-/// Reads bytes at a distance after the window, without moving the window. Fewer bytes are read only at the end of the
-/// file. Returns `None` if the source cannot read ahead.
+/// Function that reads bytes at a distance after the window, which is the part of the file in memory. It returns the
+/// number of bytes read, which is smaller than requested only at the end of the file. `None` means that the source
+/// cannot read ahead, such as a pipe.
 pub(crate) type Peek<'a> = dyn FnMut(u64, &mut [u8]) -> Option<usize> + 'a;
 
-/// Number of bytes that are read after the end of a Content-Length, to check that a separator follows.
+/// Number of bytes that are read after the end of a body, to check that a separator follows there.
 const CHECKED: usize = LOOK_AHEAD + 2 * MAX_TRAILING_LINE_ENDS;
 
-/// The state of the search for the end of a message that is longer than the window. When more bytes were read, the
-/// search continues where it stopped, so that the time is proportional to the size of the message. Offsets are relative
-/// to the start of the message.
+/// The state of the search for the end of one message. If the message is longer than the window (the part of the file
+/// in memory), more bytes are read, and the search continues where it stopped. So the time is proportional to the size
+/// of the message. Offsets are relative to the start of the message.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Progress {
-    /// Offset at which the search for the next separator continues. The line ending before the separator is at this
-    /// offset or later.
+    /// Offset at which the search for the next separator continues. The line ending before this separator is here or
+    /// later.
     pub(crate) searched: usize,
     header: HeaderReader,
-    /// Whether the Content-Length was checked and rejected, so that a separator determines the end.
+    /// Whether the Content-Length was checked and is not used. The message then ends at the next separator.
     is_judged: bool,
 }
 
-/// Finds the end of a message by separators only. `whole` is true if `bytes` extends to the end of the file.
+/// Finds the end of a message by the next separator, without reading a Content-Length. `whole` is true if `bytes`
+/// extends to the end of the file.
 pub(crate) fn end_by_separator(
     bytes: &[u8],
     start: usize,
@@ -166,7 +172,8 @@ pub(crate) fn end_by_separator(
     whole: bool,
 ) -> End {
     if progress.searched == 0 {
-        // The message's own separator, and older separators directly after it, do not end the message.
+        // The search starts after the separator of this message. Older separators, which are `From ` lines of an
+        // earlier mailbox directly after it, do not end the message either.
         match separator::own_lines(&bytes[start..], whole) {
             Some(own) => progress.searched = own.saturating_sub(1),
             None => return Err(None),
@@ -187,8 +194,8 @@ pub(crate) fn end_by_separator(
     })
 }
 
-/// Finds the end of a message while the mailbox may still be mboxcl2, that is while each message has a right
-/// Content-Length (`counted` is not settled).
+/// Finds the end of a message in a mailbox that may be mboxcl2, because all messages so far have a right
+/// Content-Length. If that of this message is not used, the next separator is its end.
 pub(crate) fn end_of_message(
     bytes: &[u8],
     start: usize,
@@ -210,7 +217,7 @@ pub(crate) fn end_of_message(
         if let Some(right) = right
             && window.is_right_behind(&right, counted)
         {
-            // If the end is not in the window, the caller must read up to it.
+            // If the end is not in the window (the part of the file in memory), the caller must read up to it.
             return match (usize::try_from(right.end), usize::try_from(right.content)) {
                 (Ok(end), Ok(content)) if end <= bytes.len() => {
                     Ok(Frame::counted(start, content, end))
@@ -218,14 +225,14 @@ pub(crate) fn end_of_message(
                 _ => Err(Some(right.end)),
             };
         }
-        // If the end of the header is not in the window yet, a Content-Length may still follow. The decision then waits
-        // for more bytes.
+        // If the end of the header is not in the window yet, a Content-Length may still follow. It is rejected only
+        // after the whole header was read.
         progress.header.read_on(&bytes[start..], whole);
         progress.is_judged = progress.header.is_over;
     }
-    // The body may be empty, so a separator can directly follow the empty line that ends the header. The search
-    // starts at this empty line, because the header before it contains no separator. If no empty line ends the
-    // header, the search starts at its first line.
+    // The search for the next separator starts at the empty line that ends the header. It includes this line, because
+    // in a message without a body a separator directly follows it. If no empty line ends the header, the search starts
+    // at its first line.
     let header = progress.header.header;
     if let Some(body) = header.body {
         progress.searched = progress.searched.max(body.saturating_sub(1));
@@ -263,12 +270,12 @@ impl Window<'_, '_> {
         Some(Cow::Owned(all))
     }
 
-    /// Returns the end of the message according to its Content-Length, if the Content-Length is right. `at` is the
-    /// offset of the header.
+    /// Returns the end of the message according to its Content-Length, if the Content-Length is right: a separator or
+    /// the end of the file must follow. The offsets in `header` are relative to `at`.
     fn right(&mut self, at: u64, header: &Header) -> Option<Right> {
         let content = at.checked_add(header.counted_end()?)?;
-        // The byte before the end is read as well. Otherwise, an end beyond the end of the file would look like one at
-        // the end of the file.
+        // The byte before the end is read too, which must exist. Otherwise, an end far after the end of the file would
+        // look like one exactly at its end.
         let there = self.look(content.checked_sub(1)?, CHECKED + 1)?;
         let (&before, rest) = there.split_first()?;
         let line_ends = boundary_behind(before, rest)?;
@@ -285,7 +292,7 @@ impl Window<'_, '_> {
         let header = here.map(|rest| Header::of_message(rest, 0));
         let header = match header.filter(|header| header.body.is_some()) {
             Some(header) => header,
-            // The header may be cut off by the end of the window, so it is read again from the file.
+            // The window may contain only the start of the header, so the header is read again from the file.
             None => Header::of_message(&self.look(at, FOLLOWING_HEADER)?, 0),
         };
         self.right(at, &header)
@@ -301,8 +308,8 @@ impl Window<'_, '_> {
     }
 }
 
-/// Returns the length, in bytes, of the line endings at the start of
-/// `rest`, if a separator or the end of the file follows them. Otherwise returns `None`.
+/// Returns the length, in bytes, of the line endings at the start of `rest`, if a separator or the end of the file
+/// follows them. Otherwise returns `None`. `before` is the byte before `rest`.
 fn boundary_behind(before: u8, mut rest: &[u8]) -> Option<usize> {
     let all = rest.len();
     for line_ends in 0..=MAX_TRAILING_LINE_ENDS {
@@ -333,8 +340,8 @@ impl Header {
         header.behind(start)
     }
 
-    /// Reads the header of a message that was already separated from other messages, so that a `From ` line in the
-    /// header is not a separator.
+    /// Reads the header of a single message. A `From ` line in its header is not a separator, because other messages
+    /// were already split off.
     pub(crate) fn of(content: &[u8]) -> Self {
         let mut header = Self::default();
         let mut at = 0;
@@ -347,8 +354,8 @@ impl Header {
         header
     }
 
-    /// Converts the offsets of a header from offsets in the message to offsets in the window. The message starts at
-    /// `start`.
+    /// Adds `start`, the offset of the message in the window, to the offsets of the header, which are relative to the
+    /// message.
     fn behind(self, start: usize) -> Self {
         Self {
             body: self.body.map(|body| start + body),
@@ -370,23 +377,23 @@ impl Header {
     }
 }
 
-/// Reader for the header of a message, which may start with a `From ` line. It reads as far as the bytes are in the window,
-/// and continues when more bytes were read.
+/// Reader for the header of a message, which may start with a `From ` line. It stops if the rest of the header is not
+/// in the window (the part of the file in memory), and continues after more bytes were read.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct HeaderReader {
     header: Header,
-    /// Offset of the next line to be read. 0 until the message's own separators were skipped.
+    /// Offset of the next line of the header. It is 0 until the `From ` lines at the start of the message were skipped.
     line: usize,
-    /// Offset from which the end of the current line is searched. The bytes from `line` up to here contain no line
-    /// ending.
+    /// Offset at which the search for the end of the current line continues. No line ending is between `line` and this
+    /// offset.
     searched: usize,
-    /// Set when the header has ended, or when the next message starts before the header has ended.
+    /// Set if the header has ended, or if the next message starts before an empty line ended the header.
     is_over: bool,
 }
 
 impl HeaderReader {
-    /// Continues to read the header. `message` starts with the bytes of the previous call. `whole` is true if no more bytes
-    /// follow.
+    /// Continues to read the header. `message` contains the bytes of the previous call and more after them. `whole` is
+    /// true if no more bytes follow.
     fn read_on(&mut self, message: &[u8], whole: bool) -> Header {
         if self.line == 0 {
             let Some(own) = separator::own_lines(message, whole) else {
@@ -394,7 +401,8 @@ impl HeaderReader {
             };
             // In an MMDF message, the opening line also precedes the header.
             let start = own.max(content_start(message));
-            // A CR as the last byte may be the first half of a CR LF, so more bytes are needed.
+            // The bytes read so far end directly after the `From ` line. If the last byte is a CR, an LF may follow
+            // that belongs to the same line ending, so more bytes are needed.
             if start == message.len() && !whole {
                 return self.header;
             }
@@ -413,12 +421,13 @@ impl HeaderReader {
             let has_from = line.starts_with(b"From ")
                 || memchr(b'\r', line).is_some_and(|at| at + 1 < line.len());
             if has_from && !whole && message.len() - end < LOOK_AHEAD {
-                // The bytes after the line decide whether the line is a separator, so more bytes are needed.
+                // The bytes after the line decide whether it is a separator. They are not in the window yet, so reading
+                // stops before the line.
                 self.searched = end;
                 break;
             }
-            // If a separator precedes the end of the header, no empty line ends the header: the next message starts at this
-            // separator.
+            // If a separator comes before the empty line that should end the header, the next message starts there. The
+            // message then has only a header.
             self.is_over =
                 has_from && (separator::is_separator_in_text(rest) || holds_separator(line, rest));
             if !self.is_over {
@@ -431,7 +440,7 @@ impl HeaderReader {
     }
 }
 
-/// Returns whether a message starts after a bare CR inside `line`, which is the first line of `bytes`.
+/// Returns whether another message starts after a bare CR in `line`. `line` is the first line of `bytes`.
 fn holds_separator(line: &[u8], bytes: &[u8]) -> bool {
     memchr_iter(b'\r', line).any(|at| separator::is_separator_after_cr(&bytes[at + 1..]))
 }

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 /// The file in which nmh and Python store flags, by message number.
 pub(crate) const SEQUENCES: &str = ".mh_sequences";
 
-/// Files of nmh, exmh, Mew, Sylpheed, Claws Mail and Gnus that mark a directory as an MH folder.
+/// Files of nmh, exmh, Mew, Sylpheed, Claws Mail and Gnus. A directory that contains one of these files is an MH
+/// folder.
 const MARKS: [&str; 7] = [
     SEQUENCES,
     ".xmhcache",

@@ -1,12 +1,12 @@
-//! MMDF mailboxes: a line of four Control-A characters opens each message, and another one closes it. Pure; at
-//! most [`LOOK_AHEAD`] bytes from the start of such a line are read.
+//! MMDF mailboxes: a line of four Control-A characters opens each message, and another one closes it. To recognise such
+//! a line, at most [`LOOK_AHEAD`] bytes from its start are read.
 //!
 //! A `From ` line may follow the opening line. No lines are quoted, and Content-Length has no meaning.
 //!
-//! **A closing line** is followed directly by an opening line, or by the end of the file, with at most two line
-//! endings before the end. Any other line of four Control-A characters is text: programs disagree about such
-//! lines, and one of them must not shift the ends of all later messages. Other programs start a message at such
-//! a line. For this reason, a message with such a line is never changed, and a change must not add such a line.
+//! **A closing line** is followed directly by an opening line, or by the end of the file, with at most two line endings
+//! before the end. Any other line of four Control-A characters is text: programs disagree about such lines, and one of
+//! them must not shift the ends of all later messages. Other programs start a message at such a line. For this reason,
+//! a message with such a line is never changed, and a change must not add such a line.
 
 use std::sync::LazyLock;
 
@@ -17,9 +17,8 @@ use crate::mailbox::forms::separator::from_line_length;
 
 const MARK: &[u8] = b"\x01\x01\x01\x01";
 
-/// Number of bytes that decide whether a line of four Control-A characters closes a message, from the start of
-/// this line. Two such lines (12 bytes), or one such line and two line endings (10 bytes), fit into this
-/// number.
+/// Number of bytes from the start of a line of four Control-A characters that show whether it closes a message. Two
+/// such lines have 12 bytes, and one such line with two more line endings has 10 bytes, so 16 bytes are enough.
 pub(crate) const LOOK_AHEAD: usize = 16;
 
 static LINE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\n\x01\x01\x01\x01"));
@@ -56,8 +55,8 @@ pub(crate) fn holds_line(content: &[u8]) -> bool {
     content.starts_with(MARK) || LINE.find(content).is_some()
 }
 
-/// Returns the end of the content and the end of the message. Returns `None` if more bytes are needed. The
-/// search for the closing line starts with the line ending at `from`. `whole` is true if no more bytes follow.
+/// Returns the end of the content and the end of the message. Returns `None` if more bytes are needed. The line ending
+/// before the closing line is at `from` or later. `whole` is true if no more bytes follow.
 pub(crate) fn end_of_message(
     bytes: &[u8],
     start: usize,
@@ -65,15 +64,15 @@ pub(crate) fn end_of_message(
     whole: bool,
 ) -> Option<(usize, usize)> {
     let opening = line(bytes.get(start..).unwrap_or_default()).unwrap_or_default();
-    // In an empty message, the closing line directly follows the opening line. So the search starts at the line
-    // ending of the opening line.
+    // In an empty message, the closing line directly follows the opening line. So the search includes the line ending
+    // of the opening line.
     let from = (start + opening).saturating_sub(1).max(from);
     let cut_off = whole.then_some((bytes.len(), bytes.len()));
     closing(bytes, from, whole).or(cut_off)
 }
 
 /// Returns the start and the end of the first closing line whose preceding LF is at `from` or later. Returns `None` if
-/// there is none, or if one may start in the last bytes.
+/// no such line exists, or if the last bytes may be the start of one.
 pub(crate) fn closing(bytes: &[u8], from: usize, whole: bool) -> Option<(usize, usize)> {
     let searched = bytes.get(from..).unwrap_or_default();
     cost::count(searched.len());

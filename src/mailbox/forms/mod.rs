@@ -49,7 +49,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns whether the format writes a `From ` line before each message.
+    /// Returns whether the format has a `From ` line before each message, which separates the messages.
     pub(super) fn has_separators(self) -> bool {
         matches!(self, Self::Mbox | Self::Thunderbird)
     }
@@ -57,14 +57,15 @@ impl Format {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Division {
-    /// Separator lines that start with `From `, or Content-Length in an mboxcl2 mailbox.
+    /// Separator lines that start with `From `. In an mboxcl2 mailbox, Content-Length is used instead.
     Mbox,
     /// Lines of four Control-A characters. No lines are quoted, and Content-Length has no meaning.
     Mmdf,
     /// Separator lines of Eudora (`From ???@??? `). With `has_cr`, a bare CR ends a line. No lines are quoted, and
     /// Content-Length has no meaning.
     Eudora { has_cr: bool },
-    /// A format that finds wrong ends of messages, to test the check in `read::accounts`.
+    /// A format that finds wrong ends of messages on purpose. With it, the tests check that a run notices lost bytes
+    /// (`read::accounts`).
     #[cfg(test)]
     Lying(lie::Lie),
 }
@@ -81,7 +82,7 @@ pub(super) const OTHERS: &[(&[u8], NotMail)] = {
     const DBX: &str =
         "embody does not read this format; convert the file to an mbox first, with readdbx";
     const UNPACK: &str = "decompress it first";
-    // Compressed data occur here only if the file was compressed twice: embody has already removed one compression.
+    // A compressed file in this list was compressed twice, because embody has already removed one compression.
     &[
         (b"BABYL OPTIONS", Format("a Babyl mailbox", BABYL)),
         (b"*mbx*", Format("an MBX mailbox", MBX)),
@@ -109,9 +110,8 @@ pub(super) fn as_named<'f>(file: &'f [u8], result: Option<&Path>) -> &'f [u8] {
     }
 }
 
-/// Returns the message in a file, and the program that keeps attachments next to the file. The message is the
-/// complete file, except in an `.emlx` file. The text is the reason why the end of the message in an `.emlx`
-/// file is unknown; it is `None` if the end is known.
+/// Returns the message in a file, the reason why its end is unknown (`None` if the end is known), and the program that
+/// keeps attachments next to the file. The message is the whole file, except in an `.emlx` file.
 #[cfg(feature = "cli")]
 pub(crate) fn shown<'f>(
     file: &'f [u8],

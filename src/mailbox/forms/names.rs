@@ -1,4 +1,4 @@
-//! Creates names of files and directories from labels of mail, which are untrusted input. Pure.
+//! Creates names of files and directories from labels of mail, which are untrusted input.
 //!
 //! A name cannot lead out of its directory: it is one path component without `/` and NUL, never `.` or `..`, and never
 //! hidden. It is also valid on other systems: no device name of Windows, no characters that Windows refuses, no blank
@@ -24,8 +24,8 @@ pub(crate) struct FolderNames {
 }
 
 impl FolderNames {
-    /// Returns a name for `label` that no other label has. `make` creates the file or directory, and returns false if
-    /// the name is already taken; the next number is tried then.
+    /// Returns a name for `label` that differs from all names returned before. `make` creates a file or directory with
+    /// this name. If `make` returns false, the name is already taken, and a higher number is added to the name.
     pub(crate) fn give<E>(
         &mut self,
         label: &str,
@@ -35,7 +35,7 @@ impl FolderNames {
         self.give_safe(&safe(label), suffix, make)
     }
 
-    /// Does the same as [`give`](Self::give) for a name that is already valid on every system.
+    /// Does the same as [`give`](Self::give) for a name that needs no change, because it is valid on every system.
     pub(crate) fn give_safe<E>(
         &mut self,
         safe: &str,
@@ -45,8 +45,8 @@ impl FolderNames {
         let mut name = format!("{safe}{suffix}");
         let folded = name.to_lowercase();
         loop {
-            // The next number is remembered and never decreases. A numbered name that is already taken is therefore tried
-            // only once, however many labels would get it.
+            // The next number of each name is remembered. So each numbered name is tried only once, even if thousands
+            // of labels would get the same name.
             if self.given.insert(name.to_lowercase()) && make(&name)? {
                 return Ok(name);
             }
@@ -57,11 +57,12 @@ impl FolderNames {
     }
 }
 
-/// Maximum length of a Thunderbird folder name in bytes, without a number. Thunderbird allows 55 bytes. For a longer
-/// name, it expects a file with a shortened name, and would not find the folder.
+/// Maximum length of a Thunderbird folder name in bytes, before a number is added. For a folder name of more than 55
+/// bytes, Thunderbird expects a file with a shortened name, so it would not find the folder.
 const LONGEST_OF_THUNDERBIRD: usize = 46;
 
-/// Files that Thunderbird ignores because they are not folders. A folder with such a name would not be shown.
+/// Names of files in which Thunderbird stores other data next to its folders. It would not show a folder with such a
+/// name.
 const OF_THUNDERBIRD: [&str; 15] = [
     "feeditems.json",
     "feeditems.rdf",
@@ -80,10 +81,11 @@ const OF_THUNDERBIRD: [&str; 15] = [
     "training.dat",
 ];
 
-/// Ends of the names of files and directories that Thunderbird does not show as folders.
+/// Endings of file and directory names that Thunderbird uses for other data. It would not show a folder with such a
+/// name.
 const ENDS_OF_THUNDERBIRD: [&str; 5] = [".sbd", ".msf", ".snm", ".toc", ".mozmsgs"];
 
-/// Folders that Thunderbird treats specially in Local Folders: it empties the trash, for example.
+/// Folders of Local Folders that Thunderbird treats in a special way. For example, it empties the trash.
 #[cfg(feature = "cli")]
 const SPECIAL: [&str; 11] = [
     "archives",
@@ -99,8 +101,8 @@ const SPECIAL: [&str; 11] = [
     "unsent messages",
 ];
 
-/// Returns a folder name that Thunderbird uses unchanged as a file name. Thunderbird replaces some characters, and
-/// shortens long names with a hash (`NS_MsgHashIfNecessary`). It would not find a file under the original name.
+/// Returns a folder name that Thunderbird uses as a file name without a change. In other names, Thunderbird replaces
+/// characters, and it shortens long names with a hash (`NS_MsgHashIfNecessary`). It would then not find the file.
 pub(crate) fn thunderbird_name(name: &str) -> String {
     let name = if name == "INBOX" { "Inbox" } else { name };
     let whole = safe(name).replace([';', '#'], "_");
@@ -111,7 +113,7 @@ pub(crate) fn thunderbird_name(name: &str) -> String {
             end -= 1;
         }
         safe.truncate(end);
-        // The hash keeps two long names different even if they start with the same characters.
+        // The hash distinguishes two long names that start with the same characters.
         let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
             (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
         });
@@ -128,8 +130,8 @@ pub(crate) fn thunderbird_name(name: &str) -> String {
     safe
 }
 
-/// Returns the name of a folder at the top level of Local Folders. It differs from the names of Thunderbird's special
-/// folders.
+/// Returns a name for a folder at the top level of Local Folders. If Thunderbird treats a folder of this name in a
+/// special way, a number is added.
 #[cfg(feature = "cli")]
 pub(crate) fn thunderbird_top(name: &str) -> String {
     let name = thunderbird_name(name);
@@ -146,8 +148,8 @@ fn safe(label: &str) -> String {
             '.' | '/' if name.is_empty() => '_',
             '/' => '.',
             '\\' | '<' | '>' | ':' | '"' | '|' | '?' | '*' => '_',
-            // These characters have no width or change the direction of text. The joiners are kept, because some
-            // scripts and emoji need them.
+            // Characters without a width, and characters that change the direction of text. They could hide the real
+            // name. Joiners are kept, because some scripts and emoji need them.
             '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => '_',
             '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => '_',
             symbol if symbol.is_control() => '_',
@@ -232,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_the_file_system_does_not_tell_apart_gets_a_number() {
-        // This file system treats the composed and the decomposed form of a letter as the same name.
+        // Simulates a file system on which the composed and the decomposed form of a letter are the same name.
         let mut there = HashSet::new();
         let mut names = FolderNames::default();
         let mut make = |label: &str| {
@@ -249,7 +251,7 @@ mod tests {
     fn thousands_of_labels_of_one_name_cost_one_look_each() {
         let (mut names, mut looks) = (FolderNames::default(), 0_u64);
         for number in 0..20_000 {
-            // Some labels use the numbered names that later labels would get.
+            // Half of the labels contain a number, and use up the numbered names that the other labels would get.
             let label = match number % 2 {
                 0 => format!("a ({})", number + 2),
                 _ => "a".repeat(1 + number % 4 / 3),

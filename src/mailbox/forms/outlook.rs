@@ -14,7 +14,7 @@ use crate::mailbox::compressed::plain_suffix;
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::not_mail::NotMail;
 
-/// Maximum depth of messages that are attached to messages.
+/// Maximum nesting depth of messages that are attached to other messages.
 #[cfg(feature = "outlook")]
 const DEEPEST: usize = 20;
 
@@ -43,8 +43,8 @@ impl OutlookMail {
     }
 }
 
-/// Returns whether a file may be an Outlook message. Office documents start with the same bytes, so [`is_msg`] must
-/// check the content.
+/// Returns whether a file may be an Outlook message. Office documents start with the same bytes, so the caller must
+/// also check the content with [`is_msg`].
 pub(crate) fn starts_like_msg(start: &[u8]) -> bool {
     #[cfg(feature = "outlook")]
     let is_msg = start.starts_with(msg::SIGNATURE);
@@ -68,14 +68,16 @@ pub(crate) fn pst_of_start(start: &[u8]) -> Option<Result<(), NotMail>> {
                 "an OST file of Outlook 2013 or later (version 36)",
                 "embody does not read this version; export the mailbox to a .pst file in Outlook, and convert that file",
             )),
-            // A damaged header may contain any version number, so an unknown version is no reason to refuse the file.
+            // Any other version number is accepted, because the number in a damaged header may be wrong. The rest of
+            // the file may still be readable.
             _ => Ok(()),
         });
     #[cfg(not(feature = "outlook"))]
     return start.first().and(None);
 }
 
-/// Returns whether a file that starts like an Outlook message is one. Reads the structure of the file.
+/// Returns whether a file is an Outlook message, by reading its structure. [`starts_like_msg`] must have returned true
+/// for its first bytes.
 pub(crate) fn is_msg(file: &File) -> bool {
     #[cfg(feature = "outlook")]
     let is_msg = msg::is_message(file);
@@ -92,14 +94,14 @@ pub(crate) fn is_named_msg(path: &Path) -> bool {
     suffix.is_some_and(|it| it.eq_ignore_ascii_case("msg") || it.eq_ignore_ascii_case("oft"))
 }
 
-/// Returns whether a compressed file contains an Outlook message, by its name and first bytes. Checking the structure
-/// would require decompressing the file.
+/// Returns whether a compressed file contains an Outlook message. Its name and first bytes decide, because the whole
+/// file would have to be decompressed to check its structure.
 pub(crate) fn is_packed_msg(path: &Path, start: &[u8]) -> bool {
     starts_like_msg(start) && is_named_msg(path)
 }
 
-/// Returns the message in `file`, converted if it is an Outlook message, and a list of the properties that are missing
-/// in the converted message.
+/// Returns the message in `file` as mail. If it is an Outlook message, it is converted, and a list of the properties
+/// that are missing in the converted message is returned with it.
 ///
 /// # Errors
 /// Returns the reason why an Outlook message cannot be read. If the file is damaged, the name in `path` decides whether

@@ -18,17 +18,18 @@ static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "))
 pub enum Quoting {
     /// mboxrd: a `>` before `From ` and before lines that already start with `>` and `From `. It can be undone.
     Rd,
-    /// mboxo: a `>` only before `From `. Lines that start with `>From ` are not quoted, so it cannot always be undone.
+    /// mboxo: a `>` only before lines that start with `From `. A line that starts with `>From ` is not quoted, so it is
+    /// not clear later whether its `>` was added.
     O,
     /// No quoting: mboxcl2, which uses Content-Length; MMDF; and single messages.
     None,
 }
 
 impl Quoting {
-    /// Recognises the quoting of a mailbox by its first bytes. MMDF has no quoting. If only a Content-Length shows that
-    /// a `From ` line is text, the mailbox is mboxcl2, and its `>From ` lines are text too. A body line that starts
-    /// with `>>From `, or the sender of public-inbox, shows mboxrd. Every other mailbox is mboxo, as Dovecot, mutt,
-    /// procmail and Postfix write it.
+    /// Recognises the quoting of a mailbox by its first bytes. MMDF has no quoting. If a `From ` line is in a body only
+    /// because of its Content-Length, the mailbox is mboxcl2, which has no quoting either. A body line that starts with
+    /// `>>From `, or the sender of public-inbox in the first line, shows mboxrd. Every other mailbox counts as mboxo,
+    /// which Dovecot, mutt, procmail and Postfix write.
     pub(crate) fn of_sample(sample: &[u8], whole: bool) -> Self {
         if mmdf::starts(sample) || holds_unquoted(sample, whole) {
             Self::None
@@ -47,8 +48,8 @@ impl Quoting {
             .map_or(Cow::Borrowed(body), Cow::Owned)
     }
 
-    /// Quotes the lines, except for lines that start at an offset in `kept`, which is sorted. Returns `None` if no line
-    /// needs quoting.
+    /// Quotes the lines of `bytes`. Lines that start at an offset in `kept` are not quoted, because they were in the
+    /// mailbox before. `kept` must be sorted. Returns `None` if no line needs quoting.
     pub(crate) fn marked(self, bytes: &[u8], kept: &[usize]) -> Option<Vec<u8>> {
         let is_bare = |&(line, at): &(usize, usize)| {
             let divides = match self {
@@ -64,7 +65,7 @@ impl Quoting {
     }
 
     /// Removes the quoting that [`quote`](Self::quote) adds: one `>` from each line that starts with `>` and `From `.
-    /// In mboxo, a line that had this `>` originally loses it too, because the format does not distinguish the two.
+    /// In mboxo, a `>` that the sender wrote before `From ` is removed as well, because it looks the same.
     pub fn unquote(self, body: &[u8]) -> Cow<'_, [u8]> {
         self.unmarked(body, |_| true)
             .map_or(Cow::Borrowed(body), Cow::Owned)
@@ -111,8 +112,8 @@ pub(crate) fn replaced(
     Some(out)
 }
 
-/// Returns the start of each line that starts with any number of `>` and then `From `, and the position of its `From `.
-/// After a bare CR, only lines with a date are returned: other lines are never separators there.
+/// Returns the start of each line that begins with `From `, after any number of `>`, and the position of its `From `.
+/// After a bare CR, only lines with a date are returned, because only they can be separators there.
 pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     FROM.find_iter(bytes).filter_map(|at| {
         let marks = bytes[..at].iter().rev().take_while(|&&b| b == b'>').count();
@@ -126,7 +127,8 @@ pub(crate) fn from_lines(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Returns whether a `From ` line is text only because a right Content-Length covers it. This shows mboxcl2.
+/// Returns whether a message contains a line that looks like a separator, but is text because a right Content-Length
+/// includes it. Such a mailbox is mboxcl2.
 fn holds_unquoted(sample: &[u8], whole: bool) -> bool {
     let mut at = 0;
     let mut counted = Counted::default();

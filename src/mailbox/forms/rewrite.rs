@@ -24,7 +24,7 @@ use crate::mailbox::forms::separator::{self, next_in_message};
 use crate::mailbox::forms::{cost, mmdf};
 use crate::span::{Lines, Newline, Span};
 
-/// Additional capacity in bytes for the `From ` line, line endings and numbers.
+/// Capacity in bytes that is reserved for the `From ` line, added line endings and longer numbers.
 const ROOM: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -72,7 +72,8 @@ pub(crate) fn rewritten(
         new.extend_from_slice(newline);
     }
     let mut new = counted(content, new, lengths);
-    // The `From ` line is inserted in place, because a copy of a large message would double the memory.
+    // The change would remove or create a line that some program reads as a separator. Messages could then be merged or
+    // divided.
     new.splice(..0, from_line.iter().copied());
     new.extend_from_slice(behind);
     // Refuses a change that creates or removes a separator. New text is quoted, but three dangers remain:
@@ -82,8 +83,8 @@ pub(crate) fn rewritten(
     //   them.
     let old = bytes.get(frame.start..).unwrap_or_default();
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
-    // A message can start with older separators, which are `From ` lines of an earlier mailbox. If the message
-    // before this one is empty, such lines would be read as its continuation, and both messages would become one.
+    // The separator at the start of the message must not begin to look like an older separator, which is a `From ` line
+    // of an earlier mailbox. If the message before it is empty, both messages would then be read as one.
     let becomes_older = !separator::starts_older(old) && separator::starts_older(&new);
     if becomes_older
         || is_lost(separator::is_separator)
@@ -100,15 +101,15 @@ pub(crate) fn quoting_in(frame: &Frame, from_line: &[u8], quoting: Quoting) -> Q
     match quoting {
         // In MMDF, a `From ` line does not start a message.
         _ if mmdf::starts(from_line) => Quoting::None,
-        // If the message does not end at a Content-Length, an unquoted `From ` line would start a new message, so new
-        // text is quoted even if the mailbox has no quoting.
+        // The message ends at a separator, so an unquoted `From ` line in new text would end it too early. New text is
+        // quoted, even if the mailbox has no quoting.
         Quoting::None if !frame.is_mboxcl2 => Quoting::O,
         quoting => quoting,
     }
 }
 
-/// Applies the edits for a mailbox of another format. Existing lines of the body are unquoted. New text was never
-/// quoted, so it is not unquoted.
+/// Applies the edits to a message that is written to a mailbox of another format. Old lines of the body are unquoted.
+/// New text was never quoted, so a `>` in it is kept.
 pub(crate) fn unquoted(content: &[u8], edits: &Edits, quoting: Quoting) -> Rewritten {
     let Some(new) = spliced(content, edits)? else {
         return Ok(None);
@@ -120,8 +121,8 @@ pub(crate) fn unquoted(content: &[u8], edits: &Edits, quoting: Quoting) -> Rewri
     Ok(Some(unquoted.unwrap_or(new)))
 }
 
-/// Unquotes a message that did not change. Also returns the number of lines for which the original text is unknown: in
-/// mboxo, a quoted line looks the same as a line that was written with `>`.
+/// Unquotes a message that did not change. Also returns the number of lines whose original text is unknown. In mboxo, a
+/// line with `>From ` may have been quoted or may have been written by the sender in this way.
 pub(crate) fn plain(content: &[u8], quoting: Quoting) -> (Cow<'_, [u8]>, u64) {
     let body = body_of(content);
     let marked = |&(line, at): &(usize, usize)| line >= body && at > line;
@@ -136,11 +137,12 @@ pub(crate) fn plain(content: &[u8], quoting: Quoting) -> (Cow<'_, [u8]>, u64) {
     )
 }
 
-/// Returns the content for an mbox: quoted as mboxrd, with a line ending at its end and a correct Content-Length. With
-/// a wrong Content-Length, some programs would merge the next messages into this one.
+/// Returns the content in the form for an mbox: quoted as mboxrd, with a line ending at its end, and with a correct
+/// Content-Length. A wrong Content-Length would make some programs merge the next messages with this one.
 pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
     let body = body_of(content);
-    // In the header, only lines that start with `From ` are quoted. Lines that start with `>` are kept.
+    // In the header, a line that starts with `From ` is quoted, because it would be read as a separator. A line that
+    // starts with `>` is kept, because unquoting does not change the header.
     let kept: Vec<usize> = quoting::from_lines(content.get(..body).unwrap_or_default())
         .filter(|(line, at)| at > line)
         .map(|(line, _)| line)
@@ -170,8 +172,8 @@ pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
     spliced(content, edits).is_ok_and(|new| new.is_some_and(taken))
 }
 
-/// Applies the edits to a file with a single message. The file may be an mbox whose first separator is damaged, so a
-/// change is refused if it would remove a line after which another message starts.
+/// Applies the edits to a file with a single message. The file could be an mbox whose first separator is damaged. So a
+/// change is refused if it would remove a line after which another message seems to start.
 pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Rewritten {
     let new = spliced(content, edits)?;
     if let Some(new) = &new {
@@ -196,9 +198,11 @@ pub(crate) fn spliced(content: &[u8], edits: &Edits) -> Rewritten {
     Ok((new != content).then_some(new))
 }
 
-/// Finds the old lines that start with `From `, after any number of `>`, in the changed message. Returns their
-/// positions in `new`, sorted. Returns an error if a line without `>` for which `divides` is true was removed, because
-/// another message may start there: Python starts a message at each such line, Dovecot and mutt at those with a date.
+/// Finds the lines of the old message that start with `From `, after any number of `>`, in the changed message. Returns
+/// their positions in `new`, sorted.
+///
+/// Returns an error if the change removed a line without `>` for which `divides` returns true, because a program may
+/// start a message there. Python starts a message at each such line, Dovecot and mutt at lines with a date.
 fn kept_lines(
     content: &[u8],
     new: &[u8],
@@ -209,8 +213,8 @@ fn kept_lines(
     let mut place_of = moved(edits);
     for (line, at) in quoting::from_lines(content) {
         let needed = if separator::is_plausible(&content[line..]) {
-            // The line ends at a bare CR or at an LF. A text whose lines end with bare CRs may contain no LF, and searching
-            // for one from each of its lines would take quadratic time.
+            // The line ends at a bare CR or at an LF. If all lines end with bare CRs, the text may contain no LF. A
+            // search for an LF from each line would then take quadratic time.
             let (length, _) = separator::line_end(&content[line..]);
             cost::count(length);
             line + length
@@ -237,7 +241,8 @@ fn ends_with_empty_line(content: &[u8], behind: &[u8]) -> bool {
 fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
     let line_ends = |bytes: &[u8]| memchr_iter(b'\n', bytes).count();
     let (old_body, new_body) = (body_of(old), body_of(&new));
-    // The line endings are counted at most once, even if the field occurs several times.
+    // The line endings are counted only if a field needs their number, and at most once, even if the field occurs
+    // several times.
     let counts = LazyCell::new(|| (line_ends(&old[old_body..]), line_ends(&new[new_body..])));
     let mut fields_before = length_fields(old, old_body);
     let numbers = length_fields(&new, new_body).filter_map(|(measure, value)| {

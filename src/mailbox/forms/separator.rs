@@ -1,6 +1,6 @@
 //! Recognises the lines that separate the messages of an mbox. docs/mailbox-internals.md compares these rules with
-//! other programs. Pure, with linear cost: no more than [`LOOK_AHEAD`] bytes after a line are read, and header fields
-//! are counted only for one `From ` line, because no field starts with `From `.
+//! other programs. The time is linear: no more than [`LOOK_AHEAD`] bytes after a line are read, and each header field is
+//! counted only for one `From ` line, because no field starts with `From `.
 //!
 //! **A separator** is a line that starts with `From ` at the start of the file, or in one of these cases:
 //! * After an empty line, if it contains a complete date as asctime(3) writes it (RFC 4155), or ends with a date in any
@@ -34,14 +34,14 @@ use std::sync::LazyLock;
 use crate::mailbox::forms::cost;
 use crate::span::{is_from_field, is_from_line};
 
-/// Number of bytes from the `From ` of a line that decide whether the line is a separator. Long fields may precede the
-/// field that decides.
+/// Number of bytes, from the start of a `From ` line, that decide whether the line is a separator. It is large because
+/// the header field that decides may come after long fields.
 pub(crate) const LOOK_AHEAD: usize = 2048;
 
 static FROM: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"From "));
 
-/// Returns whether a line after an empty line is a separator. A caller that has fewer than [`LOOK_AHEAD`] bytes
-/// although more exist must read more first.
+/// Returns whether a line that follows an empty line is a separator. If fewer than [`LOOK_AHEAD`] bytes are given, the
+/// file must end after them.
 pub(crate) fn is_separator(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| {
         if is_from_field(from.line) {
@@ -57,7 +57,7 @@ pub(crate) fn is_separator(bytes: &[u8]) -> bool {
     })
 }
 
-/// Returns whether a line is a separator although no empty line precedes it.
+/// Returns whether a line is a separator if no empty line precedes it.
 pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| {
         if is_from_field(from.line) {
@@ -68,13 +68,14 @@ pub(crate) fn is_separator_in_text(bytes: &[u8]) -> bool {
     })
 }
 
-/// Returns whether Dovecot, mutt or another program that requires a date would read the line as a separator.
+/// Returns whether a line that starts with `From ` contains a date. Dovecot, mutt and other programs read such a line
+/// as a separator.
 pub(crate) fn is_plausible(bytes: &[u8]) -> bool {
     FromLine::of(bytes).is_some_and(|from| holds_date(from.line))
 }
 
-/// Returns whether a line after a bare CR is a separator. A date is always required: an ordinary text may contain a
-/// bare CR, and only mailboxes of old Macs have separators after one.
+/// Returns whether a line that follows a bare CR is a separator. The line must contain a date, because an ordinary text
+/// may contain a bare CR before `From `.
 pub(crate) fn is_separator_after_cr(bytes: &[u8]) -> bool {
     is_plausible(bytes) && is_separator_in_text(bytes)
 }
@@ -83,8 +84,9 @@ pub(crate) fn from_line_length(bytes: &[u8]) -> Option<usize> {
     (bytes.starts_with(b"From ") && !is_from_field(bytes)).then(|| line_end(bytes).1)
 }
 
-/// Returns the end of the first line of `bytes`, without and with its line ending: LF, CR LF, or a bare CR. Several CRs
-/// before an LF belong to one line ending, because files that were converted twice contain CR CR LF.
+/// Returns the length of the first line of `bytes`, without and with its line ending. The line ending is LF, CR LF, or
+/// a bare CR. Several CRs before an LF belong to one line ending, because files that were converted twice contain CR CR
+/// LF.
 pub(crate) fn line_end(bytes: &[u8]) -> (usize, usize) {
     let Some(end) = memchr2(b'\r', b'\n', bytes) else {
         return (bytes.len(), bytes.len());
@@ -97,8 +99,9 @@ pub(crate) fn line_end(bytes: &[u8]) -> (usize, usize) {
     }
 }
 
-/// Finds separators at the start of a message. A program that copied the message out of an mbox may have kept them. Returns
-/// the first line, and the total length of the `From ` and `>From ` lines. Returns `None` if no header field follows them.
+/// Finds separators at the start of a single message. A program that copied the message out of an mbox may have kept
+/// them. Returns the first separator, and the total length of all of them (`From ` and `>From ` lines). Returns `None`
+/// if no header field follows them.
 pub(crate) fn own_separator(content: &[u8]) -> Option<(&[u8], usize)> {
     let mut length = 0;
     let lines = content.split_inclusive(|&byte| byte == b'\n');
@@ -114,13 +117,14 @@ pub(crate) fn own_separator(content: &[u8]) -> Option<(&[u8], usize)> {
     Some((line[..end].trim_ascii_end(), length))
 }
 
-/// Maximum number of older separators after a separator. They are `From ` lines that a message kept from an earlier
-/// mailbox. Without a limit, many `From ` lines in sequence would take quadratic time. More than one older separator is
-/// rare.
+/// Maximum number of older separators after a separator. An older separator is a `From ` line that a message kept from
+/// an earlier mailbox. More than one is rare. Without a limit, many `From ` lines in sequence would take quadratic
+/// time.
 const MOST_OLDER: usize = 3;
 
-/// Returns the length of the older separators at the start of `behind`, the bytes after a separator: `From ` and `>From
-/// ` lines that the message kept from earlier mailboxes. Returns 0 if no header field follows the lines.
+/// Returns the length of the older separators at the start of `behind`, the bytes after a separator. These are `From `
+/// and `>From ` lines that the message kept from earlier mailboxes. Returns 0 if no header field follows them, because
+/// they are then not separators.
 fn older_lines(behind: &[u8]) -> usize {
     let mut length = 0;
     for _ in 0..MOST_OLDER {
@@ -138,15 +142,15 @@ fn older_lines(behind: &[u8]) -> usize {
     }
 }
 
-/// Returns whether the first lines of `message` look like older separators. If the message before it consists only of
-/// its separator, both would then be read as one message.
+/// Returns whether `message` begins with lines that look like older separators. After a message that consists only of
+/// its separator, such lines would be read as a part of that message.
 pub(crate) fn starts_older(message: &[u8]) -> bool {
     older_lines(message) > 0
 }
 
-/// Returns the length of the separator at the start of `message` and of the older separators after it, which do
-/// not start a message. The first [`LOOK_AHEAD`] bytes decide. Returns `None` if fewer bytes were read and
-/// further bytes could change the length. `whole` is true if no further bytes exist.
+/// Returns the length of the separator at the start of `message` and of the older separators after it, which do not
+/// start another message. The first [`LOOK_AHEAD`] bytes decide. Returns `None` if more bytes could change the length.
+/// `whole` is true if no more bytes exist.
 pub(crate) fn own_lines(message: &[u8], whole: bool) -> Option<usize> {
     let seen = message.get(..LOOK_AHEAD);
     let (seen, is_all) = (seen.unwrap_or(message), whole || seen.is_some());
@@ -157,8 +161,8 @@ pub(crate) fn own_lines(message: &[u8], whole: bool) -> Option<usize> {
     if is_from_line(behind) {
         return is_all.then(|| length + older_lines(behind));
     }
-    // More bytes could change the length if the bytes end within the separator line, within its line ending, or
-    // within a `From ` that follows it.
+    // More bytes could change the length if the known bytes end inside the separator, inside its line ending, or inside
+    // a `From ` after it.
     let returns = behind.iter().take_while(|&&byte| byte == b'\r');
     let text = &behind[returns.count()..];
     let is_start = |line: &[u8]| line.starts_with(text);
@@ -166,8 +170,8 @@ pub(crate) fn own_lines(message: &[u8], whole: bool) -> Option<usize> {
     is_sure.then_some(length)
 }
 
-/// Returns whether `message` consists only of its separator and of lines that could be older separators. A separator
-/// after it would then be read as an older separator, too.
+/// Returns whether `message` consists only of its separator and of lines that look like older separators. The separator
+/// of the next message would then be read as an older separator as well, and both messages would become one.
 pub(crate) fn is_all_separators(message: &[u8]) -> bool {
     let mut rest = message;
     for _ in 0..=MOST_OLDER {
@@ -179,15 +183,15 @@ pub(crate) fn is_all_separators(message: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// Returns the first separator after the start of a message. The separator and older separators at its start do not
-/// count.
+/// Returns the first separator in a message that would start another message. The separator of the message itself and
+/// older separators after it do not count.
 pub(crate) fn next_in_message(message: &[u8]) -> Option<usize> {
     let own = own_lines(message, true).unwrap_or_default();
     next_separator(message, own.saturating_sub(1), true)
 }
 
-/// Returns whether the date of a `From ` line is that of asctime(3) (RFC 4155), which all programs understand: sender,
-/// day of the week, month, day, time, year.
+/// Returns whether a `From ` line is in the form that all programs understand: sender, day of the week, month, day,
+/// time, year. The date is that of asctime(3) (RFC 4155).
 pub(crate) fn is_asctime(line: &[u8]) -> bool {
     let is_number =
         |word: &[u8], longest: usize| word.len() <= longest && word.iter().all(u8::is_ascii_digit);
@@ -214,7 +218,7 @@ pub(crate) fn is_asctime(line: &[u8]) -> bool {
 struct FromLine<'a> {
     line: &'a [u8],
     behind: &'a [u8],
-    /// Whether the bytes were cut off at [`LOOK_AHEAD`], so that more lines may follow.
+    /// Whether bytes after [`LOOK_AHEAD`] were not read, so that more header fields may follow.
     is_cut: bool,
 }
 
@@ -238,8 +242,8 @@ impl<'a> FromLine<'a> {
         holds_whole_date(self.line) || ends_with_date(self.line)
     }
 
-    /// Returns whether the header fields that follow make the line a separator, even without a date and without an
-    /// empty line before it.
+    /// Returns whether the header fields after the line make it a separator, even if it has no date and no empty line
+    /// precedes it.
     fn divides_without_date(&self, follows: Follows) -> bool {
         let has_two = follows.fields > 1;
         let is_of_mail = follows.mail_fields > 0;
@@ -258,15 +262,15 @@ impl<'a> FromLine<'a> {
         words(self.line).nth(2).is_none()
     }
 
-    /// Returns whether the first word after `From ` is an address.
+    /// Returns whether the first word after `From ` contains an `@`, so that it may be the address of a sender.
     fn names_address(&self) -> bool {
         words(self.line)
             .nth(1)
             .is_some_and(|word| word.contains(&b'@'))
     }
 
-    /// Counts the header fields after the line. `>From ` lines before and between the fields are skipped, as other
-    /// programs do.
+    /// Counts the header fields after the line. `>From ` lines before and between the fields are skipped, as other mail
+    /// programs do. Counting stops as soon as the fields are clearly those of a mail.
     fn follows(&self) -> Follows {
         const TELLING: [&[u8]; 7] = [
             b"from",
@@ -296,7 +300,8 @@ impl<'a> FromLine<'a> {
             if !is_folded && !rest.starts_with(b">From ") {
                 let name = &rest[..name_length(rest)];
                 if !starts_header(rest) {
-                    // The name of a field may be cut off by the end of the bytes.
+                    // At the end of the bytes, the name of a field may be incomplete. The text then still counts as the
+                    // start of a field.
                     follows.is_cut = self.is_cut && name.len() == rest.len();
                     cost::count(name.len() + 1);
                     return follows;
@@ -311,8 +316,8 @@ impl<'a> FromLine<'a> {
                     return follows;
                 }
             }
-            // The end of a line is searched only if the line is skipped. Otherwise, each of many lines that end with CR
-            // would cost a search of `LOOK_AHEAD` bytes.
+            // The end of a line is searched for only if the line is a part of a header. Otherwise, in a text with many
+            // lines that end with CR, each line would cost a search of `LOOK_AHEAD` bytes.
             let length = memchr(b'\n', rest).map_or(rest.len(), |end| end + 1);
             cost::count(length);
             rest = &rest[length..];
@@ -333,8 +338,8 @@ const MONTHS: [[u8; 3]; 13] = [
     *b"nov", *b"dec", *b"???",
 ];
 
-/// Returns whether the line contains the name of a month and a time of day, which Dovecot and mutt require, or a date
-/// of ISO 8601 with a time of day, which some programs write. Dovecot also accepts `???` as a month.
+/// Returns whether the line contains a month and a time of day, as Dovecot and mutt require, or a date in ISO 8601 and
+/// a time of day, as some programs write. `???` counts as a month, because Dovecot accepts it.
 fn holds_date(line: &[u8]) -> bool {
     let is_time = |w: &[u8]| w[0].is_ascii_digit() && w[1] == b':' && w[2].is_ascii_digit();
     let is_month = |word: &[u8]| {
@@ -359,7 +364,7 @@ fn is_iso(word: &[u8]) -> bool {
 /// follow. In text such as "From 2024-01-31 10:30 on we are closed", the date is not at the end.
 fn ends_with_date(line: &[u8]) -> bool {
     const LAST: usize = 4;
-    // Only the last words are checked, because a line may be long.
+    // Only the last words are checked, because a line may have many words.
     let mut last: [&[u8]; LAST] = [b""; LAST];
     let from_end = line.rsplit(|byte| byte.is_ascii_whitespace() || *byte == b',');
     let from_end = from_end.filter(|word| !word.is_empty());
@@ -378,7 +383,7 @@ fn ends_with_date(line: &[u8]) -> bool {
         || has_year() && has_seconds()
 }
 
-/// Returns whether the word is a time of day with seconds, which is rare in text.
+/// Returns whether the word contains a time of day with seconds, which is rare in ordinary text.
 fn holds_seconds(word: &[u8]) -> bool {
     word.windows(8).any(|it| {
         let is_colon = |at: usize| it.get(at) == Some(&b':');
@@ -392,15 +397,15 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     words.filter(|word| !word.is_empty())
 }
 
-/// Returns whether the line contains the name of a month next to a number, and after it a time of day and a second
-/// number (day and year in either order). These are all dates that Dovecot and mutt accept. "From Monday 10:30 on we
-/// march" has no such date.
+/// Returns whether the line contains a complete date, in any form that Dovecot and mutt accept: the name of a month
+/// next to a number, and after it a time of day and a second number. The numbers are the day and the year, in either
+/// order. "From Monday 10:30 on we march" contains no complete date.
 fn holds_whole_date(line: &[u8]) -> bool {
     let all: Vec<&[u8]> = words(line).collect();
     let is_month = |word: &&[u8]| MONTHS.iter().any(|month| word.eq_ignore_ascii_case(month));
     let is_number = |word: &&&[u8]| word.len() <= 4 && word.iter().all(u8::is_ascii_digit);
     let is_time = |word: &[u8]| word.first().is_some_and(u8::is_ascii_digit) && holds_time(word);
-    // The last month in the line counts, because the name of a sender may contain the name of a month.
+    // The last name of a month in the line counts, because the sender may be named `May`, for example.
     let Some(month) = all.iter().rposition(is_month) else {
         return false;
     };
@@ -412,15 +417,17 @@ fn holds_whole_date(line: &[u8]) -> bool {
     is_adjacent && numbers > 1 && behind.iter().any(|word| is_time(word))
 }
 
-/// The number of header fields after a `From ` line, by how clearly they show a mail.
+/// Counts of the header fields after a `From ` line. Some fields prove more clearly than others that a mail starts
+/// there.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 struct Follows {
     fields: usize,
-    /// Number of fields that occur in nearly every mail and rarely in other texts.
+    /// Number of fields that occur in nearly every mail and rarely in other texts, such as Subject.
     mail_fields: usize,
-    /// Number of fields that only mail programs write (such as Received), and of From and Date.
+    /// Number of the fields that best show a mail: From, Date, and fields that only mail programs write, such as
+    /// Received.
     telling: usize,
-    /// Whether only fields were read before the bytes were cut off, so that more fields may follow.
+    /// Whether the bytes ended while only fields had been read, so that more fields may follow.
     is_cut: bool,
 }
 
@@ -443,20 +450,21 @@ pub(crate) fn field(line: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((name, behind[blanks.count()..].strip_prefix(b":")?))
 }
 
-/// Returns whether the next line is a header field or a `>From ` line. `http://...` is not a header field.
+/// Returns whether `bytes` begins with a header field or a `>From ` line. `http://...` is not a header field.
 fn starts_header(bytes: &[u8]) -> bool {
     let is_field = |(name, value): (&[u8], &[u8])| !name.is_empty() && !value.starts_with(b"//");
     bytes.starts_with(b">From ") || field(bytes).is_some_and(is_field)
 }
 
-/// Returns the first separator whose preceding line ending is at `from` or later.
+/// Returns the start of the first separator. The line ending before it is at `from` or later. `whole` is true if no
+/// bytes follow.
 pub(crate) fn next_separator(bytes: &[u8], from: usize, whole: bool) -> Option<usize> {
     search(bytes, from, whole).ok()
 }
 
-/// Returns the first separator whose preceding line ending is at `from` or later. If no separator is found, the error contains
-/// the offset from which to search when more bytes were read. Unless nothing follows (`whole`), a separator may start
-/// in the last bytes.
+/// Returns the start of the first separator. The line ending before it is at `from` or later. If no separator is found,
+/// the error is the offset at which the search continues after more bytes were read. If `whole` is false, more bytes
+/// exist, so a separator may start in the last bytes.
 pub(crate) fn search(bytes: &[u8], from: usize, whole: bool) -> Result<usize, usize> {
     for line in from_lines(bytes, from) {
         let rest = &bytes[line.start..];
@@ -475,24 +483,26 @@ pub(crate) fn search(bytes: &[u8], from: usize, whole: bool) -> Result<usize, us
         }
     }
     cost::count(bytes.len().saturating_sub(from));
-    // The last bytes may be the start of `From ` and the line ending before it, so the next search starts before them.
+    // The last bytes may be a line ending and the start of `From `, so the next search starts before them.
     Err(bytes.len().saturating_sub(FROM.needle().len()).max(from))
 }
 
-/// Returns whether `bytes` contains a plausible separator whose preceding LF is at `from` or later.
+/// Returns whether `bytes` contains a line with `From ` and a date, which some programs read as a separator. The LF
+/// before it is at `from` or later.
 pub(crate) fn holds_plausible(bytes: &[u8], from: usize) -> bool {
     from_lines(bytes, from)
         .filter(|line| line.after != After::Return)
         .any(|line| is_plausible(&bytes[line.start..]))
 }
 
-/// The start of a line that starts with `From `, which may be a separator.
+/// The start of a line that begins with `From `, and the bytes before it. The line may be a separator.
 struct Candidate {
     start: usize,
     after: After,
 }
 
-/// How the bytes before a line that starts with `From ` end. The requirements for a separator depend on this.
+/// The kind of line ending or line before a line that starts with `From `. It determines which other signs of a
+/// separator are required.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum After {
     /// A bare CR.
@@ -501,7 +511,7 @@ enum After {
     Text,
 }
 
-/// Returns the lines that start with `From ` and whose preceding line ending is at `from` or later.
+/// Returns the lines that start with `From `. The line ending before each line is at `from` or later.
 fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
     let searched = bytes.get(from..).unwrap_or_default();
     FROM.find_iter(searched).filter_map(move |hit| {
@@ -524,14 +534,14 @@ fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
     })
 }
 
-/// Sender for mail without a known sender. This address needs no domain.
+/// Sender in the separator of a mail whose sender is unknown. Programs accept this name without a domain.
 const NOBODY: &str = "MAILER-DAEMON";
 
-/// Maximum length of a sender, in bytes (RFC 5321 §4.5.3.1): 64, 255, and the `@` between them. After a longer
-/// sender, some programs do not find the date of the separator.
+/// Maximum length of the sender in a separator, in bytes: 64 for the local part, 255 for the domain (RFC 5321
+/// §4.5.3.1), and the `@`. After a longer sender, some programs do not find the date.
 const LONGEST: usize = 320;
 
-/// The last second of the year 9999, because the year of asctime(3) has four digits. In seconds since 1970.
+/// Last second of the year 9999, in seconds since 1970. A date of asctime(3) has only four digits for the year.
 const LATEST: i64 = 253_402_300_799;
 
 /// Returns a separator line without its line ending (RFC 4155, appendix A): `From `, the envelope sender, and the date
@@ -541,7 +551,7 @@ pub(crate) fn from_line(sender: &[u8], seconds: i64) -> String {
         !sender.is_empty() && sender.len() <= LONGEST && sender.iter().all(u8::is_ascii_graphic);
     let sender = std::str::from_utf8(sender).ok().filter(|_| is_word);
     let sender = sender.unwrap_or(NOBODY);
-    // The parts of a date such as `Thu, 1 Jan 1970 00:00:00 +0000` are rearranged.
+    // The date has a form such as `Thu, 1 Jan 1970 00:00:00 +0000`. asctime(3) has the same parts in another order.
     let date = DateTime::from_timestamp(seconds.clamp(0, LATEST)).to_rfc822();
     let mut words = date.split([',', ' ']).filter(|word| !word.is_empty());
     let [weekday, day, month, year, time] = [(); 5].map(|()| words.next().unwrap_or_default());
