@@ -1,8 +1,8 @@
 //! Decides which of the messages with one Message-ID are copies of one mail, and which copy is the most complete.
 //!
-//! A copy is dropped in favour of a copy that [covers](crate::engine::same::covers) it, that is, contains all of its content. A
-//! copy that no other copy surpasses is kept. A copy that several kept mails cover is also kept, because it could
-//! belong to each of them.
+//! A copy is dropped in favour of a copy that [covers](crate::engine::same::covers) it, that is, contains all of its
+//! content. Of the copies that no more complete copy covers, one of each content is kept. A copy that several kept
+//! mails cover is kept too, because it could belong to each of them.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -13,15 +13,15 @@ use super::words::Words;
 use crate::engine::same::{Difference, MailCopy, Place, covers, plain};
 use crate::mailbox::Flags;
 
-/// Maximum number of positions, in one group of copies, at which a copy was cut off. At each of these positions, the
-/// start of every other copy is compared with the cut copy, so the limit bounds the work.
+/// Maximum number of different positions at which copies of one mail were cut off. For each of these positions, the
+/// start of every other copy up to it is compared with the cut copy, so the limit bounds the work.
 const MOST_PLACES: usize = 16;
 
-/// Maximum number of copies of one candidate whose keywords were not yet read from the temporary file. If there are
-/// more, the keywords are read, so that `waiting` does not grow.
+/// Maximum number of messages of one candidate whose keywords are still to be read from the temporary file. At this
+/// number, the keywords are read, so that the list `waiting` stays short.
 const MOST_WAITING: usize = 64;
 
-/// All messages with identical content, which are compared with other messages as if they were one message.
+/// All messages with identical content. They are compared with other messages as if they were one message.
 pub(super) struct Candidate {
     /// Record of the message that was read first.
     pub(super) record: Record,
@@ -30,7 +30,7 @@ pub(super) struct Candidate {
     pub(super) sources: BTreeSet<u32>,
     /// Number of messages.
     pub(super) count: u64,
-    /// Total length of these messages, in bytes.
+    /// Total length of all messages of the candidate, in bytes.
     pub(super) bytes: u64,
     words: Words,
     /// Positions in the temporary file of the messages whose keywords were not read yet.
@@ -78,8 +78,8 @@ impl Candidate {
         Ok(())
     }
 
-    /// Returns the keywords of all messages. Returns `None` for a single message, because it already contains its own
-    /// keywords.
+    /// Returns the keywords of all messages of the candidate. Returns `None` for a single message, which already
+    /// contains its own keywords.
     pub(super) fn united_words(&mut self, spooled: &Spooled) -> io::Result<Option<Words>> {
         if self.count == 1 {
             return Ok(None);
@@ -187,8 +187,8 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
     };
     let is_covered = |copy: usize, by: usize| relation(copy, by).is_ok();
     let is_surpassed = |copy: usize| all().any(|it| is_covered(copy, it) && !is_covered(it, copy));
-    // Returns the copy that is kept of all copies with the same content as this one: the best by [`MailCopy::rank`], or
-    // the earliest of equal rank.
+    // Returns the copy to keep of all copies with the same content as this one: the one with the smallest
+    // [`MailCopy::rank`], or the earliest of equal rank.
     let best = |copy: usize| {
         let equal = all().filter(|&it| is_covered(copy, it) && is_covered(it, copy));
         equal
@@ -219,7 +219,8 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
             *place = to;
         }
     }
-    // A copy may be dropped only if the copy that replaces it is kept. Otherwise its content would be lost.
+    // A copy may be dropped only if the copy that replaces it is kept. If that copy is itself replaced by a third one,
+    // the content of the first copy could be lost, so the first copy is kept.
     let belongs_to = verdict.belongs_to.clone();
     for (copy, to) in verdict.belongs_to.iter_mut().enumerate() {
         if belongs_to.get(*to) != Some(to) {
@@ -229,8 +230,8 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
     }
     let first = verdict.belongs_to.first().copied().unwrap_or_default();
     for top in tops {
-        // Comparing mail A with B can give another difference than comparing B with A. Of the two, the later one in the
-        // order of [`Difference`] is more precise and is counted.
+        // Comparing mail A with B can give another difference than comparing B with A. Of the two, the one that is
+        // later in the order of [`Difference`] is more precise, so it is counted.
         let differences = [relation(top, first), relation(first, top)].map(Result::err);
         if top != first {
             verdict

@@ -39,8 +39,8 @@ pub(crate) struct Arrived<'a> {
     pub(crate) flags: Flags,
 }
 
-/// Maximum number of sources of one mail for which [`Tally::pairs`] counts the mail. With a thousand sources, a mail
-/// would be counted for half a million pairs.
+/// Maximum number of sources that contain a mail for the mail to be counted in [`Tally::pairs`]. A mail in a thousand
+/// sources would be counted for half a million pairs.
 pub(crate) const MOST_SOURCES: usize = 64;
 
 /// The counts of messages, for the summary of the run.
@@ -48,11 +48,11 @@ pub(crate) const MOST_SOURCES: usize = 64;
 pub(crate) struct Tally {
     /// Number of messages in all sources.
     pub(crate) messages: u64,
-    /// Length of these messages, in bytes.
+    /// Total length of the messages in all sources, in bytes.
     pub(crate) bytes: u64,
     /// Number of mails in the result.
     pub(crate) kept: u64,
-    /// Length of these mails, in bytes.
+    /// Total length of the mails in the result, in bytes.
     pub(crate) kept_bytes: u64,
     /// Number of messages that are identical to an earlier one, apart from fields that mail programs add for their
     /// mailboxes.
@@ -68,7 +68,8 @@ pub(crate) struct Tally {
     pub(crate) ambiguous: u64,
     /// Number of mails that were not compared, because too many have the same Message-ID.
     pub(crate) uncompared: u64,
-    /// Number of mails with the Message-ID of another mail, by the kind of their difference.
+    /// For each kind of difference, the number of mails that have the Message-ID of another mail but differ from it in
+    /// this way.
     pub(crate) differences: BTreeMap<Difference, u64>,
     /// Number of mails that two sources have in common, for each pair of sources. A mail in more than [`MOST_SOURCES`]
     /// sources is counted in `widespread` instead.
@@ -179,9 +180,9 @@ impl Index {
 struct Group {
     key: [u8; 16],
     candidates: Vec<Candidate>,
-    /// The latest candidate that is not compared, because there are already [`MOST_COMPARED`] candidates. Messages are
-    /// sorted so that identical ones follow each other, so the next message is either identical to this candidate or
-    /// new.
+    /// A candidate that is kept without a comparison, because there are already [`MOST_COMPARED`] others. The messages
+    /// of a group are sorted so that identical ones follow each other. So only this last one must stay in memory: the
+    /// next message is either identical to it or new.
     last: Option<Candidate>,
 }
 
@@ -194,8 +195,8 @@ impl Group {
     }
 }
 
-/// Length of the record of a kept mail, in bytes: its sort key, its number in the order of reading, and the position of
-/// its `Note`. Each has 8 bytes.
+/// Length of the entry of a kept mail in the sorted file, in bytes. It consists of three numbers of 8 bytes: the sort
+/// key, the number of the mail in the order of reading, and the position of its [`Note`].
 const KEPT_LENGTH: usize = 24;
 
 struct Deciding {
@@ -281,7 +282,8 @@ impl Deciding {
     }
 }
 
-/// The flags, keywords and folders of a kept mail, in a temporary file.
+/// The position of a kept mail in the spool, with the flags, keywords and folders of all its copies. It is stored in a
+/// temporary file to save memory.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Note {
     place: u64,

@@ -1,4 +1,5 @@
-//! The record of a message in the index on disk. A record is small (82 bytes), because there is one for each message.
+//! The record of a message in the sorted index on disk. A record is small (82 bytes), because there is one for each
+//! message of all sources.
 
 use crate::engine::same::Digest;
 use crate::mailbox::Flags;
@@ -12,7 +13,8 @@ const _: () = assert!(LENGTH <= 100);
 /// each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Record {
-    /// Digest that is the same for all copies of a mail.
+    /// Digest of the Message-ID, which is the same for all copies of a mail. A mail without a Message-ID has the digest
+    /// of other fields and of its text.
     pub(super) key: [u8; 16],
     /// Digest of the content, which is the same for identical copies.
     pub(super) identity: [u8; 16],

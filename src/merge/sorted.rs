@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use crate::platform::FileExt as _;
 
-/// Memory in bytes: first for the records of one run, and later, when the runs are merged, for the read buffers of all
-/// runs together.
+/// Memory in bytes. While records are collected, it contains the records of the next run. When the runs are merged, it
+/// contains the read buffers of all runs.
 const MEMORY: usize = 24 << 20;
 
 /// Minimum size of the read buffer of one run, in bytes, even if there are so many runs that [`MEMORY`] is exceeded.
@@ -24,7 +24,7 @@ pub(crate) struct Sorter<const N: usize> {
     records: Vec<[u8; N]>,
     /// Maximum number of records in memory.
     most: usize,
-    /// Position in the file, in bytes, and number of records of each run.
+    /// For each run, its position in the file, in bytes, and its number of records.
     runs: Vec<(u64, u64)>,
 }
 

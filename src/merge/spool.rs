@@ -1,6 +1,6 @@
-//! Copies the messages into a temporary file (the spool), so that each source is read only once. The content of a
-//! message that is identical to an earlier one is not written again, as long as the digest of the earlier one is in
-//! memory.
+//! Copies the messages of all sources into a temporary file (the spool), so that each source is read only once. The
+//! content of a message that is identical to an earlier one is not written again, as long as the digest of the earlier
+//! one is in memory.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,7 +15,8 @@ use crate::platform::FileExt as _;
 /// merged.
 const MOST_KNOWN: usize = 400_000;
 
-/// Bytes before each entry: the length of [`About`] as JSON, and the position and the length of the content.
+/// Number of bytes before each entry. They contain the length of [`About`] as JSON, and the position and length of the
+/// content.
 const HEAD: usize = 20;
 
 pub(super) struct Spool {

@@ -26,8 +26,8 @@ const LONGEST_HEADER: usize = 1 << 20;
 /// Maximum number of words in one field. Gmail allows this number of labels for a whole account.
 const MOST: usize = 10_000;
 
-/// Maximum length of the text in one encoded word, in bytes. The encoded word itself may have 75 characters (RFC 2047
-/// section 2).
+/// Maximum length of the text in one encoded word, in bytes. In base64, it has 56 characters, and the encoded word
+/// around it may have 75 (RFC 2047 section 2).
 const LONGEST_ENCODED: usize = 42;
 
 /// The words of each field in [`FIELDS`].

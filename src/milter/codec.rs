@@ -14,7 +14,7 @@ pub const LARGEST: usize = (1 << 20) + (1 << 10);
 /// packets.
 pub const CHUNK: usize = 65_535;
 
-/// Flags of the negotiation (`SMFIF_`): the changes to a message that a filter may make.
+/// Flags of the negotiation at the start of a connection (`SMFIF_`): the changes that the filter may make to a message.
 pub mod action {
     pub const ADD_FIELDS: u32 = 0x01;
     pub const CHANGE_BODY: u32 = 0x02;
@@ -22,7 +22,8 @@ pub mod action {
     pub const SET_MACROS: u32 = 0x100;
 }
 
-/// Flags of the negotiation (`SMFIP_`): packets that the mail system need not send, and packets that need no reply.
+/// Flags of the negotiation at the start of a connection (`SMFIP_`): packets that the mail system need not send, and
+/// packets that need no reply.
 pub mod option {
     pub const NO_CONNECT: u32 = 0x01;
     pub const NO_HELO: u32 = 0x02;

@@ -171,8 +171,8 @@ impl Counters {
             rows.push((format!("_bucket{{le=\"{bound}\"}}"), count as f64));
         }
         rows.push(("_sum".to_owned(), value(&self.microseconds) as f64 / 1e6));
-        // Other threads can count at the same time. The total is therefore computed from the buckets of this page
-        // instead of read from its own counter, so that both agree.
+        // Other threads can count further messages at the same time. The total is therefore the sum of the buckets on
+        // this page, and not a separate counter, so that the two always agree.
         rows.push(("_count".to_owned(), count as f64));
         let head = "processing_seconds histogram Time that each message took, with its retrievals.";
         metric(page, head, rows);

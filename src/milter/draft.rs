@@ -17,7 +17,8 @@ use crate::span::{Newline, Span};
 pub enum Left {
     AsItIs,
     TooLarge(Detail),
-    /// The header is malformed, or embody has a defect.
+    /// The message is left unchanged, because its header is malformed or embody has a defect. The text contains the
+    /// reason.
     Trouble(String),
 }
 

@@ -101,17 +101,18 @@ fn identity(path: &Path) -> io::Result<(u64, u64)> {
 }
 
 impl Listener {
-    /// Creates the socket. Its file has the mode and the group before any other user can connect.
+    /// Creates the socket. A socket in the file system gets its mode and group before another user can connect.
     pub fn bind(address: &Address, mode: u32, group: Option<u32>) -> io::Result<Self> {
         match address {
             Address::Inet(name) => Address::bind_port(name).map(Self::from),
             Address::Unix(path) => {
                 remove_stale(path)?;
-                // At first, the file belongs to the group of this process, which must not get access. The file is
-                // therefore created without permissions for a group, and gets them when its group is set.
+                // The new file first belongs to the group of this process, which must not get access. If another group
+                // is requested, the file is created without permissions for any group. They are added after the group
+                // was set.
                 let first = group.map_or(mode, |_| mode & 0o700);
-                // The umask gives the file its mode from the start, so no other user can connect in between. The mode
-                // is converted because `RawMode` has 16 bits on some systems.
+                // The umask restricts the mode of the file from its creation on, so no other user can connect before
+                // the mode is set. The number is converted because `RawMode` has 16 bits on some systems.
                 let others = rustix::fs::Mode::from_raw_mode((0o777 & !first) as RawMode);
                 let before = rustix::process::umask(others);
                 let bound = UnixListener::bind(path);
@@ -222,8 +223,8 @@ impl Stream {
 
     pub(super) fn say_without_waiting(&self, octets: &[u8]) {
         let flags = SendFlags::DONTWAIT | NO_SIGNAL;
-        // The socket can accept only a part of the packet. The mail system would then misread the next packet, so the
-        // connection is closed.
+        // The buffer of the socket had room for only a part of the packet. The mail system would misread the packets
+        // after it, so the connection is closed.
         if send(&self.socket, octets, flags).is_ok_and(|length| length != octets.len()) {
             self.shut();
         }
@@ -317,7 +318,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("socket");
         let address = Address::Unix(path.clone());
-        // A process can set its own group; root can set any group.
+        // Only root can set any group. Without root rights, the test sets the group of its own process.
         let (group, other) = match rustix::process::geteuid().is_root() {
             true => (4_321, None),
             false => (rustix::process::getegid().as_raw(), Some(0)),

@@ -43,8 +43,8 @@ const BETWEEN: Duration = Duration::from_secs(7210);
 /// Maximum time without a packet from the mail system inside a message.
 const WITHIN: Duration = Duration::from_secs(600);
 
-/// Size of the read buffer, in bytes. It has room for several parts of a body, so that large mail needs few system
-/// calls.
+/// Size of the read buffer, in bytes. A body arrives in several packets, and with a large buffer one system call reads
+/// several of them.
 const READ_AT_ONCE: usize = 256 << 10;
 
 pub trait Journal: Send + Sync {
@@ -65,7 +65,7 @@ pub struct Server {
     counters: Arc<Counters>,
     connections: Mutex<Connections>,
     ended: Condvar,
-    /// A byte on this socket makes the server stop accepting connections.
+    /// Writing a byte to this socket wakes the server, so that it stops accepting connections.
     wake: UnixStream,
     woken: UnixStream,
 }
@@ -181,7 +181,8 @@ impl Server {
             let is_full = count >= most;
             add(&self.counters.connections, 1);
             add(&self.counters.full, u64::from(is_full));
-            // The connection is closed. The mail system then does what it is configured to do if the filter is missing.
+            // There are already twice as many connections as allowed, so this one is closed without a reply. The mail
+            // system then does what it is configured to do if the filter is missing.
             if count >= most.saturating_mul(2) {
                 return Ok(());
             }
@@ -248,7 +249,8 @@ impl Drop for Connection {
 
 impl Connection {
     fn serve(mut self) {
-        // Other errors mean that the mail system closed the connection or is too slow. They are not logged.
+        // Only malformed packets are logged. Other errors mean that the mail system closed the connection or is too
+        // slow.
         if let Err(why) = self.run()
             && why.get_ref().is_some_and(|it| it.is::<Malformed>())
         {

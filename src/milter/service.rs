@@ -84,8 +84,8 @@ fn verdict(
     if edits.is_empty() {
         return Ok(Verdict::Unchanged(Left::AsItIs));
     }
-    // The engine already limited the growth by added content, but did not count the field of `--mark`. The length is
-    // therefore checked again.
+    // The engine limited the growth by added content, but this does not include the field that `--mark` adds. The
+    // length is therefore checked again.
     let length = edits.splice(&incoming.bytes).len();
     let most = most(expander);
     if length > most && length > incoming.bytes.len() {
@@ -107,14 +107,14 @@ fn verdict(
 
 #[derive(Debug)]
 pub struct Changes {
-    /// The packets of all changes of header fields, in order.
+    /// The packets that change header fields, in the order in which they are sent.
     fields: Vec<u8>,
     body: Option<usize>,
 }
 
 /// Number that is added to the position of an inserted field: Postfix and Sendmail also count their own Received field,
 /// which they do not send to a filter. Sendmail can count further fields of its own, so a field that embody inserts can
-/// be too far up in its header.
+/// then appear a few lines too early.
 const FIRST_PLACE: u32 = 1;
 
 /// Names, or starts of names, of the fields that embody may change, in lower case.

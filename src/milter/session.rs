@@ -16,7 +16,8 @@ use crate::expand::Expander;
 pub enum Step<'s> {
     Wait,
     Say(Reply<'s>),
-    /// The message is complete, or its rest is not needed. If the message was not stored, this reply is sent.
+    /// The message is complete, or its rest is not needed, so it can be processed. The reply is for a message that was
+    /// not stored.
     Judge(Draft, Reply<'s>),
     Refused,
     Close,
