@@ -103,8 +103,8 @@ impl Newline {
         }
     }
 
-    /// Returns the line ending of the first line, which is used for lines that are added to a message. If there is no
-    /// line ending, returns [`Newline::Lf`].
+    /// Returns the line ending of the first line. Lines that are added to a message get the same line ending. Returns
+    /// [`Newline::Lf`] if the text has no line ending.
     pub fn of_first_line(bytes: &[u8]) -> Self {
         match memchr(b'\n', bytes) {
             Some(at) if at > 0 && bytes[at - 1] == b'\r' => Self::CrLf,

@@ -23,7 +23,8 @@ pub enum Charset {
     /// Big5, GBK, GB18030 and windows-949. Each byte above 0x80 begins a character of two bytes, whose second byte
     /// can be below 0x80.
     DoubleByte,
-    /// A byte below 0x80 need not be ASCII, or is not ASCII after an escape sequence: UTF-16, UTF-7, ISO-2022, EBCDIC.
+    /// A byte below 0x80 can have another meaning than in ASCII, always or after an escape sequence: UTF-16, UTF-7,
+    /// ISO-2022, EBCDIC.
     Other,
 }
 
@@ -72,8 +73,8 @@ pub fn decode_lossily<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>
     })
 }
 
-/// Decodes text without a declared charset. It must be UTF-8 or ISO-2022-JP, which is recognised by its escape
-/// sequences. Returns `None` otherwise.
+/// Decodes text without a declared charset, if it is UTF-8 or ISO-2022-JP. ISO-2022-JP is recognised by its escape
+/// sequences. Returns `None` for other text.
 pub fn decode_undeclared(octets: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(octets).ok()?;
     let shifts = [ESCAPE, b'\x0e', b'\x0f'];
@@ -115,14 +116,15 @@ pub fn is_ascii_label(label: &[u8]) -> bool {
     is(b"us-ascii") || is(b"ascii")
 }
 
-/// Returns whether the label is a name of UTF-16. If words were found in text that was not decoded, the text cannot be
-/// UTF-16, so such a label is wrong.
+/// Returns whether the label is a name of UTF-16. Text in which ASCII words were found without decoding cannot be
+/// UTF-16. Callers ignore such a label then, because it is wrong.
 pub fn is_utf16_label(label: &[u8]) -> bool {
     let encoding = encoding_of(label);
     encoding.is_some_and(|it| it == UTF_16BE || it == UTF_16LE)
 }
 
-/// Returns the encoding for a label. encoding_rs supports 228 labels, but mail programs write others as well.
+/// Returns the encoding for a label. encoding_rs knows 228 labels. Mail programs also write others, which are mapped
+/// here to its encodings.
 pub(crate) fn encoding_of(label: &[u8]) -> Option<&'static Encoding> {
     let known = Encoding::for_label(label).or_else(|| {
         let lower = label.trim_ascii().to_ascii_lowercase();
@@ -158,9 +160,9 @@ fn alias(lower: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// Returns the text if it is ASCII in any possible charset, for a label that is unknown or not supported. Bytes with
-/// which 7-bit charsets switch to other characters (UTF-7, HZ) are not accepted, and neither are charsets that are
-/// not supersets of ASCII.
+/// Returns the text if all its bytes mean the same in every charset that its label could stand for, because the label
+/// is unknown or its charset is not supported. Returns `None` if a byte could switch to other characters, as `+` does
+/// in UTF-7 and `~` in HZ. Also returns `None` for charsets that are not supersets of ASCII.
 fn plain<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
     const SUPERSETS: [&[u8]; 5] = [b"iso-2022", b"csiso2022", b"hz-gb", b"utf-7", b"utf7"];
     let lower = label.trim_ascii().to_ascii_lowercase();
@@ -236,7 +238,7 @@ impl Charset {
             b"ms1361",
             b"x-johab",
         ];
-        // Labels that mail programs write and that browsers do not support.
+        // Labels that occur in mail, but are not in the Encoding Standard for browsers.
         match label.trim_ascii().to_ascii_lowercase().as_slice() {
             // These charsets have additional characters compared to those of encoding_rs, so they can be searched but
             // not decoded.
@@ -249,8 +251,8 @@ impl Charset {
         }
     }
 
-    /// Returns the charset for a label that was found in the text itself. The text cannot be UTF-16 then, even if the
-    /// label says so (HTML standard §13.2.3.3).
+    /// Returns the charset for a label that was found in the text itself, such as in HTML. The label was readable as
+    /// ASCII, so the text cannot be UTF-16, even if the label says so (HTML standard §13.2.3.3).
     pub fn of_readable_label(label: &[u8]) -> Option<Self> {
         match Encoding::for_label(label) {
             Some(encoding) if [UTF_16BE, UTF_16LE].contains(&encoding) => Some(Self::Superset),
@@ -262,7 +264,8 @@ impl Charset {
         matches!(self, Self::ShiftJis | Self::DoubleByte)
     }
 
-    /// Replaces each second byte of a character that looks like ASCII with another byte. The length does not change.
+    /// Replaces each second byte of a character that looks like ASCII with [`MASK`], so that a search for markup does
+    /// not find it. The length does not change.
     pub fn without_trail_bytes(self, text: &[u8]) -> Cow<'_, [u8]> {
         if !self.has_trail_bytes() || text.is_ascii() {
             return Cow::Borrowed(text);
@@ -272,8 +275,8 @@ impl Charset {
         for byte in &mut masked {
             if after_lead {
                 after_lead = false;
-                // ASCII bytes that can be the second byte of a character (digits only in GB18030). If another ASCII
-                // byte follows a first byte, the character is incomplete, and the byte does not belong to it.
+                // These ASCII bytes can be the second byte of a character (digits only in GB18030). Any other ASCII
+                // byte after a first byte is not a part of the character, which is then incomplete.
                 if matches!(*byte, b'0'..=b'9' | 0x40..=0x7e) {
                     *byte = MASK;
                 }
@@ -300,8 +303,8 @@ fn is_ebcdic(label: &[u8]) -> bool {
     digits.is_some_and(|digits| PAGES.contains(&digits) || digits.starts_with(b"0114"))
 }
 
-/// Replaces each `\` that follows a byte above 0x7f, because in an unknown charset it can be the second byte of a
-/// character. UTF-8 is recognised by its form and not changed.
+/// Replaces each `\` that follows a byte above 0x7f, for text in an unknown charset. The `\` can be the second byte of
+/// a character there, and must not be read as an escape. UTF-8 is recognised by its form and not changed.
 pub fn without_doubtful_bytes(text: &[u8]) -> Cow<'_, [u8]> {
     if std::str::from_utf8(text).is_ok() {
         return Cow::Borrowed(text);
@@ -326,7 +329,8 @@ mod tests {
         for (octets, expected) in [
             (&b"nicht verf\xfcgbar"[..], Some("nicht verf\u{fc}gbar")),
             (b"Gr\xf6\xdfe.pdf", Some("Gr\u{f6}\u{df}e.pdf")),
-            // Not recognised: Cyrillic in windows-1251 and KOI8-R, and Japanese in Shift_JIS and EUC-JP.
+            // These texts are Cyrillic in windows-1251 and KOI8-R, and Japanese in Shift_JIS and EUC-JP. They are not
+            // western, so they are not decoded.
             (b"\xce\xf2\xf7\xb8\xf2.pdf", None),
             (b"\xef\xd4\xde\xc5\xd4.pdf", None),
             (b"\x95\xf1\x8d\x90.pdf", None),

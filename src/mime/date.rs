@@ -35,8 +35,8 @@ pub fn seconds(value: &[u8]) -> Option<i64> {
     usual_seconds(value).or_else(|| in_any_form(value))
 }
 
-/// Parses a date in the usual form, `Tue, 17 Nov 2009 09:08:32 -0500 (EST)`, in a tenth of the time that [`seconds`]
-/// needs for others. Returns `None` for any other form. Comments of one word are allowed at the end.
+/// Parses a date in the usual form, `Tue, 17 Nov 2009 09:08:32 -0500 (EST)`. This takes a tenth of the time that
+/// [`seconds`] needs for other forms. Comments of one word are allowed at the end. Returns `None` for any other form.
 pub fn usual_seconds(value: &[u8]) -> Option<i64> {
     let mut words = str::from_utf8(value).ok()?.split_ascii_whitespace();
     let mut word = words.next()?;
@@ -123,8 +123,8 @@ impl Half {
         }
     }
 
-    /// Returns the number of seconds that must be added to the time if it was read as on a 24-hour clock. Returns
-    /// zero if `time` is not possible on a 12-hour clock.
+    /// Returns the number of seconds to add to a time that was read as a time on a 24-hour clock: 12 hours for PM, and
+    /// minus 12 hours for 12 AM. Returns zero if `time` is not possible on a 12-hour clock.
     fn offset(self, time: &str) -> i64 {
         const HALF: i64 = 12 * 3600;
         let hour = time.split([':', '.']).next().and_then(number::<u8>);
@@ -193,7 +193,8 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Returns the first word after the day of the week. The day may have a comma after it, with or without a space.
+/// Returns the first word of the date itself, after a day of the week. The day may have a comma after it, with or
+/// without a space.
 fn first<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<&'w str> {
     words
         .map(|word| match word.rsplit_once(',') {

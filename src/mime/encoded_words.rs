@@ -20,7 +20,7 @@ pub fn decoded_words(text: &[u8]) -> String {
     decoded(text, None).0
 }
 
-/// Like [`decoded_words`]. `label` is the charset of bytes outside of words that are not UTF-8.
+/// Like [`decoded_words`]. Text outside of encoded words that is not UTF-8 is decoded with the charset `label`.
 #[cfg(any(test, feature = "cli"))]
 pub fn decoded_text(text: &[u8], label: Option<&[u8]>) -> String {
     decoded(text, label).0
@@ -62,15 +62,15 @@ fn decoded(text: &[u8], label: Option<&[u8]>) -> (String, bool) {
 
 struct Decoded<'t> {
     text: String,
-    /// Whether all encoded words could be decoded.
+    /// Whether all text so far could be decoded.
     is_whole: bool,
     label: Option<&'t [u8]>,
     /// Charset of the encoded words that are not decoded yet (`words`). They are decoded together, because a character can be
     /// split between two words.
     charset: &'t [u8],
     words: Vec<Vec<u8>>,
-    /// Text of the field, from the first of these words to the end of the field. If the words cannot be decoded, they are
-    /// copied from this text.
+    /// Text of the field from the first encoded word in `words` to the end of the field. If the words cannot be
+    /// decoded, they are copied from here unchanged.
     written: &'t [u8],
     /// White space after the last word. It is part of the text only if no other word follows (§6.2).
     blanks: &'t [u8],
@@ -157,7 +157,8 @@ fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
         return None;
     };
     let charset = label.split(|&octet| octet == b'*').next()?;
-    // An encoded word cannot contain a question mark, so the search ends at the latest where the next word begins.
+    // The text of an encoded word cannot contain a question mark. So the search stops at the latest where the next word
+    // begins, and the total time is linear.
     let end = memchr(b'?', encoded)?;
     let (encoded, behind) = encoded.split_at(end);
     let behind = behind.strip_prefix(b"?=").filter(|_| !charset.is_empty())?;

@@ -8,7 +8,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::span::{Lines, Newline, Span};
 
-/// ASCII characters that are not allowed in a URI (RFC 3986 §2). Browsers accept more characters.
+/// ASCII characters that are not allowed in a URI (RFC 3986 §2). Browsers accept them in links, so they are
+/// percent-encoded in header fields.
 const NOT_OF_URI: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')
@@ -38,8 +39,8 @@ pub fn uri(url: &str) -> String {
     utf8_percent_encode(url, NOT_OF_URI).to_string()
 }
 
-/// Returns a field with a URL. A long URL is folded like the URL parameter of RFC 2017: white space inside such a
-/// field has no meaning (the draft, 5.1.1). Characters that are not allowed in a URI are percent-encoded.
+/// Returns a field with a URL. A long URL is folded like the URL parameter of RFC 2017: white space inside such a field
+/// has no meaning (draft-fielding-url-syntax-05 §5.1.1). Characters that are not allowed in a URI are percent-encoded.
 pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     let mut field = name.as_bytes().to_vec();
     field.push(b':');
@@ -58,16 +59,16 @@ pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
     field
 }
 
-/// Returns a boundary for a new multipart, derived from `seed`. No boundary line in `content` begins with it. Neither
-/// it nor a boundary in `around` (the outer multiparts) is the beginning of the other. It contains `=_`, which cannot
-/// occur in base64 and quoted-printable.
+/// Returns a boundary for a new multipart, derived from `seed`. No line in `content` can be mistaken for its boundary
+/// line. It does not begin with a boundary in `around` (the outer multiparts), and no boundary in `around` begins with
+/// it. It contains `=_`, which cannot occur in base64 and quoted-printable.
 pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     let hash = sha256(seed);
     let hash = hash.get(..24).unwrap_or_default();
     let first = format!("=_embody_{hash}");
-    // The sender can predict the boundary, and write a million lines that look like it with the numbers that would be
-    // tried. All numbers in the content are therefore collected at once, instead of searching the content for each
-    // number.
+    // A boundary that is taken gets a number. The sender can predict this, and write a million lines with the numbers
+    // that would be tried. The numbers in all lines are therefore collected first, instead of searching the content
+    // once for each number.
     let lines = Lines::new(content, Span::new(0, content.len()));
     let lines = lines.filter_map(|line| line.content.of(content).strip_prefix(b"--"));
     let behind = lines.filter_map(|line| line.strip_prefix(first.as_bytes()));
@@ -87,8 +88,8 @@ pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     }
 }
 
-/// Returns the beginnings of `text` that can be the end of a generated boundary. Such an end is empty, or `_` and a number. For
-/// `_12x` these are the empty text, `_1` and `_12`.
+/// Returns the ends that a generated boundary must not have because `text` begins with them. The end of a boundary is
+/// empty, or `_` and a number. For `_12x` the result is the empty text, `_1` and `_12`.
 fn fronts(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     // Maximum number of digits that are compared, because the counter has at most 10 digits.
     const DIGITS: usize = 10;

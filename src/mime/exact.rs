@@ -33,8 +33,9 @@ pub enum Manner {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Wording {
     pub manner: Manner,
-    /// Line ending of the encoded body. For a body without encoding ([`Manner::Identity`]), this is the line ending of the
-    /// header if all lines of the body end with it. Otherwise, it is the other one of LF and CRLF.
+    /// Line ending of the encoded body. A body without encoding ([`Manner::Identity`]) usually has the line ending of
+    /// the header. If one of its lines ends differently, this is the opposite of the line ending of the header: CRLF
+    /// for LF, and LF for CRLF.
     pub newline: Newline,
     /// Number of line endings at the end of the body.
     pub tail: usize,
@@ -67,9 +68,9 @@ impl Wording {
         }
     }
 
-    /// Determines the line length of a base64 body from the total `length`, in which each line ending counts as one
-    /// byte. Returns `None` if no line length gives this total. 76 columns are tried first, because most programs
-    /// write them.
+    /// Finds out the line length of a base64 body with `octets` bytes of content. `length` is the length of the body,
+    /// in which each line ending counts as one byte. Returns `None` if no line length gives this total. 76 columns are
+    /// tried first, because most programs write them.
     pub fn of_base64(octets: usize, length: u64, newline: Newline) -> Option<Self> {
         let symbols = octets.div_ceil(3) * 4;
         let ends = usize::try_from(length).ok()?.checked_sub(symbols)?;
@@ -111,8 +112,8 @@ impl Wording {
                 let breaks = breaks(symbols, line).saturating_mul(newline);
                 symbols.saturating_add(breaks).saturating_add(tail)
             }
-            // Each byte becomes at most an escape of three bytes, and a soft line break follows after 73 columns at
-            // the earliest.
+            // Each byte becomes at most an escape of three bytes. Soft line breaks follow after 73 columns at the
+            // earliest, so they need less than a fourth byte for each byte.
             Manner::QuotedPrintable => octets.len().saturating_mul(4).saturating_add(tail),
             Manner::Identity { keeps_line_ends } if keeps_line_ends => octets.len(),
             Manner::Identity { .. } => {
@@ -201,8 +202,8 @@ fn read_base64(body: &[u8], newline: Newline) -> Option<(Vec<u8>, Wording)> {
         1.. if first == core.len() => 0,
         _ => return None,
     };
-    // The lines are divided as if all of them had the length of the first one. If they do not, the comparison below
-    // fails.
+    // The body is divided as if all lines had the length of the first one. If a line has another length, the comparison
+    // below fails, and the body is not described.
     let mut symbols = Vec::with_capacity(core.len());
     for whole in core.chunks(first + ending.len()) {
         symbols.extend_from_slice(whole.get(..first).unwrap_or(whole));

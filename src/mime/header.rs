@@ -169,9 +169,9 @@ pub fn has_control_character(field: &[u8]) -> bool {
     memchr::memchr2_iter(b'\r', 0, field).any(|at| field.get(at..at + 2) != Some(b"\r\n"))
 }
 
-/// A header can contain a stray line, which is not a field. Returns whether the lines after it, up to the next empty
-/// line, still belong to the header. They must contain at least as many fields as other lines. They must also contain
-/// one of the usual fields of mail, or have no other lines except `From ` and `>From ` lines.
+/// Returns whether the header continues after a stray line, which is not a field. This depends on the lines up to the
+/// next empty line. They must contain at least as many fields as other lines. They must also contain one of the usual
+/// fields of mail, or have no other lines except `From ` and `>From ` lines.
 fn fields_follow(original: &[u8], rest: Span, is_boundary: &mut impl FnMut(&[u8]) -> bool) -> bool {
     const OF_MAIL: [&str; 16] = [
         "from",

@@ -68,16 +68,16 @@ impl<'a> MappedBody<'a> {
         replacements
     }
 
-    /// Encodes changes in quoted-printable. The body is decoded a second time for this, because a table of offsets
-    /// would be ten times as large as a body that consists of escapes.
+    /// Encodes changes in quoted-printable. The body is decoded a second time to find the encoded bytes of each change.
+    /// A table of these offsets would save this, but could be ten times as large as the body.
     fn quoted_printable(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
         let mut place_of = places(bytes);
         let mut line = LineAround::default();
         let mut replacements = Vec::new();
         let mut written = Vec::new();
-        // Offset and column of the encoded body after the last replacement. If the next replacement is on the same
-        // line, its column depends on them.
+        // Offset and column in the encoded body after the last replacement. The column of the next replacement depends
+        // on them if it is on the same line.
         let mut behind: Option<(usize, usize)> = None;
         changes.for_each(|changed, replacement| {
             let mut start = place_of(changed.start).start;
@@ -109,8 +109,9 @@ impl<'a> MappedBody<'a> {
         replacements
     }
 
-    /// Returns the maximum number of encoded bytes that the first change can remove without removing content: in
-    /// base64, these are line endings and bytes outside the alphabet.
+    /// Returns the number of encoded bytes that contain no content: in base64, the line endings and other bytes outside
+    /// the alphabet. Encoding the body again can remove them, so the first change can make the body shorter by up to
+    /// this number.
     pub fn spare(&self) -> usize {
         match self.encoding {
             TransferEncoding::Base64 => self.decoded.saturating_sub(self.octets.len() * 4 / 3),
@@ -118,8 +119,9 @@ impl<'a> MappedBody<'a> {
         }
     }
 
-    /// Returns the minimum number of bytes by which the encoded body grows if `lost` bytes of content are replaced
-    /// with `replacement`. Bytes that [`spare`](Self::spare) counts are not considered.
+    /// Returns by how many bytes the encoded body grows at least if `lost` bytes of content are replaced with
+    /// `replacement`. The result is negative if the body can become shorter. It does not include the bytes that
+    /// [`spare`](Self::spare) counts.
     pub fn least_gain(&self, lost: usize, replacement: &[u8]) -> i64 {
         let is_escaped = |octet: &&u8| !is_plain(**octet);
         let (least, most) = match self.encoding {
@@ -167,9 +169,9 @@ impl<'a> MappedBody<'a> {
     }
 }
 
-/// Returns the length of the lines before the decoded byte `octet` that stay unchanged, in decoded and in encoded
-/// bytes. Such a line consists of a multiple of four symbols. It contains no padding, because many programs stop at
-/// padding and would not read new lines after it. It has a line ending.
+/// Returns how much of the body before the decoded byte `octet` can stay unchanged: whole lines, as their length in
+/// decoded and in encoded bytes. Each of these lines has a multiple of four symbols and a line ending. It has no
+/// padding, because many programs stop reading at padding.
 fn intact_lines(bytes: &[u8], octet: usize) -> (usize, usize) {
     let (mut octets, mut at) = (0, 0);
     for line in Lines::new(bytes, Span::new(0, bytes.len())) {
@@ -217,9 +219,9 @@ fn write_octets(
     column
 }
 
-/// Returns the number of bytes at the end of `front` that could become an escape together with the bytes after them:
-/// a bare `=`, or a bare `=` and a digit. RFC 2045 §6.7 requires such an `=` to be escaped, but many programs do not
-/// do so. It is read as an ordinary `=` unless two digits follow, and new text can begin with digits.
+/// Returns the number of bytes at the end of `front` that could become an escape if `octets` are written after them: a
+/// bare `=`, or a bare `=` and a digit. RFC 2045 §6.7 requires that `=` is escaped, but many programs do not do so.
+/// Such an `=` is read as text only while no two digits follow it, and `octets` can begin with digits.
 fn half_escape(front: &[u8], octets: &[u8]) -> usize {
     match front {
         _ if octets
@@ -388,7 +390,8 @@ mod tests {
             .decode(&out)
             .expect("quoted-printable");
         assert!(decoded.as_ref() == b"yz=".repeat(400_000));
-        // Searching for the end of the line again at each change would read 640 GB.
+        // Without a stored end of the line, each change would search the line again. The test would then read 640 GB
+        // and take too long.
         let took = begun.elapsed();
         assert!(took.as_secs() < 20, "{took:?}");
     }
@@ -428,7 +431,8 @@ mod tests {
             for (start, length, replacement) in cuts {
                 let start = start.max(last).min(octets.len());
                 let end = (start + length).min(octets.len());
-                // Changes never contain a hard line break, because a link cannot contain one.
+                // A change that contains a hard line break is skipped here, because embody makes no such change: a link
+                // cannot contain one.
                 if octets[start..end].contains(&b'\n') || (start < last + 1 && last > 0) { continue; }
                 last = end;
                 changes.push(Change { octets: start..end, replacement: replacement.into_bytes() });

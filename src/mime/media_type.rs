@@ -140,8 +140,8 @@ impl<'a> MediaType<'a> {
         written
     }
 
-    /// Returns all parameters, decoded and unfolded, with names in lower case, in the order of their first
-    /// occurrence. The field is read only once.
+    /// Returns the first `at_most` parameters, decoded and unfolded, with names in lower case, in the order of their
+    /// first occurrence. The field is read only once.
     pub fn decoded_parameters(&self, at_most: usize) -> Vec<(String, String)> {
         let mut names: Vec<(&[u8], Written<'a>)> = Vec::new();
         let mut parameters = self.parameters();
@@ -157,8 +157,8 @@ impl<'a> MediaType<'a> {
         let decoded = names.into_iter().filter_map(|(name, written)| {
             let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
             let value = match written.found(&parameters) {
-                // The result is written into mail, so a parameter that cannot be decoded is left out instead of
-                // guessed. If it was the file name, another field may contain the name as well.
+                // The result is written into mail, so a parameter that cannot be decoded is left out, because a guess
+                // could be wrong. If it is the name of the file, another field may contain the name as well.
                 Lookup::Undecodable(_) => return None,
                 found => found.value()?,
             };
@@ -314,7 +314,8 @@ mod tests {
 
     #[test]
     fn parameters_by_the_million_are_looked_at_a_few_times_each() {
-        // In an earlier version, each parameter without a section 0 caused a search through all other parameters.
+        // An earlier version took quadratic time here: for each parameter without a section 0, it searched all other
+        // parameters.
         let mut field = String::from("a/b");
         for n in 0..1 << 16 {
             field.push_str(&format!(";a{n}*1=x"));

@@ -161,7 +161,8 @@ impl<'a> Tree<'a> {
             .collect()
     }
 
-    /// Returns whether the message ends within or directly after this field, so that the field may be incomplete.
+    /// Returns whether the message ends with this field. The field may then be incomplete, because the message may be
+    /// cut off.
     pub fn ends_in(&self, field: &Field) -> bool {
         field.whole.end == self.root().span.end
     }
@@ -228,16 +229,16 @@ impl<'a> Tree<'a> {
         steps.join(".")
     }
 
-    /// Returns whether the next boundary line follows the part directly, because the line break between them belongs to
-    /// the part. New content in place of the part must then end with a line ending.
+    /// Returns whether no line break separates the part from the next boundary line, because the last line break
+    /// belongs to the part. If new content replaces the part, it must then end with a line ending.
     pub fn abuts_boundary(&self, id: PartId) -> bool {
         let end = self.part(id).span.end;
         let next = self.original.get(end);
         next.is_some_and(|byte| !b"\r\n".contains(byte))
     }
 
-    /// Returns the span that must be deleted to remove a part: the part, its boundary line, and one line break.
-    /// `removed_to` is the end of the last span that was removed before.
+    /// Returns the span to delete so that a part is removed: the part, its boundary line, and one line break. If other
+    /// parts were removed before it, `removed_to` is the end of the last removed span.
     pub fn removal(&self, part: PartId, removed_to: usize) -> Span {
         let entity = self.part(part);
         let end = entity.span.end;
@@ -254,10 +255,10 @@ impl<'a> Tree<'a> {
             Some([b'\n', ..]) => 1,
             _ => 0,
         };
-        // The boundary line of the removed part may begin after a line break that belongs to it. One line break must
-        // then remain, because the text before may need it as its end. A boundary line directly after the header of
-        // another part has no line break of its own, and none may be added there. If several consecutive parts are
-        // removed, only the first one had such a line break.
+        // One line break must stay between the text before the removed part and the next boundary line. The boundary
+        // line of the removed part may begin after a line break of its own, which can be the one that stays. A boundary
+        // line directly after the header of another part has no line break of its own, and none may be added there. If
+        // several consecutive parts are removed, only the first one had such a line break.
         let start = delimiter.start.max(removed_to);
         let own_break = match start == delimiter.start {
             true => free_break(start),
@@ -274,8 +275,8 @@ impl<'a> Tree<'a> {
         self.boundaries_of(self.ancestors(id))
     }
 
-    /// Returns the boundaries of all multiparts. A multipart without any boundary line also counts, because new content
-    /// must not contain such a line.
+    /// Returns the boundaries of all multiparts, so that new content contains no boundary line. A multipart without any
+    /// boundary line also counts, because a line in new content would become its first one.
     pub fn boundaries(&self) -> Vec<&[u8]> {
         self.boundaries_of(self.ids())
     }

@@ -6,7 +6,8 @@ pub mod charset;
 pub mod date;
 pub mod encoded_words;
 pub mod entity;
-// Only the program detaches attachments and therefore determines how a body was encoded.
+// Only the program detaches attachments, and only this needs the description of how a body was encoded. The library
+// without the program does not use this module.
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub mod exact;
 pub mod fields;

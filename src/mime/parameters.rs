@@ -16,7 +16,7 @@ pub enum Lookup<'a> {
     Whole(Cow<'a, [u8]>),
     /// The beginning of a value that is incomplete: its closing quote is missing, or the input ends.
     CutOff(Cow<'a, [u8]>),
-    /// A section of the parameter is missing, which has this number (RFC 2231 §3).
+    /// The value is divided into sections, and the section with this number is missing (RFC 2231 §3).
     SectionMissing(u32),
     /// Bytes that cannot be decoded, because their charset is not supported or because they are not characters in it.
     Undecodable(Cow<'a, [u8]>),
@@ -63,7 +63,8 @@ impl<'a> Parameter<'a> {
         if self.quoting == Quoting::Bare || memchr(b'\\', self.raw).is_none() {
             return Cow::Borrowed(self.raw);
         }
-        // In ISO-2022-JP, a backslash can be half of a character. Programs do not escape such backslashes.
+        // In ISO-2022-JP (text with an ESC character), a backslash can be half of a character. Programs do not escape
+        // such a backslash, so it is kept unless it escapes a quote or a backslash.
         let has_shifts = memchr(0x1b, self.raw).is_some();
         let mut value = Vec::with_capacity(self.raw.len());
         let mut rest = self.raw;
@@ -87,13 +88,13 @@ pub struct Parameters<'a> {
     /// Whether more input may follow. A value at the end is then incomplete, unless it has a closing quote.
     pub(super) is_open: bool,
     at: usize,
-    /// Start of a comment that is never closed. After it, no more comments are searched for, because the search would
+    /// Start of a comment that is never closed. Text after it is not searched for comments again, because this could
     /// take quadratic time.
     unclosed: Option<usize>,
 }
 
 impl<'a> Iterator for Parameters<'a> {
-    /// Offset at which the parameter can be read again, and the parameter.
+    /// A parameter, and the offset at which it begins, so that it can be read again later.
     type Item = (usize, Parameter<'a>);
 
     fn next(&mut self) -> Option<(usize, Parameter<'a>)> {
@@ -155,8 +156,8 @@ impl<'a> Parameters<'a> {
             let hit = memchr3(b'=', b';', b'(', rest).map_or(self.bytes.len(), |hit| at + hit);
             let is_comment = self.bytes.get(hit) == Some(&b'(');
             if end.is_some_and(|_| hit > at) {
-                // More text follows the comment, so the comment is between two words. It is not removed, because two
-                // words are not a valid name anyway.
+                // More text follows the comment, so the comment is in the middle of the name. It is kept as a part of
+                // the name: two words are not a valid name in any case.
                 end = None;
             } else if is_comment {
                 end = end.or(Some(hit));
@@ -175,9 +176,9 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Joins the sections of one parameter. Each section is given by its number and the offset of the field at which it
-    /// can be read again. The sections must be sorted. If a section is missing, its number is the error. The charset is
-    /// in the first section and applies to the joined bytes, because a section can end in the middle of a character.
+    /// Joins the sections of one parameter. Each section is given by its number and by its offset in the field. The
+    /// sections must be sorted by number. If a section is missing, returns its number as the error. The charset is in
+    /// the first section and applies to the joined bytes, because a section can end in the middle of a character.
     fn joined(&self, sections: &[(u32, u32)]) -> Result<Joined, u32> {
         let mut numbers = (0u32..).zip(sections);
         if let Some((missing, _)) = numbers.find(|(expected, (section, _))| section != expected) {
@@ -211,7 +212,7 @@ impl<'a> Parameters<'a> {
         }
         let is_utf8 = || charset.trim_ascii().eq_ignore_ascii_case(b"utf-8");
         if charset.is_empty() || is_utf8() {
-            // Bytes that are not UTF-8 are kept, because they can be part of a file name.
+            // Bytes that are not UTF-8 are kept. They can be a file name, and the caller decides how to show it.
             return Ok(Joined::Text(joined));
         }
         Ok(match charset::decode(&charset, &joined) {
@@ -304,7 +305,7 @@ impl<'a> Parameters<'a> {
 
 enum Joined {
     Text(Vec<u8>),
-    /// Bytes that could not be decoded.
+    /// Bytes that could not be decoded, because their charset is not supported or they are not characters in it.
     Octets(Vec<u8>),
 }
 
@@ -350,7 +351,7 @@ impl<'a> Written<'a> {
         match (self.sections.last(), u32::try_from(at)) {
             (Some(&(last, _)), _) if last == section => {}
             (_, Ok(at)) => self.sections.push((section, at)),
-            // A field longer than 4 GiB is not read to its end.
+            // The offset of a section has 32 bits, so a field longer than 4 GiB is not read to its end.
             (_, Err(_)) => self.is_cut_off = true,
         }
     }

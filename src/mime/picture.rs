@@ -30,7 +30,8 @@ impl FileType {
     }
 }
 
-/// Maximum length of the list of brands, in bytes. Files with a longer list are not recognised by the brands after it.
+/// Maximum length in bytes of the list of brands at the start of an MP4, HEIC or AVIF file, which names the formats of
+/// the file. Brands after this length are not read.
 const BRANDS_LIMIT: usize = 256;
 
 pub fn sniff(octets: &[u8]) -> Option<FileType> {
@@ -78,7 +79,7 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
             memmem::find(head, b"\x42\x82\x84webm").map(|_| FileType::new("video/webm", "webm"))
         }
         [b'O', b'g', b'g', b'S', 0, page @ ..] => {
-            // The name of the codec is at offset 28, after a page header with one segment (RFC 3533 §6).
+            // The name of the codec is at offset 28 of the file, after the first page header (RFC 3533 §6).
             let codec = page.get(23..).unwrap_or_default();
             Some(match codec.starts_with(b"\x80theora") {
                 true => FileType::new("video/ogg", "ogv"),
@@ -138,7 +139,8 @@ pub fn is_recognised(octets: &[u8]) -> bool {
         || sniff_media(octets).is_some()
 }
 
-/// Returns the size if both sides are positive. In some formats, 0 means that the size is elsewhere (in a GIF, in its frames).
+/// Returns the size if both sides are positive. In some formats, 0 means that the size is elsewhere: a GIF can store it
+/// in its frames.
 fn sides(width: u32, height: u32) -> Option<(u32, u32)> {
     (width > 0 && height > 0).then_some((width, height))
 }
@@ -163,8 +165,8 @@ fn brands(octets: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     Some(std::iter::once(major).chain(compatible))
 }
 
-/// Detects a bitmap. The oldest header has sides of two bytes, all others have signed sides of four bytes. A negative
-/// height means that the rows are stored from top to bottom.
+/// Detects a bitmap and its size. The oldest header stores width and height in two bytes each, all others in signed
+/// numbers of four bytes. A negative height means that the rows are stored from top to bottom.
 fn bitmap(octets: &[u8]) -> Option<FileType> {
     let number = |at: usize| {
         let octets = octets.get(at..)?.first_chunk().copied()?;
@@ -184,9 +186,9 @@ fn bitmap(octets: &[u8]) -> Option<FileType> {
     })
 }
 
-/// Returns whether the file is an icon (`kind` 1) or a cursor (`kind` 2). Both begin with a list of pictures of 16
-/// bytes each. The first two bytes can also begin other files, so the first entry is checked: its picture must not be
-/// empty, and must be after the list.
+/// Returns whether the file is an icon (`kind` 1) or a cursor (`kind` 2). Both begin with a list that has 16 bytes for
+/// each picture. The bytes before the list can also begin other files, so the first entry is checked: its picture must
+/// not be empty, and must be stored after the list.
 fn is_icon(octets: &[u8], kind: u8) -> bool {
     let [0, 0, found, 0, count, more, ..] = octets else {
         return false;

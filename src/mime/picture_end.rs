@@ -123,8 +123,8 @@ fn after_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Skips the compressed data of a scan. Returns the bytes from the next marker, which is not part of the data as
-/// restart markers are.
+/// Skips the compressed data of a scan, including the restart markers in it. Returns the bytes from the next marker
+/// after the data.
 fn after_scan(mut rest: &[u8]) -> Option<&[u8]> {
     loop {
         rest = rest.get(memchr(0xff, rest)?..)?;

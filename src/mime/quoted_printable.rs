@@ -18,7 +18,7 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// Returns the meaning of an `=`, and the number of bytes of `behind` (the text after the `=`) that belong to it.
+    /// Returns what an `=` means, and the number of bytes of `behind` (the text after the `=`) that belong to it.
     pub fn read(behind: &[u8]) -> (Self, usize) {
         let digit = |at: usize| char::from(*behind.get(at)?).to_digit(16);
         if let (Some(high), Some(low)) = (digit(0), digit(1)) {
@@ -48,8 +48,8 @@ pub(super) fn decode(body: &[u8]) -> Vec<u8> {
 /// Returns the pieces of a body. A piece is either an escape, with its decoded byte, or a run of bytes that are not encoded.
 fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
     let mut lines = Lines::new(bytes, Span::new(0, bytes.len()));
-    // The first value is the text of the current line that was not returned yet. The second one is the span of its line ending,
-    // or `None` if the line ends with a soft line break, which has no content.
+    // `text` is the part of the current line that was not returned yet. `ending` is the span of the line ending. It is
+    // `None` if the line ends with a soft line break, which has no content.
     let (mut text, mut ending) = (Span::default(), None);
     std::iter::from_fn(move || {
         while text.is_empty() {
@@ -87,7 +87,7 @@ fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
 /// to it in ascending order. For an offset after the last byte, it returns an empty span at the end.
 pub(super) fn places(bytes: &[u8]) -> impl FnMut(usize) -> Span {
     let mut pieces = pieces(bytes).peekable();
-    // Number of decoded bytes before the next piece, and the end of the last piece.
+    // Number of decoded bytes before the next piece, and the end of the piece before it.
     let (mut octets, mut end) = (0, 0);
     move |octet| {
         while let Some(&(piece, escaped)) = pieces.peek() {
@@ -135,8 +135,8 @@ pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>)
 /// Encodes text with exactly the line breaks and escapes of Apple Mail: lines are broken after spaces, and text that
 /// does not end with a line ending is followed by a soft line break.
 pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
-    /// Maximum column after a word with its space, after the last word of a line, and within a word that is too long
-    /// for a line.
+    /// Maximum column in three cases: after a word with its space, after the last word of a line, and within a word
+    /// that is too long for a line.
     const COLUMNS: [usize; 3] = [73, 75, 74];
     let is_blank = |octet: &u8| matches!(octet, b' ' | b'\t');
     let mut encoded = Vec::with_capacity(text.len() + text.len() / 8);

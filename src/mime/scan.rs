@@ -31,8 +31,8 @@ pub fn scan<'a>(original: &'a [u8], limits: &ScanLimits) -> Tree<'a> {
     let mut scanner = Scanner {
         original,
         limits,
-        // Most messages have one part, so memory for one part is reserved. By default, a vector reserves memory for
-        // four parts, which is slower.
+        // Most messages have one part, so memory for one part is reserved. Otherwise, the vector would reserve memory
+        // for four parts at first, which is slower.
         parts: Vec::with_capacity(1),
         open: Vec::new(),
         floor: 0,
@@ -52,11 +52,11 @@ struct Scanner<'a> {
     original: &'a [u8],
     limits: &'a ScanLimits,
     parts: Vec<Part>,
-    /// Parts whose end was not found yet, the outermost first, and whether the boundary of each is searched for. It
-    /// is not searched for in leaves, messages and closed multiparts.
+    /// Parts whose end was not found yet, the outermost first. The second value is whether the boundary of the part is
+    /// searched for, which is true only for multiparts that are not closed.
     open: Vec<(usize, bool)>,
-    /// Start of the current body, before which no boundary line is searched for. A line break before it belongs to the
-    /// header, so it is not part of a boundary line.
+    /// Start of the current body. No boundary line is searched for before it. The line break before it ends the header,
+    /// so this line break is not counted as part of a boundary line.
     floor: usize,
 }
 
@@ -171,9 +171,9 @@ impl Scanner<'_> {
                 let Some(boundary) = self.boundary_of(part) else {
                     return PartKind::Leaf;
                 };
-                // This part declares base64 but is a multipart. Boundary lines in its body show that it is not really
-                // encoded. If an outer multipart has the same boundary, the lines may belong to that multipart and show
-                // nothing.
+                // This part is a multipart but declares an encoding such as base64. Boundary lines in its body would
+                // show that it is not really encoded. If an outer multipart has the same boundary, the lines may belong
+                // to that one and show nothing, so the part is treated as encoded.
                 let is_taken = || self.boundaries().any(|(_, around)| around == boundary);
                 if part.encoding.is_encoded() && is_taken() {
                     return PartKind::Leaf;
@@ -198,7 +198,7 @@ impl Scanner<'_> {
         container
     }
 
-    /// Returns whether the body begins with a header field, which may have an envelope line before it.
+    /// Returns whether the body begins with a header field. An envelope line (`From `) may precede the field.
     fn begins_with_field(&self, body: usize) -> bool {
         let within = Span::new(body, self.original.len());
         let is_boundary = |line: &[u8]| line.starts_with(b"--") && self.matching(line).is_some();
@@ -279,11 +279,12 @@ impl Scanner<'_> {
     fn close_above(&mut self, level: usize, end: usize) {
         for (part, _) in self.open.drain(level..).rev() {
             let part = &mut self.parts[part];
-            // If the body is empty, the line break before the boundary line can be the end of the header of this part.
+            // If the body is empty, the part and the boundary line share a line break, which already ends the header.
             // The part must not end before its own body starts.
             part.span.end = end.max(part.body.start);
             part.body.end = part.span.end;
-            // A multipart without any boundary line may really be encoded, so its transfer encoding is accepted.
+            // A multipart without any boundary line may really be encoded. Its declared transfer encoding is then kept,
+            // and the part is treated as a leaf.
             let is_false = match &part.content {
                 PartKind::Multipart(multipart) => {
                     multipart.close.is_some() || multipart.preamble.end < usize::MAX

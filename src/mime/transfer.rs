@@ -25,8 +25,8 @@ pub enum TransferEncoding {
     Unknown,
 }
 
-/// Names of encodings that are not in RFC 2045, without hyphens and other punctuation. A text with one of these names is
-/// treated as encoded. A text with another unknown name is read as 8bit.
+/// Names of encodings that are not in RFC 2045, without hyphens and other punctuation. A text part with one of these
+/// encodings cannot be decoded. A text part with any other unknown encoding is read as 8bit.
 const FOREIGN: [&[u8]; 12] = [
     b"uuencode",
     b"xuuencode",
@@ -90,7 +90,8 @@ impl TransferEncoding {
         }
     }
 
-    /// Returns whether every program reads the field as this encoding. For example, Python does not ignore a semicolon.
+    /// Returns whether every program reads the field as this encoding, because it contains nothing else. For example,
+    /// Python does not accept a semicolon after the encoding.
     pub fn is_plainly(self, value: &[u8]) -> bool {
         let value = value.trim_ascii();
         value.eq_ignore_ascii_case(self.as_str().as_bytes())
@@ -217,14 +218,14 @@ fn last_symbol(body: &[u8]) -> usize {
     last.map_or(0, |last| last + 1)
 }
 
-/// Properties of the lines after the last complete group of four symbols. They decide whether these lines are a footer
-/// in plain text or damaged base64.
+/// Properties of the lines after the last line that ends with a complete group of four symbols. They decide whether
+/// these lines are a footer in plain text or damaged base64.
 #[derive(Default)]
 struct Rest {
     has_symbols: bool,
     /// Whether there is a byte outside the base64 alphabet.
     has_others: bool,
-    /// Whether there is a line with several words, or a line without any base64 symbol: `_______`.
+    /// Whether a line has several words, or no base64 symbol at all (such as `_______`).
     has_text: bool,
 }
 
@@ -327,9 +328,10 @@ pub struct Encoded {
     pub body: Vec<u8>,
 }
 
-/// Encodes text in the most readable encoding that is possible. 7bit is chosen if the text can be written unchanged and
-/// contains no line of `boundaries`. Under 7bit and quoted-printable, line endings become `newline`. Under base64, all
-/// bytes are kept. In the charset of the text, bytes below 128 must be ASCII characters.
+/// Encodes text in the most readable encoding that is possible: 7bit, quoted-printable or base64. 7bit is chosen if the
+/// text can be written unchanged and contains no boundary line of `boundaries`. Under 7bit and quoted-printable, line
+/// endings become `newline`. Under base64, all bytes are kept. In the charset of the text, bytes below 128 must be
+/// ASCII characters.
 pub fn encode_text(text: Vec<u8>, newline: Newline, boundaries: &[&[u8]]) -> Encoded {
     let (encoding, body) = if is_seven_bit(&text) && !has_boundary(&text, boundaries) {
         (TransferEncoding::SevenBit, with_newlines(text, newline))
@@ -400,12 +402,12 @@ pub(super) fn push_base64(
     true
 }
 
-/// Encodes content in the same encoding as before. Returns `None` if this would change the content, so that another
-/// encoding must be chosen.
+/// Encodes content in the encoding that its part had before. Returns `None` if this encoding would change the content,
+/// so that another one must be chosen.
 ///
-/// In text, line endings become `newline`. The same applies to other content under 7bit and 8bit, which allow no
-/// other line endings (RFC 2045 §2.7), so the content must have line endings of only one kind. Under
-/// quoted-printable, other content is kept exactly.
+/// In text, all line endings become `newline`. Other content has its line endings converted only under 7bit and 8bit,
+/// which allow no other line endings (RFC 2045 §2.7). It must then have line endings of only one kind, so that no
+/// information is lost. Under quoted-printable, other content is kept exactly.
 pub fn encode_like(
     before: TransferEncoding,
     octets: &[u8],

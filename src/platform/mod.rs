@@ -4,7 +4,7 @@
 //! If a system or a file system lacks a function, this module has a substitute or returns an error with the reason.
 //! docs/platforms.md contains the list. No function here needs /proc.
 
-// Stores and caches are directories that embody writes.
+// Operations on attachment stores and caches. On Windows, only the code that recognises such directories is used.
 #[cfg(any(unix, windows))]
 pub(crate) mod disk;
 #[cfg(unix)]

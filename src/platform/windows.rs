@@ -13,8 +13,8 @@ use std::time::{Duration, UNIX_EPOCH};
 /// encoding of the standard library for them.
 pub trait OsStrExt {
     fn as_bytes(&self) -> &[u8];
-    /// Returns the name with these bytes. Bytes that are not valid UTF-8 become U+FFFD, a name that no file is expected
-    /// to have.
+    /// Returns the name with these bytes. If they are not valid UTF-8, the whole name becomes U+FFFD, a name that no
+    /// file is expected to have.
     fn from_bytes(bytes: &[u8]) -> &Self;
 }
 
@@ -80,9 +80,9 @@ impl FileExt for File {
     }
 }
 
-/// Numbers that identify a file, as on Unix. The standard library does not offer the file numbers of Windows, so the
-/// times of creation and of the last change are used. Two files with equal times look like the same file. In that case
-/// a command refuses to run, and no data is lost.
+/// Numbers that identify a file, as on Unix. The standard library does not return the file numbers of Windows, so the
+/// times of creation and of the last change are used instead. Two files with equal times look like the same file. In
+/// that case a command refuses to run, and no data is lost.
 pub trait MetadataExt {
     fn dev(&self) -> u64;
     /// Returns the time of the last change of a file, in place of its inode number. Returns 0 for a directory, whose
@@ -232,7 +232,8 @@ pub fn sync(file: &File) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Does nothing. Windows has no such call, and NTFS keeps a journal of changed names.
+/// Does nothing. Windows has no call that writes the names in a directory to the disk, and NTFS keeps a journal of
+/// changed names.
 pub fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }

@@ -13,7 +13,7 @@ const FIRST_BLOCK: usize = 1 << 10;
 /// Maximum length in bytes of the three numbers before a replacement (10 bytes for each number of 64 bits).
 const NUMBERS: usize = 30;
 
-/// Changes in ascending order, which do not overlap. For each change the list stores its distance from the change
+/// Changes in ascending order, which do not overlap. For each change, a block contains its distance from the change
 /// before, the number of bytes that are removed, and the replacement.
 #[derive(Clone, Default, Debug)]
 pub struct Changes {

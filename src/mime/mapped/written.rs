@@ -4,11 +4,11 @@
 use crate::mime::transfer::encode_base64;
 use crate::span::{Newline, Span};
 
-/// Distance in bytes up to which two replacements are merged into one, which also contains a copy of the bytes between
-/// them. Two separate replacements would need about a hundred bytes more of memory.
+/// Maximum distance in bytes of two replacements that are merged into one. The merged replacement copies the bytes
+/// between them, but needs about a hundred bytes less memory than two replacements.
 const NEAR: usize = 64;
-/// Size in bytes from which a replacement is not merged with the next one. A growing buffer is copied repeatedly, which
-/// takes long for a large one.
+/// Size in bytes from which a replacement is not merged with the next one, because growing a large buffer copies it
+/// repeatedly and takes long.
 const LARGE: usize = 64 << 10;
 
 pub(super) fn push_joined(

@@ -44,7 +44,7 @@ pub(crate) fn open_to_write(
     let flags = OFlags::RDWR
         | OFlags::NOFOLLOW
         | OFlags::CLOEXEC
-        // Without this flag, opening a named pipe that an attacker put there would block.
+        // Without this flag, opening would block if an attacker put a named pipe under this name.
         | OFlags::NONBLOCK
         | OFlags::NOCTTY;
     let file = rustix::fs::openat(at, name, flags | more, mode)?;

@@ -35,7 +35,7 @@ pub(crate) const STORE_USERS: &str = ".users";
 
 /// The file that marks a directory as a cache, so that backup programs skip it (<https://bford.info/cachedir/>).
 pub(crate) const CACHE_TAG: &str = "CACHEDIR.TAG";
-/// Prefix of the temporary file that is written first and then renamed to [`CACHE_TAG`].
+/// Prefix of a temporary file. The content of [`CACHE_TAG`] is first written to it, and then it is renamed.
 pub(crate) const CACHE_TAGGING: &str = ".tag-";
 pub(crate) const CACHE_WORDS: &str = "# This folder is a cache of embody (--cache).";
 pub(crate) const RUN_WORDS: &str =
@@ -119,9 +119,9 @@ pub(crate) fn is_store(folder: &Path) -> bool {
             .is_some_and(|path| matches!(is_its_name(path), Ok(true)))
 }
 
-/// Returns whether a directory may be a store. It may contain other files, be empty, or lack the files for locking and
-/// writing, for example in a copy. Only the names of files are read, and only in directories with names that a store
-/// has.
+/// Returns whether a directory may be an attachment store, even if it contains other files, is empty, or lacks the
+/// files for locking and writing, as a copy of a store can. Only the names of files are read, and only in directories
+/// whose names occur in a store.
 pub(crate) fn may_be_store(folder: &Path) -> io::Result<bool> {
     if is_empty_file(&folder.join(STORE_LOCK)) && is_folder(&folder.join(STORE_TEMPORARIES)) {
         return Ok(true);
@@ -198,7 +198,8 @@ fn open_root(folder: &Path) -> io::Result<&Path> {
     Ok(folder)
 }
 
-/// Returns whether a directory is marked as a cache. It must not become a store, because backup programs skip it.
+/// Returns whether a directory is marked as a cache. Such a directory must not become a store, because backup programs
+/// skip it.
 #[cfg(unix)]
 pub(crate) fn is_tagged(folder: impl AsFd) -> bool {
     has_tag(&folder, CACHE_WORDS) || has_tag(&folder, RUN_WORDS)
