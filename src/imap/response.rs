@@ -17,7 +17,7 @@ const DEEPEST: usize = 120;
 /// One value in a response of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
-    /// A word or a number, including `NIL`.
+    /// A word or a number without quotes. `NIL`, which means that there is no value, is a word too.
     Atom(&'a [u8]),
     /// A quoted string or a literal.
     Text(Cow<'a, [u8]>),

@@ -1,8 +1,7 @@
-//! An authenticated connection, with one method for each command.
+//! An authenticated connection to a server, with one method for each command.
 //!
-//! Unsolicited responses are discarded. After a failure for which [`ImapFailure::leaves_session`] returns true, the session can
-//! continue. After any other failure it must not be used any more. A new session may succeed if [`ImapFailure::is_passing`]
-//! returns true.
+//! Responses that a command did not request are discarded. After a failure, the session can continue only if
+//! [`ImapFailure::leaves_session`] returns true. A new session may succeed if [`ImapFailure::is_passing`] returns true.
 
 use std::collections::{BTreeMap, HashSet};
 

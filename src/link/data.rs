@@ -1,6 +1,6 @@
 //! `data:` URLs (RFC 2397), read with the algorithm of WHATWG Fetch (section "data: URL processor").
 //!
-//! Fetch answers these questions, which Sapin's draft leaves open:
+//! The Fetch standard answers these questions, which RFC 2397 leaves open:
 //! * *Is a comma in a quoted string part of the type?* No, the first comma always separates type and data: in
 //!   `text/plain;a="b,c",d` the data is `c",d`.
 //! * *How is `;base64` recognised?* It must be at the end of the type, in any case; white space is ignored. `%62ase64`

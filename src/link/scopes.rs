@@ -59,7 +59,7 @@ impl Scopes {
         let is_foreign = region.is_foreign();
         let is_html = self.syntax == Syntax::Html;
         let is_template = match name {
-            // These start tags end all open SVG and MathML elements (HTML standard §13.2.6.5).
+            // Start tags of HTML that end all open SVG and MathML elements (HTML standard §13.2.6.5).
             b"b" | b"big" | b"blockquote" | b"body" | b"br" | b"center" | b"code" | b"dd"
             | b"div" | b"dl" | b"dt" | b"em" | b"embed" | b"font" | b"h1" | b"h2" | b"h3"
             | b"h4" | b"h5" | b"h6" | b"head" | b"hr" | b"i" | b"img" | b"li" | b"listing"

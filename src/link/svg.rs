@@ -391,7 +391,7 @@ impl<'a> Document<'a> {
                 let inside = (!closes_itself).then_some(self.depth + 1);
                 self.foreign = self.foreign.or(inside);
             }
-            // These elements run code, load a file, or contain data that is not SVG.
+            // Elements that run code, load a file, or contain data that is not SVG.
             b"animation" | b"applet" | b"audio" | b"base" | b"embed" | b"foreignobject"
             | b"frame" | b"handler" | b"iframe" | b"import" | b"include" | b"link"
             | b"listener" | b"meta" | b"object" | b"script" | b"video" => return None,

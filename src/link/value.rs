@@ -24,7 +24,8 @@ use crate::span::Span;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LinkValue {
-    /// Span of the URL, without quotes, surrounding white space and descriptors.
+    /// Span of the URL. Quotes, white space around the URL, and descriptors such as `2x` in a `srcset` are not part of
+    /// it.
     pub span: Span,
     pub markup: Markup,
     pub grammar: Grammar,

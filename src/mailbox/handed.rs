@@ -50,8 +50,8 @@ pub fn convert_handed<S: Send, T: Send + Sync>(
 }
 
 impl<S: Send> Job<'_, S> {
-    /// Transforms messages as [`convert_handed`] does, and adds to the counts in `summary`. An item for which
-    /// `is_message` returns false is not transformed: `put` receives it in its place in the order.
+    /// Does the same as [`convert_handed`], but adds to the counts in `summary`. An item for which `is_message` returns
+    /// false is not transformed. It is passed to `put` without a change, between the messages before and after it.
     pub(crate) fn handed<T: Send + Sync>(
         &self,
         mut summary: Summary,
@@ -74,8 +74,8 @@ impl<S: Send> Job<'_, S> {
                 let from = (handed.number, handed.source.as_path());
                 self.single(from, &handed.content, None, rewrite::spliced)
             },
-            // The memory of a waiting message cannot be freed (`None`): the message may come from a server or a stream, so
-            // its bytes cannot be read again.
+            // While one message is slow, the pipeline frees the memory of later messages that can be read again.
+            // Messages from a server or a stream cannot be read again, so this function returns `None`.
             |_, _| None,
             |handed: Handed<T>, done| {
                 if !is_message(&handed.about) {

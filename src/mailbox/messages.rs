@@ -51,7 +51,8 @@ pub struct OwnedMessage {
     pub number: u64,
     /// The file that contains the message.
     pub source: PathBuf,
-    /// Header and body as they are in the file. `From ` quoting is not removed ([`Quoting::unquote`] removes it).
+    /// Header and body as they are in the file. A `>` that the mailbox added before `From ` is still in it.
+    /// [`Quoting::unquote`] removes it.
     pub content: Vec<u8>,
     /// How the mailbox quotes `From ` lines.
     pub quoting: Quoting,
@@ -92,8 +93,8 @@ impl Iterator for Messages {
 impl Drop for Messages {
     fn drop(&mut self) {
         self.stop.request();
-        // The reader may be blocked because the channel is full. Closing the channel releases the reader, so that it
-        // can be joined.
+        // The reader may be blocked, because the channel is full. Without a receiver, its next send fails and the
+        // thread ends, so that it can be joined.
         self.next = None;
         if let Some(reader) = self.reader.take() {
             // A panic of the reader is ignored, because the caller does not read any more messages.

@@ -91,11 +91,11 @@ pub(crate) use {
 /// they must run at memory speed. `transform` is called only for the messages that they return.
 pub trait Transform<S = ()>: Sync {
     /// Returns the offset in `bytes` of the first byte of a message that [`transform`](Self::transform) may change.
-    /// `bytes` contains complete messages with their `From ` lines. A hit in a message that needs no change only costs
-    /// time; a missed message stays unchanged.
+    /// `bytes` contains complete messages with their `From ` lines. An offset in a message that needs no change only
+    /// costs time. A message that is missed stays unchanged.
     ///
-    /// It is called again after each hit, with the bytes after that message. The number of bytes may differ from call
-    /// to call, so that the total work stays linear even if one of several search words is rare.
+    /// After each hit, this method is called again with the bytes after that message. The number of bytes may differ
+    /// from call to call, so that the total work stays linear even if one of several search words is rare.
     fn next_touch(&self, bytes: &[u8]) -> Option<usize>;
 
     /// Returns the indexes of the messages in `bytes` that [`transform`](Self::transform) may change, in ascending
@@ -114,14 +114,14 @@ pub trait Transform<S = ()>: Sync {
     /// an error.
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, S), Error>;
 
-    /// Returns the memory that `said` needs until its message is written, in bytes. While one message waits for a
-    /// server, later messages are transformed until their results reach the memory limit.
+    /// Returns the memory that the result `said` needs until its message is written, in bytes. While one message waits
+    /// for a server, later messages are transformed, until their results reach the memory limit.
     fn weight(&self, said: &S) -> usize {
         size_of_val(said)
     }
 
-    /// Receives each message of a mailbox in order, before any of them is transformed. It is called only for mailboxes
-    /// of [`Program::Eudora`], where several messages may refer to the same attachment file.
+    /// Receives each message of a mailbox in order, before any of them is transformed. This is only done for mailboxes
+    /// of [`Program::Eudora`], in which several messages may refer to the same attachment file.
     fn ahead(&self, _message: &Message<'_>) {}
 
     /// Returns the sender, date and labels of a message that is written to a mailbox of another format. `separator` is
@@ -147,19 +147,18 @@ pub struct Message<'a> {
     pub source: &'a Path,
     /// Header and body as they are in the file, without the `From ` line and the empty line between messages.
     pub content: &'a [u8],
-    /// Offset of `content` in `source`, in bytes. `None` if the file does not contain these bytes, as in an archive, or if
-    /// the offset is not known.
+    /// Offset of `content` in the file `source`, in bytes. `None` if the file does not contain these bytes, for example
+    /// because it is compressed, or if the offset is not known.
     pub at: Option<u64>,
     /// How the mailbox quotes `From ` lines in `content`. [`Quoting::unquote`] removes the quoting. New text is quoted
     /// by the mailbox code, not by the transform.
     pub quoting: Quoting,
-    /// The program that wrote the mailbox, if it keeps attachments in files next to `source`. These files are local, so
-    /// they may be read without permission for network requests. `None` for a stream.
+    /// Program that wrote the mailbox, if it keeps attachments in files next to `source`. These files may be read even
+    /// if network requests are not allowed. `None` for a stream, which has no files next to it.
     pub beside: Option<Program>,
 }
 
-/// Sender, date, labels and flags of a message. A mailbox of another format stores them outside the content of
-/// the message.
+/// Data of a message that a mailbox of another format stores outside the content: sender, date, labels and flags.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Envelope {
     /// Address of the sender, without `<` and `>`. Empty if it is unknown.
@@ -170,7 +169,7 @@ pub struct Envelope {
     /// INBOX, Sent, Drafts, Trash, Junk, Archive. [`ByLabel::First`] uses the first label. The labels are untrusted
     /// input.
     pub labels: Vec<String>,
-    /// Flags of the message that its labels contain, such as "read" or "draft".
+    /// Flags that labels of the message express, such as "read" or "draft".
     pub states: Vec<MailState>,
 }
 
@@ -192,29 +191,31 @@ pub trait Observer<S = ()>: Sync {
     fn begin(&self, _mailbox: &Path) {}
 
     /// Reports the result that the [`Transform`] returned for a message. `_is_refused` is true if the message was left
-    /// unchanged because the change would remove a line that some programs read as a separator: they would then merge
-    /// two messages.
+    /// unchanged, because the change would remove a line that some programs read as a separator. These programs would
+    /// then merge two messages.
     fn message(&self, _said: S, _is_refused: bool) {}
 
-    /// Adds to the number of bytes and messages that are finished. The bytes are those on the disk: for an archive or a
-    /// compressed mbox, compressed bytes.
+    /// Adds to the number of bytes and messages that are finished. The bytes are counted as they are on the disk, so
+    /// they are compressed bytes for an archive or a compressed mbox.
     fn advance(&self, _bytes: u64, _messages: u64) {}
 
-    /// Adds to the total number of bytes to be read, if the run finds more to read than it knew at the start.
+    /// Adds to the total number of bytes to be read. This is called if the run finds more to read than it knew at the
+    /// start.
     fn expects(&self, _bytes: u64) {}
 
     /// Reports the counts of the mailbox that began last. It is not called after an error or a request to stop, unless
     /// a part of the mailbox was already written, as in a Maildir.
     fn done(&self, _summary: &Summary) {}
 
-    /// Reports a file in a directory that contains no mail. `_what` names its content.
+    /// Reports a file in a directory that contains no mail. `_what` describes the file.
     fn skipped(&self, _path: &Path, _what: &'static str) {}
 
     /// Reports that a file or directory was skipped although it may look like mail, for example an attachment store or a
     /// cache of embody, an empty message, or items of Outlook that are not mail.
     fn passed_over(&self, _path: &Path, _what: &str) {}
 
-    /// Reports `_count` more skipped members of an archive. Their names are omitted because there may be thousands.
+    /// Reports further skipped members of an archive, which are only counted (`_count`): there may be thousands.
+    /// `_what` describes them.
     fn skipped_others(&self, _archive: &Path, _what: &'static str, _count: u64) {}
 
     /// Reports that `_path` is damaged, expands beyond the limit or cannot be read. Messages before the damage were
@@ -234,7 +235,7 @@ pub trait Observer<S = ()>: Sync {
     fn waiting(&self, _mailbox: &Path, _lock: &Path) {}
 }
 
-/// The observer that ignores all reports.
+/// Observer for runs without reports: it ignores everything.
 impl<S> Observer<S> for () {}
 
 /// The settings of a conversion.
@@ -252,14 +253,14 @@ pub struct Options {
     /// Maximum number of messages that are transformed at the same time. A value above `jobs` is useful if the
     /// transform waits for the network.
     pub max_in_flight: usize,
-    /// Suffix of the backup, which is the old file under its name plus this suffix. Only for conversions in place, and
-    /// not for Maildirs and MH folders. Must not be empty or contain a slash.
+    /// Suffix of the backup: the old file is kept under its name plus this suffix. Only for conversions in place, and
+    /// not for Maildirs and MH folders. The suffix must not be empty or contain a slash.
     pub backup: Option<OsString>,
     /// Only [`Mode::Run`] writes files. The other modes do all other work.
     pub mode: Mode,
-    /// Whether the [`Transform`] waits for servers. If so, an mbox in place is locked only briefly, before it is read
-    /// and while it is replaced. Deliveries are not delayed, but if the mbox changes in between, the work is done
-    /// again.
+    /// Whether the [`Transform`] waits for servers. If so, an mbox that is converted in place is locked only briefly:
+    /// before it is read, and while it is replaced. Deliveries of new mail then need not wait. If the mbox changes
+    /// between both locks, the work is done again.
     pub waits: bool,
     /// Maximum time to wait for the lock of another program.
     pub lock_timeout: Duration,
@@ -268,7 +269,7 @@ pub struct Options {
     /// Maximum size of the expanded data of one compressed file, in bytes. The file is treated as truncated at this
     /// size.
     pub max_expanded: u64,
-    /// Size of a read window, in bytes.
+    /// Number of bytes of a mailbox that are read at a time. Longer messages need more memory.
     pub window: usize,
     /// How new text in an mbox is quoted. `None` detects the quoting in the first MiB of the mailbox.
     pub quoting: Option<Quoting>,
@@ -305,8 +306,8 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the number of transform threads, and the number of bytes that may be buffered between reader and writer.
-    /// Both limit the memory of a run.
+    /// Returns the number of threads for transforms, and the number of bytes that may wait between the reader and the
+    /// writer. Both numbers limit the memory of a run.
     fn threads(&self) -> (usize, usize) {
         let workers = self.jobs.max(self.max_in_flight).max(1);
         (workers, self.window.saturating_mul(workers + 1))
@@ -321,7 +322,7 @@ pub struct Summary {
     pub mailboxes: u64,
     /// Messages that were read.
     pub messages: u64,
-    /// Messages that were changed, or would be changed outside of [`Mode::Run`].
+    /// Messages that were changed. In modes other than [`Mode::Run`], messages that would be changed.
     pub changed: u64,
     /// Bytes of all mailboxes before the conversion.
     pub bytes_in: u64,
@@ -331,20 +332,21 @@ pub struct Summary {
     pub oversized: u64,
     /// Files in a directory that contain no mail, such as indexes. They are neither copied nor changed.
     pub skipped_files: u64,
-    /// Messages that were delivered to an mbox while it was not locked, and were copied without being transformed.
+    /// Messages that were delivered to an mbox during the run, while it was not locked. They were copied without being
+    /// transformed.
     pub late: u64,
     /// Messages of a Maildir or MH folder that another program moved or changed during the run. They were left
     /// unchanged.
     pub moved: u64,
     /// Result files that an earlier run already wrote ([`Observer::is_made`]). Their messages are not counted again.
     pub made: u64,
-    /// Lines that start with `>From ` in messages that were converted to another format. Their mbox does not show
-    /// whether the `>` is quoting or text, so the text of these lines may be wrong by one `>`.
+    /// Lines that start with `>From ` in messages that were converted to another format. The old mbox does not show
+    /// whether it added the `>` or the sender wrote it. So the text of each of these lines may be wrong by one `>`.
     pub ambiguous: u64,
-    /// Messages that were not written to the mailbox of a label again, because this mailbox already contains a
-    /// message with the same bytes.
+    /// Messages that were not written to the mailbox of a label, because this mailbox already contains a message with
+    /// the same bytes.
     pub repeated: u64,
-    /// Messages whose labels exceed the limit on their number or length. Folders for the other labels were not created.
+    /// Messages with too many labels or too long ones. No mailboxes were created for the labels beyond the limits.
     pub overlabelled: u64,
     /// Files and directories that cannot be read completely. Each was reported to [`Observer::damaged`].
     pub damaged: u64,

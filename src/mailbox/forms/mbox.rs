@@ -67,7 +67,8 @@ pub(crate) struct Frame {
     /// Whether the header was read. In a mailbox that is not mboxcl2, the header is not needed to find the end of the
     /// message. [`looked_at`](Self::looked_at) reads it later, only if the message changes.
     pub(crate) is_looked_at: bool,
-    /// End of the body, if a Content-Length determines it. In MMDF, the start of the closing line.
+    /// End of the body, if a Content-Length determines it. In MMDF, this is the start of the closing line. `None` if a
+    /// separator determines the end.
     pub(crate) content_end: Option<usize>,
     /// Whether the end was found without separators, as in an mboxcl2 mailbox. Lines that start with `From ` are then
     /// not quoted.

@@ -92,8 +92,8 @@ impl Quoting {
     }
 }
 
-/// Returns `bytes` with these spans replaced. `room` is the expected growth in bytes. Returns `None` if there are no
-/// spans.
+/// Returns `bytes` with each span replaced by its new bytes. `room` is the expected growth in bytes. Returns `None` if
+/// no span is given.
 pub(crate) fn replaced(
     bytes: &[u8],
     room: usize,

@@ -99,7 +99,7 @@ pub(crate) fn rewritten(
 
 pub(crate) fn quoting_in(frame: &Frame, from_line: &[u8], quoting: Quoting) -> Quoting {
     match quoting {
-        // In MMDF, a `From ` line does not start a message.
+        // In MMDF, a `From ` line does not start a message, so new text is not quoted.
         _ if mmdf::starts(from_line) => Quoting::None,
         // The message ends at a separator, so an unquoted `From ` line in new text would end it too early. New text is
         // quoted, even if the mailbox has no quoting.

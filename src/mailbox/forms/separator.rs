@@ -253,7 +253,7 @@ impl<'a> FromLine<'a> {
             || has_two && is_of_mail && self.has_one_word() && self.names_address()
     }
 
-    /// Returns whether the line contains only `From ` or `From - `.
+    /// Returns whether the line contains only `From ` or `From - `, which is a separator without a sender and a date.
     fn is_bare(&self) -> bool {
         matches!(self.line.trim_ascii_end(), b"From" | b"From -")
     }
