@@ -308,7 +308,7 @@ impl Replacing<'_> {
                 self.rest(Duration::from_millis(milliseconds))?;
                 Event::Done
             }
-            // This case does not occur: `run` ends on this command and does not call `perform`.
+            // `run` ends on the command `Give` and does not call `perform`, so this case never occurs.
             Command::Give(_) => Event::Done,
         })
     }

@@ -276,7 +276,7 @@ const ENTITIES: &[u8] = include_bytes!("entities.txt");
 fn named(written: &[u8]) -> Option<&'static [u8]> {
     let name = written.strip_prefix(b"&")?;
     if name == b"NewLine;" {
-        // This reference stands for a line ending. It cannot be in the table, because each entry of the table is one line.
+        // `&NewLine;` stands for a line ending. It cannot be in the table, because each entry of the table is one line.
         return Some(b"\n");
     }
     let mut rest = ENTITIES;

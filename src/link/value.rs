@@ -132,7 +132,7 @@ impl Links {
         packed::write(&mut self.packed, length | flags);
         let mut index = last_kind;
         if !is_same {
-            // This link is of another kind than the previous one. At most a few hundred kinds are possible, so a linear
+            // The link is of another kind than the previous one. At most a few hundred kinds are possible, so a linear
             // search for the kind is fast enough.
             let known = self.kinds.iter().position(is_alike);
             index = known.unwrap_or_else(|| {
