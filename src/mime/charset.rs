@@ -264,7 +264,7 @@ impl Charset {
         matches!(self, Self::ShiftJis | Self::DoubleByte)
     }
 
-    /// Replaces each second byte of a character that looks like ASCII with [`MASK`], so that a search for markup does
+    /// Replaces each second byte of a character that looks like ASCII with 0xff, so that a search for markup does
     /// not find it. The length does not change.
     pub fn without_trail_bytes(self, text: &[u8]) -> Cow<'_, [u8]> {
         if !self.has_trail_bytes() || text.is_ascii() {

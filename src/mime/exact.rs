@@ -112,8 +112,8 @@ impl Wording {
                 let breaks = breaks(symbols, line).saturating_mul(newline);
                 symbols.saturating_add(breaks).saturating_add(tail)
             }
-            // Each byte becomes at most an escape of three bytes. Soft line breaks follow after 73 columns at the
-            // earliest, so they need less than a fourth byte for each byte.
+            // Each byte becomes at most an escape of three bytes. Soft line breaks follow after 73 columns at the earliest,
+            // so they need less than one further byte for each byte.
             Manner::QuotedPrintable => octets.len().saturating_mul(4).saturating_add(tail),
             Manner::Identity { keeps_line_ends } if keeps_line_ends => octets.len(),
             Manner::Identity { .. } => {
@@ -165,7 +165,8 @@ fn is_plain(octets: &[u8]) -> bool {
     !has_control_character(octets) && !has_from_line(octets)
 }
 
-/// Returns whether a line begins with `From `, possibly after some `>`. Mailboxes quote such lines with another `>`.
+/// Returns whether a line begins with `From `, possibly after some `>`. Mailboxes put another `>` before such a line,
+/// which would change the body.
 fn has_from_line(octets: &[u8]) -> bool {
     memchr::memmem::find_iter(octets, b"From ").any(|at| {
         let front = octets.get(..at).unwrap_or_default();

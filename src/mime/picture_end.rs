@@ -59,9 +59,10 @@ fn after_gif(octets: &[u8]) -> Option<&[u8]> {
         let (&introducer, block) = rest.split_first()?;
         rest = match introducer {
             b';' => return Some(block),
-            // An extension has a label and data in sub-blocks.
+            // An extension (`!`) consists of a label and data in sub-blocks, which are skipped.
             b'!' => after_sub_blocks(block.get(1..)?)?,
-            // An image has a position and a size, a local colour table, the minimum code size, and data in sub-blocks.
+            // An image (`,`) consists of a position and a size, a local colour table, the minimum code size, and data
+            // in sub-blocks. All of them are skipped.
             b',' => after_sub_blocks(after_colours(block.get(9..)?, *block.get(8)?)?.get(1..)?)?,
             _ => return None,
         };
@@ -97,7 +98,7 @@ fn after_riff(octets: &[u8]) -> Option<&[u8]> {
 fn after_jpeg(mut rest: &[u8]) -> Option<&[u8]> {
     let mut has_scan = false;
     loop {
-        // A marker may have several bytes 0xff before it (§B.1.1.2).
+        // A marker may have several bytes 0xff before it, which are skipped (§B.1.1.2).
         let filled = rest.strip_prefix(b"\xff")?;
         let fill = filled.iter().position(|byte| *byte != 0xff)?;
         let (&marker, behind) = filled.get(fill..)?.split_first()?;

@@ -1,6 +1,6 @@
-//! Creates temporary files next to the files that they will replace, and removes old ones
-//! (`.embody-HOST-PID-SYSTEM-*`). Each run removes its temporary files at its end. If a run is killed, the next run
-//! removes the files that it left, after checking that the process in their name no longer exists.
+//! Creates temporary files (`.embody-HOST-PID-SYSTEM-*`) next to the files that they will replace, and removes old
+//! ones. Each run removes its temporary files at its end. If a run is killed, the next run removes the files that it
+//! left, after checking that the process in their name no longer exists.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

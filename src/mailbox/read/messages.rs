@@ -52,7 +52,8 @@ impl<S> Messages<'_, S> {
         let ends: Vec<usize> = ends.collect();
         let bytes = chunk.bytes().get(first.start..).unwrap_or_default();
         let mut touched = transform.touched(bytes, &ends);
-        // The search words of the transform expect line endings with LF, so messages with CR are always examined.
+        // The search words of the transform are for lines that end with LF. A message with CR could be missed, so it is
+        // always examined.
         touched.extend(all.filter(|&index| carriage::ends_lines_with_cr(chunk.raw(index))));
         touched.sort_unstable();
         touched.dedup();

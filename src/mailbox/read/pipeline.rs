@@ -84,7 +84,8 @@ impl<I, D> Slot<I, D> {
 
 impl<I, D> State<'_, I, D> {
     fn slot(&mut self, number: u64) -> &mut Slot<I, D> {
-        // Slots are removed in order and only when they are finished, so the slot of an unfinished item still exists.
+        // A slot is removed only when its item is finished and all items before it were passed on. So the slot of an
+        // unfinished item still exists.
         &mut self.slots[(number - self.first) as usize]
     }
 
@@ -424,8 +425,8 @@ mod tests {
                     while !is_done() && begun.elapsed() < Duration::from_secs(30) {
                         thread::sleep(Duration::from_millis(1));
                     }
-                    // All items are read that may be read. During this pause, the run could read further ones by
-                    // mistake.
+                    // All items that the budget allows are read now. During this pause, the run could read further ones
+                    // by mistake.
                     thread::sleep(Duration::from_millis(100));
                     let ahead = read.load(Ordering::SeqCst);
                     let_go.store(true, Ordering::SeqCst);
