@@ -81,8 +81,8 @@ impl ImapSession {
         })
     }
 
-    /// From now on, a message is skipped as soon as the server refuses it temporarily. This is used after the server
-    /// refused messages even after all pauses.
+    /// Makes the session skip a message as soon as the server refuses it temporarily. This is used if the server still
+    /// refused messages after all pauses.
     pub(super) fn resign(&mut self) {
         self.exchange.habits.is_resigned = true;
     }

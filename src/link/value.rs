@@ -36,13 +36,12 @@ pub struct LinkValue {
     /// Whether the picture in the `src`, `srcset` or `lowsrc` is hidden by attributes of the same tag.
     pub hidden: bool,
     pub image_set: ImageSet,
-    /// Whether this is the first link of its start tag. The links after it, up to the next one with `opens_tag`, are
-    /// in the same tag. In a style sheet or a `<style>` element, this is `true` for each link.
+    /// Whether this is the first link of its start tag. The following links without `opens_tag` are in the same tag. In
+    /// a style sheet or a `<style>` element, this is `true` for each link.
     pub opens_tag: bool,
 }
 
-/// Whether this is the first link of its start tag. The following links without `opens_tag` are in the same tag. In a
-/// style sheet or a `<style>` element, this is `true` for each link.
+/// The markup around a value. It determines which characters of a new URL must be escaped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Markup {
     StyleSheet,

@@ -418,7 +418,7 @@ impl Flags {
     }
 }
 
-/// Returns the flags of `table` that are set. `is_noted` returns whether a letter or a mask is set.
+/// Returns the flags of `table` that are set. `is_noted` returns whether the letter or the mask of a flag is set.
 fn bits<T: Copy>(table: &[(T, u8)], is_noted: impl Fn(T) -> bool) -> u8 {
     let noted = table.iter().filter(|(sign, _)| is_noted(*sign));
     noted.fold(0, |bits, (_, bit)| bits | bit)

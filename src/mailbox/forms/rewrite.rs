@@ -29,7 +29,8 @@ const ROOM: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Refused {
-    /// The change would remove or create a line that some program reads as a separator.
+    /// The change would remove or create a line that some program reads as a separator. Messages could then be merged
+    /// or divided.
     Separator,
     Misfit,
 }
@@ -72,8 +73,7 @@ pub(crate) fn rewritten(
         new.extend_from_slice(newline);
     }
     let mut new = counted(content, new, lengths);
-    // The change would remove or create a line that some program reads as a separator. Messages could then be merged or
-    // divided.
+    // The `From ` line is inserted in place, because a copy of a large message would need twice the memory.
     new.splice(..0, from_line.iter().copied());
     new.extend_from_slice(behind);
     // Refuses a change that creates or removes a separator. New text is quoted, but three dangers remain:
