@@ -112,8 +112,8 @@ impl Wording {
                 let breaks = breaks(symbols, line).saturating_mul(newline);
                 symbols.saturating_add(breaks).saturating_add(tail)
             }
-            // Each byte becomes at most an escape of three bytes. Soft line breaks follow after 73 columns at the earliest,
-            // so they need less than one further byte for each byte.
+            // Each byte becomes at most an escape of three bytes. Soft line breaks follow after 73 columns at the
+            // earliest, so they need less than one further byte for each byte.
             Manner::QuotedPrintable => octets.len().saturating_mul(4).saturating_add(tail),
             Manner::Identity { keeps_line_ends } if keeps_line_ends => octets.len(),
             Manner::Identity { .. } => {
