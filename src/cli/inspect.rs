@@ -14,6 +14,7 @@ use super::args::{InspectArgs, ProgressOption, Volume};
 use super::cache::Cache;
 use super::convert::shared_fetcher;
 use super::copies::CopyMailboxes;
+use super::duplicates;
 #[cfg(all(unix, feature = "imap"))]
 use super::exit::Signals;
 use super::exit::Status;
@@ -50,6 +51,9 @@ use crate::mime::scan;
 pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, Error> {
     if args.messages {
         return messages::run(args);
+    }
+    if args.duplicates {
+        return duplicates::run(args);
     }
     let is_page_printed = args.html.as_deref().is_some_and(is_standard);
     if is_page_printed && args.json {

@@ -11,6 +11,7 @@ mod config;
 mod convert;
 mod copies;
 mod detach;
+mod duplicates;
 mod exit;
 mod filter;
 mod forecast;

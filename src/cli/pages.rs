@@ -347,6 +347,9 @@ Examples:
       reference
   embody inspect --html survey.html ~/Mail
       Describes mailboxes in numbers, tables and plots, with commands to run next
+  embody inspect --duplicates takeout.zip ~/Mail old.mbox
+      How many mails are in several of these mailboxes, and what embody merge
+      would save
 
 The survey of mailboxes:
   The survey counts dates, attachments by size and type, duplicates, the
@@ -436,7 +439,8 @@ Which mails are the same:
   are kept: anyone can write a mail with the Message-ID of another one.
 
   The copy that has all parts is kept, then the one with a complete structure,
-  then the one with an intact signature, then the one from the first SOURCE.
+  then the one without the footer of a list, then the one from the first
+  SOURCE.
   Its header and body are not mixed with those of other copies. Flags,
   keywords and labels of all copies are united. A mail is marked as deleted
   only if all copies are.

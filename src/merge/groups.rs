@@ -4,13 +4,17 @@
 //! content. Of the copies that no more complete copy covers, one of each content is kept. A copy that several kept
 //! mails cover is kept too, because it could belong to each of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 
 use super::record::Record;
 use super::spool::Spooled;
 use super::words::Words;
-use crate::engine::same::{Difference, MailCopy, Place, covers, plain};
+use crate::engine::external_body::{Follow, Followed, Reading};
+use crate::engine::policy::Policy;
+use crate::engine::same::{
+    Described, Difference, Digest, MailCopy, Place, covers, fillings, plain,
+};
 use crate::mailbox::Flags;
 
 /// Maximum number of different positions at which copies of one mail were cut off. For each of these positions, the
@@ -147,6 +151,53 @@ pub(super) fn settled(mut candidates: Vec<Candidate>, spooled: &Spooled) -> io::
     }
     done.kept = kept.into_iter().flatten().collect();
     Ok(done)
+}
+
+/// Counts the missing parts of all messages whose content `recover --copies` would take from another candidate: at least
+/// one candidate is a copy with the content, and all such copies have the same content.
+pub(super) fn fillable(candidates: &[Candidate], spooled: &Spooled) -> io::Result<u64> {
+    if candidates.len() < 2 {
+        return Ok(0);
+    }
+    let policy = Policy {
+        follow: Followed::all(),
+        ..Policy::default()
+    };
+    let reading = Reading {
+        beside: Some(Follow::Apple),
+        ..policy.reading()
+    };
+    let described = candidates.iter().map(|candidate| {
+        let (_, content) = spooled.read(candidate.record.place)?;
+        let limits = policy.limits.scan();
+        Ok(Described::of(&plain(&content), &reading, &limits))
+    });
+    let described: Vec<Described> = described.collect::<io::Result<_>>()?;
+    let mut sum = 0;
+    for (at, (mail, candidate)) in described.iter().zip(candidates).enumerate() {
+        if !mail.lacks_part() {
+            continue;
+        }
+        // For each note, the digest of its content, or `None` if copies have different contents for it.
+        let mut found: HashMap<(String, usize), Option<Digest>> = HashMap::new();
+        let others = described
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != at);
+        for filling in others
+            .filter_map(|(_, other)| fillings(other, mail).ok())
+            .flatten()
+        {
+            let known = found
+                .entry((filling.number, filling.note))
+                .or_insert(Some(filling.content));
+            if *known != Some(filling.content) {
+                *known = None;
+            }
+        }
+        sum += candidate.count * found.values().flatten().count() as u64;
+    }
+    Ok(sum)
 }
 
 fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<MailCopy>> {

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::groups::{Candidate, settled};
+use super::groups::{Candidate, fillable, settled};
 use super::record::{self, Record};
 use super::sorted::{Sorted, Sorter};
 use super::spool::{About, Spool, Spooled};
@@ -62,6 +62,9 @@ pub(crate) struct Tally {
     pub(crate) dropped: u64,
     /// Number of parts that were missing in a dropped copy and are present in the copy kept in its place.
     pub(crate) filled: u64,
+    /// Number of missing parts, of all messages, whose content `recover --copies` would take from another copy of the
+    /// same mail in the sources. `None` if they were not counted.
+    pub(crate) fillable: Option<u64>,
     /// Number of dropped copies whose end is missing, while the kept copy is complete.
     pub(crate) completed: u64,
     /// Number of incomplete copies that could belong to several mails. They are kept.
@@ -71,6 +74,8 @@ pub(crate) struct Tally {
     /// For each kind of difference, the number of mails that have the Message-ID of another mail but differ from it in
     /// this way.
     pub(crate) differences: BTreeMap<Difference, u64>,
+    /// Number of mails that are in more than one source.
+    pub(crate) shared: u64,
     /// Number of mails that two sources have in common, for each pair of sources. A mail in more than [`MOST_SOURCES`]
     /// sources is counted in `widespread` instead.
     pub(crate) pairs: BTreeMap<(u32, u32), u64>,
@@ -136,11 +141,17 @@ impl Index {
         pushed.map_err(cannot_write(&self.directory))
     }
 
-    /// Decides which messages are copies of one mail, and which copies are kept.
+    /// Decides which messages are copies of one mail, and which copies are kept. With `counts_fillable`, also counts
+    /// [`Tally::fillable`], which reads the copies of each mail once more.
     ///
     /// # Errors
     /// [`Error::Interrupted`], and errors of the temporary files.
-    pub(crate) fn decide(self, order: Order, stop: &Stop) -> Result<Kept, Error> {
+    pub(crate) fn decide(
+        self,
+        order: Order,
+        counts_fillable: bool,
+        stop: &Stop,
+    ) -> Result<Kept, Error> {
         let failed = cannot_write(&self.directory);
         let mut deciding = Deciding {
             order,
@@ -150,7 +161,10 @@ impl Index {
                 file: temporary(&self.directory)?,
                 end: 0,
             },
-            tally: self.tally,
+            tally: Tally {
+                fillable: counts_fillable.then_some(0),
+                ..self.tally
+            },
         };
         let mut sorted = self.sorter.sorted().map_err(&failed)?;
         let mut group = Group::default();
@@ -228,8 +242,14 @@ impl Deciding {
     }
 
     fn settle(&mut self, group: Group) -> io::Result<()> {
-        let done = settled(group.candidates, &self.spooled)?;
         let tally = &mut self.tally;
+        // `recover --copies` does not compare a mail with so many others.
+        if let Some(count) = &mut tally.fillable
+            && group.last.is_none()
+        {
+            *count += fillable(&group.candidates, &self.spooled)?;
+        }
+        let done = settled(group.candidates, &self.spooled)?;
         tally.dropped += done.dropped;
         tally.filled += done.filled;
         tally.completed += done.completed;
@@ -246,6 +266,7 @@ impl Deciding {
     fn keep(&mut self, mut candidate: Candidate) -> io::Result<()> {
         self.tally.kept += 1;
         self.tally.kept_bytes += candidate.record.length;
+        self.tally.shared += u64::from(candidate.sources.len() > 1);
         let sources: Vec<u32> = candidate.sources.iter().copied().collect();
         let counted = match sources.len() > MOST_SOURCES {
             true => {

@@ -4,6 +4,7 @@ mod command_line;
 mod compare;
 mod config_file;
 mod dry_run;
+mod duplicates;
 mod faults;
 mod merge;
 mod milter;

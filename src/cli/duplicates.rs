@@ -1,0 +1,83 @@
+//! `embody inspect --duplicates`: counts the mails that are in several mailboxes, in the same way as `embody merge`, and
+//! writes no result.
+
+use super::args::{InspectArgs, ProgressOption};
+use super::exit::{Signals, Status};
+use super::merge::{Collector, Sources, Summary};
+use super::progress::Display;
+#[cfg(all(unix, feature = "imap"))]
+use super::remote;
+use super::streams::{is_standard, print, write_error};
+use crate::engine::Mode;
+use crate::error::Error;
+use crate::mailbox::{Options, looked_at};
+use crate::merge::{Index, Order};
+
+pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
+    if args.sources.is_empty() || args.sources.iter().any(|source| is_standard(source)) {
+        let what = "--duplicates cannot read standard input; name the mailboxes to compare";
+        return Err(Error::Usage(what.into()));
+    }
+    #[cfg(all(unix, feature = "imap"))]
+    if !args.sources.iter().any(|source| remote::is_remote(source)) {
+        remote::are_remote(&args.sources, &args.imap)?;
+    }
+    let signals = Signals::watch();
+    match counted(args, &signals) {
+        Err(Error::Interrupted) => Ok(signals.status()),
+        done => done,
+    }
+}
+
+fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
+    let stop = &signals.stop;
+    let directory = std::env::temp_dir();
+    let options = args.compressed.added_to(Options {
+        format: args.format,
+        mode: Mode::DryRun,
+        ..Options::default()
+    });
+    let sources = Sources {
+        options: &options,
+        stop,
+        directory: &directory,
+        #[cfg(all(unix, feature = "imap"))]
+        imap: &args.imap,
+    };
+    let display = Display::new(ProgressOption::Never, 0);
+    let mut status = Status::Success;
+    let mut collector = Collector::new(Index::new(&directory)?, false);
+    let mut form = None;
+    for (number, source) in (0..).zip(&args.sources) {
+        let mut read = || {
+            let origin = sources.origin(source)?;
+            // The bytes of a mail depend on the format of the result, which is that of the first source, as in `merge`.
+            let form = match form {
+                Some(form) => form,
+                None => *form.insert(looked_at(&origin.path, &options, stop)?.0),
+            };
+            let is_whole = collector.read((number, source), (&origin, form), &sources, &display)?;
+            Ok(is_whole && !origin.is_damaged)
+        };
+        match read() {
+            Ok(true) => {}
+            Ok(false) => status = Status::Trouble,
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            Err(error) => {
+                Status::told(&error);
+                status = Status::Trouble;
+            }
+        }
+    }
+    let (index, _) = collector.finish()?;
+    let kept = index.decide(Order::First, true, stop)?;
+    let summary = Summary {
+        sources: &args.sources,
+        tally: &kept.tally,
+    };
+    match args.json {
+        true => print(&summary.json("duplicates").map_err(write_error)?)?,
+        false => print(summary.text(true).as_bytes())?,
+    }
+    Ok(status)
+}

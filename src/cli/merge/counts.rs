@@ -1,0 +1,221 @@
+//! The counts of `merge` and of `inspect --duplicates`, as text and as JSON.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::super::report_file::{Fields, json};
+use super::super::say;
+use crate::merge::{MOST_SOURCES, Tally};
+
+/// Maximum number of pairs of sources for which the summary prints the number of common mails.
+const MOST_PAIRS: usize = 10;
+
+/// The counts of a run, and the names of its sources.
+pub(crate) struct Summary<'s> {
+    pub(crate) sources: &'s [PathBuf],
+    pub(crate) tally: &'s Tally,
+}
+
+impl Summary<'_> {
+    /// Bytes by which one mailbox with each mail is smaller than all sources together.
+    fn saved(&self) -> u64 {
+        self.tally.bytes.saturating_sub(self.tally.kept_bytes)
+    }
+
+    /// Returns the counts as sentences, each on a line of its own. `is_survey` is true for `inspect --duplicates`, which
+    /// makes no result.
+    pub(crate) fn text(&self, is_survey: bool) -> String {
+        let tally = self.tally;
+        let mut text = String::new();
+        let sources = counted(self.sources.len() as u64, "source", "sources");
+        let mails = match is_survey {
+            true => counted(tally.kept, "different mail", "different mails"),
+            false => format!("{} in the result", counted(tally.kept, "mail", "mails")),
+        };
+        let _ = writeln!(
+            text,
+            "{} in {sources}, {mails}.",
+            counted(tally.messages, "message", "messages"),
+        );
+        let left_out = match is_survey {
+            true => "that embody merge would leave out",
+            false => "left out",
+        };
+        if tally.messages > tally.kept {
+            let _ = writeln!(
+                text,
+                "{} ({}) {left_out}: {} identical to another copy, {} different but not more complete.",
+                counted(
+                    tally.messages - tally.kept,
+                    "additional copy",
+                    "additional copies"
+                ),
+                say::bytes(self.saved()),
+                tally.identical,
+                tally.dropped,
+            );
+        }
+        if tally.filled > 0 {
+            let _ = writeln!(
+                text,
+                "{} missing in copies that {} left out; the kept copies contain the content.",
+                counted(tally.filled, "part is", "parts are"),
+                if is_survey { "would be" } else { "were" },
+            );
+        }
+        if let Some(count @ 1..) = tally.fillable {
+            let references = counted(count, "missing part", "missing parts");
+            let _ = writeln!(
+                text,
+                "embody recover --copies would fill {references} from other copies."
+            );
+        }
+        if tally.completed > 0 {
+            let _ = writeln!(
+                text,
+                "{} cut off; another copy contains the complete mail.",
+                counted(tally.completed, "copy is", "copies are"),
+            );
+        }
+        for (difference, count) in &tally.differences {
+            let _ = writeln!(
+                text,
+                "{} (difference: {}). All are kept; some may be forged or edited.",
+                counted(
+                    *count,
+                    "mail has the Message-ID of another mail, but is a different mail",
+                    "mails have the Message-ID of another mail, but are different mails"
+                ),
+                difference.words(),
+            );
+        }
+        if tally.ambiguous > 0 {
+            let _ = writeln!(
+                text,
+                "{}",
+                counted(
+                    tally.ambiguous,
+                    "incomplete copy fits several mails with its Message-ID, so it is kept as a mail of its own.",
+                    "incomplete copies fit several mails with their Message-IDs, so they are kept as mails of their own."
+                ),
+            );
+        }
+        if tally.uncompared > 0 {
+            let _ = writeln!(
+                text,
+                "{} kept without a comparison, because too many different mails have the same Message-ID. The result may contain some of them more than once.",
+                counted(tally.uncompared, "mail was", "mails were"),
+            );
+        }
+        let mut pairs: Vec<_> = tally.pairs.iter().collect();
+        if pairs.len() > 1 || tally.widespread > 0 {
+            let mails = counted(tally.shared, "mail is", "mails are");
+            let _ = writeln!(text, "{mails} in more than one source.");
+        }
+        pairs.sort_by_key(|(pair, count)| (std::cmp::Reverse(**count), **pair));
+        for ((one, other), count) in pairs.iter().take(MOST_PAIRS) {
+            let named = |number: u32| self.sources.get(number as usize).map(|it| say::shown(it));
+            let [one, other] = [*one, *other].map(|number| named(number).unwrap_or_default());
+            let mails = counted(**count, "mail is", "mails are");
+            let _ = writeln!(text, "{mails} in both {one} and {other}.");
+        }
+        if pairs.len() > MOST_PAIRS {
+            let more = pairs.len() - MOST_PAIRS;
+            let _ = writeln!(
+                text,
+                "{} mails in common; --json lists all pairs.",
+                counted(
+                    more as u64,
+                    "more pair of sources has",
+                    "more pairs of sources have"
+                ),
+            );
+        }
+        if tally.widespread > 0 {
+            let mails = counted(tally.widespread, "mail is", "mails are");
+            let _ = writeln!(
+                text,
+                "{mails} in more than {MOST_SOURCES} sources, and not counted in the pairs."
+            );
+        }
+        text
+    }
+
+    /// Returns the counts as a JSON line, an object in the field `name`.
+    pub(crate) fn json(&self, name: &'static str) -> io::Result<Vec<u8>> {
+        let tally = self.tally;
+        #[derive(Serialize)]
+        struct Pair {
+            sources: [String; 2],
+            mails: u64,
+        }
+        #[derive(Serialize)]
+        struct Kind {
+            difference: &'static str,
+            mails: u64,
+        }
+        #[derive(Serialize)]
+        struct Counts {
+            messages: u64,
+            bytes: u64,
+            kept: u64,
+            kept_bytes: u64,
+            saved_bytes: u64,
+            identical: u64,
+            dropped: u64,
+            filled: u64,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            fillable: Option<u64>,
+            completed: u64,
+            ambiguous: u64,
+            uncompared: u64,
+            different: Vec<Kind>,
+            shared: u64,
+            widespread: u64,
+            pairs: Vec<Pair>,
+        }
+        let named = |number: u32| {
+            let source = self.sources.get(number as usize);
+            source
+                .map(|it| it.display().to_string())
+                .unwrap_or_default()
+        };
+        let pairs = tally.pairs.iter().map(|(&(one, other), &mails)| Pair {
+            sources: [one, other].map(named),
+            mails,
+        });
+        let different = tally.differences.iter().map(|(difference, &mails)| Kind {
+            difference: difference.words(),
+            mails,
+        });
+        let counts = Counts {
+            messages: tally.messages,
+            bytes: tally.bytes,
+            kept: tally.kept,
+            kept_bytes: tally.kept_bytes,
+            saved_bytes: self.saved(),
+            identical: tally.identical,
+            dropped: tally.dropped,
+            filled: tally.filled,
+            fillable: tally.fillable,
+            completed: tally.completed,
+            ambiguous: tally.ambiguous,
+            uncompared: tally.uncompared,
+            different: different.collect(),
+            shared: tally.shared,
+            widespread: tally.widespread,
+            pairs: pairs.collect(),
+        };
+        json(&Fields::default().with(name, &counts))
+    }
+}
+
+fn counted(count: u64, one: &str, several: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {several}"),
+    }
+}

@@ -1,0 +1,263 @@
+//! `embody merge`: merges several mailboxes into one that contains each mail once.
+//!
+//! Each source is read once. The [`Index`] keeps the messages in temporary files next to the result, decides which of
+//! them are copies of one mail, and returns the most complete copies in order.
+
+mod counts;
+mod sources;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+pub(super) use self::counts::Summary;
+pub(super) use self::sources::{Collector, Origin, Sources};
+use super::args::{MergeArgs, ProgressOption};
+use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
+use super::progress::Display;
+#[cfg(all(unix, feature = "imap"))]
+use super::remote;
+use super::say;
+use super::streams::{is_standard, print, size, write_error};
+use super::survey::quoted;
+use crate::engine::Mode;
+use crate::error::Error;
+use crate::mailbox::{
+    Envelope, Format, Letter, Merged, Options, Stop, folder_of, looked_at, names_a_file,
+};
+use crate::merge::{Index, Tally};
+
+/// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
+/// summary would be too long with them.
+const MOST_PROOFS: usize = 3;
+
+pub(super) fn run(args: &MergeArgs) -> Result<Status, Error> {
+    let signals = Signals::watch();
+    limits_on_files_are_failed_writes();
+    let run = Run {
+        args,
+        options: args.compressed.added_to(Options {
+            format: args.format,
+            mode: match args.dry_run {
+                true => Mode::DryRun,
+                false => Mode::Run,
+            },
+            ..Options::default()
+        }),
+        stop: &signals.stop,
+    };
+    match run.run() {
+        Err(Error::Interrupted) => {
+            let what = "stopped by a signal; nothing was written; run the same command again";
+            say::tell(what);
+            Ok(signals.status())
+        }
+        done => done,
+    }
+}
+
+struct Run<'r> {
+    args: &'r MergeArgs,
+    options: Options,
+    stop: &'r Stop,
+}
+
+impl Run<'_> {
+    fn run(&self) -> Result<Status, Error> {
+        let args = self.args;
+        self.check()?;
+        let directory = folder_of(&args.output);
+        let sources = self.sources(directory);
+        let origins = args.sources.iter().map(|source| sources.origin(source));
+        let origins: Vec<Origin> = origins.collect::<Result<_, Error>>()?;
+        let has_folders = !args.flat && origins.iter().any(|origin| origin.has_folders);
+        let form = self.form(&origins)?;
+        self.check_name(form, has_folders)?;
+        let mut is_damaged = origins.iter().any(|origin| origin.is_damaged);
+
+        let total = || {
+            origins
+                .iter()
+                .map(|it| size(&it.path, &self.options, self.stop, true))
+        };
+        let display = match args.quiet || args.progress == ProgressOption::Never {
+            true => Display::new(ProgressOption::Never, 0),
+            false => Display::new(args.progress, total().sum()),
+        };
+        let mut collector = Collector::new(Index::new(directory)?, has_folders);
+        for (number, (origin, source)) in (0..).zip(origins.iter().zip(&args.sources)) {
+            let source = (number, source.as_path());
+            let is_whole = collector.read(source, (origin, form), &sources, &display)?;
+            is_damaged |= !is_whole;
+        }
+        let (index, folders) = collector.finish()?;
+        let mut kept = index.decide(args.order, args.dry_run, self.stop)?;
+        let like = origins.first().map_or(Path::new(""), |origin| &origin.path);
+        let mut merged = Merged::start(&args.output, form, has_folders, (&self.options, like))?;
+        if self.options.mode.writes() {
+            while let Some(mail) = kept.next()? {
+                self.stop.check()?;
+                let labels = match has_folders {
+                    true => mail
+                        .folders
+                        .iter()
+                        .map(|&it| folders.name(it).to_owned())
+                        .collect(),
+                    false => Vec::new(),
+                };
+                merged.put(Letter {
+                    content: &mail.content,
+                    flags: Some(mail.flags),
+                    envelope: Envelope {
+                        sender: mail.sender,
+                        date: mail.arrived,
+                        labels,
+                        states: Vec::new(),
+                    },
+                    separator: mail.separator.as_deref(),
+                })?;
+            }
+        }
+        merged.finish()?;
+        drop(display);
+        self.tell(&kept.tally, is_damaged)?;
+        Ok(match is_damaged {
+            true => Status::Trouble,
+            false => Status::Success,
+        })
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let args = self.args;
+        if args.sources.iter().any(|source| is_standard(source)) {
+            let what = "merge cannot read standard input; name files or directories";
+            return Err(Error::Usage(what.into()));
+        }
+        if is_standard(&args.output) {
+            let what = "merge cannot write to standard output; name a new file or directory";
+            return Err(Error::Usage(what.into()));
+        }
+        #[cfg(all(unix, feature = "imap"))]
+        if !args.sources.iter().any(|source| remote::is_remote(source)) {
+            remote::are_remote(&args.sources, &args.imap)?;
+        }
+        let failed = |kind, what: String| {
+            let error = io::Error::new(kind, what);
+            Err(Error::cannot_write(args.output.display())(error))
+        };
+        let directory = folder_of(&args.output);
+        if !directory.is_dir() {
+            let what = format!(
+                "the directory {} does not exist; create it first",
+                directory.display()
+            );
+            return failed(io::ErrorKind::NotFound, what);
+        }
+        let is_empty_directory =
+            || fs::read_dir(&args.output).is_ok_and(|mut it| it.next().is_none());
+        if fs::symlink_metadata(&args.output).is_ok() && !is_empty_directory() {
+            let what =
+                "it already exists, and merge does not overwrite; name a new file or directory"
+                    .to_owned();
+            return failed(io::ErrorKind::AlreadyExists, what);
+        }
+        Ok(())
+    }
+
+    fn sources<'s>(&'s self, directory: &'s Path) -> Sources<'s> {
+        Sources {
+            options: &self.options,
+            stop: self.stop,
+            directory,
+            #[cfg(all(unix, feature = "imap"))]
+            imap: &self.args.imap,
+        }
+    }
+
+    fn form(&self, origins: &[Origin]) -> Result<Format, Error> {
+        match (self.args.output_format, origins.first()) {
+            (Some(form), _) if form != Format::Auto => Ok(form),
+            (_, Some(first)) => Ok(looked_at(&first.path, &self.options, self.stop)?.0),
+            (_, None) => Ok(Format::Mbox),
+        }
+    }
+
+    fn check_name(&self, form: Format, has_folders: bool) -> Result<(), Error> {
+        let output = &self.args.output;
+        let is_directory = has_folders || form != Format::Mbox;
+        let shown = output.display();
+        let what = match (is_directory, names_a_file(output)) {
+            (true, true) if has_folders => format!(
+                "{shown} is the name of a file, but the sources have several folders, so the result would be a directory; name a new directory, or make one mailbox with --flat"
+            ),
+            (true, true) => format!(
+                "{shown} is the name of a file, but the result would be a directory; name a new directory"
+            ),
+            (false, _) if output.is_dir() => format!(
+                "{shown} is a directory, but the result would be an mbox; name a new file, or use --output-format maildir"
+            ),
+            _ => return Ok(()),
+        };
+        Err(Error::Usage(what.into()))
+    }
+
+    fn tell(&self, tally: &Tally, is_damaged: bool) -> Result<(), Error> {
+        let args = self.args;
+        let summary = Summary {
+            sources: &args.sources,
+            tally,
+        };
+        if args.json {
+            print(&summary.json("merge").map_err(write_error)?)?;
+        }
+        if !args.quiet {
+            let mut text = summary.text(false);
+            if args.dry_run {
+                text.insert_str(0, "dry run, no result was written: ");
+            }
+            if is_damaged {
+                text.push_str("Some messages could not be read completely; the lines above name them. They are missing or incomplete in the result. Get an undamaged copy of the source, and run merge again with a new DEST.\n");
+            }
+            if !args.dry_run && !is_damaged {
+                text.push_str(&self.proofs());
+            }
+            say::tell(text.trim_end());
+        }
+        Ok(())
+    }
+
+    /// Returns the commands that check that no mail was lost.
+    fn proofs(&self) -> String {
+        let args = self.args;
+        let is_plain = |path: &Path| {
+            path.to_str()
+                .is_some_and(|it| !it.chars().any(char::is_control))
+        };
+        #[cfg(all(unix, feature = "imap"))]
+        if args.sources.iter().any(|source| remote::is_remote(source)) {
+            return String::new();
+        }
+        let paths = args.sources.iter().chain([&args.output]);
+        if args.sources.len() > MOST_PROOFS || !paths.into_iter().all(|path| is_plain(path)) {
+            return String::new();
+        }
+        let shell = |path: &Path| quoted(&path.display().to_string());
+        // For a result with folders in the format of Thunderbird, the mails are in a directory (`.sbd`) next to the
+        // output, and the output itself is an empty mbox. The command must then name the directory.
+        let mut folders = args.output.clone().into_os_string();
+        folders.push(".sbd");
+        let folders = PathBuf::from(folders);
+        let is_empty = || fs::metadata(&args.output).is_ok_and(|it| it.is_file() && it.len() == 0);
+        let new = match folders.is_dir() && is_empty() {
+            true => shell(&folders),
+            false => shell(&args.output),
+        };
+        let lines = args.sources.iter().map(|old| {
+            format!(
+                "to check that no mail was lost: embody compare --merged {} {new}\n",
+                shell(old)
+            )
+        });
+        lines.collect()
+    }
+}

@@ -1,0 +1,239 @@
+//! The sources of a merge: looks at each of them, and adds their messages to the index.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+#[cfg(all(unix, feature = "imap"))]
+use super::super::args::{ImapArgs, ProgressOption};
+use super::super::progress::Display;
+#[cfg(all(unix, feature = "imap"))]
+use super::super::remote;
+use super::super::say;
+use super::super::totals::Totals;
+use super::super::wording;
+use crate::edit::Edits;
+#[cfg(all(unix, feature = "imap"))]
+use crate::engine::Mode;
+#[cfg(all(unix, feature = "imap"))]
+use crate::engine::policy::Policy;
+use crate::engine::report::Detail;
+use crate::error::{Error, unpoisoned};
+use crate::expand::envelope;
+#[cfg(all(unix, feature = "imap"))]
+use crate::imap::download::Download;
+use crate::mailbox::{
+    Envelope, Flags, Format, Handler, Letter, Message, Observer, Options, Stop, Transform,
+    looked_at, names_a_file, read_letters,
+};
+use crate::merge::{Arrived, Index, Numbers};
+
+/// A source that is read: a path, or the temporary copy of a mailbox on a server.
+pub(crate) struct Origin {
+    pub(crate) path: PathBuf,
+    /// Whether the source has several folders.
+    pub(crate) has_folders: bool,
+    /// Temporary copy of a mailbox on a server. Dropping it removes the copy.
+    _copy: Option<tempfile::TempDir>,
+    /// Whether a part of the mailbox could not be downloaded. The user was already told which part.
+    pub(crate) is_damaged: bool,
+}
+
+/// How the sources are read.
+#[derive(Clone, Copy)]
+pub(crate) struct Sources<'s> {
+    pub(crate) options: &'s Options,
+    pub(crate) stop: &'s Stop,
+    /// Directory for the temporary copies of mailboxes on servers.
+    #[cfg_attr(not(all(unix, feature = "imap")), allow(dead_code))]
+    pub(crate) directory: &'s Path,
+    #[cfg(all(unix, feature = "imap"))]
+    pub(crate) imap: &'s ImapArgs,
+}
+
+impl Sources<'_> {
+    /// Looks at a source. A mailbox on a server is downloaded to a temporary directory.
+    ///
+    /// # Errors
+    /// The source cannot be read, or contains no mailbox.
+    pub(crate) fn origin(&self, source: &Path) -> Result<Origin, Error> {
+        #[cfg(all(unix, feature = "imap"))]
+        if let Some(account) = remote::account(source, self.imap, &Policy::default())? {
+            let directory = self.directory;
+            let copy = tempfile::Builder::new()
+                .prefix(".embody-")
+                .tempdir_in(directory);
+            let copy = copy.map_err(Error::cannot_write(directory.display()))?;
+            let display = Display::new(ProgressOption::Never, 0);
+            let reading = Reading { display: &display };
+            let options = &Options {
+                mode: Mode::Run,
+                ..self.options.clone()
+            };
+            let download = Download {
+                account: &account,
+                output: copy.path(),
+                options,
+                transform: &reading,
+                observer: &reading,
+                stop: self.stop,
+            };
+            let done = download.run();
+            let summary = done.map_err(|why| remote::error(why, &account))?;
+            return Ok(Origin {
+                path: copy.path().to_owned(),
+                has_folders: true,
+                _copy: Some(copy),
+                is_damaged: summary.damaged > 0,
+            });
+        }
+        let (_, has_folders) = looked_at(source, self.options, self.stop)?;
+        Ok(Origin {
+            path: source.to_owned(),
+            has_folders,
+            _copy: None,
+            is_damaged: false,
+        })
+    }
+}
+
+/// Adds the messages of one source after the other to an index.
+pub(crate) struct Collector {
+    collecting: Arc<Mutex<Option<Collecting>>>,
+    handler: Handler,
+    has_folders: bool,
+    folders: Numbers,
+}
+
+/// The index, and the numbers of the source and the folder whose messages are being read.
+struct Collecting {
+    index: Index,
+    source: u32,
+    folder: u32,
+}
+
+impl Collector {
+    /// With `has_folders`, the folders of the sources are kept apart.
+    pub(crate) fn new(index: Index, has_folders: bool) -> Self {
+        let collecting = Arc::new(Mutex::new(Some(Collecting {
+            index,
+            source: 0,
+            folder: 0,
+        })));
+        let receiver = Arc::clone(&collecting);
+        let take = move |letter: &Letter<'_>, flags: Flags| {
+            let mut collecting = unpoisoned(receiver.lock());
+            let Some(collecting) = &mut *collecting else {
+                return Ok(());
+            };
+            collecting.index.add(&Arrived {
+                source: collecting.source,
+                folder: collecting.folder,
+                letter,
+                flags,
+            })
+        };
+        Self {
+            collecting,
+            handler: Arc::new(Mutex::new(take)),
+            has_folders,
+            folders: Numbers::default(),
+        }
+    }
+
+    /// Reads all messages of a source, as a mailbox of this `form` (format) would contain them. `number` is the number
+    /// of the source, and `name` the name that the user gave. Returns false if some of the messages could not be read.
+    ///
+    /// # Errors
+    /// Nothing in the source can be read, or a temporary file cannot be written.
+    pub(crate) fn read(
+        &mut self,
+        (number, name): (u32, &Path),
+        (origin, form): (&Origin, Format),
+        sources: &Sources<'_>,
+        display: &Display,
+    ) -> Result<bool, Error> {
+        let mut enter = |levels: &[String]| {
+            let folder = match levels {
+                _ if !self.has_folders => String::new(),
+                [] => named_by(name),
+                levels => levels.join("/"),
+            };
+            if let Some(collecting) = &mut *unpoisoned(self.collecting.lock()) {
+                collecting.source = number;
+                collecting.folder = self.folders.of(&folder);
+            }
+        };
+        let reading = Reading { display };
+        let done = read_letters(
+            &origin.path,
+            (form, sources.options),
+            (&reading, &reading),
+            sources.stop,
+            &mut enter,
+            &self.handler,
+        )?;
+        Ok(done.damaged == 0 && done.oversized == 0)
+    }
+
+    /// Returns the index with all messages, and the names of the folders.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`] if it was already returned.
+    pub(crate) fn finish(self) -> Result<(Index, Numbers), Error> {
+        let collecting = unpoisoned(self.collecting.lock()).take();
+        let collecting = collecting.ok_or(Error::Interrupted)?;
+        Ok((collecting.index, self.folders))
+    }
+}
+
+/// Returns the name of the new folder for a source that is a single mailbox.
+fn named_by(source: &Path) -> String {
+    let name = match names_a_file(source) {
+        true => source.file_stem(),
+        false => source.file_name(),
+    };
+    let name = name.map(|name| name.to_string_lossy().into_owned());
+    name.unwrap_or_else(|| "INBOX".to_owned())
+}
+
+/// The transform and the observer for reading a source: messages stay unchanged, and progress and damage are shown.
+pub(crate) struct Reading<'r> {
+    pub(crate) display: &'r Display,
+}
+
+impl Transform<()> for Reading<'_> {
+    fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
+        None
+    }
+
+    fn transform(&self, _message: &Message<'_>) -> Result<(Edits, ()), Error> {
+        Ok((Edits::new(), ()))
+    }
+
+    fn envelope(&self, separator: &[u8], content: &[u8]) -> Envelope {
+        envelope::of(separator, content)
+    }
+}
+
+impl Observer<()> for Reading<'_> {
+    fn advance(&self, bytes: u64, messages: u64) {
+        let none = Totals::default();
+        self.display.advance(bytes, messages, [&none, &none]);
+    }
+
+    fn expects(&self, bytes: u64) {
+        self.display.expect(bytes);
+    }
+
+    fn damaged(&self, path: &Path, why: &Detail) {
+        self.display.say(&say::damaged(path, &wording::detail(why)));
+    }
+
+    fn skipped(&self, path: &Path, what: &'static str) {
+        self.display.say(&say::skipped(path, what));
+    }
+
+    fn passed_over(&self, path: &Path, what: &str) {
+        self.display.say(&say::skipped(path, what));
+    }
+}
