@@ -46,7 +46,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
     };
     let display = Display::new(ProgressOption::Never, 0);
     let mut status = Status::Success;
-    let mut collector = Collector::new(Index::new(&directory)?, false);
+    let mut collector = Collector::new(Index::new(&directory)?, false, &[]);
     let mut form = None;
     for (number, source) in (0..).zip(&args.sources) {
         let mut read = || {
@@ -56,7 +56,8 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
                 Some(form) => form,
                 None => *form.insert(looked_at(&origin.path, &options, stop)?.0),
             };
-            let is_whole = collector.read((number, source), (&origin, form), &sources, &display)?;
+            let (is_whole, _) =
+                collector.read((number, source), (&origin, form), &sources, &display)?;
             Ok(is_whole && !origin.is_damaged)
         };
         match read() {

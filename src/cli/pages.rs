@@ -458,8 +458,10 @@ Exit status:
 Files:
   .embody-*
       Temporary files in the directory of DEST. They need as much room as the
-      different mails of all sources. A stopped run leaves no result; the same
-      command starts again
+      different mails of all sources
+  .embody-merge-*
+      The mail that a stopped run has read, in the directory of DEST. The same
+      command continues with it. It is removed when the result is complete
 
 See also:
   embody-compare(1), embody-convert(1), embody-recover(1)

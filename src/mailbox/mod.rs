@@ -72,7 +72,7 @@ pub(crate) use {
     forms::shown,
     place::delivery::{Handler, Letter},
     place::folder::flags_of_message,
-    place::temporary::{field_of_stat, folder_of},
+    place::temporary::{boot, field_of_stat, folder_of},
     read::Background,
     read::cut::{Piece, pieces},
     read::file::PackedFile,

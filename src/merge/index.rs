@@ -83,6 +83,16 @@ pub(crate) struct Tally {
     pub(crate) widespread: u64,
 }
 
+/// Lengths of the files of an index, and its counts.
+#[derive(Clone, Default, Debug, serde::Serialize, serde::Deserialize)]
+pub(super) struct Position {
+    pub(super) spool: u64,
+    /// Position in the file, in bytes, and number of records of each sorted run.
+    pub(super) runs: Vec<(u64, u64)>,
+    pub(super) messages: u64,
+    pub(super) bytes: u64,
+}
+
 /// Collects the messages of all sources in temporary files.
 pub(crate) struct Index {
     directory: PathBuf,
@@ -101,6 +111,41 @@ impl Index {
             sorter: Sorter::new(temporary(directory)?),
             tally: Tally::default(),
         })
+    }
+
+    /// Continues with files that contain the messages up to this position.
+    pub(super) fn continued(
+        directory: &Path,
+        (spool, records): (File, File),
+        position: &Position,
+    ) -> Result<Self, Error> {
+        let spool = Spool::continued(spool, position.spool);
+        Ok(Self {
+            directory: directory.to_owned(),
+            spool: spool.map_err(cannot_write(directory))?,
+            sorter: Sorter::continued(records, position.runs.clone()),
+            tally: Tally {
+                messages: position.messages,
+                bytes: position.bytes,
+                ..Tally::default()
+            },
+        })
+    }
+
+    /// Writes everything to the files, and returns their lengths.
+    pub(super) fn save(&mut self) -> Result<Position, Error> {
+        let failed = cannot_write(&self.directory);
+        Ok(Position {
+            spool: self.spool.save().map_err(&failed)?,
+            runs: self.sorter.save().map_err(&failed)?.to_vec(),
+            messages: self.tally.messages,
+            bytes: self.tally.bytes,
+        })
+    }
+
+    /// Length of all messages so far, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.tally.bytes
     }
 
     pub(crate) fn add(&mut self, arrived: &Arrived<'_>) -> Result<(), Error> {
@@ -412,6 +457,19 @@ impl Numbers {
         self.0.insert(name.to_owned(), number);
         self.1.push(name.to_owned());
         number
+    }
+
+    /// Continues with names that [`names`](Self::names) has returned.
+    pub(crate) fn continued(names: &[String]) -> Self {
+        let mut numbers = Self::default();
+        for name in names {
+            numbers.of(name);
+        }
+        numbers
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.1
     }
 
     pub(crate) fn name(&self, number: u32) -> &str {

@@ -13,14 +13,20 @@
 //! million mails takes linear time, because only [`MOST_COMPARED`](crate::engine::same::MOST_COMPARED) different mails of a
 //! group are compared.
 //!
+//! The first two files of a large merge have names until the result is complete, so that a stopped run can be continued
+//! ([`SavedIndex`]).
+//!
 //! This module does not depend on the formats of mailboxes or on the command line.
 
 mod groups;
 mod index;
 mod record;
+mod saved;
 mod sorted;
 mod spool;
+mod stamp;
 mod words;
 
 pub(crate) use self::index::{Arrived, Index, MOST_SOURCES, Numbers, Order, Tally};
+pub(crate) use self::saved::SavedIndex;
 pub(crate) use self::sorted::Sorter;

@@ -51,6 +51,24 @@ impl<const N: usize> Sorter<N> {
         Ok(())
     }
 
+    /// Continues with the sorted runs in a file, which [`save`](Self::save) has returned.
+    pub(crate) fn continued(file: File, runs: Vec<(u64, u64)>) -> Self {
+        let end = runs.last().map_or(0, |(at, count)| at + count * N as u64);
+        Self {
+            end,
+            runs,
+            ..Self::new(file)
+        }
+    }
+
+    /// Writes all records to the file, and returns the position in bytes and the number of records of each run.
+    pub(crate) fn save(&mut self) -> io::Result<&[(u64, u64)]> {
+        if !self.records.is_empty() {
+            self.write_run()?;
+        }
+        Ok(&self.runs)
+    }
+
     fn write_run(&mut self) -> io::Result<()> {
         self.records.sort_unstable();
         let mut file = &*self.file;
@@ -156,6 +174,26 @@ impl<const N: usize> Sorted<N> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn records_of_a_saved_sorter_are_sorted_together_with_later_ones() {
+        let file = tempfile::tempfile().unwrap();
+        let mut sorter = Sorter::<1>::new(file.try_clone().unwrap());
+        assert_eq!(sorter.save().unwrap(), []);
+        for record in [3, 1] {
+            sorter.push([record]).unwrap();
+        }
+        let runs = sorter.save().unwrap().to_vec();
+        sorter.push([9]).unwrap();
+        sorter.save().unwrap();
+        let mut sorter = Sorter::<1>::continued(file, runs);
+        for record in [4, 2] {
+            sorter.push([record]).unwrap();
+        }
+        let mut sorted = sorter.sorted().unwrap();
+        let found = std::iter::from_fn(|| sorted.next().unwrap());
+        assert_eq!(found.collect::<Vec<_>>(), [[1], [2], [3], [4]]);
+    }
 
     #[test]
     fn records_with_any_memory_limit_are_sorted() {

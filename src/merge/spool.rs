@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
 
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +42,22 @@ impl Spool {
             end: 0,
             known: HashMap::new(),
         }
+    }
+
+    /// Continues a file of this length. The digests of its messages are not known any more, so identical messages that
+    /// follow are stored again.
+    pub(super) fn continued(mut file: File, end: u64) -> io::Result<Self> {
+        file.seek(SeekFrom::Start(end))?;
+        Ok(Self {
+            end,
+            ..Self::new(file)
+        })
+    }
+
+    /// Writes all messages to the file, and returns its length.
+    pub(super) fn save(&mut self) -> io::Result<u64> {
+        self.writer.flush()?;
+        Ok(self.end)
     }
 
     /// Appends a message, and returns the position of its entry. `identity` is the digest of its content.

@@ -36,6 +36,11 @@ pub(crate) fn is_ours(found: &Metadata) -> bool {
     found.uid() == user()
 }
 
+/// Returns whether only the owner can read and change a directory or a file.
+pub(crate) fn is_private(found: &Metadata) -> bool {
+    found.mode() & 0o077 == 0
+}
+
 /// Returns the owner of the original file if embody runs as root, so that results do not belong to root. Returns `None`
 /// for other users, who cannot give files away.
 pub(crate) fn owner_of_results(like: Option<&Metadata>) -> Option<Owner> {

@@ -163,6 +163,10 @@ pub fn is_ours(_found: &Metadata) -> bool {
     true
 }
 
+pub fn is_private(_found: &Metadata) -> bool {
+    false
+}
+
 pub fn owner_of_results(_like: Option<&Metadata>) -> Option<Owner> {
     None
 }

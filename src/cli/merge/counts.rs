@@ -213,7 +213,7 @@ impl Summary<'_> {
     }
 }
 
-fn counted(count: u64, one: &str, several: &str) -> String {
+pub(super) fn counted(count: u64, one: &str, several: &str) -> String {
     match count {
         1 => format!("1 {one}"),
         count => format!("{count} {several}"),

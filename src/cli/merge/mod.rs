@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 pub(super) use self::counts::Summary;
+use self::counts::counted;
 pub(super) use self::sources::{Collector, Origin, Sources};
 use super::args::{MergeArgs, ProgressOption};
 use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
@@ -25,7 +26,7 @@ use crate::error::Error;
 use crate::mailbox::{
     Envelope, Format, Letter, Merged, Options, Stop, folder_of, looked_at, names_a_file,
 };
-use crate::merge::{Index, Tally};
+use crate::merge::{Index, SavedIndex, Tally};
 
 /// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
 /// summary would be too long with them.
@@ -47,11 +48,7 @@ pub(super) fn run(args: &MergeArgs) -> Result<Status, Error> {
         stop: &signals.stop,
     };
     match run.run() {
-        Err(Error::Interrupted) => {
-            let what = "stopped by a signal; nothing was written; run the same command again";
-            say::tell(what);
-            Ok(signals.status())
-        }
+        Err(Error::Interrupted) => Ok(signals.status()),
         done => done,
     }
 }
@@ -73,10 +70,64 @@ impl Run<'_> {
         let has_folders = !args.flat && origins.iter().any(|origin| origin.has_folders);
         let form = self.form(&origins)?;
         self.check_name(form, has_folders)?;
-        let mut is_damaged = origins.iter().any(|origin| origin.is_damaged);
+        let mut saved = self.saved(form, has_folders);
+        let done = self.merge((&origins, form, has_folders), &sources, saved.as_mut());
+        let is_stopped = matches!(done, Err(Error::Interrupted));
+        let kept = saved.and_then(|saved| saved.end(is_stopped));
+        if is_stopped {
+            let what = match kept {
+                None => "run the same command again".to_owned(),
+                Some(kept) => format!(
+                    "run the same command again to continue (the mail that was read is in {}; remove this directory if you do not continue)",
+                    say::shown(&kept)
+                ),
+            };
+            say::tell(&format!(
+                "stopped by a signal; no result was written; {what}"
+            ));
+        }
+        done
+    }
 
+    /// Opens the index that outlasts a stopped run. Returns `None` if nothing can be kept, and the run then uses temporary
+    /// files without names.
+    fn saved(&self, form: Format, has_folders: bool) -> Option<SavedIndex> {
+        let args = self.args;
+        #[cfg(all(unix, feature = "imap"))]
+        if args.sources.iter().any(|source| remote::is_remote(source)) {
+            return None;
+        }
+        if args.dry_run {
+            return None;
+        }
+        let sources = args.sources.iter().map(std::path::absolute);
+        let sources: Vec<PathBuf> = sources.collect::<io::Result<_>>().ok()?;
+        let version = env!("CARGO_PKG_VERSION");
+        let options = (form, args.format, has_folders, &args.compressed);
+        let command = format!("{version} {options:?} {sources:?}");
+        SavedIndex::open(&args.output, &command, &sources)
+    }
+
+    fn merge(
+        &self,
+        (origins, form, has_folders): (&[Origin], Format, bool),
+        sources: &Sources<'_>,
+        mut saved: Option<&mut SavedIndex>,
+    ) -> Result<Status, Error> {
+        let args = self.args;
+        let directory = folder_of(&args.output);
+        let mut is_damaged = origins.iter().any(|origin| origin.is_damaged);
+        let (index, folders, already) = match &saved {
+            None => (Index::new(directory)?, Vec::new(), Vec::new()),
+            Some(saved) => (
+                saved.index()?,
+                saved.folders().to_vec(),
+                saved.sources().to_vec(),
+            ),
+        };
+        let remaining = origins.get(already.len()..).unwrap_or_default();
         let total = || {
-            origins
+            remaining
                 .iter()
                 .map(|it| size(&it.path, &self.options, self.stop, true))
         };
@@ -84,11 +135,26 @@ impl Run<'_> {
             true => Display::new(ProgressOption::Never, 0),
             false => Display::new(args.progress, total().sum()),
         };
-        let mut collector = Collector::new(Index::new(directory)?, has_folders);
-        for (number, (origin, source)) in (0..).zip(origins.iter().zip(&args.sources)) {
+        for source in &already {
+            source.lines.iter().for_each(|line| display.say(line));
+            is_damaged |= !source.is_whole;
+        }
+        if !already.is_empty() && !args.quiet {
+            display.say(&format!(
+                "continuing a stopped run that has read {} of {}",
+                already.len(),
+                counted(origins.len() as u64, "source", "sources")
+            ));
+        }
+        let mut collector = Collector::new(index, has_folders, &folders);
+        let numbered = (0..).zip(origins.iter().zip(&args.sources));
+        for (number, (origin, source)) in numbered.skip(already.len()) {
             let source = (number, source.as_path());
-            let is_whole = collector.read(source, (origin, form), &sources, &display)?;
-            is_damaged |= !is_whole;
+            let read = collector.read(source, (origin, form), sources, &display)?;
+            is_damaged |= !read.0;
+            if let Some(saved) = saved.as_deref_mut() {
+                collector.save(saved, read)?;
+            }
         }
         let (index, folders) = collector.finish()?;
         let mut kept = index.decide(args.order, args.dry_run, self.stop)?;

@@ -25,7 +25,7 @@ use crate::mailbox::{
     Envelope, Flags, Format, Handler, Letter, Message, Observer, Options, Stop, Transform,
     looked_at, names_a_file, read_letters,
 };
-use crate::merge::{Arrived, Index, Numbers};
+use crate::merge::{Arrived, Index, Numbers, SavedIndex};
 
 /// A source that is read: a path, or the temporary copy of a mailbox on a server.
 pub(crate) struct Origin {
@@ -64,7 +64,7 @@ impl Sources<'_> {
                 .tempdir_in(directory);
             let copy = copy.map_err(Error::cannot_write(directory.display()))?;
             let display = Display::new(ProgressOption::Never, 0);
-            let reading = Reading { display: &display };
+            let reading = Reading::with(&display);
             let options = &Options {
                 mode: Mode::Run,
                 ..self.options.clone()
@@ -112,8 +112,9 @@ struct Collecting {
 }
 
 impl Collector {
-    /// With `has_folders`, the folders of the sources are kept apart.
-    pub(crate) fn new(index: Index, has_folders: bool) -> Self {
+    /// With `has_folders`, the folders of the sources are kept apart. `folders` are the names of the folders that the
+    /// index already contains.
+    pub(crate) fn new(index: Index, has_folders: bool, folders: &[String]) -> Self {
         let collecting = Arc::new(Mutex::new(Some(Collecting {
             index,
             source: 0,
@@ -136,12 +137,13 @@ impl Collector {
             collecting,
             handler: Arc::new(Mutex::new(take)),
             has_folders,
-            folders: Numbers::default(),
+            folders: Numbers::continued(folders),
         }
     }
 
     /// Reads all messages of a source, as a mailbox of this `form` (format) would contain them. `number` is the number
-    /// of the source, and `name` the name that the user gave. Returns false if some of the messages could not be read.
+    /// of the source, and `name` the name that the user gave. Returns whether all messages could be read, and the lines
+    /// that were printed about the source.
     ///
     /// # Errors
     /// Nothing in the source can be read, or a temporary file cannot be written.
@@ -151,7 +153,7 @@ impl Collector {
         (origin, form): (&Origin, Format),
         sources: &Sources<'_>,
         display: &Display,
-    ) -> Result<bool, Error> {
+    ) -> Result<(bool, Vec<String>), Error> {
         let mut enter = |levels: &[String]| {
             let folder = match levels {
                 _ if !self.has_folders => String::new(),
@@ -163,7 +165,7 @@ impl Collector {
                 collecting.folder = self.folders.of(&folder);
             }
         };
-        let reading = Reading { display };
+        let reading = Reading::with(display);
         let done = read_letters(
             &origin.path,
             (form, sources.options),
@@ -172,7 +174,23 @@ impl Collector {
             &mut enter,
             &self.handler,
         )?;
-        Ok(done.damaged == 0 && done.oversized == 0)
+        let lines = unpoisoned(reading.lines.into_inner());
+        Ok((done.damaged == 0 && done.oversized == 0, lines))
+    }
+
+    /// Notes in the saved index that a source was read, with the result of [`read`](Self::read).
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(super) fn save(
+        &self,
+        saved: &mut SavedIndex,
+        read: (bool, Vec<String>),
+    ) -> Result<(), Error> {
+        match &mut *unpoisoned(self.collecting.lock()) {
+            Some(collecting) => saved.add(read, &mut collecting.index, self.folders.names()),
+            None => Ok(()),
+        }
     }
 
     /// Returns the index with all messages, and the names of the folders.
@@ -197,8 +215,24 @@ fn named_by(source: &Path) -> String {
 }
 
 /// The transform and the observer for reading a source: messages stay unchanged, and progress and damage are shown.
-pub(crate) struct Reading<'r> {
-    pub(crate) display: &'r Display,
+struct Reading<'r> {
+    display: &'r Display,
+    /// The lines that were printed.
+    lines: Mutex<Vec<String>>,
+}
+
+impl<'r> Reading<'r> {
+    fn with(display: &'r Display) -> Self {
+        Self {
+            display,
+            lines: Mutex::default(),
+        }
+    }
+
+    fn say(&self, line: String) {
+        self.display.say(&line);
+        unpoisoned(self.lines.lock()).push(line);
+    }
 }
 
 impl Transform<()> for Reading<'_> {
@@ -226,14 +260,14 @@ impl Observer<()> for Reading<'_> {
     }
 
     fn damaged(&self, path: &Path, why: &Detail) {
-        self.display.say(&say::damaged(path, &wording::detail(why)));
+        self.say(say::damaged(path, &wording::detail(why)));
     }
 
     fn skipped(&self, path: &Path, what: &'static str) {
-        self.display.say(&say::skipped(path, what));
+        self.say(say::skipped(path, what));
     }
 
     fn passed_over(&self, path: &Path, what: &str) {
-        self.display.say(&say::skipped(path, what));
+        self.say(say::skipped(path, what));
     }
 }

@@ -67,9 +67,14 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 /// Returns the boot id and the pid namespace. They distinguish machines and containers with the same host name, and
 /// within them a process id is unique. Returns `None` if the system does not provide them.
 pub(crate) fn system() -> Option<String> {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
-    Some(format!("{} {}", boot.trim(), namespace.to_str()?))
+    Some(format!("{} {}", boot()?, namespace.to_str()?))
+}
+
+/// Returns the boot id, which changes with each start of the system. Returns `None` if the system does not provide it.
+pub(crate) fn boot() -> Option<String> {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    Some(boot.trim().to_owned())
 }
 
 /// Returns the start time of a process, in ticks since the boot. A process id may be used again by a later process, and

@@ -7,6 +7,7 @@ mod dry_run;
 mod duplicates;
 mod faults;
 mod merge;
+mod merge_stopped;
 mod milter;
 mod no_response;
 mod outputs;

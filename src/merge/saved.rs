@@ -1,0 +1,267 @@
+//! The index of a run that was stopped, in a hidden directory next to the result. The same command continues with it.
+//!
+//! ```text
+//! .embody-merge-DIGEST/   mode 0700; the digest is that of the name of the result
+//!   lock                  locked while a run uses the directory
+//!   spool                 the messages
+//!   records               their records, in sorted runs
+//!   state                 which sources were read completely, and the lengths of the two files at that time
+//! ```
+//!
+//! Bytes after the lengths in `state` belong to a source that was not read completely, and are removed. The state is used
+//! only for the same command and unchanged sources, and only until the next start of the system: files that were not
+//! written to the disk before a crash would be incomplete.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+
+use super::index::{Index, Position};
+use super::record;
+use super::stamp::stamp;
+use crate::error::Error;
+use crate::mailbox::{boot, folder_of};
+use crate::platform::{self, OsStrExt as _};
+
+const PREFIX: &str = ".embody-merge-";
+
+/// Number of bytes that must be read since the state was last written. Reading so little again takes less than a second.
+const WORTH_SAVING: u64 = 16 << 20;
+
+/// Maximum length of a state, in bytes.
+const LONGEST_STATE: u64 = 64 << 20;
+
+/// Maximum number of lines about one source. A source with more lines is read again.
+const MOST_LINES: usize = 1000;
+
+/// A source that was read completely.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct ReadSource {
+    stamp: String,
+    /// Whether all of its messages could be read.
+    pub(crate) is_whole: bool,
+    /// Lines that were printed about the source, such as the names of files that contain no mail.
+    pub(crate) lines: Vec<String>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+struct State {
+    boot: String,
+    command: String,
+    sources: Vec<ReadSource>,
+    folders: Vec<String>,
+    position: Position,
+}
+
+/// The directory of an index that outlasts a stopped run. Only one process at a time uses it.
+pub(crate) struct SavedIndex {
+    directory: PathBuf,
+    _lock: File,
+    state: State,
+    /// Stamps of all sources of this run, from before they are read.
+    stamps: Vec<String>,
+}
+
+impl SavedIndex {
+    /// Opens the directory for a result, or creates it. `command` contains everything that determines the content of the
+    /// index, apart from the files of the `sources`. Returns `None` if nothing can be kept: a source cannot be read
+    /// twice, another process uses the directory, it belongs to another user, or the system is not Linux.
+    pub(crate) fn open(target: &Path, command: &str, sources: &[PathBuf]) -> Option<Self> {
+        let boot = boot()?;
+        let stamps = sources.iter().map(|source| stamp(source));
+        let stamps: Vec<String> = stamps.collect::<Option<_>>()?;
+        let name = name(target.file_name()?);
+        sweep(folder_of(target), &name, &boot);
+        let directory = folder_of(target).join(name);
+        let lock = locked(&directory)?;
+        let mut saved = Self {
+            directory,
+            _lock: lock,
+            state: State::default(),
+            stamps,
+        };
+        let state = read_state(&saved.directory).filter(|state| {
+            let before = state.sources.iter().map(|source| &source.stamp);
+            state.boot == boot
+                && state.command == command
+                && state.sources.len() <= saved.stamps.len()
+                && before.eq(saved.stamps.iter().take(state.sources.len()))
+                && saved.has_files(&state.position)
+        });
+        match state {
+            Some(state) => saved.state = state,
+            None => {
+                // The files are overwritten from now on, so the old state must not be used again.
+                platform::absent(fs::remove_file(saved.directory.join("state"))).ok()?;
+                saved.state.boot = boot;
+                saved.state.command = command.to_owned();
+            }
+        }
+        Some(saved)
+    }
+
+    /// Returns whether the files are at least as long as they were when the state was written.
+    fn has_files(&self, position: &Position) -> bool {
+        let length = |name: &str| {
+            let found = fs::symlink_metadata(self.directory.join(name)).ok();
+            found.filter(|it| it.is_file()).map(|it| it.len())
+        };
+        length("spool").is_some_and(|length| length >= position.spool)
+            && length("records").is_some_and(|length| length >= end(&position.runs))
+    }
+
+    /// The sources, from the first on, that a stopped run has read.
+    pub(crate) fn sources(&self) -> &[ReadSource] {
+        &self.state.sources
+    }
+
+    /// The names of the folders that these sources have.
+    pub(crate) fn folders(&self) -> &[String] {
+        &self.state.folders
+    }
+
+    /// Opens the index with the messages of the sources that were read, and removes all other messages from its files.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn index(&self) -> Result<Index, Error> {
+        let position = &self.state.position;
+        let open = |name: &str, length: u64| {
+            let mut options = File::options();
+            options.read(true).write(true).create(true).truncate(false);
+            let file = platform::private(&mut options).open(self.directory.join(name))?;
+            file.set_len(length)?;
+            io::Result::Ok(file)
+        };
+        let files = || {
+            let spool = open("spool", position.spool)?;
+            Ok((spool, open("records", end(&position.runs))?))
+        };
+        let files = files().map_err(Error::cannot_write(self.directory.display()))?;
+        Index::continued(folder_of(&self.directory), files, position)
+    }
+
+    /// Notes that one more source was read, with the `lines` that were printed about it. The state is written if much was
+    /// read since the last time.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn add(
+        &mut self,
+        (is_whole, lines): (bool, Vec<String>),
+        index: &mut Index,
+        folders: &[String],
+    ) -> Result<(), Error> {
+        let Some(stamp) = self.stamps.get(self.state.sources.len()) else {
+            return Ok(());
+        };
+        if lines.len() > MOST_LINES {
+            // No further source is noted, because the sources are noted in their order.
+            self.stamps.clear();
+            return Ok(());
+        }
+        self.state.sources.push(ReadSource {
+            stamp: stamp.clone(),
+            is_whole,
+            lines,
+        });
+        if index.bytes() - self.state.position.bytes < WORTH_SAVING {
+            return Ok(());
+        }
+        self.state.position = index.save()?;
+        self.state.folders = folders.to_vec();
+        let write = || {
+            let new = self.directory.join("state.new");
+            let mut options = File::options();
+            options.write(true).create(true).truncate(true);
+            let file = platform::private(&mut options).open(&new)?;
+            serde_json::to_writer(io::BufWriter::new(file), &self.state)?;
+            fs::rename(new, self.directory.join("state"))
+        };
+        write().map_err(Error::cannot_write(self.directory.display()))
+    }
+
+    /// Ends the run. If `is_stopped` is true and a source was read completely, the directory is kept, and this returns
+    /// its path. Otherwise the directory is removed.
+    pub(crate) fn end(self, is_stopped: bool) -> Option<PathBuf> {
+        if is_stopped && self.directory.join("state").exists() {
+            return Some(self.directory);
+        }
+        // Best effort: a directory that is left does no harm, and the next run for the same result uses it.
+        let _ = fs::remove_dir_all(&self.directory);
+        None
+    }
+}
+
+fn read_state(directory: &Path) -> Option<State> {
+    let path = directory.join("state");
+    if fs::metadata(&path).ok()?.len() > LONGEST_STATE {
+        return None;
+    }
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+/// Removes the directories of other results that no run can continue: the run was killed before it had read a source, or
+/// the system was started again since.
+fn sweep(folder: &Path, own: &str, boot: &str) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_other = name.as_bytes().starts_with(PREFIX.as_bytes()) && name != own;
+        if is_other
+            && let Some(_lock) = locked_if_there(&entry.path())
+            && read_state(&entry.path()).is_none_or(|state| state.boot != boot)
+        {
+            // Best effort: a directory that is left does no harm.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Returns the length of a file with these runs, in bytes.
+fn end(runs: &[(u64, u64)]) -> u64 {
+    runs.last().map_or(0, |(at, count)| {
+        at.saturating_add(count.saturating_mul(record::LENGTH as u64))
+    })
+}
+
+fn name(target: &OsStr) -> String {
+    let digest = Sha256::digest(target.as_bytes());
+    let digits: String = digest
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("{PREFIX}{digits}")
+}
+
+/// Creates the directory if it is missing, and locks it. Returns `None` if it belongs to another user or can be read by
+/// one, because its content becomes mail of the result, or if another process uses it.
+fn locked(directory: &Path) -> Option<File> {
+    if let Err(why) = platform::private_folder(directory)
+        && why.kind() != io::ErrorKind::AlreadyExists
+    {
+        return None;
+    }
+    locked_if_there(directory)
+}
+
+fn locked_if_there(directory: &Path) -> Option<File> {
+    let found = fs::symlink_metadata(directory).ok()?;
+    if !found.is_dir() || !platform::is_ours(&found) || !platform::is_private(&found) {
+        return None;
+    }
+    let path = directory.join("lock");
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    let lock = platform::private(&mut options).open(&path).ok()?;
+    if !platform::try_lock_handle(&lock).ok()? {
+        return None;
+    }
+    // Another process can have removed the directory before this process locked the file.
+    fs::symlink_metadata(&path).ok()?;
+    Some(lock)
+}
