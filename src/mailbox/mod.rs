@@ -54,6 +54,8 @@ pub use forms::Format;
 pub use forms::quoting::Quoting;
 pub use handed::{Handed, convert_handed};
 pub use messages::{Messages, OwnedMessage};
+#[cfg(all(unix, feature = "imap"))]
+pub(crate) use place::temporary::temporary_folder_in;
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
 pub use state::MailState;

@@ -21,6 +21,8 @@ use crate::error::{Error, unpoisoned};
 use crate::expand::envelope;
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::download::Download;
+#[cfg(all(unix, feature = "imap"))]
+use crate::mailbox::temporary_folder_in;
 use crate::mailbox::{
     Envelope, Flags, Format, Handler, Letter, Message, Observer, Options, Stop, Transform,
     looked_at, names_a_file, read_letters,
@@ -59,9 +61,8 @@ impl Sources<'_> {
         #[cfg(all(unix, feature = "imap"))]
         if let Some(account) = remote::account(source, self.imap, &Policy::default())? {
             let directory = self.directory;
-            let copy = tempfile::Builder::new()
-                .prefix(".embody-")
-                .tempdir_in(directory);
+            // If this run is killed, the name of the directory tells the next run that it can be removed.
+            let copy = temporary_folder_in(directory);
             let copy = copy.map_err(Error::cannot_write(directory.display()))?;
             let display = Display::new(ProgressOption::Never, 0);
             let reading = Reading::with(&display);

@@ -7,6 +7,7 @@ mod hostile;
 mod listing;
 mod mails;
 mod meanwhile;
+mod merged;
 mod mutt;
 mod one_thing;
 mod prompt;
