@@ -49,7 +49,7 @@ use crate::mailbox::{
 use crate::mime::scan;
 
 pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, Error> {
-    if args.messages {
+    if args.messages || args.keys {
         return messages::run(args);
     }
     if args.duplicates {

@@ -2,6 +2,9 @@
 //!
 //! A JSON line before each message contains its length in bytes, so no text in a message can be mistaken for the start
 //! of the next one.
+//!
+//! `embody inspect --keys` writes only a line for each message, with the key that all copies of a mail have in common. A
+//! program that merges mailboxes on several machines groups the messages by it.
 
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
@@ -11,12 +14,14 @@ use super::args::InspectArgs;
 use super::exit::Status;
 use super::report_file::{Fields, json};
 use super::streams::{self, is_standard, write_error};
+use crate::engine::same::{self, copy_key};
 use crate::error::Error;
 use crate::mailbox::{Messages, Options, Quoting, is_quoted_twice, plain};
 
 pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     if args.sources.is_empty() || args.sources.iter().any(|source| is_standard(source)) {
-        let what = "--messages cannot read standard input; name a file or a folder";
+        let option = if args.keys { "--keys" } else { "--messages" };
+        let what = format!("{option} cannot read standard input; name a file or a folder");
         return Err(Error::Usage(what.into()));
     }
     let options = args.compressed.added_to(Options {
@@ -46,6 +51,14 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
                 .with("source", &message.source.to_string_lossy())
                 .with("index", &message.number)
                 .with("bytes", &content.len());
+            if args.keys {
+                let key = copy_key(&same::plain(&content)).to_bytes();
+                let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+                let line = json(&head.with("at", &message.at).with("key", &key));
+                let written = line.and_then(|line| output.write_all(&line));
+                written.map_err(write_error)?;
+                continue;
+            }
             let written = json(&head).and_then(|head| {
                 output.write_all(&head)?;
                 output.write_all(&content)?;

@@ -56,6 +56,9 @@ pub struct OwnedMessage {
     pub content: Vec<u8>,
     /// How the mailbox quotes `From ` lines.
     pub quoting: Quoting,
+    /// Position of the first byte of the content in the file. `None` if the message is in a file of its own, in a
+    /// compressed file or in an archive.
+    pub at: Option<u64>,
 }
 
 impl Messages {
@@ -140,6 +143,7 @@ impl Transform<OwnedMessage> for Telling<'_> {
             source: message.source.to_owned(),
             content: message.content.to_owned(),
             quoting: message.quoting,
+            at: message.at,
         };
         Ok((Edits::new(), owned))
     }

@@ -398,7 +398,7 @@ impl PresetArgs {
 #[command(mut_arg("follow", |option| option.help(FOLLOWED)))]
 #[command(mut_args(levels(
     &["json", "html", "probe", "by", "embed", "duplicates"],
-    &["larger_than", "messages", "links"]
+    &["keys", "larger_than", "messages", "links"]
 )))]
 pub(super) struct InspectArgs {
     /// Messages, mailboxes, archives, directories or imaps: URLs. Without it, standard input is read
@@ -421,11 +421,17 @@ pub(super) struct InspectArgs {
     /// there is a line ending. Messages are printed unchanged, apart from the quoting of mboxes, which is undone.
     #[arg(long, conflicts_with_all = ["json", "html", "by", "larger_than", "probe"])]
     pub(super) messages: bool,
+    /// Print the keys of all messages, for other programs
+    ///
+    /// A JSON line for each message contains its source, its index, its length in bytes, its position in the file, and the key
+    /// that all copies of the mail have in common. Mails with different keys are never copies of each other.
+    #[arg(long, conflicts_with_all = ["json", "html", "by", "larger_than", "messages", "probe"])]
+    pub(super) keys: bool,
     /// Count the mails that are in several sources, and the bytes that embody merge would save
     ///
     /// Mails are compared as in embody merge, so a copy may lack parts. For each pair of sources, the number of common mails
     /// is printed, and for all sources the number of missing parts that recover --copies would fill. Nothing is written.
-    #[arg(long, conflicts_with_all = ["html", "by", "larger_than", "messages", "probe", "verbose"])]
+    #[arg(long, conflicts_with_all = ["html", "by", "keys", "larger_than", "messages", "probe", "verbose"])]
     pub(super) duplicates: bool,
     /// Group the survey by host, type, year, sender, outcome
     #[arg(

@@ -33,6 +33,7 @@ mod ranges_recipes;
 mod readers;
 mod separators;
 mod spark;
+mod spark_merge;
 mod stopped;
 mod stores;
 mod takeout;

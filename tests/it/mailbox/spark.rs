@@ -14,7 +14,7 @@ use crate::common::programs::{embody, program};
 
 /// Returns whether Spark is installed. It is too large for most machines: `.ci/peers` installs it, and sets
 /// EMBODY_REQUIRE_SPARK.
-fn is_there(test: &str) -> bool {
+pub(super) fn is_there(test: &str) -> bool {
     let missing = ["spark-submit", "java", "python3"]
         .into_iter()
         .find(|name| program(name).is_none());
