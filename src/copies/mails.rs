@@ -5,23 +5,70 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use super::part::{Digests, Part, Parts, of_mail};
 use super::record::{Kept, Place, Record};
-use crate::engine::same::{identity, plain};
+use crate::engine::same::{Digest, identity, plain};
 use crate::error::unpoisoned;
 use crate::mailbox;
+use crate::mime::{PartId, ScanLimits};
 use crate::platform::{FileExt as _, OsStrExt as _};
 
 /// Maximum number of mailboxes that are kept open. A mailbox that is open can still be read after the run has replaced its
 /// file.
 const MOST_OPEN: usize = 64;
 
-/// Number of recently read mails that are kept in memory, because the parts of one mail are usually read one after the other.
-const MOST_RECENT: usize = 4;
+/// Number of recently read mails that are kept in memory. One mail can lack parts that are in several others.
+const MOST_RECENT: usize = 64;
 
 /// Maximum total size in bytes of the mails in memory. The most recently read mail is always kept, even if it is larger.
 const MOST_BYTES: usize = 64 << 20;
+
+/// A mail that was read again, with its parts. Its plain form and the parts are computed when they are first needed.
+#[derive(Default)]
+pub(super) struct Mail {
+    pub(super) bytes: Vec<u8>,
+    parts: OnceLock<Parts>,
+    plain: OnceLock<(Vec<u8>, Parts)>,
+}
+
+impl Mail {
+    fn of(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes,
+            ..Self::default()
+        }
+    }
+
+    /// Approximate memory, in bytes.
+    fn weight(&self) -> usize {
+        let plain = self.plain.get().map_or(0, |(plain, _)| plain.len());
+        self.bytes.len() + plain
+    }
+
+    /// Returns the part with this number, counted from 0, in the form of its content whose digests `is_wanted` accepts.
+    pub(super) fn with_digest(
+        &self,
+        number: u32,
+        limits: &ScanLimits,
+        is_wanted: impl Fn(&Digests) -> bool,
+    ) -> Option<Part> {
+        let parts = self.parts.get_or_init(|| Parts::of(&self.bytes, limits));
+        parts.with_digest(&self.bytes, number, is_wanted)
+    }
+
+    /// Returns a part by its id. The digest is that of its content in the plain form of the mail.
+    pub(super) fn part(&self, part: (PartId, Digest), limits: &ScanLimits) -> Option<Part> {
+        let parts = self.parts.get_or_init(|| Parts::of(&self.bytes, limits));
+        let (plain, plain_parts) = self.plain.get_or_init(|| {
+            let plain = plain(&self.bytes);
+            let parts = Parts::of(&plain, limits);
+            (plain, parts)
+        });
+        of_mail((&self.bytes, parts), (plain, plain_parts), part)
+    }
+}
 
 /// Writes two temporary files: the names of the mailboxes, and the mails that cannot be read again from their mailboxes.
 pub(super) struct Writer {
@@ -97,7 +144,7 @@ pub(super) struct Mails {
     spool: File,
     open: HashMap<u64, Arc<File>>,
     /// Mails that were read recently, the newest last.
-    recent: Mutex<Vec<(Place, Arc<Vec<u8>>)>>,
+    recent: Mutex<Vec<(Place, Arc<Mail>)>>,
 }
 
 impl Mails {
@@ -115,9 +162,9 @@ impl Mails {
     /// # Errors
     /// Returns an error if the mail cannot be read, or if its mailbox was changed so that it now contains other bytes in this
     /// place.
-    pub(super) fn read(&self, record: &Record) -> io::Result<Arc<Vec<u8>>> {
+    pub(super) fn read(&self, record: &Record) -> io::Result<Arc<Mail>> {
         let place = &record.place;
-        let known = |recent: &mut Vec<(Place, Arc<Vec<u8>>)>| {
+        let known = |recent: &mut Vec<(Place, Arc<Mail>)>| {
             let at = recent.iter().position(|(known, _)| known == place)?;
             let found = recent.remove(at);
             let mail = Arc::clone(&found.1);
@@ -133,11 +180,11 @@ impl Mails {
         if identity(&plain(&mail)).to_bytes() != record.identity {
             return Err(io::Error::other("the mailbox was changed"));
         }
-        let mail = Arc::new(mail);
+        let mail = Arc::new(Mail::of(mail));
         let mut recent = unpoisoned(self.recent.lock());
         recent.push((*place, Arc::clone(&mail)));
-        let bytes = |recent: &[(Place, Arc<Vec<u8>>)]| -> usize {
-            recent.iter().map(|(_, mail)| mail.len()).sum()
+        let bytes = |recent: &[(Place, Arc<Mail>)]| -> usize {
+            recent.iter().map(|(_, mail)| mail.weight()).sum()
         };
         while recent.len() > MOST_RECENT || recent.len() > 1 && bytes(&recent) > MOST_BYTES {
             recent.remove(0);

@@ -6,11 +6,11 @@ use md5::{Digest as _, Md5};
 use sha2::Sha256;
 
 use crate::engine::lengths::is_length;
-use crate::engine::same::{Digest, plain, unquoted_text};
+use crate::engine::same::{Digest, unquoted_text};
 use crate::mime::header::{Field, has_control_character, unfold};
 use crate::mime::transfer::{canonical_text, with_newlines};
-use crate::mime::{PartId, PartKind, ScanLimits, TransferEncoding, Tree, scan};
-use crate::span::Newline;
+use crate::mime::{self, PartId, PartKind, ScanLimits, TransferEncoding, Tree, scan};
+use crate::span::{Newline, Span};
 
 /// A part of a copy.
 pub(super) struct Part {
@@ -42,68 +42,101 @@ impl Digests {
     }
 }
 
-/// Returns the part `id` of `mail`. `digest` is the digest of its content in the plain form of the mail, which lacks
-/// the quoting and the fields that mailboxes add. If possible, the content keeps the bytes that it has in `mail`.
-/// Otherwise its lines end with LF, unless base64 or quoted-printable protects the line endings. Returns `None` if the
-/// mail has no such part.
-pub(super) fn of_mail(
-    mail: &[u8],
-    (id, digest): (PartId, Digest),
-    limits: &ScanLimits,
-) -> Option<Part> {
-    let original = scan(mail, limits);
-    let own = original
-        .ids()
-        .any(|own| own == id)
-        .then(|| content(&original, id));
-    let own = own.flatten();
-    // If the content in `mail` has the digest, its bytes are used. A text often has another digest, because the digest
-    // is that of the plain form, in which lines end with LF.
-    if let Some(content) = own.as_deref().filter(|it| Digest::of(it) == digest) {
-        return Some(Part {
-            content: content.to_vec(),
-            media_type: media_type(&original, id),
-            fields: fields(&original, id),
-        });
-    }
-    let plain = plain(mail);
-    let tree = scan(&plain, limits);
-    let of_plain = content(&tree, id)?;
-    // The plain form can lack characters that the author wrote: `>` before `From `, and line endings at the end of the
-    // mail. If the content in `mail` differs only in these, it is more complete and is used instead.
-    let is_same = |own: &Cow<'_, [u8]>| unquoted_text(own) == unquoted_text(&of_plain);
-    let own = own
-        .filter(|_| !is_protected(tree.part(id).encoding))
-        .map(|own| Cow::Owned(with_newlines(own.into_owned(), Newline::Lf)))
-        .filter(is_same);
-    let content = own.unwrap_or(of_plain).into_owned();
-    Some(Part {
-        content,
-        media_type: media_type(&tree, id),
-        fields: fields(&tree, id),
-    })
+/// The parts of one mail. A mail can lack a thousand parts that one copy has, so the copy is scanned only once, and not
+/// for each of the parts.
+#[derive(Default)]
+pub(super) struct Parts(Vec<Located>);
+
+struct Located {
+    id: PartId,
+    body: Span,
+    kind: PartKind,
+    encoding: TransferEncoding,
+    is_text: bool,
+    media_type: String,
+    fields: Vec<u8>,
 }
 
-/// Returns the part with this number in `mail`. A text has several forms, such as with LF or with CRLF line endings;
-/// the content is in the form whose digests `is_wanted` accepts. Returns `None` if there is no such form. Parts are
-/// counted from 0 in the order of the mail.
-pub(super) fn with_digest(
-    mail: &[u8],
-    number: u32,
-    limits: &ScanLimits,
-    is_wanted: impl Fn(&Digests) -> bool,
+impl Located {
+    fn content<'m>(&self, mail: &'m [u8]) -> Option<Cow<'m, [u8]>> {
+        content_of(&self.kind, self.encoding, self.body.of(mail))
+    }
+
+    fn with(&self, content: Vec<u8>) -> Part {
+        Part {
+            content,
+            media_type: self.media_type.clone(),
+            fields: self.fields.clone(),
+        }
+    }
+}
+
+impl Parts {
+    pub(super) fn of(mail: &[u8], limits: &ScanLimits) -> Self {
+        let tree = scan(mail, limits);
+        let located = tree.ids().map(|id| {
+            let part = tree.part(id);
+            Located {
+                id,
+                body: part.body,
+                kind: part.content.clone(),
+                encoding: part.encoding,
+                is_text: is_text(part),
+                media_type: media_type(&tree, id),
+                fields: fields(&tree, id),
+            }
+        });
+        Self(located.collect())
+    }
+
+    fn get(&self, id: PartId) -> Option<&Located> {
+        self.0.iter().find(|part| part.id == id)
+    }
+
+    /// Returns the part with this number in `mail`, in the form of its content whose digests `is_wanted` accepts. Returns
+    /// `None` if there is no such form. Parts are counted from 0 in the order of the mail.
+    pub(super) fn with_digest(
+        &self,
+        mail: &[u8],
+        number: u32,
+        is_wanted: impl Fn(&Digests) -> bool,
+    ) -> Option<Part> {
+        let part = self.0.get(usize::try_from(number).ok()?)?;
+        let forms = forms(part.content(mail)?, part.is_text, part.encoding);
+        let mut forms = forms.into_iter();
+        let content = forms.find(|form| is_wanted(&Digests::of(form)))?;
+        Some(part.with(content.into_owned()))
+    }
+}
+
+/// Returns the part `id` of a mail. `digest` is the digest of its content in the plain form of the mail, which lacks the
+/// quoting and the fields that mailboxes add. If possible, the content keeps the bytes that it has in the mail. Otherwise
+/// its lines end with LF, unless base64 or quoted-printable protects the line endings. Returns `None` if the mail has no
+/// such part. Both forms of the mail are given with their parts.
+pub(super) fn of_mail(
+    (mail, parts): (&[u8], &Parts),
+    (plain, plain_parts): (&[u8], &Parts),
+    (id, digest): (PartId, Digest),
 ) -> Option<Part> {
-    let tree = scan(mail, limits);
-    let id = tree.ids().nth(usize::try_from(number).ok()?)?;
-    let mut forms = forms(&tree, id).into_iter();
-    let content = forms
-        .find(|form| is_wanted(&Digests::of(form)))?
-        .into_owned();
-    Some(Part {
-        content,
-        media_type: media_type(&tree, id),
-        fields: fields(&tree, id),
-    })
+    let original = parts.get(id);
+    let own = original.and_then(|part| part.content(mail));
+    // If the content in `mail` has the digest, its bytes are used. A text often has another digest, because the digest
+    // is that of the plain form, in which lines end with LF.
+    if let Some(part) = original
+        && let Some(content) = own.as_deref().filter(|it| Digest::of(it) == digest)
+    {
+        return Some(part.with(content.to_vec()));
+    }
+    let of_plain = plain_parts.get(id)?;
+    let content = of_plain.content(plain)?;
+    // The plain form can lack characters that the author wrote: `>` before `From `, and line endings at the end of the
+    // mail. If the content in `mail` differs only in these, it is more complete and is used instead.
+    let is_same = |own: &Cow<'_, [u8]>| unquoted_text(own) == unquoted_text(&content);
+    let own = own
+        .filter(|_| !is_protected(of_plain.encoding))
+        .map(|own| Cow::Owned(with_newlines(own.into_owned(), Newline::Lf)))
+        .filter(is_same);
+    Some(of_plain.with(own.unwrap_or(content).into_owned()))
 }
 
 /// Returns the digests of all parts of a mail, in each form of their content. Each entry begins with the number of the part,
@@ -112,12 +145,12 @@ pub(super) fn digests(mail: &[u8], limits: &ScanLimits) -> Vec<(u32, Digests)> {
     let tree = scan(mail, limits);
     let mut all = Vec::new();
     for (number, id) in (0..).zip(tree.ids()) {
-        if tree.part(id).content == PartKind::Leaf {
-            all.extend(
-                forms(&tree, id)
-                    .iter()
-                    .map(|form| (number, Digests::of(form))),
-            );
+        let part = tree.part(id);
+        if part.content == PartKind::Leaf
+            && let Some(content) = content(&tree, id)
+        {
+            let forms = forms(content, is_text(part), part.encoding);
+            all.extend(forms.iter().map(|form| (number, Digests::of(form))));
         }
     }
     all
@@ -125,15 +158,13 @@ pub(super) fn digests(mail: &[u8], limits: &ScanLimits) -> Vec<(u32, Digests)> {
 
 /// Returns the forms of a content of which programs compute digests: the bytes as they are, and for a text the same bytes with
 /// LF and with CRLF line endings.
-fn forms<'t>(tree: &'t Tree<'_>, id: PartId) -> Vec<Cow<'t, [u8]>> {
-    let Some(content) = content(tree, id).filter(|it| !it.is_empty()) else {
+fn forms(content: Cow<'_, [u8]>, is_text: bool, encoding: TransferEncoding) -> Vec<Cow<'_, [u8]>> {
+    if content.is_empty() {
         return Vec::new();
-    };
-    let part = tree.part(id);
+    }
     let mut forms = vec![content];
-    let is_text = part.essence.starts_with("text/");
     let is_open = !matches!(
-        part.encoding,
+        encoding,
         TransferEncoding::Base64 | TransferEncoding::Binary
     );
     if let Some(content) = forms.first().cloned().filter(|_| is_text || is_open) {
@@ -148,12 +179,24 @@ fn forms<'t>(tree: &'t Tree<'_>, id: PartId) -> Vec<Cow<'t, [u8]>> {
     forms
 }
 
+fn is_text(part: &mime::Part) -> bool {
+    part.essence.starts_with("text/")
+}
+
 /// Returns the decoded content of a part. For an enclosed message, this is the whole message. Returns `None` for a multipart.
-fn content<'t>(tree: &'t Tree<'_>, id: PartId) -> Option<Cow<'t, [u8]>> {
+fn content<'t>(tree: &Tree<'t>, id: PartId) -> Option<Cow<'t, [u8]>> {
     let part = tree.part(id);
-    match part.content {
-        PartKind::Leaf => part.encoding.decode(part.body.of(tree.original)),
-        PartKind::Message => Some(Cow::Borrowed(part.body.of(tree.original))),
+    content_of(&part.content, part.encoding, part.body.of(tree.original))
+}
+
+fn content_of<'m>(
+    kind: &PartKind,
+    encoding: TransferEncoding,
+    body: &'m [u8],
+) -> Option<Cow<'m, [u8]>> {
+    match kind {
+        PartKind::Leaf => encoding.decode(body),
+        PartKind::Message => Some(Cow::Borrowed(body)),
         PartKind::Multipart(_) | PartKind::Opaque(_) => None,
     }
 }
@@ -205,6 +248,7 @@ fn fields(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::same::plain;
 
     const LIMITS: ScanLimits = ScanLimits {
         depth: 64,
@@ -224,8 +268,9 @@ mod tests {
         let tree = scan(&plain, &LIMITS);
         let id = tree.ids().last().unwrap();
         let digest = Digest::of(&content(&tree, id).unwrap());
-        let part = of_mail(mail, (id, digest), &LIMITS).unwrap();
-        let other = of_mail(mail, (id, Digest::of(b"as of a text")), &LIMITS).unwrap();
+        let (parts, plain_parts) = (Parts::of(mail, &LIMITS), Parts::of(&plain, &LIMITS));
+        let of = |digest| of_mail((mail, &parts), (&plain, &plain_parts), (id, digest)).unwrap();
+        let (part, other) = (of(digest), of(Digest::of(b"as of a text")));
         assert_eq!(part.content, other.content);
         part
     }
@@ -266,7 +311,8 @@ mod tests {
         for form in [b"a\nb".as_slice(), b"a\r\nb"] {
             let wanted = Digests::of(form);
             assert!(digests(&mail, &LIMITS).contains(&(2, wanted.clone())));
-            let part = |number| with_digest(&mail, number, &LIMITS, |it| it.md5 == wanted.md5);
+            let parts = Parts::of(&mail, &LIMITS);
+            let part = |number| parts.with_digest(&mail, number, |it| it.md5 == wanted.md5);
             assert_eq!(part(2).unwrap().content, form);
             assert!(part(1).is_none() && part(9).is_none());
         }

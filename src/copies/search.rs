@@ -132,7 +132,7 @@ impl Copies {
             }) => {
                 let mail = self.index.mails.read(record);
                 let mail = mail.map_err(|why| self.unreadable(record, &why))?;
-                let part = part::of_mail(&mail, *part, &self.limits).ok_or_else(none_at_all)?;
+                let part = mail.part(*part, &self.limits).ok_or_else(none_at_all)?;
                 self.content(record, part, *is_measured, begun)
             }
         }
@@ -163,9 +163,7 @@ impl Copies {
             Allowance::until(deadline).remaining()?;
             match self.index.mails.read(&record) {
                 Ok(mail) => {
-                    if let Some(part) =
-                        part::with_digest(&mail, record.part, &self.limits, is_wanted)
-                    {
+                    if let Some(part) = mail.with_digest(record.part, &self.limits, is_wanted) {
                         let length = part.content.len() as u64;
                         // The size is compared only if the mail states it. A matching SHA-256 proves more than a size, so the
                         // size is then ignored.
@@ -263,7 +261,11 @@ impl Copies {
             return Ok(known);
         }
         let mail = self.index.mails.read(record)?;
-        let described = Arc::new(Described::of(&plain(&mail), &self.reading, &self.limits));
+        let described = Arc::new(Described::of(
+            &plain(&mail.bytes),
+            &self.reading,
+            &self.limits,
+        ));
         self.described.insert(*record, Arc::clone(&described));
         Ok(described)
     }

@@ -50,7 +50,7 @@ const FIELDS: &str = "From: Ann Example <ann@example.org>\nTo: team@mail.example
 
 const SEPARATOR: &str = "-------------- next part --------------\n";
 
-fn scrubbed(notes: &[&str]) -> String {
+pub(super) fn scrubbed(notes: &[&str]) -> String {
     let notes: Vec<String> = notes
         .iter()
         .map(|note| {
@@ -65,21 +65,21 @@ fn scrubbed(notes: &[&str]) -> String {
     )
 }
 
-fn original(parts: &[&str]) -> String {
+pub(super) fn original(parts: &[&str]) -> String {
     let parts: String = parts.iter().map(|part| format!("--b\n{part}\n")).collect();
     format!(
         "{FIELDS}Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: text/plain\n\nhello\n{parts}--b--\n"
     )
 }
 
-fn pdf(name: &str, content: &[u8]) -> String {
+pub(super) fn pdf(name: &str, content: &[u8]) -> String {
     format!(
         "Content-Type: application/pdf; name=\"{name}\"\nContent-Transfer-Encoding: base64\n\n{}",
         STANDARD.encode(content)
     )
 }
 
-fn note(name: &str, size: usize) -> String {
+pub(super) fn note(name: &str, size: usize) -> String {
     format!(
         "A non-text attachment was scrubbed...\nName: {name}\nType: application/pdf\nSize: {size} bytes\nDesc: not available\nURL: <URL/attachment.pdf>\n"
     )

@@ -1,5 +1,6 @@
 //! `--copies`: missing parts from other copies of a mail, by the form of the note, and what no copy may contribute.
 
+mod attacks;
 mod hostile;
 mod mailboxes;
 mod mailman;
