@@ -15,8 +15,9 @@ use crate::span::{Newline, Span};
 /// A part of a copy.
 pub(super) struct Part {
     pub(super) content: Vec<u8>,
-    /// Value of the Content-Type field of the part.
-    pub(super) media_type: String,
+    /// Value of the Content-Type field of the part. `None` if the content was found by a digest: the digest proves the
+    /// content, and not the type that the sender of any mail gave it.
+    pub(super) media_type: Option<String>,
     /// Header fields of the part that describe its content, except the transfer encoding.
     pub(super) fields: Vec<u8>,
 }
@@ -65,7 +66,7 @@ impl Located {
     fn with(&self, content: Vec<u8>) -> Part {
         Part {
             content,
-            media_type: self.media_type.clone(),
+            media_type: Some(self.media_type.clone()),
             fields: self.fields.clone(),
         }
     }
@@ -105,7 +106,10 @@ impl Parts {
         let forms = forms(part.content(mail)?, part.is_text, part.encoding);
         let mut forms = forms.into_iter();
         let content = forms.find(|form| is_wanted(&Digests::of(form)))?;
-        Some(part.with(content.into_owned()))
+        Some(Part {
+            media_type: None,
+            ..part.with(content.into_owned())
+        })
     }
 }
 
@@ -281,7 +285,7 @@ mod tests {
             Content-ID: <x@y>\nContent-MD5: x\nLines: 3\n\nAAEC";
         let part = last(&mail(part));
         assert_eq!(part.content, [0, 1, 2]);
-        assert_eq!(part.media_type, "application/pdf; name=a.pdf");
+        assert_eq!(part.media_type.unwrap(), "application/pdf; name=a.pdf");
         let fields = "Content-Type: application/pdf;\r\n name=a.pdf\r\nContent-ID: <x@y>\r\n";
         assert_eq!(String::from_utf8(part.fields).unwrap(), fields);
     }

@@ -278,7 +278,7 @@ impl Copies {
         begun: Instant,
     ) -> Result<Content, Refusal> {
         self.policy.judge_size(part.content.len() as u64)?;
-        let mut content = Content::new("", Some(part.media_type), part.content);
+        let mut content = Content::new("", part.media_type, part.content);
         content.origin.from = Provenance::Copy;
         content.origin.at = Some(SystemTime::now());
         content.origin.elapsed = begun.elapsed();

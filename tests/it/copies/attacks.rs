@@ -188,6 +188,37 @@ fn header_of_a_part_counts_as_growth() {
 }
 
 #[test]
+fn content_with_the_digest_is_used_whatever_type_and_name_its_mail_gives_it() {
+    let md5 = STANDARD.encode(Md5::digest(PDF));
+    let by_md5 = format!(
+        "Content-Type: message/external-body; access-type=URL; URL=\"https://files.example.org/a.pdf\"\n\n\
+         Content-Type: application/pdf; name=a.pdf\nContent-MD5: {md5}\n\n"
+    );
+    // Another sender has the same file, and gives it other fields, so that it would not be accepted.
+    let other = |number: usize| {
+        let part = attachment(PDF)
+            .replace("application/pdf", "text/html")
+            .replace("a.pdf", "evil.exe");
+        with_part(
+            &format!("mail {number}"),
+            &format!("Content-Description: pay\n{part}"),
+        )
+        .replace("<1@", &format!("<{number}@"))
+    };
+    let others: Vec<String> = (2..12).map(other).collect();
+    let copies: Vec<&str> = others.iter().map(String::as_str).collect();
+    for note in [by_md5, detached(&hex(&Sha256::digest(PDF)))] {
+        let mail = with_part("hello", &note);
+        let (out, _) = Place::with(&mail, &copies).filled();
+        assert!(out.contains("application/pdf; name=a.pdf"), "{out}");
+        assert!(
+            !out.contains("evil") && !out.contains("text/html") && !out.contains("pay"),
+            "{out}"
+        );
+    }
+}
+
+#[test]
 fn thousands_of_mails_with_the_same_digest_or_message_id_take_little_time() {
     let sha256 = hex(&Sha256::digest(PDF));
     let place = Place::with(&with_part("hello", &detached(&sha256)), &[]);
