@@ -28,14 +28,14 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut policy = Policy::default().with_fetch([Scheme::Http, Scheme::Https]);
-    policy.embed = Embed {
+    policy = policy.with_embed(Embed {
         data: true,
         remote: true,
         ..Embed::default()
-    };
+    });
     if let (Some(network), Some(port)) = (std::env::args().nth(1), std::env::args().nth(2)) {
-        policy.allow_nets.push(network.parse()?);
-        policy.allow_ports.insert(port.parse()?);
+        policy = policy.with_allow_nets([network.parse()?]);
+        policy = policy.with_allow_ports([port.parse()?]);
     }
     let mut mail = Vec::new();
     std::io::stdin().read_to_end(&mut mail)?;
@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Calls the engine until it needs nothing.
 async fn fill<'m>(engine: &Engine, mail: &'m [u8]) -> Outcome<'m> {
-    let deadline = Instant::now() + engine.policy().limits.deadline;
+    let deadline = Instant::now() + engine.policy().limits().deadline;
     // Content that arrives shortly before the deadline is still put in.
     let end = deadline + Duration::from_secs(5);
     let context =
@@ -118,7 +118,7 @@ impl Client {
         let mut running = JoinSet::new();
         let mut received = 0;
         loop {
-            while running.len() < self.policy.limits.in_flight.max(1) && received <= needs.room {
+            while running.len() < self.policy.limits().in_flight.max(1) && received <= needs.room {
                 let Some((number, need)) = waiting.next() else {
                     break;
                 };
@@ -147,7 +147,7 @@ impl Client {
     async fn answer(&self, need: &Need) -> Result<Content, Refusal> {
         let end = self
             .deadline
-            .min(Instant::now() + self.policy.limits.timeout);
+            .min(Instant::now() + self.policy.limits().timeout);
         match tokio::time::timeout_at(end.into(), self.follow(need)).await {
             Ok(answer) => answer,
             Err(_) => Err(Refusal::temporary(
@@ -161,7 +161,7 @@ impl Client {
     async fn follow(&self, need: &Need) -> Result<Content, Refusal> {
         // With the policy of this example, each need is the content of a URL.
         let mut target = self.policy.judge_url(need.url().unwrap_or_default())?;
-        for _ in 0..=self.policy.limits.redirects {
+        for _ in 0..=self.policy.limits().redirects {
             let response = self
                 .request(&target, need.accept().unwrap_or("*/*"))
                 .await?;

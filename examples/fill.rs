@@ -11,11 +11,11 @@ use embody::{Expander, Policy};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut policy = Policy::default().with_fetch([Scheme::Https]);
-    policy.embed = Embed {
+    policy = policy.with_embed(Embed {
         data: true,
         remote: true,
         ..Embed::default()
-    };
+    });
     let expander = Expander::new(policy)?;
 
     let mut mail = Vec::new();

@@ -63,11 +63,11 @@ pub extern "C" fn session_new(mail: Box<Buffer>, now: f64, remote: u32) -> Box<S
     let mut policy = Policy::default();
     if remote != 0 {
         policy = policy.with_fetch([Scheme::Https]);
-        policy.embed = Embed {
+        policy = policy.with_embed(Embed {
             data: true,
             remote: true,
             ..Embed::default()
-        };
+        });
     }
     // The conversion of a number that is negative, too large or not a number gives the nearest time.
     let since = Duration::from_millis(now as u64);

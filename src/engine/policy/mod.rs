@@ -44,6 +44,7 @@ pub use mapping::Mapping;
 pub use target::{Proxy, Target};
 
 /// Settings of the user that determine which operations are allowed. A policy is plain data, and its methods perform no I/O.
+/// It is built from [`Policy::default`] with the methods `with_...`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -63,7 +64,7 @@ pub use target::{Proxy, Target};
 #[derive(Clone, Default, Debug)]
 pub struct Policy {
     /// `--fetch`: URL schemes that may be retrieved, in addition to `data:` and `cid:`.
-    pub fetch: BTreeSet<Scheme>,
+    pub(crate) fetch: BTreeSet<Scheme>,
     /// `--allow-host`: if not empty, requests are sent only to these hosts. A host in the list that has a private address is
     /// still refused.
     pub(crate) allow_hosts: HostPatterns,
@@ -72,55 +73,74 @@ pub struct Policy {
     /// `--deny-host-file`: more hosts to which no requests are sent, even if `allow_hosts` contains them.
     pub(crate) listed_hosts: HostPatterns,
     /// `--allow-net`: networks to which requests are allowed although they are not globally reachable.
-    pub allow_nets: Vec<IpNet>,
+    pub(crate) allow_nets: Vec<IpNet>,
     /// `--allow-port`: allowed ports in addition to the default port of the scheme.
-    pub allow_ports: BTreeSet<u16>,
+    pub(crate) allow_ports: BTreeSet<u16>,
     /// `--allow-userinfo`: whether URLs with a user name or a password are retrieved. A user name can disguise the
     /// real host (`http://good@evil/`), and a password is a secret. After a redirect, neither is sent to the new URL.
-    pub allow_userinfo: bool,
+    pub(crate) allow_userinfo: bool,
     /// `--file-root`: absolute paths of the directories below which files may be read.
-    pub file_roots: Vec<PathBuf>,
+    pub(crate) file_roots: Vec<PathBuf>,
     /// `--attachments`: absolute paths of directories with files that a mail links to by a path on another computer
     /// (feature `file`).
-    pub attachments: Vec<PathBuf>,
+    pub(crate) attachments: Vec<PathBuf>,
     /// `--copies`: mailboxes with other copies of the mail. The driver searches them for parts that are missing in the mail.
     pub(crate) copies: Vec<PathBuf>,
     /// `--resolver`: a program and its arguments. It retrieves files in cloud storage that embody cannot retrieve itself.
     pub(crate) resolver: Vec<String>,
     /// `--map`: replacements of URL prefixes, which are applied before a URL is checked.
-    pub maps: Vec<Mapping>,
+    pub(crate) maps: Vec<Mapping>,
     /// `--proxy`: proxy for http and https. The address of the proxy is not checked. The proxy resolves host names,
     /// so the addresses of the hosts cannot be checked either. Therefore names of hosts in a local network are
     /// refused, unless `allow_hosts` contains them.
-    pub proxy: Option<Proxy>,
+    pub(crate) proxy: Option<Proxy>,
     /// `--ca-file`: PEM file with certificates that are trusted in addition to those of the system.
-    pub ca_file: Option<PathBuf>,
+    pub(crate) ca_file: Option<PathBuf>,
     /// `--allow-type`: if not empty, only content with these media types may be inserted.
-    pub allow_types: Vec<TypePattern>,
+    pub(crate) allow_types: Vec<TypePattern>,
     /// `--deny-type`: media types that may not be inserted, even if `allow_types` contains them.
-    pub deny_types: Vec<TypePattern>,
+    pub(crate) deny_types: Vec<TypePattern>,
     /// `--accept-mismatch`: whether content is inserted if its media type differs from the declared one. It is then
     /// labelled with the declared type (RFC 2017 §3.1, last paragraph).
-    pub accept_mismatch: bool,
+    pub(crate) accept_mismatch: bool,
     /// `--protected`: treatment of signed and encrypted parts.
-    pub protected: Protected,
+    pub(crate) protected: Protected,
     /// `--links`: treatment of relative links.
-    pub links: Links,
+    pub(crate) links: Links,
     /// `--embed` and related options: content of HTML that is embedded into the mail.
-    pub embed: Embed,
+    pub(crate) embed: Embed,
     /// `--follow`: kinds of references that are followed, in addition to `message/external-body`.
-    pub follow: Followed,
+    pub(crate) follow: Followed,
     /// Whether the report also lists references whose kind is not in `follow`, so that the user sees what a run could do.
     pub(crate) tells_unfollowed: bool,
     /// `--provenance`: whether an inserted part has a header field with the source and the time of the retrieval.
-    pub provenance: bool,
+    pub(crate) provenance: bool,
     /// `--on-failure`: treatment of temporary failures.
-    pub on_failure: OnFailure,
+    pub(crate) on_failure: OnFailure,
     /// Limits on size, time and work.
-    pub limits: Limits,
+    pub(crate) limits: Limits,
 }
 
 impl Policy {
+    /// Returns the limits on size, time and work, which a source of content must also keep.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Returns the same policy with changed limits.
+    ///
+    /// ```
+    /// use embody::Policy;
+    ///
+    /// let policy = Policy::default().map_limits(|limits| limits.with_body(1 << 20));
+    /// assert_eq!(policy.limits().body, 1 << 20);
+    /// ```
+    #[must_use]
+    pub fn map_limits(mut self, change: impl FnOnce(Limits) -> Limits) -> Self {
+        self.limits = change(self.limits);
+        self
+    }
+
     /// Applies `--map` to a URL: of the mappings whose FROM is a prefix of the URL, the one with the longest FROM is
     /// applied once.
     pub fn map<'a>(&self, url: &'a str) -> Cow<'a, str> {

@@ -38,7 +38,7 @@ pub fn check(data: &[u8]) -> Cost {
         return Cost::default();
     };
     let policy = policy(choice);
-    let limits = policy.limits.clone();
+    let limits = policy.limits().clone();
     let mark = if choice & 4 == 0 {
         Mark::Off
     } else {
@@ -69,20 +69,21 @@ pub fn check(data: &[u8]) -> Cost {
 fn policy(choice: u8) -> Policy {
     let mut policy = Policy::default();
     // The limits are so small that the cost depends mainly on the size of the mail.
-    policy.limits.growth = if choice & 1 == 0 { 4 << 10 } else { 1 << 20 };
-    policy.limits.work = if choice & 2 == 0 { 32 } else { 4 };
+    policy = policy
+        .map_limits(|limits| limits.with_growth(if choice & 1 == 0 { 4 << 10 } else { 1 << 20 }));
+    policy = policy.map_limits(|limits| limits.with_work(if choice & 2 == 0 { 32 } else { 4 }));
     if choice & 8 != 0 {
-        policy.limits.depth = 8;
+        policy = policy.map_limits(|limits| limits.with_depth(8));
     }
     if choice & 16 != 0 {
-        policy.protected = Protected::Rewrite;
+        policy = policy.with_protected(Protected::Rewrite);
     }
     if choice & 32 != 0 {
-        policy.links = Links::Keep;
+        policy = policy.with_links(Links::Keep);
     }
     if choice & 64 != 0 {
-        policy.fetch.insert(Scheme::Https);
-        policy.fetch.insert(Scheme::Ftp);
+        policy = policy.with_fetch([Scheme::Https]);
+        policy = policy.with_fetch([Scheme::Ftp]);
         policy.embed.data = true;
         policy.embed.remote = true;
         policy.embed.pictures = true;
@@ -93,8 +94,8 @@ fn policy(choice: u8) -> Policy {
         };
     }
     if choice & 128 != 0 {
-        policy.accept_mismatch = true;
-        policy.follow = Followed::all();
+        policy = policy.with_accept_mismatch(true);
+        policy = policy.with_follow(Followed::all());
     }
     policy
 }

@@ -42,14 +42,14 @@ pub fn check(data: &[u8]) {
     }
     let gained = output.len().saturating_sub(message.len()) as u64;
     if mark == Mark::Off {
-        assert!(gained <= policy.limits.growth, "gained {gained}");
+        assert!(gained <= policy.limits().growth, "gained {gained}");
         let done = |outcome| report.rows.iter().any(|row| row.outcome == outcome);
         if !done(Outcome::Expanded) && !done(Outcome::Rewritten) {
             assert!(output == message, "changed without a row: {report:?}");
         }
     }
     tiles(&mime::scan(&output, &ScanLimits::default()), &output);
-    let limits = &policy.limits;
+    let limits = &policy.limits();
     let limits = ScanLimits {
         depth: limits.depth,
         parts: limits.parts,
@@ -76,36 +76,36 @@ fn expanded(expander: &Expander, message: &[u8]) -> (Vec<u8>, Report) {
 
 fn policy(choice: u8) -> Policy {
     let mut policy = Policy::default();
-    policy.limits.growth = 1 << 20;
+    policy = policy.map_limits(|limits| limits.with_growth(1 << 20));
     if choice & 2 != 0 {
-        policy.accept_mismatch = true;
-        policy.follow = Followed::all();
+        policy = policy.with_accept_mismatch(true);
+        policy = policy.with_follow(Followed::all());
     }
     if choice & 4 != 0 {
-        policy.limits.growth = 200;
-        policy.limits.body = 150;
+        policy = policy.map_limits(|limits| limits.with_growth(200));
+        policy = policy.map_limits(|limits| limits.with_body(150));
     }
     if choice & 8 != 0 {
-        policy.limits.depth = 2;
-        policy.limits.parts = 5;
-        policy.limits.header = 200;
+        policy = policy.map_limits(|limits| limits.with_depth(2));
+        policy = policy.map_limits(|limits| limits.with_parts(5));
+        policy = policy.map_limits(|limits| limits.with_header(200));
     }
     if choice & 16 != 0 {
-        policy.protected = Protected::Rewrite;
+        policy = policy.with_protected(Protected::Rewrite);
     }
     if choice & 32 != 0 {
-        policy.links = Links::Keep;
+        policy = policy.with_links(Links::Keep);
     }
     if choice & 64 != 0 {
-        policy.fetch.insert(Scheme::Https);
-        policy.fetch.insert(Scheme::Ftp);
+        policy = policy.with_fetch([Scheme::Https]);
+        policy = policy.with_fetch([Scheme::Ftp]);
         policy.embed.data = true;
         policy.embed.remote = true;
         policy.embed.pictures = true;
         policy.embed.styles = true;
     }
     if choice & 128 != 0 {
-        policy.limits.fetches = 2;
+        policy = policy.map_limits(|limits| limits.with_fetches(2));
     }
     policy
 }

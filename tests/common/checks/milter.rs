@@ -100,7 +100,7 @@ pub fn check(data: &[u8]) {
         return;
     };
     let mut policy = Policy::default();
-    policy.limits.message = Some(1 << 14);
+    policy = policy.map_limits(|limits| limits.with_message(1 << 14));
     let expander = Expander::builder(policy).fetch(NoFetch);
     let mark = if how & 2 == 0 { Mark::Off } else { Mark::Field };
     let expander = expander.mark(mark).build().expect("nothing of the system");

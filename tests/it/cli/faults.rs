@@ -315,7 +315,7 @@ fn limits_of_no_time_and_of_all_time_are_limits() {
     }
     // For programs that use the library, the longest possible duration means "no limit".
     let mut policy = embody::Policy::default();
-    policy.limits.deadline = std::time::Duration::MAX;
+    policy = policy.map_limits(|limits| limits.with_deadline(std::time::Duration::MAX));
     let (output, _) = mail::expand_with(policy, &expanding());
     assert_bytes(&output, &mail::expand(&expanding()).0, "no deadline");
 }
@@ -542,7 +542,7 @@ fn whatever_fails_the_parts_that_were_left_are_as_they_came() {
     let (mut expanded, mut left, mut deferred) = (0, 0, 0);
     for seed in 0..200 {
         let mut policy = embody::Policy::default();
-        policy.fetch.insert(Scheme::Https);
+        policy = policy.with_fetch([Scheme::Https]);
         let expander = mail::expander(policy.clone(), Unreliable { seed });
         let expansion = expander.expand(mail.as_bytes(), "test").unwrap();
         let output = expansion.output().into_bytes().into_owned();
@@ -556,7 +556,7 @@ fn whatever_fails_the_parts_that_were_left_are_as_they_came() {
         }
         let again = expander.expand(&output, "test").unwrap();
         assert!(again.output().into_bytes() == output, "seed {seed}");
-        policy.on_failure = OnFailure::Defer;
+        policy = policy.with_on_failure(OnFailure::Defer);
         let late = mail::expander(policy, Unreliable { seed })
             .expand(mail.as_bytes(), "test")
             .is_err();

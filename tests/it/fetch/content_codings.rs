@@ -208,7 +208,7 @@ fn deflate_is_bounded_by_the_size_of_what_comes_out() {
     for packed in [zlib(&zeros), bare(&zeros)] {
         let server = Raw::saying(response("deflate", &packed));
         let mut policy = policy(&[server.address.port()]);
-        policy.limits.body = 1 << 20;
+        policy = policy.map_limits(|limits| limits.with_body(1 << 20));
         let refusal = fetch(&policy, &server.url("/")).unwrap_err();
         assert_eq!(refusal.reason, Reason::TooLarge);
     }

@@ -67,8 +67,8 @@ fn bodies_are_kept_in_the_order_of_the_requests_as_far_as_they_fit() {
 
 fn policy(growth: u64) -> Policy {
     let mut policy = Policy::default().with_fetch(Scheme::ALL);
-    policy.limits.growth = growth;
-    policy.limits.in_flight = 1;
+    policy = policy.map_limits(|limits| limits.with_growth(growth));
+    policy = policy.map_limits(|limits| limits.with_in_flight(1));
     policy
 }
 

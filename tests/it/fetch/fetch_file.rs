@@ -131,12 +131,12 @@ fn only_regular_files_are_read_and_a_pipe_does_not_hang() {
 fn the_limit_holds_for_files() {
     let (folder, mut policy) = ground();
     fs::write(folder.path().join("root/big"), vec![1; 1000]).unwrap();
-    policy.limits.body = 1000;
+    policy = policy.map_limits(|limits| limits.with_body(1000));
     assert_eq!(
         fetch(&policy, &url(&folder, "big")).unwrap().bytes().len(),
         1000
     );
-    policy.limits.body = 999;
+    policy = policy.map_limits(|limits| limits.with_body(999));
     assert_eq!(
         refused(&policy, &url(&folder, "big")).reason,
         Reason::TooLarge

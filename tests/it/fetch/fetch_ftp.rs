@@ -99,7 +99,7 @@ fn credentials_are_sent_when_they_are_allowed() {
     let mut policy = policy(&[server.port]);
     let url = format!("ftp://user:p%40ss@127.0.0.1:{}/text.txt", server.port);
     assert_eq!(refused(&policy, &url).reason, Reason::UserinfoNotAllowed);
-    policy.allow_userinfo = true;
+    policy = policy.with_allow_userinfo(true);
     let got = fetch(&policy, &url).unwrap();
     assert_eq!(got.bytes(), TEXT);
     assert!(!got.origin.url.contains("p%40ss"), "{}", got.origin.url);
@@ -131,8 +131,7 @@ fn what_is_no_file_is_refused() {
             "{url}"
         );
     }
-    let mut tight = policy;
-    tight.limits.body = BIG.len() as u64 - 1;
+    let tight = policy.map_limits(|limits| limits.with_body(BIG.len() as u64 - 1));
     let url = format!("ftp://127.0.0.1:{}/big", server.port);
     let begun = Instant::now();
     assert_eq!(refused(&tight, &url).reason, Reason::TooLarge);
@@ -356,7 +355,7 @@ fn a_slow_server_is_left_in_time_on_both_connections() {
         &no_finale.control,
     ] {
         let mut policy = policy(&[server.address.port()]);
-        policy.limits.timeout = Duration::from_secs(1);
+        policy = policy.map_limits(|limits| limits.with_timeout(Duration::from_secs(1)));
         let begun = Instant::now();
         let refusal = refused(&policy, &format!("ftp://{}/f", server.address));
         let took = begun.elapsed();

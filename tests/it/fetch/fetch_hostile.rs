@@ -184,11 +184,15 @@ fn nobody_there_is_temporary() {
 fn above_the_limit_nothing_is_taken() {
     let mut answer = ok("text/plain", &[b'x'; 1000]);
     let server = Raw::saying(answer.clone());
-    let mut tight = open(&server);
-    tight.limits.body = 1000;
-    assert_eq!(fetch(&tight, &server.url("/")).unwrap().bytes().len(), 1000);
-    tight.limits.body = 999;
-    assert_eq!(refused(&tight, &server.url("/")).reason, Reason::TooLarge);
+    let tight = |body| open(&server).map_limits(|limits| limits.with_body(body));
+    assert_eq!(
+        fetch(&tight(1000), &server.url("/")).unwrap().bytes().len(),
+        1000
+    );
+    assert_eq!(
+        refused(&tight(999), &server.url("/")).reason,
+        Reason::TooLarge
+    );
 
     answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     for _ in 0..10 {
@@ -196,11 +200,15 @@ fn above_the_limit_nothing_is_taken() {
     }
     answer.extend_from_slice(b"0\r\n\r\n");
     let server = Raw::saying(answer);
-    let mut tight = open(&server);
-    tight.limits.body = 1000;
-    assert_eq!(fetch(&tight, &server.url("/")).unwrap().bytes().len(), 1000);
-    tight.limits.body = 999;
-    assert_eq!(refused(&tight, &server.url("/")).reason, Reason::TooLarge);
+    let tight = |body| open(&server).map_limits(|limits| limits.with_body(body));
+    assert_eq!(
+        fetch(&tight(1000), &server.url("/")).unwrap().bytes().len(),
+        1000
+    );
+    assert_eq!(
+        refused(&tight(999), &server.url("/")).reason,
+        Reason::TooLarge
+    );
 }
 
 #[test]
@@ -255,8 +263,8 @@ fn a_slow_server_is_left_in_time_wherever_it_is_slow() {
     let left_in_time = |url: &str, timeout, deadline, reason| {
         let port = url.rsplit(':').next().unwrap().split('/').next().unwrap();
         let mut policy = policy(&[port.parse().unwrap()]);
-        policy.limits.timeout = Duration::from_millis(timeout);
-        policy.limits.redirects = 1000;
+        policy = policy.map_limits(|limits| limits.with_timeout(Duration::from_millis(timeout)));
+        policy = policy.map_limits(|limits| limits.with_redirects(1000));
         let world = Fetcher::new(policy.clone()).unwrap();
         let begun = Instant::now();
         let mut asked = request(url);
@@ -298,7 +306,7 @@ fn redirect_loops_and_chains_end() {
         let _ = stream.write_all(&redirect(&next));
     });
     let policy = open(&server);
-    assert_eq!(policy.limits.redirects, 5);
+    assert_eq!(policy.limits().redirects, 5);
     let got = fetch(&policy, &server.url("/5")).unwrap();
     assert_eq!(
         (got.origin.url.to_string(), got.bytes().to_vec()),
@@ -369,8 +377,10 @@ fn no_redirect_reaches_what_the_mail_itself_may_not_name() {
         assert_eq!(server.count(), 1);
     }
     let server = Raw::saying(redirect("ftp://127.0.0.1/f"));
-    let mut http_only = open(&server);
-    http_only.fetch = [Scheme::Http].into();
+    let http_only = Policy::default()
+        .with_fetch([Scheme::Http])
+        .with_allow_nets(["127.0.0.0/8".parse().unwrap()])
+        .with_allow_ports([server.address.port()]);
     assert_eq!(
         refused(&http_only, &server.url("/")).reason,
         Reason::RedirectRefused
@@ -387,7 +397,7 @@ fn credentials_go_to_the_host_they_were_written_for_and_no_further() {
         let _ = stream.write_all(&answer);
     });
     let mut policy = open(&server);
-    policy.allow_userinfo = true;
+    policy = policy.with_allow_userinfo(true);
     let url = server
         .url("/first")
         .replace("http://", "http://user:p%40ss@");

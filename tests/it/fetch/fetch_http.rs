@@ -8,7 +8,7 @@ use crate::common::programs::{Served, nginx};
 use crate::common::world::{Told, fetch, policy, refused, request};
 use embody::engine::Need;
 use embody::fetch::{Fetch as _, Fetcher};
-use embody::policy::Policy;
+use embody::policy::{Policy, Scheme};
 use embody::report::{Reason, Retry};
 
 const FILES: &[(&str, &[u8])] = &[
@@ -22,7 +22,7 @@ const FILES: &[(&str, &[u8])] = &[
 fn started(test: &str) -> Option<(Served, Policy)> {
     let server = nginx(test, FILES)?;
     let mut policy = policy(&[server.port, server.secure]);
-    policy.ca_file = Some(server.folder.path().join("ca.pem"));
+    policy = policy.with_ca_file(server.folder.path().join("ca.pem"));
     Some((server, policy))
 }
 
@@ -65,14 +65,16 @@ fn without_the_net_or_the_port_nothing_is_asked() {
         return;
     };
     let url = plain(&server, "/hello.txt");
-    let mut policy = open.clone();
-    policy.allow_nets.clear();
+    assert!(fetch(&open, &url).is_ok());
+    let with_ports = Policy::default().with_allow_ports([server.port]);
+    let policy = with_ports.clone().with_fetch(Scheme::ALL);
     assert_eq!(refused(&policy, &url).reason, Reason::PrivateAddress);
-    let mut policy = open.clone();
-    policy.allow_ports.clear();
+    let loopback = "127.0.0.0/8".parse().unwrap();
+    let policy = Policy::default()
+        .with_fetch(Scheme::ALL)
+        .with_allow_nets([loopback]);
     assert_eq!(refused(&policy, &url).reason, Reason::PortNotAllowed);
-    let mut policy = open;
-    policy.fetch.clear();
+    let policy = with_ports.with_allow_nets([loopback]);
     assert_eq!(refused(&policy, &url).reason, Reason::SchemeNotAllowed);
 }
 
@@ -172,8 +174,7 @@ fn an_unknown_ca_or_another_name_is_refused() {
     let Some((server, policy)) = started("an_unknown_ca_or_another_name_is_refused") else {
         return;
     };
-    let mut strangers = policy.clone();
-    strangers.ca_file = None;
+    let strangers = crate::common::world::policy(&[server.secure]);
     let refusal = refused(&strangers, &secure(&server, "/hello.txt"));
     assert_eq!(refusal.reason, Reason::TlsFailed, "{refusal:?}");
 

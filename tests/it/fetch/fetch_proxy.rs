@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use embody::fetch::{Fetch as _, Fetcher};
-use embody::policy::Policy;
+use embody::policy::{Policy, Scheme};
 use embody::report::{Reason, Retry};
 
 use crate::common::filter::{filled, filter, mail, reference};
@@ -22,10 +22,10 @@ const ME: &str = "Proxy-Authorization: Basic bWU6c2VjcmV0\r\n";
 
 /// Returns a policy with this proxy. The only address that is not public is that of the proxy, which the user configured.
 fn through(proxy: &Raw) -> Policy {
-    let mut policy = policy(&[]);
-    policy.allow_nets.clear();
-    policy.proxy = Some(format!("http://{}", proxy.address).parse().unwrap());
-    policy
+    Policy::default()
+        .with_fetch(Scheme::ALL)
+        .with_limits(policy(&[]).limits().clone())
+        .with_proxy(format!("http://{}", proxy.address).parse().unwrap())
 }
 
 /// Returns a proxy that responds itself, to this number of requests on each connection, and the requests that it got.
@@ -159,8 +159,9 @@ fn redirects_behind_a_proxy_are_judged_and_followed_in_absolute_form() {
         };
         redirect(location)
     });
-    let mut policy = through(&proxy);
-    policy.fetch.retain(|scheme| scheme.as_str() == "http");
+    let policy = Policy::default()
+        .with_fetch([Scheme::Http])
+        .with_proxy(format!("http://{}", proxy.address).parse().unwrap());
     for (path, reason) in [
         ("private", Reason::PrivateAddress),
         ("secure", Reason::RedirectRefused),
@@ -383,7 +384,7 @@ fn curl_asks_a_proxy_for_the_same() {
     });
     let address = format!("http://me:se%3acret@{}", proxy.address);
     let mut policy = through(&proxy);
-    policy.proxy = Some(address.parse().unwrap());
+    policy = policy.with_proxy(address.parse().unwrap());
     let policy = policy.with_allow_ports([8080]);
     for url in [
         "http://www.example.org",

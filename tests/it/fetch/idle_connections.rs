@@ -90,7 +90,7 @@ fn fetch_through_a_proxy_with_dead_idle_connections_opens_a_new_one() {
     for end in [End::Reset, End::Silent] {
         let (proxy, second) = dropping(end);
         let mut policy = policy(&[]);
-        policy.proxy = Some(format!("http://{}", proxy.address).parse().unwrap());
+        policy = policy.with_proxy(format!("http://{}", proxy.address).parse().unwrap());
         let got = fetch_after_idling(policy, "http://www.example.org/");
         assert_eq!(got, 4, "{end:?}");
         assert!(second.load(Ordering::SeqCst) > 0, "{end:?}");

@@ -83,11 +83,11 @@ fn node(module: &Path, arguments: &[&Path]) -> Output {
 /// Returns the policy that the module uses.
 fn policy() -> Policy {
     let mut policy = Policy::default().with_fetch([Scheme::Https]);
-    policy.embed = Embed {
+    policy = policy.with_embed(Embed {
         data: true,
         remote: true,
         ..Embed::default()
-    };
+    });
     policy
 }
 

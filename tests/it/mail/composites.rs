@@ -275,7 +275,7 @@ fn nested_content_counts_against_the_depth() {
     let depths: Vec<usize> = (1..8)
         .map(|depth| {
             let mut policy = Policy::default();
-            policy.limits.depth = depth;
+            policy = policy.map_limits(|limits| limits.with_depth(depth));
             expand_with(policy, &mail).1.expanded()
         })
         .collect();

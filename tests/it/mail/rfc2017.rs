@@ -265,7 +265,7 @@ fn content_above_the_limit_leaves_the_part_as_it_came() {
     let mail = with_url("data:text/plain,0123456789", "Content-Type: text/plain\n");
     let limited = |body| {
         let mut policy = Policy::default();
-        policy.limits.body = body;
+        policy = policy.map_limits(|limits| limits.with_body(body));
         policy
     };
     assert_left(limited(9), &mail, "too-large");
@@ -292,7 +292,7 @@ fn what_does_not_fit_within_the_growth_is_left_and_the_next_that_fits_is_not() {
     ));
     let limited = |growth| {
         let mut policy = Policy::default();
-        policy.limits.growth = growth;
+        policy = policy.map_limits(|limits| limits.with_growth(growth));
         expand_with(policy, mail.as_bytes())
     };
     let (_, report) = limited(10_000);
@@ -313,7 +313,7 @@ fn what_does_not_fit_within_the_growth_is_left_and_the_next_that_fits_is_not() {
             continue;
         }
         let mut policy = Policy::default();
-        policy.limits.growth = growth;
+        policy = policy.map_limits(|limits| limits.with_growth(growth));
         let (again, _) = expand_with(policy, &output);
         assert_bytes(&again, &output, "twice is once");
     }
@@ -426,7 +426,7 @@ fn outer_fields_stay_but_for_those_that_the_phantom_header_has() {
 #[test]
 fn a_data_url_in_an_oversized_header_is_left_not_cut() {
     let mut policy = Policy::default();
-    policy.limits.header = 400;
+    policy = policy.map_limits(|limits| limits.with_header(400));
     let long = format!("data:text/plain,{}", "0123456789\n ".repeat(60));
     for mail in [
         with_url(&long, "Content-Type: text/plain\n"),
