@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use embody::detach::{Detacher, Settings};
-use embody::mailbox::{Options, Stop, convert_to};
+use embody::mailbox::{Conversion, Options, Stop};
 use embody::store::{Folder, Store};
 use embody::{Expander, Policy};
 
@@ -30,10 +30,18 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .restoring()
             .store(store)
             .build()?;
-        convert_to(source, target, &options, &restorer, &(), &stop)?
+        Conversion::of(source)
+            .to(target)
+            .options(&options)
+            .stop(&stop)
+            .run(&restorer, &())?
     } else {
         let detacher = Detacher::new(Settings::new(store));
-        convert_to(source, target, &options, &detacher, &(), &stop)?
+        Conversion::of(source)
+            .to(target)
+            .options(&options)
+            .stop(&stop)
+            .run(&detacher, &())?
     };
     println!(
         "{} of {} messages changed; {} bytes are {} now",

@@ -97,13 +97,13 @@
 //!
 //! `mailbox::Messages` reads the messages of any mailbox, archive or directory, one after the other.
 //!
-//! To change the messages, use a [`mailbox::Transform`], for example an expander. [`mailbox::convert_to`] and
-//! [`mailbox::convert_in_place`] apply it to each message of an mbox file, a Maildir or a directory of messages. They
-//! need the feature `mailbox`.
+//! To change the messages, use a [`mailbox::Transform`], for example an expander. A [`mailbox::Conversion`]
+//! applies it to each message of an mbox file, a Maildir or a directory of messages. It
+//! needs the feature `mailbox`.
 //!
 #![cfg_attr(feature = "mailbox", doc = "```")]
 #![cfg_attr(not(feature = "mailbox"), doc = "```ignore")]
-//! use embody::mailbox::{Options, Stop, convert_to};
+//! use embody::mailbox::Conversion;
 //! use embody::{Expander, Policy};
 //!
 //! let folder = std::env::temp_dir().join(format!("embody-example-{}", std::process::id()));
@@ -117,7 +117,7 @@
 //! )?;
 //!
 //! let expander = Expander::new(Policy::default())?;
-//! let summary = convert_to(&source, &target, &Options::default(), &expander, &(), &Stop::default())?;
+//! let summary = Conversion::of(&source).to(&target).run(&expander, &())?;
 //!
 //! assert_eq!((summary.messages, summary.changed), (2, 1));
 //! assert!(std::fs::read_to_string(&target)?.contains("\n\nA brief note\n"));
@@ -212,7 +212,11 @@ mod merge;
 mod milter;
 mod mime;
 mod platform;
+#[cfg(any(unix, windows))]
+mod pool;
 mod span;
+#[cfg(any(unix, windows))]
+mod stop;
 
 #[cfg(feature = "cli")]
 #[doc(hidden)]

@@ -35,7 +35,7 @@ use crate::error::{Error, unpoisoned};
 #[cfg(all(unix, feature = "imap"))]
 use crate::imap::download::Download;
 use crate::mailbox::{
-    Flags, Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
+    Conversion, Flags, Message, Observer, Options, Quoting, Stop, Summary, Transform,
     flags_of_message,
 };
 
@@ -495,7 +495,10 @@ fn read(
         copies,
         see: Mutex::new((see, false)),
     };
-    let summary = convert_in_place(mailbox, options, &reading, &reading, stop)?;
+    let summary = Conversion::of(mailbox)
+        .options(options)
+        .stop(stop)
+        .run(&reading, &reading)?;
     let (_, is_damaged) = unpoisoned(reading.see.into_inner());
     Ok(is_damaged || summary.damaged > 0)
 }

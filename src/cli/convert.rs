@@ -38,8 +38,7 @@ use crate::imap::{
 };
 use crate::mailbox::find::{Kind, look_at, not_in_place};
 use crate::mailbox::{
-    Format, Options, Output, Source, Stop, Summary, Transform, check_early, convert_folder_open,
-    convert_in_place, convert_open, convert_to, folder_of,
+    Conversion, Format, Options, Source, Stop, Summary, Transform, check_early, folder_of,
 };
 use crate::platform::free_space;
 
@@ -434,8 +433,12 @@ impl Walk<'_> {
             let done = download.run();
             return done.map_err(|why| remote::error(why, &account));
         }
+        let described = |conversion: Conversion<'_>| {
+            let conversion = conversion.options(options).stop(stop);
+            conversion.run(transform, reporter)
+        };
         let Some(target) = target else {
-            return convert_in_place(source, options, transform, reporter, stop);
+            return described(Conversion::of(source).in_place());
         };
         let is_pst = || {
             // Detecting the format reads the start of the source. A pipe can be read only once, so its format is not
@@ -444,18 +447,12 @@ impl Walk<'_> {
             matches!(found, Some(Ok(Ok((Kind::Pst, _)))))
         };
         if is_standard(target) && !is_standard(source) && (is_folder(source) || is_pst()) {
-            let to = self.standard_output()?;
-            return convert_folder_open(source, to, options, transform, reporter, stop);
+            return described(Conversion::of(source).into_open(self.standard_output()?));
         }
         let stream = stream(source, options, stop)?;
         if stream.is_none() && !is_standard(target) {
-            return convert_to(source, target, options, transform, reporter, stop);
+            return described(Conversion::of(source).to(target));
         }
-        let to = if is_standard(target) {
-            Output::Open(self.standard_output()?)
-        } else {
-            Output::Path(target)
-        };
         let opened = match stream {
             Some(stream) => stream,
             None => {
@@ -463,7 +460,11 @@ impl Walk<'_> {
                 Source::named(file, source, options, stop)?
             }
         };
-        convert_open(opened, source, to, options, transform, reporter, stop)
+        let conversion = Conversion::of_stream(opened, source);
+        described(match is_standard(target) {
+            true => conversion.into_open(self.standard_output()?),
+            false => conversion.to(target),
+        })
     }
 
     /// Returns standard output. In a dry run, it contains only the report and no mail.

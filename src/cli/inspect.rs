@@ -43,8 +43,8 @@ use crate::expand::Expander;
 use crate::expand::detach::Choice;
 use crate::mailbox::find::{Kind, NotMail, look_at};
 use crate::mailbox::{
-    Format, Message, Options, Output, Program, Quoting, Source, Stop, Transform as _, as_mail,
-    convert_in_place, convert_open, in_full, kind_of_open, shown,
+    Conversion, Format, Message, Options, Program, Quoting, Source, Stop, Transform as _, as_mail,
+    in_full, kind_of_open, shown,
 };
 use crate::mime::scan;
 
@@ -334,11 +334,12 @@ impl Inspection<'_> {
             several: self.named || is_folder(source),
             counts: Counts::new((self.says == Says::Rows).then_some(ReportFile::Stdout)),
         };
-        let (options, surveying, to) = (&self.options, &self.surveying, Output::Nowhere);
-        let done = match stream {
-            Some(opened) => convert_open(opened, source, to, options, surveying, &reporter, stop),
-            None => convert_in_place(source, options, surveying, &reporter, stop),
+        let reading = match stream {
+            Some(opened) => Conversion::of_stream(opened, source),
+            None => Conversion::of(source),
         };
+        let reading = reading.options(&self.options).stop(stop);
+        let done = reading.run(&self.surveying, &reporter);
         let (_, mut totals, failure) = reporter.finish();
         if let Some(failure) = failure {
             return Err(write_error(failure));

@@ -15,9 +15,7 @@ use crate::engine::Mode;
 use crate::engine::policy::Policy;
 use crate::engine::same::{copy_key, identity, plain};
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::{
-    self, Message, Observer, Options, Quoting, Stop, Transform, convert_in_place,
-};
+use crate::mailbox::{self, Conversion, Message, Observer, Options, Quoting, Stop, Transform};
 use crate::merge::Sorter;
 use crate::mime::ScanLimits;
 
@@ -113,7 +111,10 @@ impl<'b> Building<'b> {
             modified: None,
             ..options.clone()
         };
-        let done = convert_in_place(mailbox, &options, self, self, stop)?;
+        let done = Conversion::of(mailbox)
+            .options(&options)
+            .stop(stop)
+            .run(self, self)?;
         if done.oversized > 0 {
             let why = format!(
                 "{} messages are too large, and were not read",

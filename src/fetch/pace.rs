@@ -1,7 +1,7 @@
 //! Limits how often requests are sent to a web archive, over all threads of a run.
 //!
 //! * A request waits until the limit allows it, but not beyond the deadline of the message. `--timeout` begins when the
-//! request is sent.
+//!   request is sent.
 //! * If the limit would allow the request only after the deadline, the request is refused immediately.
 
 use std::sync::Mutex;

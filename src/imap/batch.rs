@@ -7,7 +7,6 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -23,6 +22,7 @@ use crate::edit::Edits;
 use crate::engine::report::Reason;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::{Message, Quoting, Stop};
+use crate::pool;
 
 /// Maximum size of the messages that a connection holds at a time, in bytes. The last message may exceed it.
 const BATCH: u64 = 16 << 20;
@@ -55,7 +55,7 @@ struct FolderWork<'f, S> {
 /// Messages between download and replacement, in the order of the folder. Any connection can replace a message that another one
 /// downloaded.
 struct Queue<S> {
-    messages: VecDeque<Fetched<S>>,
+    messages: VecDeque<Transformed<S>>,
     /// Number of batches that connections have taken, and number of batches that were downloaded completely.
     taken: usize,
     came: usize,
@@ -85,7 +85,12 @@ impl<S> FolderWork<'_, S> {
     }
 
     /// Appends the messages of a batch to the queue. Waits for the earlier batches, to keep the order of the folder.
-    fn put(&self, batch: usize, items: Vec<Fetched<S>>, stop: &Stop) -> Result<(), ImapFailure> {
+    fn put(
+        &self,
+        batch: usize,
+        items: Vec<Transformed<S>>,
+        stop: &Stop,
+    ) -> Result<(), ImapFailure> {
         let mut queue = self.queue();
         while queue.came < batch && !queue.is_over {
             queue = self.wait(queue, stop)?;
@@ -121,11 +126,16 @@ impl<S> Drop for Turn<'_, S> {
     }
 }
 
-/// A message that was downloaded and is still to be replaced. `done` is the result of the transformation; it is
-/// `None` if the message was not transformed.
-struct Fetched<S> {
+/// A message that was downloaded and is not yet transformed.
+struct Downloaded {
     metadata: Metadata,
     content: Vec<u8>,
+}
+
+/// A message that was transformed and is still to be replaced.
+struct Transformed<S> {
+    original: Downloaded,
+    /// Result of the transformation. `None` if the message contains nothing to transform.
     done: Option<Result<(Edits, S), Error>>,
 }
 
@@ -328,7 +338,7 @@ impl<S: Send> AccountRun<'_, S> {
                 queue.before_append.insert(number);
                 drop(queue);
                 job.stop.check()?;
-                let octets = item.content.len() as u64;
+                let octets = item.original.content.len() as u64;
                 self.settled(item, Turn { work, number })?;
                 job.observer.advance(octets, 1);
                 queue = work.queue();
@@ -336,9 +346,9 @@ impl<S: Send> AccountRun<'_, S> {
                 let number = queue.taken;
                 queue.taken += 1;
                 drop(queue);
-                let (mut items, lost) = self.again(|run| run.fetched(batch))?;
+                let (items, lost) = self.again(|run| run.fetched(batch))?;
                 self.name_lost(&lost);
-                self.transformed(work, &mut items);
+                let items = self.transformed(work, items)?;
                 work.put(number, items, job.stop)?;
                 queue = work.queue();
             } else if queue.came < queue.taken {
@@ -352,15 +362,14 @@ impl<S: Send> AccountRun<'_, S> {
 
     /// Downloads a batch and the current flags of its messages. Also returns the UIDs of the messages that are
     /// still in the folder although the server did not return them.
-    #[allow(clippy::type_complexity)] // two lists
     fn fetched(
         &mut self,
         batch: &[(u32, u64)],
-    ) -> Result<(Vec<Fetched<S>>, Vec<u32>), ImapFailure> {
+    ) -> Result<(Vec<Downloaded>, Vec<u32>), ImapFailure> {
         let most = self.job.max_message;
         let uids: Vec<u32> = batch.iter().map(|(uid, _)| *uid).collect();
         let mut lost: BTreeSet<u32> = uids.iter().copied().collect();
-        let mut items: Vec<Fetched<S>> = Vec::new();
+        let mut items: Vec<Downloaded> = Vec::new();
         let mut oversized = 0;
         let session = self.session()?;
         session.fetch_metadata(&uids, Structure::NotWanted, &mut |metadata| {
@@ -368,10 +377,9 @@ impl<S: Send> AccountRun<'_, S> {
             if metadata.size > most as u64 {
                 oversized += 1;
             } else if !has(&metadata.flags, DELETED) && uids.contains(&metadata.uid) {
-                items.push(Fetched {
+                items.push(Downloaded {
                     metadata,
                     content: Vec::new(),
-                    done: None,
                 });
             }
             Ok(())
@@ -406,41 +414,55 @@ impl<S: Send> AccountRun<'_, S> {
     }
 
     /// Transforms the messages with several threads.
-    fn transformed(&self, at: &FolderWork<'_, S>, items: &mut [Fetched<S>]) {
+    fn transformed(
+        &self,
+        at: &FolderWork<'_, S>,
+        items: Vec<Downloaded>,
+    ) -> Result<Vec<Transformed<S>>, Error> {
         let transform = self.job.transform;
-        let next = AtomicUsize::new(0);
-        let slots: Vec<Mutex<&mut Fetched<S>>> = items.iter_mut().map(Mutex::new).collect();
-        let work = || {
-            while let Some(slot) = slots.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let mut item = unpoisoned(slot.lock());
-                if transform.next_touch(&item.content).is_none() {
-                    continue;
-                }
-                let done = transform.transform(&Message {
+        let mut transformed = Vec::with_capacity(items.len());
+        let limits = pool::Limits {
+            workers: at.jobs.min(items.len()),
+            // The messages are in memory already, so all of them may be in the pool.
+            budget: usize::MAX,
+        };
+        let mut items = items.into_iter();
+        pool::run(
+            limits,
+            self.job.stop,
+            || Ok(items.next().map(|item| (item, 1))),
+            |item| {
+                let touch = transform.next_touch(&item.content);
+                touch.map(|_| 0).into_iter().collect()
+            },
+            |item, _| {
+                let message = Message {
                     number: u64::from(item.metadata.uid),
                     source: at.url,
                     content: &item.content,
                     at: None,
                     quoting: Quoting::None,
                     beside: None,
-                });
-                item.done = Some(done);
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 1..at.jobs.clamp(1, slots.len().max(1)) {
-                scope.spawn(work);
-            }
-            work();
-        });
+                };
+                // An error of one message ends the run when it is the turn of the message, after all messages before it
+                // were replaced.
+                Ok(transform.transform(&message))
+            },
+            |_, _| None,
+            |original, done| {
+                let done = done.into_iter().next().map(|(_, done)| done);
+                transformed.push(Transformed { original, done });
+                Ok(())
+            },
+        )?;
+        Ok(transformed)
     }
 
     /// Replaces a message if the transformation changed it, and reports the outcome.
-    fn settled(&mut self, item: Fetched<S>, turn: Turn<'_, S>) -> Result<(), ImapFailure> {
+    fn settled(&mut self, item: Transformed<S>, turn: Turn<'_, S>) -> Result<(), ImapFailure> {
         let work = turn.work;
-        let Fetched {
-            metadata,
-            content,
+        let Transformed {
+            original: Downloaded { metadata, content },
             done,
         } = item;
         self.summary.bytes_in += content.len() as u64;

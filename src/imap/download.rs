@@ -19,7 +19,9 @@ use crate::detail::Detail;
 use crate::engine::Mode;
 use crate::engine::policy::Limits;
 use crate::error::Error;
-use crate::mailbox::{Handed, Observer, Options, Stop, Summary, Transform, convert_handed};
+use crate::mailbox::{
+    ExternalMessage, ExternalMessages, Observer, Options, Stop, Summary, Transform,
+};
 use crate::mime;
 
 /// Number of messages whose metadata is kept in memory at a time.
@@ -323,7 +325,7 @@ impl<S: Send> Download<'_, S> {
                         continue;
                     };
                     doubts.judge(about, &content);
-                    return Ok(Some(Handed {
+                    return Ok(Some(ExternalMessage {
                         about,
                         number: u64::from(uid),
                         source: message_url(place.url, place.selected, uid),
@@ -331,17 +333,16 @@ impl<S: Send> Download<'_, S> {
                     }));
                 }
             };
-            convert_handed(
-                self.options,
-                self.transform,
-                self.observer,
-                self.stop,
-                next,
-                |handed, new| {
-                    let content = &handed.content;
-                    backup.put(handed.about, content, new.unwrap_or(content))
-                },
-            )
+            let messages = ExternalMessages {
+                options: self.options,
+                transform: self.transform,
+                observer: self.observer,
+                stop: self.stop,
+            };
+            messages.run(next, |message, new| {
+                let content = &message.content;
+                backup.put(message.about, content, new.unwrap_or(content))
+            })
         })?;
         Ok(Summary {
             damaged: summary.damaged + damaged,

@@ -5,7 +5,8 @@
 //! replacement is completed first.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use super::account::Account;
 use super::candidates::Candidates;
@@ -14,16 +15,16 @@ use super::journal::{Journal, JournalAccount, OpenReplacement};
 use super::names::{means, shown};
 use super::place::MessagePlace;
 use super::replace::{Fate, GMAIL, Replacing, has};
-use super::retry::Tries;
+use super::retry::{Connecting, Tries};
 use super::session::{ImapSession, RemoteFolder, Selected};
 use crate::engine::Mode;
 use crate::engine::report::Reason;
 use crate::error::Error;
 use crate::mailbox::{Observer, Stop, Summary, Transform};
 
-/// Waiting time before unfinished replacements are examined, in seconds. The server may still execute the last command of an
+/// Waiting time before unfinished replacements are examined. The server may still execute the last command of an
 /// interrupted connection, and store a copy after the folder was examined.
-const SETTLING: u64 = 1;
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// Receives the outcome of messages, in addition to the events of an [`Observer`].
 pub(crate) trait InPlaceObserver<S>: Observer<S> {
@@ -122,12 +123,9 @@ impl<S: Send> InPlace<'_, S> {
 /// State of one connection of a run over an account.
 pub(super) struct AccountRun<'r, S> {
     pub(super) job: &'r InPlace<'r, S>,
+    /// How all connections of the run are opened.
+    connecting: Arc<Connecting<'r>>,
     session: Option<ImapSession>,
-    /// Whether a session was ever opened. If not, a failure to connect is final.
-    was_open: bool,
-    /// Whether messages that the server refuses temporarily are skipped without waiting. This is set after waiting did
-    /// not help.
-    is_resigned: bool,
     /// Journal of the account. `None` in a dry run.
     journal: Option<&'r Journal>,
     /// Trash folder in the spelling of the server.
@@ -147,9 +145,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
     fn begin(job: &'r InPlace<'r, S>, journal: Option<&'r Journal>) -> Result<Self, ImapFailure> {
         let mut run = Self {
             job,
+            connecting: Arc::new(Connecting::new(job.account, job.stop)),
             session: None,
-            was_open: false,
-            is_resigned: false,
             journal,
             trash: None,
             selected: Selected::default(),
@@ -185,9 +182,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
     pub(super) fn beside(&self) -> Self {
         Self {
             job: self.job,
+            connecting: Arc::clone(&self.connecting),
             session: None,
-            was_open: self.was_open,
-            is_resigned: self.is_resigned,
             journal: self.journal,
             trash: self.trash.clone(),
             selected: self.selected.clone(),
@@ -210,13 +206,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
     pub(super) fn session(&mut self) -> Result<&mut ImapSession, ImapFailure> {
         if self.session.is_none() {
             if self.in_work.is_some() {
-                self.pause(SETTLING)?;
+                self.connecting.rest(SETTLING)?;
             }
-            let mut session = ImapSession::open(self.job.account, self.job.stop)?;
-            self.was_open = true;
-            if self.is_resigned {
-                session.resign();
-            }
+            let session = self.connecting.open()?;
             if let Some(journal) = self.journal {
                 journal.set_server(session.server_name());
             }
@@ -257,25 +249,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
             if failure.is_passing() || !failure.leaves_session() {
                 self.session = None;
             }
-            match tries.pause(&failure, self.was_open) {
-                Some(pause) => self.pause(pause)?,
-                // After the last pause, messages that the server still refuses are skipped, so that all other messages are
-                // processed.
-                None if failure.is_refusal_for_now() && !self.is_resigned => {
-                    self.is_resigned = true;
-                }
-                None => return Err(failure),
-            }
+            self.connecting.pause(&mut tries, failure)?;
         }
-    }
-
-    fn pause(&self, seconds: u64) -> Result<(), ImapFailure> {
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(seconds) {
-            self.job.stop.check()?;
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        Ok(())
     }
 
     pub(super) fn select(&mut self, folder: &str) -> Result<(), ImapFailure> {
@@ -349,7 +324,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
         folders.sort_unstable();
         folders.dedup();
         if !folders.is_empty() {
-            self.pause(SETTLING)?;
+            self.connecting.rest(SETTLING)?;
         }
         for folder in folders {
             let url = self.url_of(&folder);

@@ -7,8 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
 
 use serde::Serialize;
 
@@ -20,7 +18,9 @@ use super::names::shown;
 use super::reading::Sessions;
 use super::session::{ImapSession, Structure};
 use super::structure::BodyPart;
+use crate::error::Error;
 use crate::mailbox::Stop;
+use crate::pool;
 
 /// Settings of the summary of an account.
 pub(crate) struct Overview<'o> {
@@ -59,15 +59,50 @@ pub(crate) struct AccountOverview {
     pub(crate) failed: Vec<(PathBuf, String)>,
 }
 
+/// Receives the overview of each folder.
+pub(crate) type EachFolder<'e> = dyn FnMut(&FolderOverview) -> Result<(), ImapFailure> + Send + 'e;
+
+impl AccountOverview {
+    /// Adds the overview of the folder with this URL, and passes it to `each`. If only this folder could not be read, the
+    /// failure is noted.
+    ///
+    /// # Errors
+    /// Failures that affect the whole account, and errors of `each`.
+    fn add(
+        &mut self,
+        url: PathBuf,
+        found: Result<(FolderOverview, Vec<String>), ImapFailure>,
+        each: &mut EachFolder<'_>,
+    ) -> Result<(), ImapFailure> {
+        let (found, remarks) = match found {
+            Ok(found) => found,
+            Err(why) if why.costs_one_folder() => {
+                self.failed.push((url, why.to_string()));
+                return Ok(());
+            }
+            Err(why) => return Err(why),
+        };
+        if found.unknown > 0 {
+            let why = format!(
+                "the attachments of {} messages are not counted, because the server does not describe the structure of these messages correctly",
+                found.unknown
+            );
+            self.failed.push((url.clone(), why));
+        }
+        each(&found)?;
+        self.sum.add(&found);
+        let remarks = remarks.into_iter().map(|why| (url.clone(), why));
+        self.failed.extend(remarks);
+        Ok(())
+    }
+}
+
 impl Overview<'_> {
     /// Summarises all folders. `each` is called for each folder, in the order of their names.
     ///
     /// # Errors
     /// Failures that affect the whole account, and errors of `each`.
-    pub(crate) fn run(
-        &self,
-        each: &mut dyn FnMut(&FolderOverview) -> Result<(), ImapFailure>,
-    ) -> Result<AccountOverview, ImapFailure> {
+    pub(crate) fn run(&self, each: &mut EachFolder<'_>) -> Result<AccountOverview, ImapFailure> {
         let sessions = Sessions::new(self.account, self.stop);
         let chosen = sessions.again(|session| session.folders(&self.account.choice))?;
         let folders = chosen.folders;
@@ -76,62 +111,38 @@ impl Overview<'_> {
             let url = PathBuf::from(self.account.url(""));
             whole.failed.push((url, why));
         }
-        let next = AtomicUsize::new(0);
-        let mut waiting: Vec<_> = folders.iter().map(|_| None).collect();
-        std::thread::scope(|scope| {
-            let (sender, found) = channel();
-            let more = self.account.connections.min(folders.len());
-            let more = (1..more).take_while(|_| sessions.is_another());
-            for _ in 0..1 + more.count() {
-                let (sender, folders, sessions, next) =
-                    (sender.clone(), &folders, &sessions, &next);
-                scope.spawn(move || {
-                    loop {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(folder) = folders.get(at) else {
-                            break;
-                        };
-                        let found = sessions.again(|session| self.folder(session, &folder.name));
-                        if sender.send((at, found)).is_err() {
-                            break;
-                        }
+        let more = self.account.connections.min(folders.len());
+        let more = (1..more).take_while(|_| sessions.try_open());
+        let limits = pool::Limits {
+            workers: 1 + more.count(),
+            // An overview is small, so all of them may wait for the one of an earlier folder.
+            budget: usize::MAX,
+        };
+        let mut failure = None;
+        let mut next = folders.iter();
+        let done = pool::run(
+            limits,
+            self.stop,
+            || Ok(next.next().map(|folder| (folder, 1))),
+            |_| vec![0],
+            |folder, _| Ok(sessions.again(|session| self.folder(session, &folder.name))),
+            |_, _| None,
+            |folder, found| {
+                let url = PathBuf::from(self.account.url(&folder.name));
+                for (_, found) in found {
+                    if let Err(why) = whole.add(url.clone(), found, each) {
+                        failure = Some(why);
+                        // This error ends the pool. `failure` contains the reason.
+                        return Err(Error::Interrupted);
                     }
-                });
-            }
-            drop(sender);
-            // The folders are read in parallel, so their results arrive in any order. A result waits until those of all
-            // folders before it were passed to `each`. `told` is the number of folders that were passed.
-            let mut told = 0;
-            for (at, found) in found {
-                waiting[at] = Some(found);
-                while let Some(found) = waiting.get_mut(told).and_then(Option::take) {
-                    match found {
-                        Ok((found, remarks)) => {
-                            if found.unknown > 0 {
-                                let url = PathBuf::from(self.account.url(&folders[told].name));
-                                let why = format!(
-                                    "the attachments of {} messages are not counted, because the server does not describe the structure of these messages correctly",
-                                    found.unknown
-                                );
-                                whole.failed.push((url, why));
-                            }
-                            each(&found)?;
-                            whole.sum.add(&found);
-                            let url = PathBuf::from(self.account.url(&folders[told].name));
-                            let remarks = remarks.into_iter().map(|why| (url.clone(), why));
-                            whole.failed.extend(remarks);
-                        }
-                        Err(why) if why.costs_one_folder() => {
-                            let url = PathBuf::from(self.account.url(&folders[told].name));
-                            whole.failed.push((url, why.to_string()));
-                        }
-                        Err(why) => return Err(why),
-                    }
-                    told += 1;
                 }
-            }
-            Ok(())
-        })?;
+                Ok(())
+            },
+        );
+        if let Some(why) = failure {
+            return Err(why);
+        }
+        done?;
         if let Some(folder) = folders.first() {
             let quota = sessions.again(|session| session.quota(&folder.name));
             // If the server refuses only the quota, the summary is still returned without it.

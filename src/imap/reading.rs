@@ -2,14 +2,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::account::Account;
 use super::failure::ImapFailure;
 use super::names::shown;
-use super::retry::Tries;
+use super::retry::{Connecting, Tries};
 use super::session::{BodyPiece, ImapSession, Selected};
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::Stop;
@@ -25,15 +24,8 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// The connections of an account.
 pub(crate) struct Sessions<'s> {
-    pub(crate) account: &'s Account,
-    pub(crate) stop: &'s Stop,
+    pub(crate) connecting: Connecting<'s>,
     idle: Mutex<Vec<ImapSession>>,
-    /// Whether a connection was opened successfully during the run. Before that, a failure to connect is final, because
-    /// the name of the server is probably wrong.
-    was_open: AtomicBool,
-    /// Whether a message is skipped as soon as the server refuses it temporarily. This is set if the server still
-    /// refuses messages after all pauses between attempts.
-    is_resigned: AtomicBool,
 }
 
 /// Result of reading one message of a folder.
@@ -57,11 +49,8 @@ struct ReadingState {
 impl<'s> Sessions<'s> {
     pub(crate) fn new(account: &'s Account, stop: &'s Stop) -> Self {
         Self {
-            account,
-            stop,
+            connecting: Connecting::new(account, stop),
             idle: Mutex::default(),
-            was_open: AtomicBool::new(false),
-            is_resigned: AtomicBool::new(false),
         }
     }
 
@@ -85,7 +74,7 @@ impl<'s> Sessions<'s> {
             if why.leaves_session() && !why.is_passing() {
                 self.give_back(session);
             }
-            self.pause(&mut tries, why)?;
+            self.connecting.pause(&mut tries, why)?;
         }
     }
 
@@ -93,20 +82,13 @@ impl<'s> Sessions<'s> {
         let idle = unpoisoned(self.idle.lock()).pop();
         match idle {
             Some(session) => Ok(session),
-            None => {
-                let mut session = ImapSession::open(self.account, self.stop)?;
-                self.was_open.store(true, Ordering::Relaxed);
-                if self.is_resigned.load(Ordering::Relaxed) {
-                    session.resign();
-                }
-                Ok(session)
-            }
+            None => self.connecting.open(),
         }
     }
 
-    /// Opens one more connection for later use. Returns false if the server refuses it.
-    pub(crate) fn is_another(&self) -> bool {
-        let opened = ImapSession::open(self.account, self.stop);
+    /// Opens one more connection for later use. Returns whether this was possible.
+    pub(crate) fn try_open(&self) -> bool {
+        let opened = self.connecting.open();
         let is_open = opened.is_ok();
         self.give_back(opened.ok());
         is_open
@@ -115,26 +97,6 @@ impl<'s> Sessions<'s> {
     fn give_back(&self, session: Option<ImapSession>) {
         let mut idle = unpoisoned(self.idle.lock());
         idle.extend(session);
-    }
-
-    /// Waits before the next attempt. Returns the failure `why` if no attempt is left. If `why` is a temporary refusal
-    /// of some messages, one additional attempt is made in each run. It skips such messages at once and reads the
-    /// others.
-    fn pause(&self, tries: &mut Tries, why: ImapFailure) -> Result<(), ImapFailure> {
-        let was_open = self.was_open.load(Ordering::Relaxed);
-        let seconds = match tries.pause(&why, was_open) {
-            Some(seconds) => seconds,
-            None if why.is_refusal_for_now() && !self.is_resigned.swap(true, Ordering::Relaxed) => {
-                0
-            }
-            None => return Err(why),
-        };
-        let until = Instant::now() + Duration::from_secs(seconds);
-        while Instant::now() < until {
-            self.stop.check()?;
-            std::thread::sleep(TICK);
-        }
-        Ok(self.stop.check()?)
     }
 
     /// Reads messages, given as a UID and an RFC822.SIZE, and passes them to `work` through a channel, in any order. Messages
@@ -156,7 +118,7 @@ impl<'s> Sessions<'s> {
         let count = if is_short {
             1
         } else {
-            self.account.connections.max(1)
+            self.connecting.account.connections.max(1)
         };
         let shared = Mutex::new(ReadingState {
             rest: messages.into(),
@@ -172,7 +134,7 @@ impl<'s> Sessions<'s> {
             drop(sender);
             let arrivals = Arrivals {
                 receiver,
-                stop: self.stop,
+                stop: self.connecting.stop,
             };
             work(arrivals)
         });
@@ -221,7 +183,7 @@ impl<'s> Sessions<'s> {
                     if share.len() < before {
                         tries = Tries::default();
                     }
-                    if let Err(why) = self.pause(&mut tries, why) {
+                    if let Err(why) = self.connecting.pause(&mut tries, why) {
                         lock().failure.get_or_insert(why);
                         return;
                     }
@@ -292,7 +254,9 @@ impl<'s> Sessions<'s> {
             sender.send(fetched).map_err(|_| Error::Interrupted.into())
         });
         match done {
-            Err(ImapFailure::Run(Error::Interrupted)) if !self.stop.is_requested() => Ok(false),
+            Err(ImapFailure::Run(Error::Interrupted)) if !self.connecting.stop.is_requested() => {
+                Ok(false)
+            }
             Err(why) => Err(why),
             Ok(()) => {
                 share.clear();

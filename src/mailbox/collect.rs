@@ -59,7 +59,7 @@ pub(crate) fn looked_at(
 /// the source is a single mailbox. No files are written.
 ///
 /// # Errors
-/// Returns the errors of [`convert_in_place`](super::convert_in_place) and of `handler`.
+/// Returns the errors of [`Conversion::run`](super::Conversion::run) and of `handler`.
 pub(crate) fn read_letters<S: Send>(
     source: &Path,
     (form, options): (Format, &Options),

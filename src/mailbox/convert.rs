@@ -1,189 +1,31 @@
-//! Converts a source to a destination, or in place.
+//! Converts the mailboxes of a source one by one, to a destination or in place.
 //!
 //! A mailbox is always either complete or unchanged: output appears under its final name when it is complete, and
 //! `place::replace` replaces files in place in one step. If a run ends with an error or is stopped, the mailboxes of a
 //! directory that were already converted are kept.
 
 use std::fs::{self, File};
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 
-use crate::detail::{Detail, Setting};
 use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::archive::Inner;
-use crate::mailbox::begin::{Job, begun, look_at, pass_over_backups, sweep};
+use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Content, Damage, content_of};
-use crate::mailbox::failure::{cannot_write, in_full, unread, unreadable};
-use crate::mailbox::find::{self, Finds, Found, Kind};
+use crate::mailbox::failure::{in_full, unread, unreadable};
+use crate::mailbox::find::{self, Found, Kind};
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::rewrite;
 use crate::mailbox::forms::{Division, emlx, eudora};
-use crate::mailbox::not_mail::not_in_place;
 use crate::mailbox::place::replace::{self, Beside, Identity};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::accounts::Accounts;
 use crate::mailbox::read::cut::{self, SINGLE, asked_for, cannot_cut};
 use crate::mailbox::read::messages::{Messages, Transformed};
-use crate::mailbox::read::pipeline;
-use crate::mailbox::read::sink::{Output, Sink};
+use crate::mailbox::read::sink::Sink;
 use crate::mailbox::read::source::Source;
 use crate::mailbox::read::window::Chunk;
-use crate::mailbox::result;
-use crate::mailbox::{
-    Format, Observer, Options, Quoting, Stop, Summary, Transform, check_backup_suffix,
-};
-use crate::platform;
-
-/// Converts `source` (an mbox file, a Maildir, a message or a directory of them) and writes the result to
-/// `destination`.
-///
-/// A file becomes a file, and a directory becomes a directory with the same names. Existing files are never
-/// overwritten, but the destination may be a device or a pipe. New files get the owner, mode and time of the source.
-/// They are not synced to the disk, because the source still exists.
-///
-/// # Errors
-/// Returns [`Error::NotAMailbox`]; [`Error::Changed`] if an mbox changed while it was read; [`Error::Interrupted`]
-/// after a request to `stop`; [`Error::Read`], [`Error::Unreadable`] or [`Error::Write`]; or the error that `transform`
-/// returns. No temporary file and no incomplete file is left.
-pub fn convert_to<S: Send>(
-    source: &Path,
-    destination: &Path,
-    options: &Options,
-    transform: &dyn Transform<S>,
-    observer: &dyn Observer<S>,
-    stop: &Stop,
-) -> Result<Summary, Error> {
-    if let (Ok(one), Ok(other)) = (fs::metadata(source), fs::metadata(destination))
-        && replace::is_same(&one, &other)
-    {
-        let what = format!("{}: is the source as well; ", destination.display());
-        let detail = Detail::from(what).naming(Setting::InPlace);
-        return Err(Error::Usage(
-            detail.then(" replaces the source with the result"),
-        ));
-    }
-    let folder = temporary::folder_of(destination);
-    if options.mode.writes() && !folder.is_dir() {
-        let what = format!(
-            "the directory {} does not exist; create it first",
-            folder.display()
-        );
-        let missing = io::Error::new(io::ErrorKind::NotFound, what);
-        return Err(cannot_write(destination)(missing));
-    }
-    let finds = look_at(source, options, false, stop)?;
-    result::check(source, &finds, destination, options)?;
-    // File names that differ only in case are checked only if the result has the names of the source. Thunderbird needs
-    // file names of its own, which always differ in more than case.
-    let keeps_names = options.output_format != Format::Thunderbird;
-    if options.mode.writes() && keeps_names {
-        let folds = || platform::folds_case(folder).unwrap_or(false);
-        result::check_case(&finds, destination, options, folds)?;
-    }
-    let job = Job::new(source, options, transform, observer, stop);
-    job.transfer(&finds, destination, None)
-}
-
-#[cfg(feature = "cli")]
-pub(crate) fn convert_folder_open<S: Send>(
-    source: &Path,
-    output: File,
-    options: &Options,
-    transform: &dyn Transform<S>,
-    observer: &dyn Observer<S>,
-    stop: &Stop,
-) -> Result<Summary, Error> {
-    let finds = look_at(source, options, false, stop)?;
-    result::check_open(source, result::result(&finds, options))?;
-    let job = Job::new(source, options, transform, observer, stop);
-    job.transfer(&finds, Path::new("standard output"), Some(output))
-}
-
-/// Converts `source` in place. Mailboxes without a changed message are not written. [`Mode::DryRun`] takes no locks.
-///
-/// An mbox is locked with a dotlock and fcntl from before it is read until it is replaced, unless [`Options::waits`] is
-/// set.
-///
-/// # Errors
-/// Returns the errors of [`convert_to`], and [`Error::Locked`] if the lock was not available in time. The mailbox or
-/// Maildir message to which the error applies is unchanged.
-pub fn convert_in_place<S: Send>(
-    source: &Path,
-    options: &Options,
-    transform: &dyn Transform<S>,
-    observer: &dyn Observer<S>,
-    stop: &Stop,
-) -> Result<Summary, Error> {
-    if cfg!(not(unix)) && options.mode.writes() {
-        let detail = Detail::default()
-            .naming(Setting::InPlace)
-            .then(" works only on Linux, macOS and other Unix systems; name a new file with ");
-        return Err(Error::Usage(detail.naming(Setting::Output)));
-    }
-    if let Some(suffix) = &options.backup {
-        check_backup_suffix(suffix)?;
-    }
-    let mut finds = look_at(source, options, true, stop)?;
-    if let Some(suffix) = &options.backup {
-        pass_over_backups(&mut finds, suffix);
-    }
-    check_in_place(&finds, options)?;
-    if options.mode.writes() {
-        sweep(&finds, options.format);
-    }
-    let mut summary = begun(&finds, observer);
-    let inner = Inner::default();
-    let job = Job {
-        inner: Some(&inner),
-        ..Job::new(source, options, transform, observer, stop)
-    };
-    let done = job.each(&finds.mailboxes, |job, kind| match kind {
-        Kind::Maildir | Kind::Mh => job.folder(kind, None),
-        Kind::Archive if options.mode.writes() => Err(not_in_place(job.path)),
-        Kind::Archive | Kind::Eudora | Kind::Msg | Kind::Pst => job.file_to(kind, Output::Nowhere),
-        Kind::Mbox => job.mbox_in_place(),
-        Kind::Eml => job.message_in_place(),
-    });
-    summary.add(&done?);
-    summary.add(&job.each_inner(&inner, |job, _| job.inner_to(None))?);
-    Ok(summary)
-}
-
-fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
-    let writes = options.mode.writes();
-    let of = |setting| Detail::default().naming(setting);
-    if writes && options.range.is_some() {
-        let detail = of(Setting::Range)
-            .then(" cannot be used with ")
-            .then(of(Setting::InPlace));
-        let why = ", because the rest of the mailbox would be lost";
-        return Err(Error::Usage(detail.then(why)));
-    }
-    let refused = |found: &Found, why: &str| {
-        let what = format!("{}: {why} as ", found.file().display());
-        Err(Error::Usage(Detail::from(what).naming(Setting::Output)))
-    };
-    let written = || finds.mailboxes.iter().filter(|_| writes);
-    if let Some(found) = written().find(|found| found.kind == Kind::Eudora) {
-        let why = "cannot change a mailbox of Eudora in place, because the index of Eudora contains the position of each message; name a new mailbox";
-        return refused(found, why);
-    }
-    if let Some(found) = written().find(|found| matches!(found.kind, Kind::Msg | Kind::Pst)) {
-        let why = "embody does not write files of Outlook, so it cannot change one in place; name a new file";
-        return refused(found, why);
-    }
-    if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {
-        let why = " cannot be used for a Maildir or an MH folder, where the backup of a message would be read as another message; copy the folder first";
-        return Err(Error::Usage(of(Setting::Backup).then(why)));
-    }
-    if let Some(found) = written().find(|found| emlx::beside(&found.path).is_some()) {
-        let why = "cannot change files of Apple Mail in place, because Apple Mail keeps an index of them; name a new directory";
-        return refused(found, why);
-    }
-    Ok(())
-}
+use crate::mailbox::{Quoting, Summary};
+use crate::pool;
 
 impl<S: Send> Job<'_, S> {
     /// Calls `convert` for each of the mailboxes and returns the sum of their counts. If a file inside a source
@@ -222,7 +64,7 @@ impl<S: Send> Job<'_, S> {
         Ok((file, Identity::of(&before)))
     }
 
-    fn message_in_place(&self) -> Result<Summary, Error> {
+    pub(crate) fn message_in_place(&self) -> Result<Summary, Error> {
         let (file, before) = self.open()?;
         let file = Arc::new(file);
         let most = self.options.max_message;
@@ -365,8 +207,8 @@ impl<S: Send> Job<'_, S> {
         };
         summary.mailboxes = 1;
         let mut accounts = Accounts::of(&windows);
-        pipeline::run(
-            self.options.threads(),
+        pool::run(
+            self.options.pool_limits(),
             self.stop,
             || {
                 let chunk = windows.next_chunk().map_err(in_full(self.path))?;

@@ -31,8 +31,8 @@ use crate::mailbox::read::pst_file::PstFolder;
 use crate::mailbox::read::second::is_one_message;
 pub(crate) use crate::mailbox::start::Kind;
 use crate::mailbox::start::{BYTE_ORDER_MARK, kind_of_start};
-use crate::mailbox::stop::Stop;
 use crate::platform::disk::layout::is_object;
+use crate::stop::Stop;
 
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
 

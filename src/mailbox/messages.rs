@@ -11,9 +11,7 @@ use crate::edit::Edits;
 use crate::engine::Mode;
 use crate::error::{Error, unpoisoned};
 use crate::mailbox::failure::unreadable;
-use crate::mailbox::{
-    Message, Observer, Options, Quoting, Stop, Summary, Transform, convert_in_place,
-};
+use crate::mailbox::{Conversion, Message, Observer, Options, Quoting, Stop, Summary, Transform};
 
 const AHEAD: usize = 16;
 
@@ -122,7 +120,10 @@ fn read(
         stop,
         mailbox: Mutex::default(),
     };
-    let done = convert_in_place(source, &options, &telling, &telling, stop);
+    let done = Conversion::of(source)
+        .options(&options)
+        .stop(stop)
+        .run(&telling, &telling);
     if let Err(error) = done {
         telling.send(Err(error));
     }

@@ -6,7 +6,7 @@
 //! parse MIME and makes no network requests.
 //!
 //! `find` recognises what a path contains, `begin` lists the mailboxes to convert, and `result` determines the output
-//! format. `convert` converts within one format or in place, and `transfer` converts to another format.
+//! format. `conversion` is the entry: `convert` converts within one format or in place, and `transfer` to another format.
 //!
 //! Three properties of files are not preserved: the last access time, holes in sparse files, and the inode number of a
 //! changed message in a Maildir.
@@ -17,12 +17,13 @@ mod begin;
 #[cfg(feature = "cli")]
 mod collect;
 mod compressed;
+mod conversion;
 mod convert;
+mod external;
 mod failure;
 #[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) mod find;
 mod forms;
-mod handed;
 mod messages;
 mod not_mail;
 mod place;
@@ -33,7 +34,6 @@ mod read;
 mod result;
 mod start;
 mod state;
-mod stop;
 mod transfer;
 
 use std::ffi::{OsStr, OsString};
@@ -48,24 +48,24 @@ use crate::engine::Mode;
 use crate::engine::lengths::Lengths;
 use crate::error::Error;
 use crate::platform::OsStrExt as _;
+use crate::pool;
 
-pub use convert::{convert_in_place, convert_to};
+pub use crate::stop::Stop;
+pub use conversion::Conversion;
+pub use external::{ExternalMessage, ExternalMessages};
 pub use forms::Format;
 pub use forms::quoting::Quoting;
-pub use handed::{Handed, convert_handed};
 pub use messages::{Messages, OwnedMessage};
 #[cfg(all(unix, feature = "imap"))]
 pub(crate) use place::temporary::temporary_folder_in;
 pub use program::Program;
 pub(crate) use read::touch::one_by_one;
 pub use state::MailState;
-pub use stop::Stop;
 #[cfg(feature = "cli")]
 pub(crate) use {
     archive::{Judged, Skipped, unpacked, untarred},
     collect::{Merged, looked_at, read_letters},
     compressed::{Damage, Method},
-    convert::convert_folder_open,
     failure::in_full,
     forms::flags::Flags,
     forms::names::thunderbird_top,
@@ -78,9 +78,8 @@ pub(crate) use {
     read::Background,
     read::cut::{Piece, pieces},
     read::file::PackedFile,
-    read::opened::{convert_open, kind_of_open},
+    read::opened::kind_of_open,
     read::second::{has_second_message, holds_second_message},
-    read::sink::Output,
     read::source::Source,
     result::{check_early, names_a_file, result_of},
     transfer::is_quoted_twice,
@@ -308,11 +307,14 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the number of threads for transforms, and the number of bytes that may wait between the reader and the
-    /// writer. Both numbers limit the memory of a run.
-    fn threads(&self) -> (usize, usize) {
+    /// Returns the number of threads of a run, and the number of bytes that may be buffered between reader and writer.
+    /// Both limit the memory of a run.
+    fn pool_limits(&self) -> pool::Limits {
         let workers = self.jobs.max(self.max_in_flight).max(1);
-        (workers, self.window.saturating_mul(workers + 1))
+        pool::Limits {
+            workers,
+            budget: self.window.saturating_mul(workers + 1),
+        }
     }
 }
 

@@ -37,7 +37,7 @@ use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::read::window::Chunk;
 use crate::mailbox::result::{form, groups, is_moved, levels, named_in_folder};
-use crate::mailbox::{Envelope, Format, Handed, Options, Quoting, Summary, Transform};
+use crate::mailbox::{Envelope, ExternalMessage, Format, Options, Quoting, Summary, Transform};
 use crate::platform::{FileExt as _, OsStrExt as _};
 
 impl<S: Send> Job<'_, S> {
@@ -280,7 +280,7 @@ impl<S: Send> Job<'_, S> {
             let next = numbered.next();
             Ok(next.map(|(number, name)| self.read_file(number, name, (&place, &messages))))
         };
-        let done = self.handed(summary, next, Result::is_ok, |letter, new, summary| {
+        let done = self.external(summary, next, Result::is_ok, |letter, new, summary| {
             match &letter.about {
                 Ok((flags, modified)) => {
                     let content = new.unwrap_or(&letter.content);
@@ -315,7 +315,7 @@ impl<S: Send> Job<'_, S> {
         number: u64,
         listed: &Path,
         (place, messages): (&MessageFolder, &listing::Messages<'_>),
-    ) -> Handed<Read> {
+    ) -> ExternalMessage<Read> {
         let left_out = |why: Detail| (Err(why.then(LEFT_OUT)), Vec::new());
         let (name, file) = match messages.open(listed) {
             Ok(Some((name, file))) => (name, Ok(file)),
@@ -340,7 +340,7 @@ impl<S: Send> Job<'_, S> {
             Ok(Err(error)) => left_out(unread(&error).into()),
             Err(why) => left_out(why),
         };
-        Handed {
+        ExternalMessage {
             about,
             number,
             source: place.folder.join(name),

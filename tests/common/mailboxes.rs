@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use embody::mailbox::{Message, Options, Stop, Summary, Transform, convert_in_place, convert_to};
+use embody::mailbox::{Conversion, Message, Options, Summary, Transform};
 use embody::{Edit, Edits, Error, Span};
 use memchr::memmem;
 
@@ -50,11 +50,14 @@ pub fn same(content: &[u8]) -> Edits {
 
 pub fn to(source: &Path, destination: &Path, with: &dyn Transform) -> Result<Summary, Error> {
     let options = Options::default();
-    convert_to(source, destination, &options, with, &(), &Stop::default())
+    Conversion::of(source)
+        .to(destination)
+        .options(&options)
+        .run(with, &())
 }
 
 pub fn in_place(source: &Path, with: &dyn Transform) -> Result<Summary, Error> {
-    convert_in_place(source, &Options::default(), with, &(), &Stop::default())
+    Conversion::of(source).in_place().run(with, &())
 }
 
 /// Prints that a test is skipped. With `EMBODY_REQUIRE_ALL=1`, the test fails instead.

@@ -47,8 +47,8 @@ use crate::mailbox::place::replace::{Beside, Identity, sync_folder};
 use crate::mailbox::place::supersede::Old;
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::messages::Transformed;
-use crate::mailbox::read::pipeline;
 use crate::platform::{self, OsStrExt as _, absent};
+use crate::pool;
 
 /// Memory in bytes that is reserved for a message until it is written. After that, only its report needs memory.
 const UNDER_WAY: usize = 256 << 10;
@@ -121,9 +121,12 @@ impl<S: Send> Job<'_, S> {
         // reported yet. Results are reported in the order of the messages.
         let done = Mutex::new((before, BTreeMap::new()));
         let mut numbered = (1..).zip(messages.names());
-        let (workers, _) = options.threads();
-        let outcome = pipeline::run(
-            (workers, workers * 4 * UNDER_WAY),
+        let workers = options.pool_limits().workers;
+        let outcome = pool::run(
+            pool::Limits {
+                workers,
+                budget: workers * 4 * UNDER_WAY,
+            },
             self.stop,
             || Ok(numbered.next().map(|item| (item, UNDER_WAY))),
             |_| vec![0],

@@ -114,7 +114,7 @@ mod tests {
     use crate::mailbox::forms::{Division, eudora};
     use crate::mailbox::read::message_check::check_message;
     use crate::mailbox::read::source::Source;
-    use crate::mailbox::{Format, Message, Options, Stop, Transform, convert_to};
+    use crate::mailbox::{Conversion, Format, Message, Options, Stop, Transform};
     use crate::platform::FileExt as _;
 
     const DATE: &str = "Thu Jan  1 00:00:00 1970";
@@ -257,7 +257,11 @@ mod tests {
             };
             let target = folder.path().join("out");
             let stop = Stop::default();
-            let done = convert_to(&source, &target, &options, &Nothing, &(), &stop);
+            let done = Conversion::of(&source)
+                .to(&target)
+                .options(&options)
+                .stop(&stop)
+                .run(&Nothing, &());
             let is_there = target.exists();
             if let Ok(found) = std::fs::symlink_metadata(&target) {
                 match found.is_dir() {

@@ -1,4 +1,4 @@
-//! Reads a source in batches of complete messages (`window`), transforms them in order (`pipeline`), and writes them to
+//! Reads a source in batches of complete messages (`window`), transforms them in order (by the worker pool of the crate), and writes them to
 //! a sink.
 
 pub(super) mod accounts;
@@ -9,7 +9,6 @@ mod message_check;
 pub(super) mod messages;
 pub(super) mod opened;
 pub(super) mod packed;
-pub(super) mod pipeline;
 #[cfg(feature = "outlook")]
 pub(super) mod pst;
 pub(super) mod pst_file;

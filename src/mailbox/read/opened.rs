@@ -10,23 +10,20 @@ use std::sync::Arc;
 
 use crate::engine::Mode;
 use crate::error::Error;
-use crate::mailbox::archive::{self, Inner, Judge};
+use crate::mailbox::archive::{self, Judge};
 use crate::mailbox::begin::Job;
 use crate::mailbox::compressed::{Damage, Decoder, Method};
 use crate::mailbox::failure::{cannot_write, in_full, unreadable};
-use crate::mailbox::find::{self, Finds, Kind, NotMail};
+use crate::mailbox::find::{self, Kind, NotMail};
 use crate::mailbox::forms::mbox::Counted;
 use crate::mailbox::forms::{self, emlx, outlook};
-use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::place::replace::{self, Identity};
-use crate::mailbox::place::temporary;
 use crate::mailbox::read::Background;
 use crate::mailbox::read::file::{PackedFile, PackedReader};
 use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
-use crate::mailbox::result;
 use crate::mailbox::transfer;
-use crate::mailbox::{Format, Observer, Options, Quoting, Stop, Summary, Transform};
+use crate::mailbox::{Format, Options, Quoting, Stop, Summary};
 
 const WINDOW: usize = 1 << 20;
 
@@ -77,67 +74,6 @@ impl Source {
             None => Self::file(&packed.file),
         })
     }
-}
-
-#[allow(clippy::too_many_arguments)] // those of `convert_to`, and where from
-pub(crate) fn convert_open<S: Send>(
-    mut source: Source,
-    name: &Path,
-    output: Output<'_>,
-    options: &Options,
-    transform: &dyn Transform<S>,
-    observer: &dyn Observer<S>,
-    stop: &Stop,
-) -> Result<Summary, Error> {
-    let job = Job::new(name, options, transform, observer, stop);
-    let kind = kind_of_open(&mut source, name, options.format)?;
-    let kind = kind.map_err(|other| other.error(name))?;
-    if let (Output::Path(target), Mode::Run) = (&output, options.mode) {
-        temporary::sweep(temporary::folder_of(target));
-    }
-    let finds = Finds::of_source(name, kind, None);
-    match &output {
-        Output::Path(target) => result::check(name, &finds, target, options)?,
-        Output::Open(_) => result::check_open(name, result::result(&finds, options))?,
-        _ => {}
-    }
-    observer.begin(name);
-    match &output {
-        Output::Path(target) if matches!(kind, Kind::Mbox | Kind::Pst) => {
-            return job.unpack(kind, target, None, |job, output| match kind {
-                Kind::Pst => job.spool(&mut source),
-                _ => job.open_to(source, None, kind, output),
-            });
-        }
-        Output::Nowhere if kind == Kind::Pst || !result::is_moved(kind, options) => {
-            let inner = Inner::default();
-            let collecting = Job {
-                inner: Some(&inner),
-                ..job
-            };
-            let mut summary = match kind {
-                Kind::Pst => collecting.spool(&mut source)?,
-                _ => collecting.open_to(source, None, kind, output)?,
-            };
-            summary.add(&job.each_inner(&inner, |job, _| job.inner_to(None))?);
-            return Ok(summary);
-        }
-        _ => {}
-    }
-    if !result::is_moved(kind, options) {
-        return job.open_to(source, None, kind, output);
-    }
-    let form = result::form(kind, options);
-    let (open, target) = match output {
-        Output::Path(target) => (None, target),
-        Output::Open(file) => (Some(file), Path::new("standard output")),
-        // No output is written here, so the target needs no name.
-        _ => (None, Path::new("")),
-    };
-    let mut delivery = Delivery::start(form, options, open, target, None)?;
-    let summary = job.open_to(source, None, kind, Output::Delivery(&mut delivery))?;
-    delivery.finish_unless_damaged(&summary)?;
-    Ok(summary)
 }
 
 impl<S: Send> Job<'_, S> {
@@ -200,7 +136,7 @@ impl<S: Send> Job<'_, S> {
 
     /// Converts an open source. `read` is the identity of the source file before it was read, if the source has a name:
     /// it shows whether the file has changed since.
-    fn open_to(
+    pub(crate) fn open_to(
         &self,
         mut source: Source,
         read: Option<&Identity>,

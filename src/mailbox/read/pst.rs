@@ -13,7 +13,7 @@ use crate::mailbox::forms::outlook::OutlookMail;
 use crate::mailbox::place::delivery::Delivery;
 use crate::mailbox::read::pst_file::{Opened, PstFolder};
 use crate::mailbox::transfer::too_large;
-use crate::mailbox::{Handed, Summary};
+use crate::mailbox::{ExternalMessage, Summary};
 
 /// The result of reading one item of a `.pst` file.
 enum Letter {
@@ -52,7 +52,7 @@ impl<S: Send> Job<'_, S> {
         };
         let summary = Summary::of(|sum| sum.mailboxes = 1);
         let is_mail = |letter: &Letter| matches!(letter, Letter::Mail { .. });
-        let done = self.handed(summary, next, is_mail, |letter, new, summary| {
+        let done = self.external(summary, next, is_mail, |letter, new, summary| {
             match &letter.about {
                 Letter::Mail {
                     flags,
@@ -101,8 +101,8 @@ impl<S: Send> Job<'_, S> {
         Ok(summary)
     }
 
-    fn letter(&self, number: u64, about: Letter, content: Vec<u8>) -> Handed<Letter> {
-        Handed {
+    fn letter(&self, number: u64, about: Letter, content: Vec<u8>) -> ExternalMessage<Letter> {
+        ExternalMessage {
             about,
             number,
             source: self.path.to_owned(),

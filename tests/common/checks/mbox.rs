@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use embody::mailbox::{Format, Message, Options, Quoting, Stop, Transform, convert_to};
+use embody::mailbox::{Conversion, Format, Message, Options, Quoting, Transform};
 use embody::{Edit, Edits, Error, Span};
 
 /// Checks a mailbox. The first byte chooses the window size, the second one the text that is inserted into the bodies.
@@ -130,15 +130,11 @@ fn converted(mailbox: &[u8], window: usize, insertion: Option<&str>) -> (Vec<u8>
             window,
             ..Options::default()
         };
-        convert_to(
-            &source,
-            &destination,
-            &options,
-            &with,
-            &(),
-            &Stop::default(),
-        )
-        .expect("a file that starts with From is an mbox");
+        Conversion::of(&source)
+            .to(&destination)
+            .options(&options)
+            .run(&with, &())
+            .expect("a file that starts with From is an mbox");
         let out = fs::read(&destination).expect("an output");
         fs::remove_file(&destination).expect("which goes");
         let mut seen = with.seen.into_inner().expect("no thread panicked");

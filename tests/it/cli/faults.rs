@@ -399,7 +399,11 @@ fn a_lock_from_the_future_is_respected_and_not_waited_for() {
     };
     let begun = Instant::now();
     let stop = embody::mailbox::Stop::default();
-    let outcome = embody::mailbox::convert_in_place(&path, &options, &Nothing, &(), &stop);
+    let outcome = embody::mailbox::Conversion::of(&path)
+        .in_place()
+        .options(&options)
+        .stop(&stop)
+        .run(&Nothing, &());
     assert!(
         matches!(outcome, Err(embody::Error::Locked { .. })),
         "{outcome:?}"

@@ -14,10 +14,12 @@ const MODULES: &[(&str, u8)] = &[
     ("detail", 0),
     ("error", 0),
     ("key", 0),
+    ("stop", 0),
     // An edit contains a span and the bytes that replace it.
     ("edit", 0),
     // Differences between operating systems, and directories that embody writes. No mail.
     ("platform", 1),
+    ("pool", 1),
     ("mime", 1),
     ("link", 1),
     ("engine", 3),
@@ -36,6 +38,8 @@ const ALSO: &[(&str, &str)] = &[
     // A malformed key is an error of the command line.
     ("key", "error"),
     ("edit", "span"),
+    // A stopped run ends with an error.
+    ("stop", "error"),
     // Errors contain sentences in which settings are named.
     ("error", "detail"),
     // Bases and links are in header fields and parts.
@@ -50,7 +54,7 @@ const ALSO: &[(&str, &str)] = &[
 
 /// Modules that `mailbox` may use: it treats a message as a sequence of bytes.
 const MAILBOX_USES: &[&str] = &[
-    "span", "detail", "error", "platform", "edit", "key",
+    "span", "detail", "error", "platform", "edit", "key", "stop", "pool",
     // Mailboxes of Outlook contain no mail, but properties of which the engine makes mail.
     "engine",
 ];

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, Numbers, in_place, mbox, skipped, to};
 use crate::common::programs::{again, stderr};
-use embody::mailbox::{Message, Options, Stop, Transform, convert_in_place, convert_to};
+use embody::mailbox::{Conversion, Message, Options, Stop, Transform};
 use embody::{Edits, Error};
 
 /// Environment variables for a child process: its task in a test, and its file.
@@ -64,7 +64,10 @@ fn a_part_played_in_a_child_process() {
                 backup: Some(".old".into()),
                 ..Options::default()
             };
-            convert_in_place(&path, &options, &NEW, &(), &Stop::default())
+            Conversion::of(&path)
+                .in_place()
+                .options(&options)
+                .run(&NEW, &())
                 .map(|_| ())
                 .map_err(io::Error::other)
         }
@@ -155,7 +158,11 @@ fn after_200_kills_at_random_instants_the_file_is_the_old_or_the_new_one() {
             backup: (backup && found == old).then(|| ".old".into()),
             ..Options::default()
         };
-        convert_in_place(&path, &options, &NEW, &(), &Stop::default()).unwrap();
+        Conversion::of(&path)
+            .in_place()
+            .options(&options)
+            .run(&NEW, &())
+            .unwrap();
         assert!(fs::read(&path).unwrap() == new, "the second run finishes");
         let _ = fs::remove_file(backup_path);
         assert_eq!(
@@ -331,15 +338,16 @@ fn a_stop_leaves_the_source_and_no_temporary_file() {
     let asked = Meanwhile(|| stop.request());
     let options = Options::default();
     for outcome in [
-        convert_in_place(&path, &options, &asked, &(), &stop),
-        convert_to(
-            &path,
-            &folder.path().join("out"),
-            &options,
-            &asked,
-            &(),
-            &stop,
-        ),
+        Conversion::of(&path)
+            .in_place()
+            .options(&options)
+            .stop(&stop)
+            .run(&asked, &()),
+        Conversion::of(&path)
+            .to(&folder.path().join("out"))
+            .options(&options)
+            .stop(&stop)
+            .run(&asked, &()),
     ] {
         assert!(matches!(outcome, Err(Error::Interrupted)), "{outcome:?}");
     }
@@ -398,7 +406,12 @@ fn a_backup_is_made_once_and_never_overwritten() {
         backup: Some(".old".into()),
         ..Options::default()
     };
-    let run = |path: &Path| convert_in_place(path, &options, &NEW, &(), &Stop::default());
+    let run = |path: &Path| {
+        Conversion::of(path)
+            .in_place()
+            .options(&options)
+            .run(&NEW, &())
+    };
     run(&path).unwrap();
     assert!(fs::read(folder.path().join("box.old")).unwrap() == mbox(9));
     assert!(fs::read(&path).unwrap() == new_of(&mbox(9)));
@@ -420,7 +433,10 @@ fn a_lock_held_by_another_is_waited_for_and_then_reported() {
         lock_timeout: Duration::from_millis(50),
         ..Options::default()
     };
-    let outcome = convert_in_place(&path, &options, &NEW, &(), &Stop::default());
+    let outcome = Conversion::of(&path)
+        .in_place()
+        .options(&options)
+        .run(&NEW, &());
     assert!(matches!(outcome, Err(Error::Locked { .. })), "{outcome:?}");
     assert_eq!(names(folder.path()), ["box", "box.lock"]);
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, in_place, mbox};
 use crate::common::programs::again;
-use embody::mailbox::{Message, Options, Stop, Transform, convert_in_place};
+use embody::mailbox::{Conversion, Message, Options, Transform};
 use embody::{Edits, Error};
 
 const ROLE: &str = "EMBODY_TEST_ROLE";
@@ -96,7 +96,10 @@ fn deliverers_with_one_kind_of_lock_only_lose_no_message() {
             waits: run % 2 == 1,
             ..Options::default()
         };
-        changed += convert_in_place(&path, &options, &NEW, &(), &Stop::default())
+        changed += Conversion::of(&path)
+            .in_place()
+            .options(&options)
+            .run(&NEW, &())
             .unwrap()
             .changed;
         sleep(Duration::from_millis(5));
@@ -167,7 +170,11 @@ fn mail_that_comes_while_a_slow_transform_works_is_let_in_and_worked_on() {
             under_dotlock(&path, || append(&path, &mail("late", before * 3)));
         }
     });
-    let summary = convert_in_place(&path, &patiently(), &slow, &(), &Stop::default()).unwrap();
+    let summary = Conversion::of(&path)
+        .in_place()
+        .options(&patiently())
+        .run(&slow, &())
+        .unwrap();
     assert_eq!(
         (summary.messages, summary.changed, summary.late),
         (11, 5, 0)
@@ -198,7 +205,11 @@ fn mail_that_never_ceases_to_come_is_taken_over_for_a_later_run() {
     let path = folder.path().join("box");
     fs::write(&path, mbox(3)).unwrap();
     let ever = Meanwhile::new(|before| append(&path, &mail("late", before * 3)));
-    let summary = convert_in_place(&path, &patiently(), &ever, &(), &Stop::default()).unwrap();
+    let summary = Conversion::of(&path)
+        .in_place()
+        .options(&patiently())
+        .run(&ever, &())
+        .unwrap();
     assert_eq!(summary.late, 1, "{summary:?}");
     let text = fs::read_to_string(&path).unwrap();
     assert_eq!(text.matches("EXPAND-ME").count(), 1);
@@ -246,14 +257,21 @@ fn a_mailbox_that_another_program_rewrites_meanwhile_is_read_again_or_left() {
                 rewrite(1);
             }
         });
-        let summary = convert_in_place(&path, &patiently(), &once, &(), &Stop::default()).unwrap();
+        let summary = Conversion::of(&path)
+            .in_place()
+            .options(&patiently())
+            .run(&once, &())
+            .unwrap();
         assert_eq!((summary.messages, summary.changed), (9, 3));
         let expected = rewritten(1).replace("EXPAND-ME", "what was fetched");
         assert_eq!(fs::read_to_string(&path).unwrap(), expected);
 
         fs::write(&path, mbox(9)).unwrap();
         let always = Meanwhile::new(rewrite);
-        let outcome = convert_in_place(&path, &patiently(), &always, &(), &Stop::default());
+        let outcome = Conversion::of(&path)
+            .in_place()
+            .options(&patiently())
+            .run(&always, &());
         assert!(matches!(outcome, Err(Error::Changed { .. })), "{outcome:?}");
         assert_eq!(fs::read_to_string(&path).unwrap(), rewritten(8));
         assert_eq!(names(folder.path()), 1);

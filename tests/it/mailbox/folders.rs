@@ -353,7 +353,11 @@ fn the_lock_of_a_maildir_is_told_of_the_maildir() {
         ..embody::mailbox::Options::default()
     };
     let (maildir, stop) = (place.join("m"), embody::mailbox::Stop::default());
-    let done = embody::mailbox::convert_in_place(&maildir, &options, &Look, &(), &stop);
+    let done = embody::mailbox::Conversion::of(&maildir)
+        .in_place()
+        .options(&options)
+        .stop(&stop)
+        .run(&Look, &());
     let Err(embody::Error::Locked { path, lock }) = done else {
         panic!("{done:?}");
     };

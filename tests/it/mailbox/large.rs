@@ -11,9 +11,7 @@ use std::time::Duration;
 
 use crate::common::mailboxes::Expand;
 use crate::common::programs::{program, skipped, stderr};
-use embody::mailbox::{
-    Message, Observer, Options, Stop, Summary, Transform, convert_in_place, convert_to,
-};
+use embody::mailbox::{Conversion, Message, Observer, Options, Stop, Summary, Transform};
 use embody::{Edits, Error};
 use proptest::prelude::*;
 
@@ -75,7 +73,11 @@ fn converted(mbox: &[u8], window: usize, fill: &Fill) -> (Vec<u8>, Summary, Vec<
     };
     let come = Come::default();
     let to = |out: &Path, options: &Options| {
-        convert_to(&path("in"), out, options, fill, &come, &Stop::default()).unwrap()
+        Conversion::of(&path("in"))
+            .to(out)
+            .options(options)
+            .run(fill, &come)
+            .unwrap()
     };
     let summary = to(&path("out"), &options);
     assert_eq!(
@@ -99,8 +101,11 @@ fn converted(mbox: &[u8], window: usize, fill: &Fill) -> (Vec<u8>, Summary, Vec<
             waits,
             ..options.clone()
         };
-        let in_place =
-            convert_in_place(&path("in"), &options, fill, &(), &Stop::default()).unwrap();
+        let in_place = Conversion::of(&path("in"))
+            .in_place()
+            .options(&options)
+            .run(fill, &())
+            .unwrap();
         assert_eq!((in_place, fill.numbers()), (summary, numbers.clone()));
         assert!(fs::read(path("in")).unwrap() == out, "waits: {waits}");
     }
@@ -160,7 +165,11 @@ fn one_that_turns_out_to_be_larger_than_the_bound_is_passed_on() {
             ..Options::default()
         };
         let fill = Fill::new("!");
-        let summary = convert_to(&source, &out, &options, &fill, &(), &Stop::default()).unwrap();
+        let summary = Conversion::of(&source)
+            .to(&out)
+            .options(&options)
+            .run(&fill, &())
+            .unwrap();
         let counts = (summary.messages, summary.changed, summary.oversized);
         assert_eq!((counts, fill.numbers()), ((3, 2, 1), vec![1, 3]));
         let new = String::from_utf8(small.clone())
@@ -323,7 +332,12 @@ fn messages_behind_one_that_waits_are_read_until_their_reports_fill_the_memory()
         };
         let (source, out) = (folder.path().join(source), folder.path().join("out"));
         let stop = Stop::default();
-        let summary = convert_to(&source, &out, &options, &waiting, &(), &stop).unwrap();
+        let summary = Conversion::of(&source)
+            .to(&out)
+            .options(&options)
+            .stop(&stop)
+            .run(&waiting, &())
+            .unwrap();
         assert_eq!(summary.messages, 400);
         let before = waiting.before.load(Ordering::SeqCst);
         // The windows of three threads take 1 MB, and each thread may be in the middle of a window with five mails.

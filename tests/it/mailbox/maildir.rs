@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, Look, Numbers, in_place, mbox, skipped, to};
 use crate::common::programs::{again, embody, stderr};
-use embody::mailbox::{Message, Options, Stop, Transform, convert_in_place};
+use embody::mailbox::{Conversion, Message, Options, Stop, Transform};
 use embody::{Edits, Error};
 
 const PATH: &str = "EMBODY_TEST_PATH";
@@ -224,9 +224,12 @@ fn messages_that_are_renamed_while_a_maildir_is_converted_are_all_in_the_result(
             });
         });
         let stop = Stop::default();
-        let summary =
-            embody::mailbox::convert_to(&root, &output, &options, &open_mailbox, &(), &stop)
-                .unwrap();
+        let summary = embody::mailbox::Conversion::of(&root)
+            .to(&output)
+            .options(&options)
+            .stop(&stop)
+            .run(&open_mailbox, &())
+            .unwrap();
         assert_eq!((summary.messages, summary.damaged), (COUNT as u64, 0));
         let read = embody::mailbox::Messages::new(&output, Options::default());
         let read: Vec<String> = read
@@ -268,10 +271,18 @@ fn message_that_is_deleted_during_the_run_is_named_by_every_reader() {
         };
         let stop = Stop::default();
         let summary = match output {
-            None => convert_in_place(&root, &options, &delete, &(), &stop),
+            None => Conversion::of(&root)
+                .in_place()
+                .options(&options)
+                .stop(&stop)
+                .run(&delete, &()),
             Some(name) => {
                 let output = folder.path().join(name);
-                embody::mailbox::convert_to(&root, &output, &options, &delete, &(), &stop)
+                embody::mailbox::Conversion::of(&root)
+                    .to(&output)
+                    .options(&options)
+                    .stop(&stop)
+                    .run(&delete, &())
             }
         };
         let summary = summary.unwrap();
@@ -404,7 +415,10 @@ fn a_backup_of_a_maildir_is_refused() {
         backup: Some(".old".into()),
         ..Options::default()
     };
-    let outcome = convert_in_place(folder.path(), &options, &NEW, &(), &Stop::default());
+    let outcome = Conversion::of(folder.path())
+        .in_place()
+        .options(&options)
+        .run(&NEW, &());
     assert!(matches!(outcome, Err(Error::Usage(_))));
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::common::mailboxes::{Expand, Look, in_place, mbox, to};
 use embody::Error;
-use embody::mailbox::{Format, Options, Quoting, Stop, Transform, convert_in_place, convert_to};
+use embody::mailbox::{Conversion, Format, Options, Quoting, Stop, Transform};
 use proptest::prelude::*;
 
 const ONE: &str = "From a@b Thu Jan  1 00:00:00 1970\nSubject: one\n\nbody\n";
@@ -202,14 +202,10 @@ fn what_is_not_a_mailbox_is_said_and_left() {
         ..Options::default()
     };
     let source = folder.file("in", b"From: a@b\n\n");
-    let outcome = convert_to(
-        &source,
-        &folder.path("out"),
-        &options,
-        &Look,
-        &(),
-        &Stop::default(),
-    );
+    let outcome = Conversion::of(&source)
+        .to(&folder.path("out"))
+        .options(&options)
+        .run(&Look, &());
     assert!(matches!(outcome, Err(Error::NotAMailbox { .. })));
 }
 
@@ -342,8 +338,18 @@ fn a_dry_run_counts_and_writes_nothing() {
     };
     let stop = Stop::default();
     let with = Expand("longer than it was before");
-    let one = convert_to(&source, &folder.path("out"), &options, &with, &(), &stop).unwrap();
-    let two = convert_in_place(&source, &options, &with, &(), &stop).unwrap();
+    let one = Conversion::of(&source)
+        .to(&folder.path("out"))
+        .options(&options)
+        .stop(&stop)
+        .run(&with, &())
+        .unwrap();
+    let two = Conversion::of(&source)
+        .in_place()
+        .options(&options)
+        .stop(&stop)
+        .run(&with, &())
+        .unwrap();
     assert_eq!(one, two);
     assert_eq!((one.messages, one.changed), (30, 10));
     assert_eq!(folder.names(), ["in"]);
@@ -388,7 +394,11 @@ fn numbers_and_order_do_not_depend_on_windows_or_workers() {
             ..Options::default()
         };
         let out = folder.path(&format!("out{window}"));
-        convert_to(&source, &out, &options, &Number, &(), &Stop::default()).unwrap();
+        Conversion::of(&source)
+            .to(&out)
+            .options(&options)
+            .run(&Number, &())
+            .unwrap();
         assert!(fs::read(out).unwrap() == expected, "window {window}");
     }
 }
@@ -405,7 +415,11 @@ fn a_message_beyond_the_bound_is_passed_on() {
         ..Options::default()
     };
     let out = folder.path("out");
-    let summary = convert_to(&source, &out, &options, &Expand("!"), &(), &Stop::default()).unwrap();
+    let summary = Conversion::of(&source)
+        .to(&out)
+        .options(&options)
+        .run(&Expand("!"), &())
+        .unwrap();
     assert_eq!(
         (summary.messages, summary.changed, summary.oversized),
         (3, 2, 1)

@@ -16,7 +16,7 @@ use crate::common::bounded::ended;
 use crate::common::mailboxes::{Expand, Look, Numbers};
 use crate::common::programs::{done, embody, embody_in, fed, program, signalled, skipped, stderr};
 use embody::Error;
-use embody::mailbox::{Format, Options, Stop, Summary, Transform, convert_to};
+use embody::mailbox::{Conversion, Format, Options, Summary, Transform};
 
 fn to(
     source: &Path,
@@ -28,7 +28,10 @@ fn to(
         output_format,
         ..Options::default()
     };
-    convert_to(source, destination, &options, with, &(), &Stop::default())
+    Conversion::of(source)
+        .to(destination)
+        .options(&options)
+        .run(with, &())
 }
 
 /// Returns every file in a directory by its relative path.
@@ -963,15 +966,11 @@ fn a_message_that_cannot_come_along_is_named_and_the_others_do() {
         max_message: 256 << 10,
         ..Options::default()
     };
-    let made = convert_to(
-        &at.join("in.mbox"),
-        &at.join("eml"),
-        &options,
-        &Look,
-        &(),
-        &Stop::default(),
-    )
-    .unwrap();
+    let made = Conversion::of(&at.join("in.mbox"))
+        .to(&at.join("eml"))
+        .options(&options)
+        .run(&Look, &())
+        .unwrap();
     assert_eq!((made.messages, made.oversized, made.damaged), (3, 1, 1));
     assert_eq!(contents(files(&at.join("eml"))), [b"Subject: s\n\nb\n"; 2]);
 }

@@ -9,7 +9,7 @@ use std::process::{Command, Output, Stdio};
 use crate::common::bounded::finished;
 use crate::common::mailboxes::Expand;
 use crate::common::programs::embody;
-use embody::mailbox::{Options, Stop, Summary, convert_to};
+use embody::mailbox::{Conversion, Options, Summary};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use proptest::prelude::*;
@@ -66,7 +66,10 @@ fn converted(source: &Path, target: &Path, range: Option<Range<u64>>) -> Result<
         ..Options::default()
     };
     let with = Expand("expanded\nFrom here\n");
-    convert_to(source, target, &options, &with, &(), &Stop::default())
+    Conversion::of(source)
+        .to(target)
+        .options(&options)
+        .run(&with, &())
         .map_err(|error| error.to_string())
 }
 

@@ -1,4 +1,7 @@
-//! Works on many items (such as windows of a mailbox) at the same time, in order, and in bounded memory.
+//! The worker pool: works on many items at the same time, in order, and in bounded memory.
+//!
+//! An item is a window of a mailbox, a message of a directory or of a server, or a request for content. All of them are
+//! processed here, so that errors, stops and limits have the same effect everywhere.
 //!
 //! Each thread does the next task: it passes on the first item if the item is finished, works on a part of an item, or
 //! reads an item and finds its parts that need work. If an item has no such parts, one thread reads, searches and
@@ -10,15 +13,18 @@
 //! memory. If an item is unfinished for some time, finished items after it are made lighter, for example by freeing
 //! bytes that can be read again. A part that waits for a server then does not stop the others.
 //!
-//! The first error ends the run. A panic in a stage is passed on after all threads have ended. No thread waits forever.
+//! The calling thread is one of the workers. If the system cannot start another thread, the workers that exist do all the
+//! work. The first error ends the run. A panic in a stage is passed on after all threads have ended. No thread waits
+//! forever.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, unpoisoned};
-use crate::mailbox::Stop;
+use crate::stop::Stop;
 
 /// Interval at which a waiting thread checks whether a stop was requested.
 const LOOK_UP: Duration = Duration::from_millis(50);
@@ -32,12 +38,21 @@ type Take<'p, I, D> = &'p mut (dyn FnMut(I, Vec<(usize, D)>) -> Result<(), Error
 type Lighten<'p, I, D> = &'p (dyn Fn(&mut I, &[(usize, Option<D>)]) -> Option<usize> + Sync);
 type Guard<'s, 'p, I, D> = MutexGuard<'s, State<'p, I, D>>;
 
-struct Pipeline<'p, I, D> {
+/// Limits of one run of the pool.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Number of threads, including the calling one.
+    pub(crate) workers: usize,
+    /// Weight of the items that may be in the pool at a time. The unit is that of the weights that `read` returns, such as
+    /// bytes. If the pool is empty, one item of any weight is read.
+    pub(crate) budget: usize,
+}
+
+struct Pool<'p, I, D> {
     parts: &'p (dyn Fn(&I) -> Vec<usize> + Sync),
     work: &'p (dyn Fn(&I, usize) -> Result<D, Error> + Sync),
     lighten: Lighten<'p, I, D>,
-    workers: usize,
-    budget: usize,
+    limits: Limits,
     stop: &'p Stop,
     state: Mutex<State<'p, I, D>>,
     changed: Condvar,
@@ -111,12 +126,21 @@ impl<I, D> State<'_, I, D> {
     }
 }
 
-/// Runs the pipeline. `read` returns an item and its weight, and `None` after the last one. `parts` returns the
-/// positions of the parts of an item, `work` processes a part, and `take` receives each item with its results in the
-/// order of reading. While the items in the pipeline weigh `budget` or more, no further item is read. `lighten` reduces
-/// the memory of a finished item that waits for its turn, and returns its new weight, or `None` if it cannot.
+/// Processes all items in five stages:
+///
+/// * `read` returns the next item and its weight, and `None` after the last one;
+/// * `parts` returns the positions of the parts of an item that need work;
+/// * `work` processes one part;
+/// * `lighten` frees memory of a finished item that waits for earlier items, and returns the new weight of the item, or
+///   `None` if no memory can be freed;
+/// * `take` receives each item with the results of its parts, in the order of reading.
+///
+/// Only one thread at a time is in `read`, and only one in `take`.
+///
+/// # Errors
+/// The first error of a stage, or [`Error::Interrupted`] after a request to `stop`.
 pub(crate) fn run<I: Send + Sync, D: Send>(
-    (workers, budget): (usize, usize),
+    limits: Limits,
     stop: &Stop,
     mut read: impl FnMut() -> Result<Option<(I, usize)>, Error> + Send,
     parts: impl Fn(&I) -> Vec<usize> + Sync,
@@ -124,12 +148,14 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
     lighten: impl Fn(&mut I, &[(usize, Option<D>)]) -> Option<usize> + Sync,
     mut take: impl FnMut(I, Vec<(usize, D)>) -> Result<(), Error> + Send,
 ) -> Result<(), Error> {
-    let pipeline = Pipeline {
+    let pool = Pool {
         parts: &parts,
         work: &work,
         lighten: &lighten,
-        workers: workers.max(1),
-        budget: budget.max(1),
+        limits: Limits {
+            workers: limits.workers.max(1),
+            budget: limits.budget.max(1),
+        },
         stop,
         state: Mutex::new(State {
             read: Some(&mut read),
@@ -144,23 +170,27 @@ pub(crate) fn run<I: Send + Sync, D: Send>(
         }),
         changed: Condvar::new(),
     };
-    std::thread::scope(|scope| {
-        for _ in 0..pipeline.workers {
-            scope.spawn(|| {
-                let served = catch_unwind(AssertUnwindSafe(|| pipeline.serve()));
-                pipeline.end(served.unwrap_or_else(|panic| {
-                    // The other threads must end before the panic is passed on, so the run is marked as ended first.
-                    pipeline.end(Err(Error::Interrupted));
-                    resume_unwind(panic)
-                }));
-            });
+    let serve = || {
+        let served = catch_unwind(AssertUnwindSafe(|| pool.serve()));
+        pool.end(served.unwrap_or_else(|panic| {
+            // The other threads must end before the panic is passed on.
+            pool.end(Err(Error::Interrupted));
+            resume_unwind(panic)
+        }));
+    };
+    thread::scope(|scope| {
+        for _ in 1..pool.limits.workers {
+            if thread::Builder::new().spawn_scoped(scope, serve).is_err() {
+                break;
+            }
         }
+        serve();
     });
-    let outcome = pipeline.lock().outcome.take();
+    let outcome = pool.lock().outcome.take();
     outcome.unwrap_or(Ok(()))
 }
 
-impl<'p, I, D> Pipeline<'p, I, D> {
+impl<'p, I, D> Pool<'p, I, D> {
     fn lock(&self) -> Guard<'_, 'p, I, D> {
         unpoisoned(self.state.lock())
     }
@@ -181,10 +211,10 @@ impl<'p, I, D> Pipeline<'p, I, D> {
         let mut state = self.lock();
         while state.outcome.is_none() {
             self.stop.check()?;
-            let may_read = state.weight < self.budget && state.read.is_some();
+            let may_read = state.weight < self.limits.budget && state.read.is_some();
             let waits = match state.waits(own) {
                 Some(number) if number == own => Some(own),
-                _ if may_read && state.slots.len() < self.workers => None,
+                _ if may_read && state.slots.len() < self.limits.workers => None,
                 _ => state.waits(0),
             };
             if state.slots.front().is_some_and(|slot| slot.open == 0)
@@ -206,7 +236,7 @@ impl<'p, I, D> Pipeline<'p, I, D> {
                 // finds no unfinished part in the slot, no thread uses the item any more, and that thread can take it
                 // out of its `Arc`.
                 slot.open -= 1;
-            } else if state.weight < self.budget
+            } else if state.weight < self.limits.budget
                 && let Some(read) = state.read.take()
             {
                 own = state.first + state.slots.len() as u64;
@@ -323,7 +353,6 @@ impl<'p, I, D> Pipeline<'p, I, D> {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-    use std::thread;
 
     use super::*;
 
@@ -347,7 +376,7 @@ mod tests {
         let mut out = Vec::new();
         let mut items = items.into_iter();
         run(
-            (workers, budget),
+            Limits { workers, budget },
             &Stop::default(),
             || {
                 Ok(items.next().map(|item| {
@@ -395,7 +424,10 @@ mod tests {
         let stop = Stop::default();
         let mut taken = 0;
         let outcome = run(
-            (2, 5),
+            Limits {
+                workers: 2,
+                budget: 5,
+            },
             &stop,
             || Ok(Some((vec![1], 1))),
             |item| all(item),
@@ -433,7 +465,10 @@ mod tests {
                     ahead
                 });
                 let done = run(
-                    (3, 1_000),
+                    Limits {
+                        workers: 3,
+                        budget: 1_000,
+                    },
                     &Stop::default(),
                     || {
                         let item = items.next();

@@ -1,0 +1,324 @@
+//! The entry to this room: one run over a mailbox, from its source to its destination.
+//!
+//! A mailbox is always either complete or unchanged: output appears under its final name when it is complete, and
+//! `place::replace` replaces files in place in one step. If a run ends with an error or is stopped, the mailboxes of a
+//! directory that were already converted are kept.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use crate::detail::{Detail, Setting};
+use crate::engine::Mode;
+use crate::error::Error;
+use crate::mailbox::archive::Inner;
+use crate::mailbox::begin::{Job, begun, look_at, pass_over_backups, sweep};
+use crate::mailbox::failure::cannot_write;
+use crate::mailbox::find::{Finds, Found, Kind};
+use crate::mailbox::forms::emlx;
+use crate::mailbox::not_mail::not_in_place;
+use crate::mailbox::place::delivery::Delivery;
+use crate::mailbox::place::replace;
+use crate::mailbox::place::temporary;
+use crate::mailbox::read::opened::kind_of_open;
+use crate::mailbox::read::sink::Output;
+use crate::mailbox::read::source::Source;
+use crate::mailbox::result;
+use crate::mailbox::{Format, Observer, Options, Stop, Summary, Transform, check_backup_suffix};
+use crate::platform;
+
+/// A run over a mailbox: reads the messages of a source, transforms them, and writes the result to a destination or in
+/// place. Without a destination, the messages are only read.
+///
+/// The source is an mbox file, a Maildir, a message, an archive, or a directory of them (docs/mailboxes.md).
+///
+/// ```
+/// use embody::mailbox::Conversion;
+/// use embody::{Expander, Policy};
+///
+/// let folder = tempfile::tempdir()?;
+/// let (source, target) = (folder.path().join("in.eml"), folder.path().join("out.eml"));
+/// std::fs::write(&source, "Subject: one\n\nhello\n")?;
+///
+/// let expander = Expander::new(Policy::default())?;
+/// let summary = Conversion::of(&source).to(&target).run(&expander, &())?;
+/// assert_eq!((summary.messages, summary.changed), (1, 0));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "call `run` to convert the mailbox"]
+pub struct Conversion<'c> {
+    source: &'c Path,
+    /// Content of the source, if the caller has opened it.
+    stream: Option<Source>,
+    destination: Destination<'c>,
+    options: Cow<'c, Options>,
+    stop: Stop,
+}
+
+enum Destination<'c> {
+    Nowhere,
+    InPlace,
+    Path(&'c Path),
+    #[cfg_attr(not(feature = "cli"), allow(dead_code))]
+    Open(File),
+}
+
+impl<'c> Conversion<'c> {
+    /// Begins the description of a run that reads `source`.
+    pub fn of(source: &'c Path) -> Self {
+        Self {
+            source,
+            stream: None,
+            destination: Destination::Nowhere,
+            options: Cow::Owned(Options::default()),
+            stop: Stop::default(),
+        }
+    }
+
+    /// Begins the description of a run that reads an open file or pipe. `name` is its name in reports and errors.
+    #[cfg(feature = "cli")]
+    pub(crate) fn of_stream(stream: Source, name: &'c Path) -> Self {
+        Self {
+            stream: Some(stream),
+            ..Self::of(name)
+        }
+    }
+
+    /// Sets the options. The default is [`Options::default`].
+    pub fn options(mut self, options: &'c Options) -> Self {
+        self.options = Cow::Borrowed(options);
+        self
+    }
+
+    /// Sets the request that ends the run early. Without it, the run ends only with the source.
+    pub fn stop(mut self, stop: &Stop) -> Self {
+        self.stop = stop.clone();
+        self
+    }
+
+    /// Writes the result to a new file or directory.
+    ///
+    /// A file becomes a file, and a directory becomes a directory with the same names. Existing files are never
+    /// overwritten, but the destination may be a device or a pipe. New files get the owner, mode and time of the source.
+    /// They are not synced to the disk, because the source still exists.
+    pub fn to(mut self, destination: &'c Path) -> Self {
+        self.destination = Destination::Path(destination);
+        self
+    }
+
+    /// Writes the result to an open file, such as standard output. If the run fails, the file keeps the bytes that were
+    /// written: only the error shows that they are incomplete.
+    #[cfg(feature = "cli")]
+    pub(crate) fn into_open(mut self, file: File) -> Self {
+        self.destination = Destination::Open(file);
+        self
+    }
+
+    /// Replaces the source. Mailboxes without a changed message are not written. [`Mode::DryRun`] takes no locks.
+    ///
+    /// An mbox is locked with a dotlock and fcntl from before it is read until it is replaced, unless [`Options::waits`] is
+    /// set.
+    pub fn in_place(mut self) -> Self {
+        self.destination = Destination::InPlace;
+        self
+    }
+
+    /// Runs the conversion. `observer` receives the events of the run, and the results of `transform` in the order of the
+    /// messages.
+    ///
+    /// # Errors
+    /// Returns [`Error::NotAMailbox`]; [`Error::Changed`] if an mbox changed while it was read; [`Error::Interrupted`]
+    /// after a request to stop; [`Error::Locked`] if the lock of a mailbox that is replaced was not available in time;
+    /// [`Error::Usage`] if the options do not fit the source and the destination; [`Error::Read`], [`Error::Unreadable`]
+    /// or [`Error::Write`]; or the error that `transform` returns. No temporary file and no incomplete file is left. In
+    /// place, the mailbox or Maildir message to which the error applies is unchanged.
+    pub fn run<S: Send>(
+        mut self,
+        transform: &dyn Transform<S>,
+        observer: &dyn Observer<S>,
+    ) -> Result<Summary, Error> {
+        if matches!(self.destination, Destination::Nowhere) && self.options.mode.writes() {
+            self.options.to_mut().mode = Mode::DryRun;
+        }
+        let job = Job::new(self.source, &self.options, transform, observer, &self.stop);
+        match (self.stream, self.destination) {
+            (None, Destination::Path(destination)) => to_path(&job, destination),
+            (None, Destination::Open(file)) => to_open_file(&job, file),
+            (None, Destination::InPlace | Destination::Nowhere) => in_place(&job),
+            (Some(_), Destination::InPlace) => Err(not_in_place(self.source)),
+            (Some(stream), Destination::Path(to)) => from_stream(&job, stream, Output::Path(to)),
+            (Some(stream), Destination::Open(file)) => {
+                from_stream(&job, stream, Output::Open(file))
+            }
+            (Some(stream), Destination::Nowhere) => from_stream(&job, stream, Output::Nowhere),
+        }
+    }
+}
+
+fn to_path<S: Send>(job: &Job<'_, S>, destination: &Path) -> Result<Summary, Error> {
+    let (source, options, stop) = (job.path, job.options, job.stop);
+    if let (Ok(one), Ok(other)) = (fs::metadata(source), fs::metadata(destination))
+        && replace::is_same(&one, &other)
+    {
+        let what = format!("{}: is the source as well; ", destination.display());
+        let detail = Detail::from(what).naming(Setting::InPlace);
+        return Err(Error::Usage(
+            detail.then(" replaces the source with the result"),
+        ));
+    }
+    let folder = temporary::folder_of(destination);
+    if options.mode.writes() && !folder.is_dir() {
+        let what = format!(
+            "the directory {} does not exist; create it first",
+            folder.display()
+        );
+        let missing = io::Error::new(io::ErrorKind::NotFound, what);
+        return Err(cannot_write(destination)(missing));
+    }
+    let finds = look_at(source, options, false, stop)?;
+    result::check(source, &finds, destination, options)?;
+    // File names that differ only in case are checked only if the result has the names of the source. Thunderbird needs
+    // file names of its own, which always differ in more than case.
+    let keeps_names = options.output_format != Format::Thunderbird;
+    if options.mode.writes() && keeps_names {
+        let folds = || platform::folds_case(folder).unwrap_or(false);
+        result::check_case(&finds, destination, options, folds)?;
+    }
+    job.transfer(&finds, destination, None)
+}
+
+/// Converts a directory of messages, or the folders of an Outlook mailbox, to an open file.
+fn to_open_file<S: Send>(job: &Job<'_, S>, output: File) -> Result<Summary, Error> {
+    let (source, options, stop) = (job.path, job.options, job.stop);
+    let finds = look_at(source, options, false, stop)?;
+    result::check_open(source, result::result(&finds, options))?;
+    job.transfer(&finds, Path::new("standard output"), Some(output))
+}
+
+fn in_place<S: Send>(job: &Job<'_, S>) -> Result<Summary, Error> {
+    let (source, options, observer, stop) = (job.path, job.options, job.observer, job.stop);
+    if cfg!(not(unix)) && options.mode.writes() {
+        let detail = Detail::default()
+            .naming(Setting::InPlace)
+            .then(" works only on Linux, macOS and other Unix systems; name a new file with ");
+        return Err(Error::Usage(detail.naming(Setting::Output)));
+    }
+    if let Some(suffix) = &options.backup {
+        check_backup_suffix(suffix)?;
+    }
+    let mut finds = look_at(source, options, true, stop)?;
+    if let Some(suffix) = &options.backup {
+        pass_over_backups(&mut finds, suffix);
+    }
+    check_in_place(&finds, options)?;
+    if options.mode.writes() {
+        sweep(&finds, options.format);
+    }
+    let mut summary = begun(&finds, observer);
+    let inner = Inner::default();
+    let job = Job {
+        inner: Some(&inner),
+        ..*job
+    };
+    let done = job.each(&finds.mailboxes, |job, kind| match kind {
+        Kind::Maildir | Kind::Mh => job.folder(kind, None),
+        Kind::Archive if options.mode.writes() => Err(not_in_place(job.path)),
+        Kind::Archive | Kind::Eudora | Kind::Msg | Kind::Pst => job.file_to(kind, Output::Nowhere),
+        Kind::Mbox => job.mbox_in_place(),
+        Kind::Eml => job.message_in_place(),
+    });
+    summary.add(&done?);
+    summary.add(&job.each_inner(&inner, |job, _| job.inner_to(None))?);
+    Ok(summary)
+}
+
+fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
+    let writes = options.mode.writes();
+    let of = |setting| Detail::default().naming(setting);
+    if writes && options.range.is_some() {
+        let detail = of(Setting::Range)
+            .then(" cannot be used with ")
+            .then(of(Setting::InPlace));
+        let why = ", because the rest of the mailbox would be lost";
+        return Err(Error::Usage(detail.then(why)));
+    }
+    let refused = |found: &Found, why: &str| {
+        let what = format!("{}: {why} as ", found.file().display());
+        Err(Error::Usage(Detail::from(what).naming(Setting::Output)))
+    };
+    let written = || finds.mailboxes.iter().filter(|_| writes);
+    if let Some(found) = written().find(|found| found.kind == Kind::Eudora) {
+        let why = "cannot change a mailbox of Eudora in place, because the index of Eudora contains the position of each message; name a new mailbox";
+        return refused(found, why);
+    }
+    if let Some(found) = written().find(|found| matches!(found.kind, Kind::Msg | Kind::Pst)) {
+        let why = "embody does not write files of Outlook, so it cannot change one in place; name a new file";
+        return refused(found, why);
+    }
+    if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {
+        let why = " cannot be used for a Maildir or an MH folder, where the backup of a message would be read as another message; copy the folder first";
+        return Err(Error::Usage(of(Setting::Backup).then(why)));
+    }
+    if let Some(found) = written().find(|found| emlx::beside(&found.path).is_some()) {
+        let why = "cannot change files of Apple Mail in place, because Apple Mail keeps an index of them; name a new directory";
+        return refused(found, why);
+    }
+    Ok(())
+}
+
+fn from_stream<S: Send>(
+    job: &Job<'_, S>,
+    mut source: Source,
+    output: Output<'_>,
+) -> Result<Summary, Error> {
+    let (name, options, observer) = (job.path, job.options, job.observer);
+    let kind = kind_of_open(&mut source, name, options.format)?;
+    let kind = kind.map_err(|other| other.error(name))?;
+    if let (Output::Path(target), Mode::Run) = (&output, options.mode) {
+        temporary::sweep(temporary::folder_of(target));
+    }
+    let finds = Finds::of_source(name, kind, None);
+    match &output {
+        Output::Path(target) => result::check(name, &finds, target, options)?,
+        Output::Open(_) => result::check_open(name, result::result(&finds, options))?,
+        _ => {}
+    }
+    observer.begin(name);
+    match &output {
+        Output::Path(target) if matches!(kind, Kind::Mbox | Kind::Pst) => {
+            return job.unpack(kind, target, None, |job, output| match kind {
+                Kind::Pst => job.spool(&mut source),
+                _ => job.open_to(source, None, kind, output),
+            });
+        }
+        Output::Nowhere if kind == Kind::Pst || !result::is_moved(kind, options) => {
+            let inner = Inner::default();
+            let collecting = Job {
+                inner: Some(&inner),
+                ..*job
+            };
+            let mut summary = match kind {
+                Kind::Pst => collecting.spool(&mut source)?,
+                _ => collecting.open_to(source, None, kind, output)?,
+            };
+            summary.add(&job.each_inner(&inner, |job, _| job.inner_to(None))?);
+            return Ok(summary);
+        }
+        _ => {}
+    }
+    if !result::is_moved(kind, options) {
+        return job.open_to(source, None, kind, output);
+    }
+    let form = result::form(kind, options);
+    let (open, target) = match output {
+        Output::Path(target) => (None, target),
+        Output::Open(file) => (Some(file), Path::new("standard output")),
+        // No output is written here, so the target needs no name.
+        _ => (None, Path::new("")),
+    };
+    let mut delivery = Delivery::start(form, options, open, target, None)?;
+    let summary = job.open_to(source, None, kind, Output::Delivery(&mut delivery))?;
+    delivery.finish_unless_damaged(&summary)?;
+    Ok(summary)
+}

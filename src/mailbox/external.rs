@@ -1,0 +1,123 @@
+//! Converts messages that are not in a file, such as messages from a server: the caller passes them in one by one and
+//! receives the results.
+
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+use crate::mailbox::begin::Job;
+use crate::mailbox::forms::rewrite;
+use crate::mailbox::{Observer, Options, Stop, Summary, Transform};
+use crate::pool;
+
+/// A message that the caller passes in.
+#[derive(Clone, Debug)]
+pub struct ExternalMessage<T> {
+    /// Data of the caller about the message, which is returned unchanged with the result.
+    pub about: T,
+    /// Position of the message in its mailbox, from 1.
+    pub number: u64,
+    /// Name of the mailbox, which reports and errors show in place of a path.
+    pub source: PathBuf,
+    /// Header and body.
+    pub content: Vec<u8>,
+}
+
+/// A run over messages that the caller passes in, as [`Conversion`](crate::mailbox::Conversion) is a run over a mailbox.
+pub struct ExternalMessages<'c, S> {
+    /// Limits on threads and memory. The other options apply to mailboxes only.
+    pub options: &'c Options,
+    /// Change to each message.
+    pub transform: &'c dyn Transform<S>,
+    /// Receiver of the events of the run.
+    pub observer: &'c dyn Observer<S>,
+    /// Request to end the run early.
+    pub stop: &'c Stop,
+}
+
+impl<S: Send> ExternalMessages<'_, S> {
+    /// Transforms all messages that `next` returns, several at a time. `put` receives each message in the original order,
+    /// with the new content if it changed. Returns the number of messages and their bytes before and after.
+    ///
+    /// # Errors
+    /// Returns the errors of `next`, `put` and the transform, or [`Error::Interrupted`].
+    pub fn run<T: Send + Sync>(
+        &self,
+        next: impl FnMut() -> Result<Option<ExternalMessage<T>>, Error> + Send,
+        mut put: impl FnMut(&ExternalMessage<T>, Option<&[u8]>) -> Result<(), Error> + Send,
+    ) -> Result<Summary, Error> {
+        let job = Job::new(
+            Path::new(""),
+            self.options,
+            self.transform,
+            self.observer,
+            self.stop,
+        );
+        job.external(
+            Summary::default(),
+            next,
+            |_| true,
+            |message, new, summary| {
+                put(message, new)?;
+                let octets = new.unwrap_or(&message.content).len();
+                summary.bytes_out += octets as u64;
+                Ok(())
+            },
+        )
+    }
+}
+
+impl<S: Send> Job<'_, S> {
+    /// Does the same as [`ExternalMessages::run`], but adds to the counts in `summary`. An item for which `is_message` returns
+    /// false is not transformed. It is passed to `put` without a change, between the messages before and after it.
+    pub(crate) fn external<T: Send + Sync>(
+        &self,
+        mut summary: Summary,
+        mut next: impl FnMut() -> Result<Option<ExternalMessage<T>>, Error> + Send,
+        is_message: impl Fn(&T) -> bool + Sync,
+        mut put: impl FnMut(&ExternalMessage<T>, Option<&[u8]>, &mut Summary) -> Result<(), Error>
+        + Send,
+    ) -> Result<Summary, Error> {
+        pool::run(
+            self.options.pool_limits(),
+            self.stop,
+            || {
+                let message = next()?;
+                Ok(message.map(|message| {
+                    let weight = message.content.len().max(1);
+                    (message, weight)
+                }))
+            },
+            |message| {
+                is_message(&message.about)
+                    .then_some(0)
+                    .into_iter()
+                    .collect()
+            },
+            |message, _| {
+                let from = (message.number, message.source.as_path());
+                self.single(from, &message.content, None, rewrite::spliced)
+            },
+            // While one message is slow, the pool frees the memory of later messages that can be read again. Messages from a
+            // server or a stream cannot be read again, so this function returns `None`.
+            |_, _| None,
+            |message: ExternalMessage<T>, done| {
+                if !is_message(&message.about) {
+                    return put(&message, None, &mut summary);
+                }
+                let done = done.into_iter().find_map(|(_, done)| done);
+                let new = done.as_ref().and_then(|done| done.new.as_deref());
+                let octets = message.content.len() as u64;
+                summary.messages += 1;
+                summary.changed += u64::from(new.is_some());
+                summary.bytes_in += octets;
+                put(&message, new, &mut summary)?;
+                if let Some(done) = done {
+                    done.tell(self.observer);
+                }
+                self.observer.advance(octets, 1);
+                Ok(())
+            },
+        )?;
+        Ok(summary)
+    }
+}
