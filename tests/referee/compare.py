@@ -17,6 +17,8 @@ import sets
 Case = collections.namedtuple("Case", "name source files is_generated", defaults=(None, False))
 ASPECTS = ("output", "rows", "stderr", "status", "requests")
 LONGEST_RUN = 300
+# Fields of rows that contain sentences.
+SENTENCES = ("detail", "remark", "remarks", "notes")
 
 # The masks: what two runs of one program over the same input may do differently. Nothing else is masked. Each has the
 # aspects it is applied to. "prose" is what a command prints for people: stderr, and the standard output of `inspect`.
@@ -48,6 +50,16 @@ class Outcome:
     def __init__(self):
         self.of = {aspect: {} for aspect in ASPECTS}
 
+    def without_sentences(self):
+        """The same without texts that are for people."""
+        self.of["stderr"] = {}
+        self.of["rows"] = {name: without_sentences(octets, SENTENCES) for name, octets in self.of["rows"].items()}
+        self.of["output"] = {
+            name: without_sentences(octets, SENTENCES) if octets[:1] == b"{" else b""
+            for name, octets in self.of["output"].items() if name.startswith("stdout")
+        } | {name: octets for name, octets in self.of["output"].items() if not name.startswith("stdout")}
+        return self
+
     def digests(self):
         return {aspect: digest_of(self.of[aspect]) for aspect in ASPECTS}
 
@@ -77,8 +89,9 @@ def copied(source, target):
 class Place:
     """The directory in which a worker runs programs: always the same path, so that two programs are given the same names."""
 
-    def __init__(self, root, server):
+    def __init__(self, root, server, ignores_sentences=False):
         self.root, self.server, self.case = root, server, None
+        self.ignores_sentences = ignores_sentences
         self.root.mkdir(parents=True, exist_ok=True)
 
     def prepare(self, case):
@@ -118,7 +131,7 @@ class Place:
             requests = self.server.taken()
             outcome.of["requests"][str(number)] = "\n".join(f"{method} {url}" for method, url in requests).encode("utf-8", "surrogateescape")
         self.collect(outcome, name)
-        return outcome
+        return outcome.without_sentences() if self.ignores_sentences else outcome
 
     def one(self, outcome, program, step, label, source, to):
         """Runs one process. Its standard output is a file in `out` if `to` is a name."""
@@ -194,13 +207,14 @@ EXPECTED_HEAD = """\
 """
 
 
-def without_sentences(rows):
-    """Rows without the field `detail`, whose sentences may be reworded at any time."""
+def without_sentences(rows, fields=("detail",)):
+    """Rows without these fields, whose sentences may be reworded at any time."""
     lines = []
     for line in rows.splitlines():
         try:
             row = json.loads(line)
-            row.pop("detail", None)
+            for field in fields:
+                row.pop(field, None)
             lines.append(json.dumps(row))
         except ValueError:
             lines.append(line.decode("utf-8", "backslashreplace"))
@@ -229,6 +243,35 @@ def first_mail(old, new):
             if before != after:
                 return place_of(name, before or b"", after or b""), [f"{aspect} {name}:"] + unified(lines_of(before), lines_of(after))
     return "-", []
+
+
+def classes(old, new):
+    """What kinds of differences there are, with how often each occurs: `rows: deleted: media_type: text/plain -> image/png`."""
+    found = collections.Counter()
+    for name in sorted(set(old.of["rows"]) | set(new.of["rows"])):
+        rows = [by_mail(it.of["rows"].get(name, b"")) for it in (old, new)]
+        for mail in dict.fromkeys(list(rows[0]) + list(rows[1])):
+            before, after = ([json.loads(line) for line in it.get(mail, []) if line[:1] == "{"] for it in rows)
+            if before == after:
+                continue
+            if len(before) != len(after):
+                left = [row for row in before if row not in after]
+                more = [row for row in after if row not in before]
+                found.update(f"rows: {sign} {row.get('kind')} {row.get('outcome')} {row.get('reason')}" for sign, some in (("-", left), ("+", more)) for row in some)
+                continue
+            for one, other in zip(before, after):
+                for field in dict.fromkeys(list(one) + list(other)):
+                    if one.get(field) != other.get(field):
+                        change = "" if isinstance(one.get(field), (int, dict, list)) else f": {str(one.get(field))[:40]} -> {str(other.get(field))[:40]}"
+                        found[f"rows: {one.get('kind')} {one.get('outcome')}: {field}{change}"] += 1
+    for aspect in ("output", "status", "requests"):
+        befores, afters = old.of[aspect], new.of[aspect]
+        for name in set(befores) | set(afters):
+            before, after = befores.get(name), afters.get(name)
+            if before != after:
+                how = "only NEW has it" if before is None else "only OLD has it" if after is None else "differs"
+                found[f"{aspect}: {how if aspect == 'output' else f'{before!r:.60} -> {after!r:.60}' if aspect == 'status' else 'differ'}"] += 1
+    return dict(found)
 
 
 def by_mail(rows):
