@@ -8,6 +8,7 @@ use super::say::{duration, harmless};
 use super::survey::{Amount, Counts as _, NAMES, Named};
 use crate::engine::policy::{Limits, Policy, countable};
 use crate::engine::report::{Kind, Outcome, Reason, Report, Row};
+use crate::fetch::TIMEOUTS;
 use crate::link::url::Reference;
 
 const HOSTS: usize = 40;
@@ -145,6 +146,17 @@ impl Forecast {
         text + &format!("{whose} would grow by at most {growth} bytes{retrieved}\n")
     }
 
+    /// Returns how many time-outs a run waits for, one after the other, if no host responds. A host gets no further requests
+    /// after [`TIMEOUTS`] time-outs in a row, but all requests that are running by then may go to the same host.
+    fn rounds_without_responses(&self, limits: &Limits) -> f64 {
+        let in_flight = limits.in_flight.max(1) as u64;
+        let most = in_flight.max(u64::from(TIMEOUTS));
+        let hosts = self.hosts.names().map(|(_, count)| (*count).min(most));
+        // The URLs on hosts that are not counted separately may all be on different hosts.
+        let sent = hosts.sum::<u64>() + self.hosts.others().copied().unwrap_or(0);
+        sent.div_ceil(in_flight) as f64
+    }
+
     fn time(&self, limits: &Limits) -> String {
         let distinct = self.urls.len();
         let more = if distinct < URLS { "" } else { " or more" };
@@ -153,8 +165,16 @@ impl Forecast {
         let timeout = limits.timeout.as_secs_f64();
         let mut longest = String::new();
         if timeout < 3_600.0 {
+            let silent = self.rounds_without_responses(limits);
+            if silent < rounds {
+                let time = duration(silent * timeout);
+                longest = format!(
+                    ", at most {time} if no host responds (a host is skipped after {TIMEOUTS} time-outs in a row)"
+                );
+            }
             let time = duration(rounds * timeout);
-            longest = format!(", or at most {time} if each request takes {timeout} s (--timeout)");
+            longest +=
+                &format!(", or at most {time} if each request takes {timeout} s (--timeout)");
         }
         format!(
             "{distinct}{more} different URLs on {hosts} hosts would be requested once each: {} if one request takes {TYPICAL} s and {} run at \

@@ -80,5 +80,5 @@ pub(crate) use self::{
     names::SystemNames,
     system::Servers,
     tap::{Recorder, Recording},
-    unresponsive::Unresponsive,
+    unresponsive::{TIMEOUTS, Unresponsive},
 };

@@ -13,7 +13,7 @@ use crate::engine::report::{Detail, Reason, Refusal, Setting};
 use crate::error::unpoisoned;
 
 /// Number of consecutive time-outs after which no further request is sent to a host.
-const MOST: u32 = 3;
+pub(crate) const TIMEOUTS: u32 = 3;
 
 /// Maximum number of counted hosts. Further hosts are not counted, and requests to them are never stopped.
 const HOSTS: usize = 10_000;
@@ -42,9 +42,9 @@ impl Unresponsive {
     pub(crate) fn judge(&self, host: &str, port: u16) -> Result<(), Refusal> {
         let timeouts = unpoisoned(self.timeouts.lock());
         match timeouts.get(&(host.to_owned(), port)) {
-            Some(&count) if count >= MOST => {
+            Some(&count) if count >= TIMEOUTS => {
                 let detail = format!(
-                    "{MOST} requests in a row to {host} timed out, so this run sends no further requests to it; run the command again later, or raise "
+                    "{TIMEOUTS} requests in a row to {host} timed out, so this run sends no further requests to it; run the command again later, or raise "
                 );
                 let detail = Detail::from(detail).naming(Setting::Timeout);
                 Err(Refusal::temporary(Reason::HostUnresponsive, detail))
@@ -67,7 +67,7 @@ impl Unresponsive {
             }
             Some(Reason::Deadline | Reason::Timeout) => {}
             _ => {
-                if timeouts.get(&key).is_some_and(|&count| count < MOST) {
+                if timeouts.get(&key).is_some_and(|&count| count < TIMEOUTS) {
                     timeouts.remove(&key);
                 }
             }

@@ -212,7 +212,8 @@ fn a_dry_run_says_how_much_and_how_long_and_asks_nobody() {
         assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
         let time = "1000 different URLs on 1 hosts would be requested once each: 75 s if one request takes 0.3 s and 4 run \
-            at the same time (--max-in-flight), or at most 42 min if each request takes 10 s (--timeout)\n";
+            at the same time (--max-in-flight), at most 10 s if no host responds (a host is skipped after 3 time-outs in a row), or at \
+            most 42 min if each request takes 10 s (--timeout)\n";
         assert!(said.contains(time), "{line}: {said}");
         let room = "The sources have 4";
         assert_eq!(said.contains(room), has_output, "{line}: {said}");
