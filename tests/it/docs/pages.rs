@@ -320,7 +320,7 @@ fn the_commands_run_and_print_what_is_shown() {
             // A busy machine takes longer than the page says.
             assert_eq!(
                 without_seconds(&printed),
-                without_seconds(shown),
+                without_seconds(&shown),
                 "{command}"
             );
             compared += 1;
