@@ -1,5 +1,5 @@
-//! Finds the parts that are missing in a mail in other copies of it (`--copies`). Requests for any other content are passed on
-//! to the next source, such as the network.
+//! Fills missing parts of a mail from other copies of the same mail (`--copies`). Requests for any other content are
+//! passed on to the next source, such as the network.
 
 use std::collections::HashMap;
 use std::io;

@@ -57,8 +57,8 @@ pub enum Need {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub struct MissingPart {
-    /// The mail that lacks the part. `None` if the part belongs to content that was retrieved for the mail: a copy can then be
-    /// found only by a digest.
+    /// The mail that lacks the part. `None` if the part belongs to content that was retrieved for the mail. The
+    /// mailboxes contain no copy of such content as a mail, so only a part with the right digest can replace it.
     pub mail: Option<WholeMail>,
     /// Number of the part in the mail, as in IMAP.
     pub part: String,

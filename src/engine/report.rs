@@ -352,8 +352,9 @@ pub struct Report {
     /// Remarks: things that were noticed but did not affect any outcome, such as a wrong size or a DKIM signature that is no
     /// longer valid. Each remark names its part. The details of the rows contain the same remarks.
     pub notes: Vec<String>,
-    /// Number of bytes by which the message grew. A forecast (a report without retrievals) contains an upper bound. It
-    /// includes content that the message already contains, but not content that would have to be retrieved.
+    /// Number of bytes by which the message grew. A forecast (a report without retrievals) contains an upper bound. The
+    /// upper bound includes the content of `data:` URLs, which is in the message, but no content that would have to be
+    /// retrieved.
     pub gained: i64,
 }
 

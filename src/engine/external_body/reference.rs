@@ -261,7 +261,8 @@ pub(in crate::engine) fn missing_parameter(name: &str, section: Option<u32>) -> 
     Refusal::lasting(Reason::MissingParameter, what)
 }
 
-/// Returns the refusal for a URL whose end was lost. It must not be used, because a truncated `data:` URL looks complete.
+/// Returns the refusal for a URL whose end was lost. Such a URL must not be used: a truncated `data:` URL looks
+/// complete, and would give truncated content.
 pub(in crate::engine) fn cut_off(name: &str) -> Refusal {
     bad_value(format!(
         "the parameter '{name}' is incomplete: its closing quote or the text after it was lost in transit"

@@ -28,7 +28,8 @@ macro_rules! reasons {
             /// Every reason, in the order of the table in docs/reasons.md.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// Returns the stable word in kebab case.
+            /// Returns the name of the reason in rows of the report, such as `not-found`. Programs read these names, so
+            /// they never change.
             pub fn as_str(self) -> &'static str {
                 match self { $(Self::$variant => $word,)* }
             }

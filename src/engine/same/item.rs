@@ -26,7 +26,8 @@ pub(super) struct Spot {
     pub(super) message: Option<Digest>,
 }
 
-/// The start of a multipart or of an enclosed message.
+/// Marks the place in the list of items at which a multipart or an enclosed message begins. Two mails with the same
+/// texts, but another structure, differ in these marks.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Start {
     /// Digest of the [fields](super::body::fields_of_part) of the part.

@@ -1,4 +1,5 @@
-//! Creates new mailboxes and fills them with messages of another format, or with one mailbox for each label.
+//! Creates new mailboxes for a conversion to another format (`--output-format`), or one mailbox for each label
+//! (`--by-label`).
 //!
 //! A directory is filled under a temporary name that mail programs ignore, synced, and then renamed. So mail programs
 //! see only a complete mailbox, and a run that ends earlier leaves no part of it. For this reason, the messages of a

@@ -59,8 +59,8 @@ pub(crate) fn is_blank(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
 }
 
-/// Returns the number of line endings. An LF and all CRs before it are one line ending, and each CR at the end is
-/// another one.
+/// Returns the number of line endings. An LF and all CRs before it are one line ending. Each CR at the end of `bytes`
+/// counts as another one, because no LF follows it.
 fn line_endings(bytes: &[u8]) -> usize {
     let line_feeds = memchr::memchr_iter(b'\n', bytes).count();
     let last = bytes.iter().rev().take_while(|&&byte| byte == b'\r');
