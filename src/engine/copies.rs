@@ -30,7 +30,7 @@ impl Session<'_> {
         for item in items {
             let note = notes.entry(item.body.part).or_default();
             let number = *note;
-            if item.body.form == Form::Scrubbed {
+            if item.body.text_note.is_some() {
                 *note += 1;
             }
             if !may_be_copied(item) {
@@ -148,20 +148,11 @@ pub(super) fn obtained(content: Content) -> Obtained {
 /// Returns true if the reference may be replaced with content from a copy: the only reason why it is not filled is that its
 /// content is missing.
 fn may_be_copied(item: &Item<'_>) -> bool {
-    let is_form = match item.body.form {
-        Form::ExternalBody | Form::Detached | Form::Apple | Form::Sympa => true,
-        Form::Scrubbed => !item
-            .body
-            .scrubbed
-            .as_ref()
-            .is_some_and(|it| it.is_in_digest),
-        Form::Enclosure
-        | Form::CloudFile
-        | Form::Shortcut
-        | Form::AttachedShortcut
-        | Form::Hosted(_) => false,
-    };
-    is_form
+    // The notes in a digest belong to other mails, so copies of this mail do not contain the attachments.
+    let note = item.body.text_note.as_ref();
+    let is_in_digest = note.is_some_and(|note| note.is_in_digest);
+    item.body.form.facts().may_be_in_copies
+        && !is_in_digest
         && match &item.step {
             Step::Retrieve(_) | Step::Read { .. } => true,
             Step::Leave(refusal) => lacks_only_content(&item.body, refusal.reason),
@@ -210,11 +201,11 @@ fn md5_of(value: &[u8]) -> Option<[u8; 16]> {
 }
 
 /// Returns a hash that identifies a note (the text in place of a missing part) in every pass, although part numbers change. For
-/// a Mailman note in a text, the name of the stored file is hashed. Any other note is a whole part, whose bytes are hashed.
+/// a note in a text, the name of the stored file is hashed. Any other note is a whole part, whose bytes are hashed.
 fn hash_of_note(tree: &Tree<'_>, body: &ExternalBody<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
-    match &body.scrubbed {
-        Some(scrubbed) => scrubbed.stored_name.hash(&mut hasher),
+    match &body.text_note {
+        Some(note) => note.stored_name.hash(&mut hasher),
         None => tree
             .part(body.part)
             .span

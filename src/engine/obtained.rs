@@ -239,7 +239,7 @@ pub(super) fn admit(
     }
     let is_other = |size: &u64| *size != obtained.content.len() as u64;
     if let Some(size) = body.size.filter(is_other) {
-        let who = match body.hosted {
+        let who = match body.linked {
             Some(_) => "the mail declares",
             None => "the size parameter is",
         };
@@ -297,12 +297,11 @@ fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String>
     })
 }
 
-/// Returns true if a cloud storage server returned a web page instead of the file. Parts for files in cloud storage are
-/// all declared as application/octet-stream, which otherwise matches every type. A page must not match here: it would
-/// replace the link to the file, and the link would be lost.
+/// Returns true if the server of a file that is shared by a web page returned a page instead of the file. A page must not
+/// match the type that the mail declares: it would replace the link to the file, and the link would be lost.
 fn is_page_instead(obtained: &Obtained, body: &ExternalBody<'_>) -> bool {
     let declared = body.declared.as_ref();
-    body.form == Form::CloudFile
+    body.form.facts().has_web_page
         && is_page(&obtained.essence)
         && !declared.is_some_and(|declared| is_page(&declared.essence))
 }

@@ -4,22 +4,24 @@
 
 mod attached;
 mod nested;
+mod noted;
 mod restored;
-mod scrubbed;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
+use super::new_part::{NewPart, Text};
 use super::obtained::Obtained;
 use super::part_edits::{PartEdits, removal};
 use super::retrieve::Contents;
-use super::scrubbed::{NewPart, Text};
 use super::session::Session;
 use super::stored::by_hash;
 use super::substitute::Substitute;
 use crate::edit::{Edit, Edits, Group};
+use crate::engine::external_body::facts::Insertion;
 use crate::engine::external_body::{Claim, Follow, Form, Reading, Referent};
+use crate::engine::forms::references::is_reference_type;
 use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::plan::{self, Bases, Item, Plan, Step};
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row, Setting};
@@ -34,9 +36,9 @@ pub(super) struct Place {
     level: usize,
     base: Option<Rc<Base>>,
     trail: Vec<String>,
-    /// True if this content replaces a Mailman note, or is inside such content. The URL of such content is not written
+    /// True if this content replaces a note in a text, or is inside such content. The URL of such content is not written
     /// into the message, so a second run could not detect a reference that leads back to the URL.
-    is_scrubbed: bool,
+    is_of_note: bool,
     /// Number of bytes of the contents around this entity, which stay in memory during the pass.
     held: usize,
 }
@@ -101,7 +103,7 @@ type Put = (Change, Pass);
 
 enum Change {
     Edits(Group),
-    /// A new part that replaces a Mailman note in a text, or that becomes an attachment of a message. It is written
+    /// A new part that replaces a note in a text, or that becomes an attachment of a message. It is written
     /// later, together with all other new parts of the same text or message.
     Filled(PartId, NewPart),
 }
@@ -290,21 +292,17 @@ impl Pending<'_, '_> {
         if let Some(note) = item.body.note() {
             return Ok(self.exactly(item, note, &obtained)?);
         }
-        if let Some(scrubbed) = &item.body.scrubbed {
-            return self.scrubbed(item, scrubbed, obtained);
-        }
-        if matches!(item.body.form, Form::Hosted(_)) {
-            return Ok(self.attached(item, obtained)?);
-        }
-        if item.body.form == Form::Apple {
-            return Ok(self.refilled(item, obtained)?);
+        match item.body.form.facts().insertion {
+            Insertion::Note(convert) => return self.noted(item, convert, obtained),
+            Insertion::Attachment => return Ok(self.attached(item, obtained)?),
+            Insertion::Body(refill) => return Ok(self.refilled(item, refill, &obtained)?),
+            Insertion::Part => {}
         }
         let mut told = self.told(item, &obtained);
-        // With `--follow shortcuts`, an inserted shortcut file (`.url`) is itself a reference, and the next pass
-        // follows it.
-        let is_shortcut = obtained.essence.ends_with("internet-shortcut");
+        // The inserted content can itself be a reference, such as a shortcut file (`.url`). The next pass follows it.
+        let is_reference = is_reference_type(&obtained.essence);
         told.waits =
-            self.session.may_refer(&obtained) || is_shortcut && !is_composite(&obtained.essence);
+            self.session.may_refer(&obtained) || is_reference && !is_composite(&obtained.essence);
         let part = self.tree.part(item.body.part);
         // Content that would exceed a limit is refused before it is encoded. Encoding counts as work, and a hostile mail can
         // cause it many times.

@@ -4,9 +4,12 @@ mod data;
 mod hidden;
 pub(super) mod kinds;
 mod notes;
-mod words;
+pub(in crate::engine) mod words;
 
-use crate::engine::external_body::may_hold_hosted;
+use std::sync::LazyLock;
+
+use crate::engine::forms::reference_form::{Needles, Search};
+use crate::engine::forms::references::TABLE;
 use crate::engine::forms::{FORMS, first_of_any};
 use crate::engine::plan::documents::subtypes;
 use crate::engine::plan::opaque_parts;
@@ -98,30 +101,37 @@ impl Prefilter {
         found.min()
     }
 
-    /// Returns the searches for forms that the list of words does not cover, such as the Mailman notes. Links to hosted
-    /// files occur only in documents, so document types are searched for if the words do not include them.
-    fn searches(&self) -> impl Iterator<Item = notes::Search> {
-        let is_untold = self.reads_any(&Follow::HOSTED) && !self.looks_at_documents();
-        let searches: [(bool, notes::Search); 3] = [
-            (self.looks_at_texts(), notes::mailman),
-            (self.forms.contains(Follow::Sympa), notes::sympa),
-            (is_untold, document),
-        ];
+    /// Returns the searches for forms that the list of words does not cover, such as notes in texts. Some references occur
+    /// only in documents, so document types are searched for if the words do not include them.
+    fn searches(&self) -> impl Iterator<Item = Search> {
+        let searches = TABLE.iter().filter_map(|form| match form.needles() {
+            Needles::Header(kinds, search) | Needles::Body(kinds, search) => {
+                self.reads_any(kinds).then_some(search)
+            }
+            Needles::Documents(kinds, _) if !self.looks_at_documents() => {
+                self.reads_any(kinds).then_some(document as Search)
+            }
+            Needles::Documents(..) | Needles::Words(_) | Needles::Beside(..) => None,
+        });
         let mut forms = FORMS.iter().filter(|form| self.forms.contains(form.follow));
-        let form: Option<notes::Search> = match (forms.next(), forms.next()) {
+        let form: Option<Search> = match (forms.next(), forms.next()) {
             (Some(form), None) => Some(form.first),
             (Some(_), Some(_)) => Some(first_of_any),
             (None, _) => None,
         };
-        let wanted = searches.into_iter().filter(|(is_wanted, _)| *is_wanted);
-        wanted.map(|(_, search)| search).chain(form)
+        searches.chain(form)
     }
 
-    /// Returns true if retrieved content may contain links to hosted files, or notes (lines that Mailman or Sympa left in
-    /// place of attachments). A later pass would replace these links and notes.
+    /// Returns true if retrieved content may contain references in texts and documents. A later pass would replace them.
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
-        let holds = || DOCUMENTS.first(bytes).is_some() || may_hold_hosted(bytes, self.forms);
-        self.first_note(bytes).is_some() || self.reads_any(&Follow::HOSTED) && holds()
+        let may_show = |needles| match needles {
+            Needles::Documents(kinds, may_show) => {
+                self.reads_any(kinds)
+                    && (DOCUMENTS.first(bytes).is_some() || may_show(bytes, self.forms))
+            }
+            _ => false,
+        };
+        self.first_note(bytes).is_some() || TABLE.iter().any(|form| may_show(form.needles()))
     }
 
     fn reads_any(&self, forms: &[Follow]) -> bool {
@@ -135,8 +145,13 @@ impl Prefilter {
         self.looks_at_texts() || FORMS.iter().any(|form| self.forms.contains(form.follow))
     }
 
-    pub(super) fn looks_at_texts(&self) -> bool {
-        self.reads_any(&[Follow::Mailman, Follow::MailmanDigests])
+    #[cfg(feature = "milter")]
+    fn looks_at_texts(&self) -> bool {
+        let is_sought = |needles| match needles {
+            Needles::Body(kinds, _) => self.reads_any(kinds),
+            _ => false,
+        };
+        TABLE.iter().any(|form| is_sought(form.needles()))
     }
 
     /// Returns the numbers of the messages in `bytes` that may have to be changed, as [`in_message`](Self::in_message)
@@ -255,54 +270,67 @@ fn is_document_type(behind: &[u8]) -> bool {
     })
 }
 
-/// The words to search for. The first [`OF_MARKS`] words begin the fields with which an earlier run marked the message.
-/// The next [`OF_REFERENCES`] words occur in references. The last one begins the field with the type of a document.
-static WORDS: [Word; 9] = [
-    // The field `X-Embody`, which marks a message that an earlier run changed, begins with this word. A sender can also
-    // have written it.
-    word("x-embody", 1),
-    word("external-body", 8),
-    // Words in the header that Thunderbird gives to a part whose content is stored elsewhere. The last one is in the media
-    // type of an attachment that the user deleted.
-    word("x-mozilla-external-attachment-url", 1),
-    word("x-mozilla-altered", 1),
-    word("x-mozilla-cloud-part", 1),
-    word("x-moz-deleted", 1),
-    // The media types of attached internet shortcuts end with this word. A shortcut contains the URL of a file.
-    word("internet-shortcut", 8),
-    // The media type of the winmail.dat files that Outlook sends, which embody unpacks.
-    word("ms-tnef", 2),
-    word("content-type", 7).before(is_document_type),
-];
+/// The field `X-Embody`, which marks a message that an earlier run changed, begins with this word. A sender can also have
+/// written it.
+const OF_MARKS: Word = word("x-embody", 1);
 
-const OF_MARKS: usize = 1;
-const OF_REFERENCES: usize = 7;
+/// The field with the type of a document begins with this word.
+const OF_DOCUMENTS: Word = word("content-type", 7).before(is_document_type);
 
-const WORK: &[Word] = WORDS.split_at(OF_MARKS).1;
+/// Returns the words in the headers of parts that are references: `message/external-body`, and the words of all forms.
+fn of_references() -> Vec<Word> {
+    let mut words = vec![word("external-body", 8)];
+    for form in TABLE {
+        if let Needles::Words(of_form) = form.needles() {
+            words.extend(of_form);
+        }
+    }
+    words.extend(FORMS.iter().flat_map(|form| form.words));
+    words
+}
 
-static REFERENCES: Words = Words::new(WORK.split_at(OF_REFERENCES).0, b'-');
+static REFERENCES: LazyLock<Words> = LazyLock::new(|| Words::new(of_references(), b'-'));
 
 #[cfg(feature = "cli")]
-static ATTACHMENTS: Words = Words::new(
-    &[word("content-type", 7), word("content-disposition", 7)],
-    b'-',
-);
+static ATTACHMENTS: LazyLock<Words> = LazyLock::new(|| {
+    let words = [word("content-type", 7), word("content-disposition", 7)];
+    Words::new(words, b'-')
+});
 
-/// Apple Mail stores the content of parts with this field in separate files.
-static APPLE: Words = Words::new(&[word("x-apple-content-length", 1)], b'-');
+/// The words that are searched for only in the mailboxes of one program, each with the kind of reference.
+static BESIDE: LazyLock<Vec<(Follow, Words)>> = LazyLock::new(|| {
+    let beside = TABLE.iter().filter_map(|form| match form.needles() {
+        Needles::Beside(kind, words) => Some((kind, Words::new(words.iter().copied(), b'-'))),
+        _ => None,
+    });
+    beside.collect()
+});
 
-static DETACHED: Words = Words::new(&[word("x-embody-detached", 1)], b'-');
+static DETACHED: LazyLock<Words> =
+    LazyLock::new(|| Words::new([word("x-embody-detached", 1)], b'-'));
 
-static DOCUMENTS: Words = Words::new(WORK.split_at(OF_REFERENCES).1, b'-');
+static DOCUMENTS: LazyLock<Words> = LazyLock::new(|| Words::new([OF_DOCUMENTS], b'-'));
 
-static ALL: Words = Words::new(WORK, b'-');
+/// The words of references and of documents, in one search.
+static ALL: LazyLock<Words> = LazyLock::new(|| {
+    let words = of_references().into_iter().chain([OF_DOCUMENTS]);
+    Words::new(words, b'-')
+});
 
-static MARKED: Words = Words::new(&WORDS, b'-');
+static MARKED: LazyLock<Words> = LazyLock::new(|| {
+    let words = [OF_MARKS].into_iter().chain(of_references());
+    Words::new(words.chain([OF_DOCUMENTS]), b'-')
+});
 
-static BASE: Words = Words::new(&[word("<base", 0)], b'<');
+static BASE: LazyLock<Words> = LazyLock::new(|| Words::new([word("<base", 0)], b'<'));
 
+/// All searches for words, for tests.
 #[cfg(test)]
-static SEARCHES: [&Words; 6] = [&REFERENCES, &DOCUMENTS, &ALL, &MARKED, &APPLE, &BASE];
+fn all_searches() -> Vec<&'static Words> {
+    let beside = BESIDE.iter().map(|(_, words)| words);
+    let searches: [&'static Words; 5] = [&REFERENCES, &DOCUMENTS, &ALL, &MARKED, &BASE];
+    searches.into_iter().chain(beside).collect()
+}
 
 #[cfg(test)]
 mod tests;

@@ -242,6 +242,14 @@ impl Row {
         size_of_val(self) + texts + self.detail.len() + hosted + copy
     }
 
+    /// Adds the facts about a file on a server to which the mail links. `link` is the link as reports show it.
+    pub(crate) fn tell_file(&mut self, file: &HostedFile, link: String) {
+        self.hosted = Some(Box::new(HostedFile {
+            link,
+            ..file.clone()
+        }));
+    }
+
     pub(crate) fn tell_refusal(&mut self, refusal: Refusal) {
         self.outcome = Outcome::Left;
         self.reason = Some(refusal.reason);

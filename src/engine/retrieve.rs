@@ -12,7 +12,8 @@ use super::needs::{Found, Needs, too_much};
 use super::obtained::{self, OCTETS, Obtained};
 use super::session::Session;
 use super::source_field;
-use crate::engine::external_body::{Form, Referent};
+use crate::engine::external_body::Referent;
+use crate::engine::external_body::facts::Insertion;
 use crate::engine::plan::{Item, Plan, Step};
 use crate::engine::policy::{Policy, Scheme};
 use crate::engine::report::{Detail, Reason, Refusal};
@@ -31,7 +32,7 @@ pub(super) struct Contents<'g> {
 impl<'g> Contents<'g> {
     pub(super) fn new(tree: &'g Tree<'g>, plan: &'g Plan<'g>) -> Self {
         let items = plan.references.iter().enumerate();
-        // A text with Mailman notes (lines in place of removed attachments) has content of its own. If another
+        // A text with notes (lines in place of removed attachments) has content of its own. If another
         // reference names this text, it gets the whole text and not the content of one note. So notes are left out
         // here.
         let items = items.filter(|(_, item)| !item.body.stands_in_text());
@@ -217,9 +218,9 @@ fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> F
     let Some(obtained) = found? else {
         return Ok(None);
     };
-    // Content that Mailman stored is converted to the original attachment later. Its media type is known and checked
+    // The content for a note in a text is converted to the original attachment later. Its media type is known and checked
     // only then, so only its size is checked here.
-    if item.body.form == Form::Scrubbed {
+    if matches!(item.body.form.facts().insertion, Insertion::Note(_)) {
         session.policy().judge_size(obtained.content.len() as u64)?;
         return Ok(Some(obtained));
     }

@@ -19,7 +19,9 @@ use super::obtained::Obtained;
 use super::source_field::SOURCE_FIELD;
 use super::wrapped;
 use crate::edit::{Edit, Group};
-use crate::engine::external_body::{ESSENCE, ExternalBody, Form, is_reference_field};
+use crate::engine::external_body::facts::Facts;
+use crate::engine::external_body::{ESSENCE, ExternalBody};
+use crate::engine::forms::references::is_reference_field;
 use crate::engine::lengths::is_length;
 use crate::engine::report::{Reason, Refusal};
 use crate::link::base::{Base, THIS_MESSAGE};
@@ -68,6 +70,10 @@ impl<'p> Substitute<'p> {
         }
         substitute.content_type = substitute.content_type_field();
         Ok(substitute)
+    }
+
+    fn facts(&self) -> &'static Facts {
+        self.body.form.facts()
     }
 
     pub(super) fn is_composite(&self) -> bool {
@@ -159,7 +165,7 @@ impl<'p> Substitute<'p> {
         let is_text = is_text && charset.is_none_or(|charset| is_ascii_compatible(&charset));
         // If the original header of a detached attachment is known, the content is encoded as it was before. Without
         // this header, the original encoding is unknown, so the encoding is chosen below.
-        if self.body.form == Form::Detached && !self.body.phantom.fields.is_empty() {
+        if self.facts().quotes_header && !self.body.phantom.fields.is_empty() {
             let declared = self.declared_encoding();
             let octets = self.obtained.content.bytes();
             let like = encode_like(declared, octets, is_text, self.newline, &boundaries);
@@ -212,9 +218,8 @@ impl<'p> Substitute<'p> {
             let replaced = field.is(original, "Content-Type")
                 || field.is(original, "Content-Transfer-Encoding")
                 || is_reference_field(original, &field)
-                // Thunderbird writes Content-Disposition into each part that it detaches. The original part may have
-                // had no such field, so it is removed.
-                || (is_disposition && matches!(self.body.form, Form::Detached | Form::Sympa))
+                // The original part may have had no such field, so it is removed.
+                || (is_disposition && self.facts().wrote_disposition)
                 // Content-MD5 in the outer header describes the body of the reference, not the new content.
                 || field.is(original, "Content-MD5")
                 || (is_length(original, &field) && self.body.part != PartId::ROOT)
@@ -253,7 +258,7 @@ impl<'p> Substitute<'p> {
             } else if field.is(original, "Content-Transfer-Encoding") {
                 if !std::mem::replace(&mut encoding_said, true) {
                     let written_before = field.whole.of(original);
-                    let fits = self.body.form == Form::Detached
+                    let fits = self.facts().quotes_header
                         && written_before.ends_with(b"\n")
                         && allows(self.declared_encoding(), encoded.encoding);
                     written.extend_from_slice(match fits {
@@ -272,11 +277,11 @@ impl<'p> Substitute<'p> {
             }
         }
         let is_default = encoded.encoding == TransferEncoding::SevenBit;
-        if !(encoding_said || is_default && self.body.form == Form::Detached) {
+        if !(encoding_said || is_default && self.facts().quotes_header) {
             written.extend_from_slice(&transfer_encoding);
         }
         if let Some(name) = &self.body.file_name
-            && (self.body.form == Form::Sympa
+            && (self.facts().wrote_disposition
                 || outer.first(original, "Content-Disposition").is_none())
         {
             written.extend_from_slice(b"Content-Disposition: attachment");

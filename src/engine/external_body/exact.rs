@@ -4,7 +4,7 @@
 use super::note::{Claim, NOTE_FIELD, Note};
 use super::reference::{ExternalBody, Form};
 use crate::edit::Edit;
-use crate::engine::forms::thunderbird::{self as detached, is_reference_field};
+use crate::engine::forms::references::is_reference_field;
 use crate::mime::header::has_control_character;
 use crate::mime::{Field, MediaType, PartId, TransferEncoding, Tree};
 use crate::span::{Newline, Span};
@@ -23,7 +23,7 @@ pub fn newline_of(tree: &Tree<'_>, part: PartId) -> Newline {
 pub(in crate::engine) fn claim_of(tree: &Tree<'_>, body: &ExternalBody<'_>) -> Claim {
     let fields = match body.form {
         Form::ExternalBody => &body.phantom.fields,
-        Form::Detached => tree.fields(body.part),
+        form if form.facts().detach_fields.is_some() => tree.fields(body.part),
         _ => return Claim::None,
     };
     let Some(field) = fields.first(tree.original, NOTE_FIELD) else {
@@ -63,10 +63,9 @@ pub fn restored(
         return Err("the message/external-body part contains text after the header inside it");
     }
     let fields = returning(tree, body, note)?;
-    let is_ours = |field: &Field| match body.form {
-        Form::Detached => detached::is_written(tree.original, field),
-        _ => field.is(tree.original, "Content-Type"),
-    };
+    let written = body.form.facts().detach_fields;
+    let written = written.unwrap_or(&["Content-Type"]);
+    let is_ours = |field: &Field| written.iter().any(|name| field.is(tree.original, name));
     let mut ours: Vec<Field> = Vec::new();
     let mut stays: Vec<Field> = Vec::new();
     let mut in_front = 0;

@@ -16,6 +16,7 @@ pub(in crate::engine) mod note;
 mod read;
 pub(in crate::engine) mod reference;
 mod scheme;
+pub(in crate::engine) mod texts;
 pub(in crate::engine) mod url;
 
 pub use self::exact::{is_of_content, newline_of, restored};
@@ -27,18 +28,14 @@ pub use self::note::{
     Claim, LONGEST_FIELD, NOTE_FIELD, Note, noted_encoding_field, usual_encoding_field,
 };
 pub use self::reference::{
-    ESSENCE, ExternalBody, Form, Reading, Referent, Scrap, Scrubbed, holds_blank, identifier,
+    ESSENCE, ExternalBody, Form, Reading, Referent, Scrap, TextNote, holds_blank, identifier,
     own_identifier, size_in_words,
 };
 pub use self::scheme::Scheme;
-pub use crate::engine::forms::apple::{LENGTH_FIELD, torn_delimiter};
+pub use self::texts::text_of_part;
+pub use crate::engine::forms::apple::LENGTH_FIELD;
 pub use crate::engine::forms::eudora::notes::{
     EudoraNote, EudoraPiece, EudoraText, Wrapper, decoded_name, eudora_pieces, hash, is_file_name,
 };
-pub use crate::engine::forms::hosted::{hosted, may_show as may_hold_hosted};
-pub use crate::engine::forms::mailman::{
-    divided, holds_notes, scrubbed, separator_at_end, text_of_part, unescaped,
-};
-pub use crate::engine::forms::thunderbird::{
-    ALTERED_FIELD, SENTENCE, URL_FIELD, is_reference_field,
-};
+pub use crate::engine::forms::mailman::{divided, scrubbed, separator_at_end};
+pub use crate::engine::forms::thunderbird::{ALTERED_FIELD, SENTENCE, URL_FIELD};

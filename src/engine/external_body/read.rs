@@ -11,6 +11,7 @@ use super::reference::{
 };
 use super::url::read_url;
 use super::{ESSENCE, ExternalBody, Form, Reading, Referent, exact};
+use crate::engine::forms::references::TABLE;
 use crate::engine::report::{Reason, Refusal};
 use crate::link::url::all_but;
 use crate::mime::encoded_words::decoded_name;
@@ -31,21 +32,17 @@ impl<'a> ExternalBody<'a> {
             if content_type.is_some_and(|field| tree.ends_in(&field)) {
                 media_type = media_type.open_ended();
             }
-            // An external-body part without an access type may be a shortcut: a file with the URL. With an access type, the
-            // parameters contain the location of the content.
+            // Some programs write external-body parts without an access type, whose body names the content. With an access
+            // type, the parameters contain the location of the content.
             let body = match media_type.parameter("access-type") {
-                None => reader.shortcut(Form::Shortcut),
+                None => TABLE.iter().find_map(|form| form.of_external_body(&reader)),
                 Some(_) => None,
             };
             let body = body.unwrap_or_else(|| reader.document(&media_type));
             return Some(body.claimed(tree));
         }
-        let thunderbird = || Some(reader.thunderbird()?.claimed(tree));
-        reader
-            .apple()
-            .or_else(thunderbird)
-            .or_else(|| reader.attached_shortcut())
-            .or_else(|| reader.sympa())
+        let body = TABLE.iter().find_map(|form| form.of_part(&reader));
+        body.map(|body| body.claimed(tree))
     }
 
     fn claimed(mut self, tree: &Tree<'_>) -> Self {

@@ -33,10 +33,10 @@ pub enum Form {
     AttachedShortcut,
     /// A note in a text: the lines that Mailman left in place of an attachment. Only the note is removed, and the text becomes
     /// a multipart.
-    Scrubbed,
+    Mailman,
     /// A link to a hosted file in an HTML document. The document stays unchanged, and the file becomes a part of the
     /// mail.
-    Hosted(Follow),
+    Hosted,
     /// A text part that the list server Sympa put in place of an attachment which it removed.
     Sympa,
     /// An attachment that Apple Mail stored in a separate file: a part without a body, with the field
@@ -57,7 +57,7 @@ pub struct Reading {
     pub beside: Option<Follow>,
 }
 
-pub(in crate::engine) struct Reader<'a, 'r> {
+pub(crate) struct Reader<'a, 'r> {
     pub(in crate::engine) tree: &'r Tree<'a>,
     pub(in crate::engine) part: PartId,
     pub(in crate::engine) reading: &'r Reading,
@@ -82,9 +82,12 @@ pub struct ExternalBody<'a> {
     pub expiration: Option<String>,
     pub file_name: Option<String>,
     pub claim: Claim,
-    /// The note that Mailman left in place of the attachment. A part with several notes has one `ExternalBody` for each note.
-    pub scrubbed: Option<Scrubbed>,
-    pub hosted: Option<Box<HostedFile>>,
+    /// The word of `--follow` that selects this reference. `None` if it is always followed.
+    pub selected_by: Option<Follow>,
+    /// The note in a text that refers to the content. A part with several notes has one `ExternalBody` for each note.
+    pub text_note: Option<TextNote>,
+    /// The file on a server to which the mail links, as the mail describes it.
+    pub linked: Option<Box<HostedFile>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -118,7 +121,7 @@ pub enum Scrap {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Scrubbed {
+pub struct TextNote {
     /// Position of Mailman's note with its line endings, in the message or in the decoded text of the part.
     pub note: Span,
     pub scrap: Scrap,
@@ -161,8 +164,9 @@ impl<'a> ExternalBody<'a> {
             expiration: None,
             file_name: None,
             claim: Claim::None,
-            scrubbed: None,
-            hosted: None,
+            selected_by: form.facts().follow,
+            text_note: None,
+            linked: None,
             phantom,
         }
     }
@@ -170,19 +174,9 @@ impl<'a> ExternalBody<'a> {
     /// Returns the kind of reference that `--follow` selects. Returns `None` for `message/external-body` and for attachments
     /// that embody detached, which are always followed.
     pub fn follow(&self) -> Option<Follow> {
-        match self.form {
-            _ if self.claim != Claim::None => None,
-            Form::ExternalBody => None,
-            Form::Detached | Form::Enclosure | Form::CloudFile => Some(Follow::Thunderbird),
-            Form::Shortcut => Some(Follow::Exchange),
-            Form::AttachedShortcut => Some(Follow::Shortcuts),
-            Form::Apple => Some(Follow::Apple),
-            Form::Scrubbed => Some(match &self.scrubbed {
-                Some(scrubbed) if scrubbed.is_in_digest => Follow::MailmanDigests,
-                _ => Follow::Mailman,
-            }),
-            Form::Hosted(form) => Some(form),
-            Form::Sympa => Some(Follow::Sympa),
+        match self.claim {
+            Claim::None => self.selected_by,
+            Claim::Note(_) | Claim::Unreadable => None,
         }
     }
 
@@ -199,8 +193,9 @@ impl<'a> ExternalBody<'a> {
         }
     }
 
+    /// Returns true if the part is a web page about the file. Its header then describes the page and not the file.
     pub fn is_page_about_it(&self) -> bool {
-        self.form == Form::CloudFile && self.declared.is_none()
+        self.form.facts().has_web_page && self.declared.is_none()
     }
 }
 

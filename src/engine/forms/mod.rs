@@ -13,7 +13,8 @@ mod marks;
 pub(crate) mod msg;
 mod opening;
 mod place;
-mod references;
+pub(crate) mod reference_form;
+pub(crate) mod references;
 pub(crate) mod rtf_body;
 pub(crate) mod shortcut;
 pub(crate) mod sympa;
@@ -33,6 +34,7 @@ use crate::engine::external_body::Follow;
 use crate::engine::ledger::Ledger;
 use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::policy::Policy;
+use crate::engine::prefilter::words::Word;
 use crate::engine::report::{Kind, Outcome, Refusal, Row};
 use crate::mime::{self, PartId, Tree};
 
@@ -49,6 +51,9 @@ pub(crate) struct Form {
     /// Function that returns the marks: byte strings of which at least one occurs in every message with a part of this
     /// form.
     marks: fn() -> Vec<Mark>,
+    /// Words in the header of parts of this form, for which the prefilter always searches. See
+    /// [`Needles::Words`](reference_form::Needles::Words).
+    pub words: &'static [Word],
     /// Function that returns true if a part may be of this form.
     is_of: fn(&Tree<'_>, PartId) -> bool,
     /// Function that opens a part. It returns `Ok(false)` if the part gets no row in the report, because the part is
@@ -63,6 +68,7 @@ pub(crate) const FORMS: &[Form] = &[
         kind: Kind::Tnef,
         first: winmail::first,
         marks: winmail::marks,
+        words: &winmail::WORDS,
         is_of: winmail::is_tnef,
         open: winmail::open,
     },
@@ -71,6 +77,7 @@ pub(crate) const FORMS: &[Form] = &[
         kind: Kind::Rtf,
         first: rtf_body::first,
         marks: rtf_body::marks,
+        words: &[],
         is_of: rtf_body::is_rtf,
         open: rtf_body::open,
     },
@@ -80,6 +87,7 @@ pub(crate) const FORMS: &[Form] = &[
         kind: Kind::Msg,
         first: msg::first,
         marks: msg::marks,
+        words: &[],
         is_of: msg::is_msg,
         open: msg::open,
     },
@@ -88,6 +96,7 @@ pub(crate) const FORMS: &[Form] = &[
         kind: Kind::Uuencode,
         first: uuencode::first,
         marks: uuencode::marks,
+        words: &[],
         is_of: uuencode::is_text,
         open: uuencode::open,
     },

@@ -1,12 +1,28 @@
-//! The table of all forms of references to external content. To add a form, create a directory and add a row here.
+//! The table of all forms of references to external content. To add a form, create a directory and add it to [`TABLE`], and its
+//! variant of [`Form`] to the function after the table.
 
+use super::reference_form::ReferenceForm;
 use super::{apple, hosted, mailman, shortcut, sympa, thunderbird};
 use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::{ExternalBody, Form};
 use crate::engine::report::Kind;
+use crate::mime::{Field, Tree};
+
+/// All forms. A part belongs to the first form that reads it.
+pub(crate) static TABLE: [&dyn ReferenceForm; 6] = [
+    &apple::Apple,
+    &thunderbird::Thunderbird,
+    &shortcut::Shortcut,
+    &sympa::Sympa,
+    &mailman::Mailman,
+    &hosted::Hosted,
+];
 
 /// Facts about `message/external-body` (RFC 2046 §5.2.3).
-const EXTERNAL_BODY: Facts = Facts::of_whole_part(Kind::ExternalBody);
+const EXTERNAL_BODY: Facts = Facts {
+    may_be_in_copies: true,
+    ..Facts::of_whole_part(Kind::ExternalBody, None)
+};
 
 impl Form {
     /// Returns the facts about this form, which are defined in the directory of the form.
@@ -16,9 +32,10 @@ impl Form {
             Self::Detached => &thunderbird::DETACHED,
             Self::Enclosure => &thunderbird::ENCLOSURE,
             Self::CloudFile => &thunderbird::CLOUD_FILE,
-            Self::Shortcut | Self::AttachedShortcut => &shortcut::FACTS,
-            Self::Scrubbed => &mailman::FACTS,
-            Self::Hosted(_) => &hosted::FACTS,
+            Self::Shortcut => &shortcut::FACTS,
+            Self::AttachedShortcut => &shortcut::ATTACHED,
+            Self::Mailman => &mailman::FACTS,
+            Self::Hosted => &hosted::FACTS,
             Self::Sympa => &sympa::FACTS,
             Self::Apple => &apple::FACTS,
         }
@@ -29,18 +46,31 @@ impl ExternalBody<'_> {
     /// Returns true if the reference is inside a text or a document. The part is then content, too, and must not be removed
     /// with the reference.
     pub fn stands_in_text(&self) -> bool {
-        self.form.facts().is_in_text
-    }
-
-    /// Returns true if the file is in cloud storage or on the server of a mailing list.
-    pub fn is_hosted(&self) -> bool {
-        self.form.facts().kind == Kind::Hosted
+        self.form.facts().is_in_text()
     }
 
     /// Returns the suffix that a mail program appended to the file name. For a file in cloud storage, only a part that is a
     /// page about the file has a suffix.
     pub fn suffix(&self) -> Option<&'static str> {
-        let is_other = self.form == Form::CloudFile && !self.is_page_about_it();
-        self.form.facts().suffix.filter(|_| !is_other)
+        let facts = self.form.facts();
+        facts
+            .suffix
+            .filter(|_| !facts.has_web_page || self.is_page_about_it())
     }
+}
+
+/// Returns true for fields that make a part a reference. They are removed when the content is inserted.
+pub(crate) fn is_reference_field(original: &[u8], field: &Field) -> bool {
+    let names = TABLE.iter().flat_map(|form| form.reference_fields());
+    names.into_iter().any(|name| field.is(original, name))
+}
+
+/// Returns true if a part of this media type is itself a reference.
+pub(crate) fn is_reference_type(essence: &str) -> bool {
+    TABLE.iter().any(|form| form.is_reference_type(essence))
+}
+
+/// Returns true if a text contains references. If it became a text of the message, a later run would change it.
+pub(crate) fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
+    TABLE.iter().any(|form| form.is_in_text(tree, text))
 }

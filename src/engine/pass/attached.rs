@@ -3,10 +3,11 @@
 
 use super::{Change, Filled, Pending, Put};
 use crate::edit::Group;
+use crate::engine::forms::references::is_reference_type;
+use crate::engine::new_part::Stored;
 use crate::engine::obtained::Obtained;
 use crate::engine::plan::Item;
 use crate::engine::report::{Reason, Refusal};
-use crate::engine::scrubbed::Stored;
 use crate::engine::wrapped;
 use crate::mime::transfer::{base64_length, encode_base64};
 use crate::mime::{PartId, PartKind, media_type};
@@ -33,10 +34,10 @@ impl Pending<'_, '_> {
         let made: usize = attached.map(|(_, parts)| parts.len() + 1).sum();
         let most = self.place.limits.parts;
         if self.tree.ids().count() + made + 1 >= most {
-            return Err(super::scrubbed::too_many_parts(most));
+            return Err(super::noted::too_many_parts(most));
         }
-        let is_reference = obtained.essence.ends_with("internet-shortcut");
-        let stored = Stored::hosted(&item.body, obtained);
+        let is_reference = is_reference_type(&obtained.essence);
+        let stored = Stored::attachment(&item.body, obtained);
         let mut told = self.told(item, &stored.obtained);
         told.waits = is_reference;
         // Base64 keeps every byte, and never contains a boundary line.

@@ -18,7 +18,7 @@ impl Pending<'_, '_> {
     ) -> Result<(Vec<u8>, Pass), Stop> {
         let mut trail = self.place.trail.clone();
         let mut base = self.bases.of(self.tree, item.body.part);
-        let is_scrubbed = item.body.scrubbed.is_some();
+        let is_of_note = item.body.text_note.is_some();
         let mut led_to = None;
         if let Step::Retrieve(need) = &item.step {
             let location = substitute.location();
@@ -26,7 +26,7 @@ impl Pending<'_, '_> {
             self.judge_circle(item, need, location)?;
             trail.push(need.source_name().into_owned());
             trail.extend(location.map(str::to_owned));
-            if !is_scrubbed {
+            if !is_of_note {
                 base = substitute.base_around(base);
             }
         }
@@ -52,7 +52,7 @@ impl Pending<'_, '_> {
             level: self.place.level + 1,
             base,
             trail,
-            is_scrubbed: self.place.is_scrubbed || is_scrubbed,
+            is_of_note: self.place.is_of_note || is_of_note,
             held,
         };
         if place.level > self.session.policy().limits.depth || limits.depth <= part.depth {
@@ -100,7 +100,7 @@ impl Pending<'_, '_> {
         let keys: Vec<String> = location.into_iter().chain([&*name]).map(key).collect();
         let mut trail = self.place.trail.iter();
         if let Some(entered) = trail.find(|before| keys.contains(&key(before))) {
-            if self.place.is_scrubbed || Reference::split(entered).has_scheme("file") {
+            if self.place.is_of_note || Reference::split(entered).has_scheme("file") {
                 return Err(Stop::Circle(entered.clone()));
             }
             return Err(leads_back(need).into());

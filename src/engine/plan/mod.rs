@@ -14,7 +14,7 @@ pub(crate) use self::protection::{opaque_parts, protection};
 pub(crate) use self::references::question;
 use crate::engine::Need;
 use crate::engine::external_body::ExternalBody;
-use crate::engine::report::{HostedFile, Kind, Outcome, Refusal, Row};
+use crate::engine::report::{Kind, Outcome, Refusal, Row};
 use crate::link::url;
 use crate::mime::PartId;
 
@@ -81,23 +81,20 @@ impl Item<'_> {
         row.url.clone_from(&self.shown_url);
         // `u64::MAX` means that the size in the mail was too large to parse. The report then contains no size.
         row.bytes = self.body.size.filter(|&size| size != u64::MAX);
-        row.hosted = self.body.hosted.as_ref().map(|hosted| {
-            Box::new(HostedFile {
-                link: shown_url(&hosted.link),
-                ..(**hosted).clone()
-            })
-        });
+        if let Some(file) = self.body.linked.as_deref() {
+            row.tell_file(file, shown_url(&file.link));
+        }
         self.tell_claim(&mut row);
         row
     }
 
     pub(crate) fn tell_claim(&self, row: &mut Row) {
-        if let Some(hosted) = &self.body.hosted {
-            let name = hosted.name.as_deref().unwrap_or("a file");
+        if let Some(file) = &self.body.linked {
+            let name = file.name.as_deref().unwrap_or("a file");
             let size = self.body.size.map(|size| format!(", {size} bytes"));
-            let end = hosted.expires.as_ref().map(|end| format!(", until {end}"));
+            let end = file.expires.as_ref().map(|end| format!(", until {end}"));
             let (size, end) = (size.unwrap_or_default(), end.unwrap_or_default());
-            row.remark(&format!("{name} at {}{size}{end}", hosted.provider));
+            row.remark(&format!("{name} at {}{size}{end}", file.provider));
         }
     }
 }

@@ -8,9 +8,8 @@ use super::content_id::ContentIds;
 use super::protection::protection;
 use super::{Item, Plan, Step, shown_url};
 use crate::engine::Need;
-use crate::engine::external_body::{
-    Claim, ESSENCE, ExternalBody, Form, Reading, Referent, hosted, scrubbed,
-};
+use crate::engine::external_body::{Claim, ESSENCE, ExternalBody, Form, Reading, Referent};
+use crate::engine::forms::references::TABLE;
 use crate::engine::policy::{Policy, Scheme, Target};
 use crate::engine::report::{Detail, Kind, Reason, Refusal, Setting};
 use crate::link::base::Base;
@@ -39,11 +38,10 @@ impl<'a> Plan<'a> {
         };
         let followed = bodies.iter().filter(is_followed);
         let references: HashSet<PartId> = followed.map(|body| body.part).collect();
-        // A text that contains Mailman notes also has content of its own, so the part itself is not treated as a reference.
-        let notes = scrubbed(tree, reading, &references);
-        let files = hosted(tree, reading, &references);
-        bodies.extend(notes);
-        bodies.extend(files);
+        // A text with references also has content of its own, so the part itself is not treated as a reference.
+        for form in TABLE {
+            bodies.extend(form.in_texts(tree, reading, &references));
+        }
         bodies.sort_by_key(|body| body.part);
         let mut planner = Planner {
             room,
@@ -80,7 +78,7 @@ impl Planner<'_> {
                 Claim::None => body.form.facts().kind,
                 Claim::Note(_) | Claim::Unreadable => Kind::Attachment,
             },
-            shown_url: shown_url.or_else(|| Some(body.hosted.as_ref()?.link.clone())),
+            shown_url: shown_url.or_else(|| Some(body.linked.as_ref()?.link.clone())),
             step: self.judge(&body).and(step).unwrap_or_else(Step::Leave),
             copy: None,
             body,
@@ -121,7 +119,7 @@ impl Planner<'_> {
             // A server does not send a file for an online document, such as one of Google Docs. The program of `--resolver`
             // may be able to export it as a file.
             Err(refusal) if refusal.reason == Reason::OnlineDocument => {
-                let link = body.hosted.as_ref().map(|hosted| hosted.link.clone());
+                let link = body.linked.as_ref().map(|linked| linked.link.clone());
                 let step = question(self.policy, body)
                     .map(Step::Retrieve)
                     .ok_or_else(|| refusal.clone());
@@ -239,19 +237,18 @@ fn components_in_attachments(policy: &Policy, body: &ExternalBody<'_>) -> Option
 /// Returns the question for the program of `--resolver` about a file in cloud storage, if the policy allows requests to the
 /// server.
 pub(crate) fn question(policy: &Policy, body: &ExternalBody<'_>) -> Option<Need> {
-    let hosted = body.hosted.as_deref();
-    let hosted = hosted.filter(|_| body.is_hosted())?;
+    let linked = body.linked.as_deref()?;
     if policy.resolver.is_empty() {
         return None;
     }
-    let url = &hosted.link;
+    let url = &linked.link;
     let scheme = Scheme::of_url(url).filter(|scheme| scheme.is_http())?;
     policy
         .judge_server(&Target::parse(scheme, url).ok()?)
         .ok()?;
     Some(Need::Question {
-        provider: hosted.provider,
-        name: hosted.name.clone().filter(|name| !name.is_empty()),
+        provider: linked.provider,
+        name: linked.name.clone().filter(|name| !name.is_empty()),
         url: url.clone(),
     })
 }

@@ -1,5 +1,7 @@
 use super::words::Words;
-use super::{ALL, APPLE, DOCUMENTS, Prefilter};
+use super::{ALL, BESIDE, DOCUMENTS, Prefilter};
+use crate::engine::forms::reference_form::Needles;
+use crate::engine::forms::references::TABLE;
 use crate::engine::policy::Follow;
 
 /// The kinds of words that occur in a message: words of references, or types of documents.
@@ -21,16 +23,22 @@ impl Prefilter {
 
     pub(crate) fn kinds_beside(&self, bytes: &[u8], beside: Option<Follow>) -> Kinds {
         let mut kinds = self.kinds(bytes);
-        if beside == Some(Follow::Apple) && self.forms.contains(Follow::Apple) {
-            kinds.references |= APPLE.first(bytes).is_some();
+        let is_read = |kind| beside == Some(kind) && self.forms.contains(kind);
+        for (kind, words) in BESIDE.iter() {
+            kinds.references |= is_read(*kind) && words.first(bytes).is_some();
         }
         kinds
     }
 
     fn further(&self, bytes: &[u8], known: Kinds) -> Kinds {
         let mut kinds = self.of_words(bytes, known);
-        let is_hosted = || kinds.documents && self.reads_any(&Follow::HOSTED);
-        let is_noted = || is_hosted() || self.first_note(bytes).is_some();
+        let is_in_documents = |needles| match needles {
+            Needles::Documents(kinds, _) => self.reads_any(kinds),
+            _ => false,
+        };
+        let in_documents =
+            || kinds.documents && TABLE.iter().any(|form| is_in_documents(form.needles()));
+        let is_noted = || in_documents() || self.first_note(bytes).is_some();
         kinds.references = kinds.references || is_noted();
         kinds
     }

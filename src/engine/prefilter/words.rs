@@ -12,8 +12,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use aho_corasick::packed;
 use memchr::{memchr, memchr_iter};
 
-#[derive(Debug)]
-pub(super) struct Word {
+/// A word for which the prefilter searches, in upper or lower case.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word {
     pub(super) text: &'static [u8],
     /// Position in the word of the byte that all words of a search have in common, and that is not a letter.
     anchor: usize,
@@ -21,7 +22,8 @@ pub(super) struct Word {
     behind: fn(&[u8]) -> bool,
 }
 
-pub(super) const fn word(text: &'static str, anchor: usize) -> Word {
+/// Returns a word to search for. `anchor` is the position of a byte that is not a letter: `-` in the words of all forms.
+pub(in crate::engine) const fn word(text: &'static str, anchor: usize) -> Word {
     Word {
         text: text.as_bytes(),
         anchor,
@@ -118,15 +120,15 @@ impl Packed {
 
 #[derive(Debug)]
 pub(super) struct Words {
-    pub(super) words: &'static [Word],
+    pub(super) words: Vec<Word>,
     anchor: u8,
     packed: Packed,
 }
 
 impl Words {
-    pub(super) const fn new(words: &'static [Word], anchor: u8) -> Self {
+    pub(super) fn new(words: impl IntoIterator<Item = Word>, anchor: u8) -> Self {
         Self {
-            words,
+            words: words.into_iter().collect(),
             anchor,
             packed: Packed::new(),
         }
@@ -137,7 +139,7 @@ impl Words {
     }
 
     pub(super) fn find_from(&self, bytes: &[u8], mut from: usize) -> Option<(usize, usize)> {
-        let Some(packed) = self.packed.over(bytes.len(), || patterns(self.words)) else {
+        let Some(packed) = self.packed.over(bytes.len(), || patterns(&self.words)) else {
             return memchr_iter(self.anchor, bytes.get(from..)?)
                 .find_map(|at| self.around(bytes, from + at, |word| word.anchor));
         };
@@ -207,8 +209,8 @@ mod tests {
 
     #[test]
     fn no_search_has_more_patterns_than_the_narrow_vectors_take() {
-        for words in super::super::SEARCHES {
-            let patterns = patterns(words.words);
+        for words in super::super::all_searches() {
+            let patterns = patterns(&words.words);
             assert!(patterns.len() <= 32, "{}", patterns.len());
             let shortest = patterns.iter().map(Vec::len).min();
             assert_eq!(shortest, Some(FRAGMENT));
@@ -217,8 +219,8 @@ mod tests {
 
     #[test]
     fn both_searches_find_every_word_at_every_place_in_every_case() {
-        for words in super::super::SEARCHES {
-            for word in words.words {
+        for words in super::super::all_searches() {
+            for word in &words.words {
                 for (place, upper) in (0..70)
                     .step_by(3)
                     .flat_map(|place| [(place, false), (place, true)])
@@ -245,7 +247,7 @@ mod tests {
                         assert_eq!(words.find_from(&bytes, behind), None);
                         let short = &bytes[SHORT - 5..];
                         // The search must find the word with the tables, and also before they are built.
-                        let without = Words::new(words.words, words.anchor);
+                        let without = Words::new(words.words.iter().copied(), words.anchor);
                         assert_eq!(words.first(short), Some(place + 5));
                         assert_eq!(without.first(short), Some(place + 5));
                     }
@@ -256,8 +258,8 @@ mod tests {
 
     #[test]
     fn a_word_on_the_edge_of_a_block_is_found() {
-        for words in super::super::SEARCHES {
-            for word in words.words {
+        for words in super::super::all_searches() {
+            for word in &words.words {
                 for place in BLOCK - 40..BLOCK + 4 {
                     let mut bytes = [&[words.anchor], vec![b'x'; place].as_slice()].concat();
                     bytes.extend_from_slice(word.text);

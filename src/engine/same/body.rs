@@ -366,7 +366,7 @@ impl Describer<'_> {
         let spans: Vec<Span> = notes
             .iter()
             .map(|note| {
-                let note = note.scrubbed.as_ref().map(|it| it.note);
+                let note = note.text_note.as_ref().map(|it| it.note);
                 let note = note.unwrap_or(Span::empty_at(origin));
                 let [start, end] = [note.start, note.end].map(|at| at.saturating_sub(origin));
                 Span::new(start, end)

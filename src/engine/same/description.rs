@@ -11,7 +11,7 @@ use super::fields::{
 use super::plain::{Digest, hash};
 use super::texts::{EudoraTexts, MOST_PIECES, piece, text_digest};
 use crate::engine::external_body::{
-    Claim, EudoraNote, ExternalBody, Follow, Followed, Form, Reading, Referent, text_of_part,
+    Claim, EudoraNote, ExternalBody, Follow, Followed, Reading, Referent, text_of_part,
 };
 use crate::engine::field_names::{field_names, is_among};
 use crate::engine::forms::Opened;
@@ -305,8 +305,8 @@ impl Describer<'_> {
             let Some(item) = self.references.get(at) else {
                 continue;
             };
-            match &item.body.scrubbed {
-                Some(scrubbed) => notes.push(scrubbed.note),
+            match &item.body.text_note {
+                Some(note) => notes.push(note.note),
                 None if !is_whole_part(item) => part.notes += 1,
                 None => {
                     let is_rival = self.is_rival.get(at).copied().unwrap_or_default();
@@ -473,7 +473,7 @@ fn objects(body: &ExternalBody<'_>) -> Vec<Digest> {
 /// Returns whether the whole part is replaced with the content of the reference. A text with a Mailman note, and a document
 /// with a link to a file in cloud storage, are kept when the content is inserted.
 fn is_whole_part(item: &PlannedItem<'_>) -> bool {
-    item.body.scrubbed.is_none() && !matches!(item.body.form, Form::Hosted(_))
+    !item.body.stands_in_text()
 }
 
 fn identifier(value: &[u8]) -> Option<u64> {

@@ -140,7 +140,7 @@ impl Missing {
     /// Parses a Mailman note in a text. `text` is the text of this note alone. Returns `None` if [`Notes::Known`] is
     /// required and the note has other words than those of Mailman.
     pub(super) fn of_mailman(body: &ExternalBody<'_>, text: &[u8], notes: Notes) -> Option<Self> {
-        let scrubbed = body.scrubbed.as_ref()?;
+        let scrubbed = body.text_note.as_ref()?;
         let is_known = match notes {
             Notes::Known => {
                 let kinds = [Scrap::File, Scrap::Html, Scrap::Text];

@@ -1,6 +1,5 @@
 use super::super::obtained::Obtained;
 use super::Substitute;
-use crate::engine::external_body::Form;
 use crate::mime::MediaType;
 use crate::mime::header::{Field, Fields};
 use crate::mime::media_type::{self, Named};
@@ -18,14 +17,14 @@ impl Substitute<'_> {
         let obtained = &self.obtained;
         let find = |fields: &Fields| fields.first(self.tree.original, "Content-Type");
         let phantom = find(&self.body.phantom.fields);
-        let is_detached = self.body.form == Form::Detached;
+        let is_detached = self.facts().quotes_header;
         let own = || find(self.tree.fields(self.body.part)).filter(|_| is_detached);
         let Some(field) = phantom.or_else(own) else {
             // The attachment had no Content-Type field before it was detached. So it gets no such field, and has the
             // default type again.
-            return match self.body.form {
-                Form::Detached => Vec::new(),
-                _ => self.written_type(obtained),
+            return match is_detached {
+                true => Vec::new(),
+                false => self.written_type(obtained),
             };
         };
         let declared = MediaType::parse(field.value.of(self.tree.original));

@@ -4,25 +4,47 @@
 //! The part keeps its header and has no body. `X-Apple-Content-Length` is the length of the encoded body with LF line endings.
 //! The file is `../Attachments/N/PART/NAME`, relative to the directory of the message, and PART is the part number of IMAP
 //! (RFC 9051 §6.4.5). The file contains the decoded content. On a part that has a body, the field has no meaning.
-//!
-//! Apple Mail sometimes loses the last `-` of a closing boundary line. Then the damaged line is in the body of the last part.
 
-use crate::engine::external_body::facts::Facts;
+mod part;
+mod refill;
+
+pub use self::part::LENGTH_FIELD;
+use self::part::torn_delimiter;
+
+use crate::engine::external_body::facts::{Facts, Insertion};
 use crate::engine::external_body::listing::name_of;
 use crate::engine::external_body::reference::{Reader, own_content};
 use crate::engine::external_body::{ExternalBody, Follow, Form, Referent};
+use crate::engine::forms::reference_form::{Needles, ReferenceForm};
+use crate::engine::prefilter::words::{Word, word};
 use crate::engine::report::Kind;
 use crate::mime::header::SectionEnd;
-use crate::mime::{MediaType, PartId, PartKind, Tree};
+use crate::mime::{MediaType, PartKind};
 use crate::span::Span;
 
-pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
-
 /// Facts about parts whose content Apple Mail stored in a file next to the mailbox.
-pub(crate) const FACTS: Facts = Facts::of_whole_part(Kind::Apple);
+pub(crate) const FACTS: Facts = Facts {
+    insertion: Insertion::Body(refill::refilled),
+    may_be_in_copies: true,
+    ..Facts::of_whole_part(Kind::Apple, Some(Follow::Apple))
+};
+
+/// Parts whose content Apple Mail stored in a file.
+pub(crate) struct Apple;
+
+impl ReferenceForm for Apple {
+    fn needles(&self) -> Needles {
+        static WORDS: [Word; 1] = [word("x-apple-content-length", 1)];
+        Needles::Beside(Follow::Apple, &WORDS)
+    }
+
+    fn of_part<'a>(&self, reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+        reader.apple()
+    }
+}
 
 impl<'a> Reader<'a, '_> {
-    pub(in crate::engine) fn apple(&self) -> Option<ExternalBody<'a>> {
+    fn apple(&self) -> Option<ExternalBody<'a>> {
         let (tree, part) = (self.tree, self.part);
         let (entity, fields) = (tree.part(part), tree.fields(part));
         let text = entity.body.of(tree.original).trim_ascii();
@@ -50,22 +72,4 @@ impl<'a> Reader<'a, '_> {
         body.content_id = None;
         Some(body)
     }
-}
-
-pub fn torn_delimiter(tree: &Tree<'_>, part: PartId) -> Option<Span> {
-    let above = tree.part(tree.part(part).parent?);
-    let PartKind::Multipart(multipart) = &above.content else {
-        return None;
-    };
-    if multipart.close.is_some() || above.children.last() != Some(&part) {
-        return None;
-    }
-    let body = tree.part(part).body;
-    let text = body.of(tree.original).trim_ascii_end();
-    let line = text
-        .strip_suffix(b"-")?
-        .strip_suffix(multipart.boundary.as_slice())?;
-    let front = line.strip_suffix(b"--")?;
-    let is_line = front.is_empty() || front.ends_with(b"\n");
-    is_line.then(|| Span::new(body.start + front.len(), body.start + text.len()))
 }

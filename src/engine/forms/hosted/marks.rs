@@ -37,7 +37,7 @@ const MARKS: [(Follow, &str, &str, bool); 4] = [
     (Follow::FileLink, "class", "cloudAttachmentItem", false),
 ];
 
-pub fn may_show(document: &[u8], forms: Followed) -> bool {
+pub(super) fn may_show(document: &[u8], forms: Followed) -> bool {
     let holds = |word: &str| memchr::memmem::find(document, word.as_bytes()).is_some();
     MARKS
         .iter()

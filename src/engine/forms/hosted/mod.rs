@@ -14,14 +14,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use url::Url;
 
-pub use self::marks::may_show;
-use self::marks::{Marked, shown};
+use self::marks::{Marked, may_show, shown};
 use self::provider::{Located, known, shared};
-use crate::engine::external_body::facts::Facts;
+use crate::engine::external_body::facts::{Facts, Insertion};
 use crate::engine::external_body::reference::{declared_charset, limit_notes};
+use crate::engine::external_body::texts::{extension_of, file_name_in};
 use crate::engine::external_body::url::read_url;
 use crate::engine::external_body::{ExternalBody, Follow, Form, Reading};
-use crate::engine::forms::mailman::{extension_of, file_name_in};
+use crate::engine::forms::reference_form::{Needles, ReferenceForm};
 use crate::engine::report::{HostedFile, Kind, rfc3339};
 use crate::link::html::{Syntax, locate_in};
 use crate::link::label::in_xml_declaration;
@@ -29,15 +29,33 @@ use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
 use crate::mime::{PartId, PartKind, Tree};
 
-/// A link in a document.
+/// Facts about a link in a document. The reader selects the word of `--follow` for each link.
 pub(crate) const FACTS: Facts = Facts {
-    is_in_text: true,
-    ..Facts::of_whole_part(Kind::Hosted)
+    insertion: Insertion::Attachment,
+    ..Facts::of_whole_part(Kind::Hosted, Some(Follow::Links))
 };
+
+/// Links to files in cloud storage.
+pub(crate) struct Hosted;
+
+impl ReferenceForm for Hosted {
+    fn needles(&self) -> Needles {
+        Needles::Documents(&Follow::HOSTED, may_show)
+    }
+
+    fn in_texts<'a>(
+        &self,
+        tree: &Tree<'a>,
+        reading: &Reading,
+        known: &HashSet<PartId>,
+    ) -> Vec<ExternalBody<'a>> {
+        hosted(tree, reading, known)
+    }
+}
 
 /// Returns the links to hosted files in all documents. The parts in `known` are skipped, because they are references
 /// themselves.
-pub fn hosted<'a>(
+fn hosted<'a>(
     tree: &Tree<'a>,
     reading: &Reading,
     known: &HashSet<PartId>,
@@ -93,10 +111,11 @@ pub fn hosted<'a>(
             if let Some(body) = bodies.get_mut(number) {
                 // A further link to the same file adds to the reference: a file is often linked twice, with a picture and with
                 // its name.
-                if body.form == Form::Hosted(Follow::Links) && shown.follow != Follow::Links {
+                let is_bare = body.selected_by == Some(Follow::Links);
+                if is_bare && shown.follow != Follow::Links {
                     // The earlier link was a bare link. This one has the mark of an attachment, which contains more facts about
                     // the file.
-                    body.form = Form::Hosted(shown.follow);
+                    body.selected_by = Some(shown.follow);
                     body.size = shown.size.or(body.size);
                     body.file_name = name.or(body.file_name.take());
                 } else {
@@ -108,7 +127,7 @@ pub fn hosted<'a>(
         });
     }
     for body in &mut bodies {
-        if let Some(hosted) = &mut body.hosted {
+        if let Some(hosted) = &mut body.linked {
             hosted.name.clone_from(&body.file_name);
         }
     }
@@ -116,7 +135,7 @@ pub fn hosted<'a>(
     if !bodies.is_empty() {
         let there = locations(tree);
         bodies.retain(|body| {
-            let link = body.hosted.as_ref().map(|hosted| hosted.link.as_bytes());
+            let link = body.linked.as_ref().map(|hosted| hosted.link.as_bytes());
             !link.is_some_and(|link| there.contains(&(tree.message_of(body.part), link.to_vec())))
         });
     }
@@ -228,12 +247,13 @@ fn body<'a>(
     const LAST: u64 = 253_402_300_800;
     let target = place.plain;
     let target = target.and_then(|plain| read_url(plain.into_bytes().into()));
-    let mut body = ExternalBody::bare(tree, part, Form::Hosted(shown.follow), target);
+    let mut body = ExternalBody::bare(tree, part, Form::Hosted, target);
+    body.selected_by = Some(shown.follow);
     let ends = place.ends.filter(|&ends| ends < LAST);
     let ends = ends.map(|ends| rfc3339(UNIX_EPOCH + Duration::from_secs(ends)));
     body.size = shown.size.or(place.size);
     body.file_name = name;
-    body.hosted = Some(Box::new(HostedFile {
+    body.linked = Some(Box::new(HostedFile {
         provider: place.provider,
         name: None,
         link: uri(url.as_str()),

@@ -8,7 +8,7 @@ use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
 use url::Url;
 
 use crate::engine::external_body::reference::{bad_value, missing_parameter};
-use crate::engine::forms::mailman::extension_of;
+use crate::engine::external_body::texts::extension_of;
 use crate::engine::report::{Reason, Refusal};
 use crate::link::url::all_but;
 

@@ -90,7 +90,7 @@ fn is_markup(start: &[u8]) -> bool {
 }
 
 fn judged(context: &Context, body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
-    let hosted = body.hosted.as_ref();
+    let hosted = body.linked.as_ref();
     let expires = hosted.and_then(|hosted| hosted.expires.as_deref());
     let is_answer = matches!(
         refusal.reason,
@@ -136,7 +136,7 @@ impl Session<'_> {
         };
         match self.retrieved.get(need) {
             Some(Err(refusal)) => Err(refusal.clone()),
-            Some(Ok(Some(answer))) if item.body.is_hosted() => judge_page(&item.body, answer),
+            Some(Ok(Some(answer))) if item.body.linked.is_some() => judge_page(&item.body, answer),
             _ => Ok(()),
         }
     }
@@ -147,7 +147,7 @@ impl Session<'_> {
         need: &Need,
     ) -> Option<Found<Content>> {
         let answered = self.retrieved.get(need).cloned();
-        if !item.body.is_hosted() {
+        if item.body.linked.is_none() {
             return answered;
         }
         let Err(refusal) = self.settled(item) else {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use crate::engine::external_body::Scrap;
 
 /// Returns the original content of a file. Returns `None` if the file was escaped and this cannot be undone.
-pub fn unescaped(scrap: Scrap, file: &[u8]) -> Option<Cow<'_, [u8]>> {
+pub(super) fn unescaped(scrap: Scrap, file: &[u8]) -> Option<Cow<'_, [u8]>> {
     let was = match scrap {
         Scrap::Html if file.starts_with(FRONT) => page(file),
         Scrap::Message => proved(file, &[]),

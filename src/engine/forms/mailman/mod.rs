@@ -10,8 +10,10 @@
 //! The notes in a digest belong to other mails. Each mail in the digest has its own Message-ID.
 
 mod escape;
+mod needles;
 mod separator;
 mod shape;
+mod stored;
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -20,18 +22,18 @@ use std::sync::LazyLock;
 use memchr::memmem::{self, Finder};
 use sha1::{Digest as _, Sha1};
 
-pub use self::escape::unescaped;
 pub use self::separator::{at_end as separator_at_end, divided};
 use self::shape::Note;
-use crate::engine::external_body::facts::Facts;
+use crate::engine::external_body::facts::{Facts, Insertion};
 use crate::engine::external_body::reference::{
     declared_charset, deleted, limit_notes, text_in, undecodable_name,
 };
+use crate::engine::external_body::texts::{extension_of, file_name_in, text_of_part};
 use crate::engine::external_body::{
-    ExternalBody, Follow, Form, Reading, Referent, Scrap, Scrubbed,
+    ExternalBody, Follow, Form, Reading, Referent, Scrap, TextNote,
 };
+use crate::engine::forms::reference_form::{Needles, ReferenceForm};
 use crate::engine::report::Kind;
-use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::{Lines, Span};
 
@@ -39,11 +41,34 @@ use crate::span::{Lines, Span};
 /// so a file in `--attachments` must also be in a directory with the right name, which is a hash. Servers guess the media types
 /// of these files.
 pub(crate) const FACTS: Facts = Facts {
-    is_in_text: true,
+    insertion: Insertion::Note(stored::attachment),
+    may_be_in_copies: true,
     attachment_components: Some(2),
     server_knows_type: false,
-    ..Facts::of_whole_part(Kind::Mailman)
+    ..Facts::of_whole_part(Kind::Mailman, Some(Follow::Mailman))
 };
+
+/// The notes of Mailman.
+pub(crate) struct Mailman;
+
+impl ReferenceForm for Mailman {
+    fn needles(&self) -> Needles {
+        Needles::Body(&[Follow::Mailman, Follow::MailmanDigests], needles::search)
+    }
+
+    fn in_texts<'a>(
+        &self,
+        tree: &Tree<'a>,
+        reading: &Reading,
+        known: &HashSet<PartId>,
+    ) -> Vec<ExternalBody<'a>> {
+        scrubbed(tree, reading, known)
+    }
+
+    fn is_in_text(&self, tree: &Tree<'_>, text: &[u8]) -> bool {
+        holds_notes(tree, text)
+    }
+}
 
 /// Returns the notes that Mailman left in the texts of a message, in place of attachments. The parts in `known` are skipped,
 /// because they are references themselves.
@@ -107,7 +132,7 @@ pub fn scrubbed<'a>(
     bodies
 }
 
-pub fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
+fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
     let own = own_hashes(tree);
     let blocks = blocks(text);
     let is_of_block = |hash: &str| blocks.iter().any(|(_, block)| proves(block, hash));
@@ -118,20 +143,6 @@ pub fn holds_notes(tree: &Tree<'_>, text: &[u8]) -> bool {
 fn own_hashes(tree: &Tree<'_>) -> Vec<u32> {
     let id = tree.value(PartId::ROOT, "Message-ID");
     hashes(id.unwrap_or_default())
-}
-
-/// Returns the text of a part in the form in which it can be written into the mail without an encoding: an encoded text is
-/// decoded, and its line endings become those of the mail. Returns `None` if this is impossible, because mail cannot contain
-/// such text unencoded (RFC 2045 §2.8) or because it contains a boundary line of the mail.
-pub fn text_of_part<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> {
-    let entity = tree.part(part);
-    let body = entity.body.of(tree.original);
-    if !entity.encoding.is_encoded() {
-        return Some(Cow::Borrowed(body));
-    }
-    let text = with_newlines(entity.encoding.decode(body)?.into_owned(), tree.newline);
-    let can_stand = is_eight_bit(&text) && !has_boundary(&text, &tree.boundaries_around(part));
-    can_stand.then_some(Cow::Owned(text))
 }
 
 fn described<'a>(
@@ -156,13 +167,16 @@ fn described<'a>(
         _ => Ok(Referent::Url(note.url)),
     };
     let [name, description] = [name, description].map(Option::unwrap_or_default);
-    let mut body = ExternalBody::bare(tree, part, Form::Scrubbed, target);
+    let mut body = ExternalBody::bare(tree, part, Form::Mailman, target);
     body.declared = Some(MediaType::parse(media_type).bare());
     // The size in the note is compared with that of the file. For an enclosed message this is impossible: the note contains the
     // size before Mailman escaped the message, and the file contains the escaped message.
     body.size = note.size.filter(|_| note.scrap == Scrap::File);
     body.file_name = file_name(&name).filter(|_| name != description);
-    body.scrubbed = Some(Scrubbed {
+    if is_in_digest {
+        body.selected_by = Some(Follow::MailmanDigests);
+    }
+    body.text_note = Some(TextNote {
         note: note.span.shifted(origin),
         scrap: note.scrap,
         stored_name,
@@ -259,25 +273,6 @@ fn file_name(name: &str) -> Option<String> {
     let is_word = name.is_ascii() && !name.contains(|symbol: char| symbol.is_ascii_whitespace());
     let is_name = !is_nothing(name) && (is_word || extension_of(name).is_some());
     file_name_in(name).filter(|_| is_name)
-}
-
-/// Returns the last component of a path, without control characters, so that the name cannot lead to another directory.
-pub(in crate::engine) fn file_name_in(name: &str) -> Option<String> {
-    let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
-    let name: String = name
-        .chars()
-        .filter(|letter| !letter.is_control())
-        .take(255)
-        .collect();
-    (!name.chars().all(|letter| letter == '.')).then_some(name)
-}
-
-/// Returns the extension of a file name: one to eight letters and digits after the last dot.
-pub(in crate::engine) fn extension_of(name: &str) -> Option<&str> {
-    let (_, extension) = name.rsplit_once('.')?;
-    let is_short = (1..=8).contains(&extension.len());
-    let is_one = is_short && extension.bytes().all(|it| it.is_ascii_alphanumeric());
-    is_one.then_some(extension)
 }
 
 fn is_nothing(value: &str) -> bool {

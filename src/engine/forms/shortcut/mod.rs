@@ -12,11 +12,13 @@ use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::reference::{Reader, bad_value, cut_off, missing_url};
 use crate::engine::external_body::url::read_url;
 use crate::engine::external_body::{ExternalBody, Follow, Form, Referent};
+use crate::engine::forms::reference_form::{Needles, ReferenceForm};
+use crate::engine::prefilter::words::{Word, word};
 use crate::engine::report::{Kind, Refusal};
 use crate::link::url::with_octets_escaped;
 use crate::mime::PartKind;
 
-pub(crate) const ESSENCES: [&str; 2] = [
+const ESSENCES: [&str; 2] = [
     "application/internet-shortcut",
     "application/x-internet-shortcut",
 ];
@@ -27,17 +29,46 @@ const LONGEST: usize = 64 << 10;
 /// Facts about shortcut files. The name of a shortcut is the name of the file followed by `.url`.
 pub(crate) const FACTS: Facts = Facts {
     suffix: Some(".url"),
-    ..Facts::of_whole_part(Kind::Shortcut)
+    ..Facts::of_whole_part(Kind::Shortcut, Some(Follow::Exchange))
 };
 
+/// Facts about attached shortcut files.
+pub(crate) const ATTACHED: Facts = Facts {
+    follow: Some(Follow::Shortcuts),
+    ..FACTS
+};
+
+/// Shortcut files, in an external body or attached.
+pub(crate) struct Shortcut;
+
+impl ReferenceForm for Shortcut {
+    fn needles(&self) -> Needles {
+        // The media types of attached shortcuts end with this word.
+        static WORDS: [Word; 1] = [word("internet-shortcut", 8)];
+        Needles::Words(&WORDS)
+    }
+
+    fn of_part<'a>(&self, reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+        reader.attached_shortcut()
+    }
+
+    fn of_external_body<'a>(&self, reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+        reader.shortcut(Form::Shortcut)
+    }
+
+    fn is_reference_type(&self, essence: &str) -> bool {
+        essence.ends_with("internet-shortcut")
+    }
+}
+
 impl<'a> Reader<'a, '_> {
-    pub(in crate::engine) fn attached_shortcut(&self) -> Option<ExternalBody<'a>> {
+    fn attached_shortcut(&self) -> Option<ExternalBody<'a>> {
         let is_shortcut = ESSENCES.contains(&self.tree.part(self.part).essence.as_str());
         let is_read = is_shortcut && self.reading.forms.contains(Follow::Shortcuts);
         is_read.then(|| self.shortcut(Form::AttachedShortcut))?
     }
 
-    pub(in crate::engine) fn shortcut(&self, form: Form) -> Option<ExternalBody<'a>> {
+    fn shortcut(&self, form: Form) -> Option<ExternalBody<'a>> {
         let entity = self.tree.part(self.part);
         let body = entity.body.of(self.tree.original);
         if entity.content != PartKind::Leaf || body.len() > LONGEST.min(self.reading.header_limit) {

@@ -5,16 +5,19 @@
 //! dots.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
+use memchr::memmem::Finder;
 use percent_encoding::percent_decode_str;
 
 use crate::engine::external_body::facts::Facts;
 use crate::engine::external_body::reference::{
     Reader, declared_charset, text_in, undecodable_name,
 };
+use crate::engine::external_body::texts::{extension_of, file_name_in};
 use crate::engine::external_body::url::read_url;
 use crate::engine::external_body::{ExternalBody, Follow, Form};
-use crate::engine::forms::mailman::{extension_of, file_name_in};
+use crate::engine::forms::reference_form::{Needles, ReferenceForm};
 use crate::engine::report::{HostedFile, Kind};
 use crate::mime::charset;
 use crate::mime::entity::uri;
@@ -34,11 +37,34 @@ const ENGLISH: [&str; 2] = ["The ", " file that was initially attached to this m
 /// file in `--attachments` must also be in a directory with the right name.
 pub(crate) const FACTS: Facts = Facts {
     attachment_components: Some(2),
-    ..Facts::of_whole_part(Kind::Hosted)
+    may_be_in_copies: true,
+    wrote_disposition: true,
+    ..Facts::of_whole_part(Kind::Hosted, Some(Follow::Sympa))
 };
 
+/// Texts that Sympa put in place of attachments.
+pub(crate) struct Sympa;
+
+impl ReferenceForm for Sympa {
+    fn needles(&self) -> Needles {
+        Needles::Header(&[Follow::Sympa], flowed)
+    }
+
+    fn of_part<'a>(&self, reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+        reader.sympa()
+    }
+}
+
+static FLOWED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("flowed"));
+
+/// Returns the position of `flowed`. Sympa's notes are in a text part with `format=flowed`. Their bodies can be encoded, so
+/// only the header is searched for.
+fn flowed(bytes: &[u8], from: usize) -> Option<usize> {
+    Some(from + FLOWED.find(bytes.get(from..)?)?)
+}
+
 impl<'a> Reader<'a, '_> {
-    pub(in crate::engine) fn sympa(&self) -> Option<ExternalBody<'a>> {
+    fn sympa(&self) -> Option<ExternalBody<'a>> {
         let (tree, part) = (self.tree, self.part);
         let entity = tree.part(part);
         if !self.reading.forms.contains(Follow::Sympa)
@@ -72,7 +98,7 @@ impl<'a> Reader<'a, '_> {
         };
         let name = target.is_ok().then_some(name);
         let mut body = ExternalBody::bare(tree, part, Form::Sympa, target);
-        body.hosted = Some(Box::new(HostedFile {
+        body.linked = Some(Box::new(HostedFile {
             provider: "sympa",
             name: name.clone(),
             link: uri(&url),

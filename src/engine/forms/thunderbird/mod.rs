@@ -20,7 +20,9 @@ use crate::engine::external_body::reference::{
     Reader, cut_off, deleted, encoded, missing_url, own_content, size_of, undecodable_name,
 };
 use crate::engine::external_body::url::read_url;
-use crate::engine::external_body::{ExternalBody, Form, Referent};
+use crate::engine::external_body::{ExternalBody, Follow, Form, Referent};
+use crate::engine::forms::reference_form::{Needles, ReferenceForm};
+use crate::engine::prefilter::words::{Word, word};
 use crate::engine::report::{Kind, Refusal};
 use crate::mime::encoded_words::decoded_name;
 use crate::mime::header::{self, SectionEnd};
@@ -39,44 +41,70 @@ pub const SENTENCE: &[u8] = b"You deleted an attachment from this message. The o
 /// Maximum length of a note in bytes. The longest known note has about a hundred bytes.
 const LONGEST_NOTE: usize = 2 << 10;
 
+/// Fields that `embody detach` adds to a part when it writes the part in Thunderbird's form. The body quotes the original
+/// header, so these fields are not content.
+const WRITTEN_FIELDS: [&str; 5] = [
+    "Content-Type",
+    "Content-Disposition",
+    URL_FIELD,
+    ALTERED_FIELD,
+    NOTE_FIELD,
+];
+
 /// Facts about attachments that Thunderbird detached into a file. A file with the name of the attachment may be in a directory
 /// of `--attachments`.
 pub(crate) const DETACHED: Facts = Facts {
     attachment_components: Some(1),
-    ..Facts::of_whole_part(Kind::Detached)
+    may_be_in_copies: true,
+    quotes_header: true,
+    wrote_disposition: true,
+    detach_fields: Some(&WRITTEN_FIELDS),
+    ..ENCLOSURE
 };
 
 /// Facts about enclosures of news feeds, whose content is at a URL.
-pub(crate) const ENCLOSURE: Facts = Facts::of_whole_part(Kind::Detached);
+pub(crate) const ENCLOSURE: Facts = Facts::of_whole_part(Kind::Detached, Some(Follow::Thunderbird));
 
 /// Facts about files that Thunderbird uploaded to cloud storage. The mail contains a page about the file, whose name is the
 /// name of the file followed by `.html`.
 pub(crate) const CLOUD_FILE: Facts = Facts {
     suffix: Some(".html"),
-    ..Facts::of_whole_part(Kind::Detached)
+    has_web_page: true,
+    ..ENCLOSURE
 };
 
 /// Returns true for fields that make a part a reference. They are removed when the content is inserted.
-pub fn is_reference_field(original: &[u8], field: &Field) -> bool {
+fn is_reference_field(original: &[u8], field: &Field) -> bool {
     REFERENCE_FIELDS.iter().any(|name| field.is(original, name))
 }
 
-/// Returns true for fields that `embody detach` adds to a part when it writes the part in Thunderbird's form. The body
-/// quotes the original header, so these fields are not content.
-pub(in crate::engine) fn is_written(original: &[u8], field: &Field) -> bool {
-    [
-        "Content-Type",
-        "Content-Disposition",
-        URL_FIELD,
-        ALTERED_FIELD,
-        NOTE_FIELD,
-    ]
-    .iter()
-    .any(|name| field.is(original, name))
+/// Attachments that Thunderbird stored outside of the mail.
+pub(crate) struct Thunderbird;
+
+impl ReferenceForm for Thunderbird {
+    fn needles(&self) -> Needles {
+        // Words in the header that Thunderbird gives to a part whose content is stored elsewhere. The last one is in the media
+        // type of an attachment that the user deleted.
+        static WORDS: [Word; 4] = [
+            word("x-mozilla-external-attachment-url", 1),
+            word("x-mozilla-altered", 1),
+            word("x-mozilla-cloud-part", 1),
+            word("x-moz-deleted", 1),
+        ];
+        Needles::Words(&WORDS)
+    }
+
+    fn of_part<'a>(&self, reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+        reader.thunderbird()
+    }
+
+    fn reference_fields(&self) -> &'static [&'static str] {
+        &REFERENCE_FIELDS
+    }
 }
 
 impl<'a> Reader<'a, '_> {
-    pub(in crate::engine) fn thunderbird(&self) -> Option<ExternalBody<'a>> {
+    fn thunderbird(&self) -> Option<ExternalBody<'a>> {
         let own = self.tree.fields(self.part);
         let mut fields = own.iter(self.tree.original);
         let is_named = fields.any(|field| is_reference_field(self.tree.original, &field));

@@ -13,6 +13,7 @@ use crate::engine::outlook::tnef;
 use crate::engine::parts::Leaf;
 use crate::engine::plan::protection;
 use crate::engine::policy::Policy;
+use crate::engine::prefilter::words::{Word, word};
 use crate::engine::report::{Detail, Reason, Refusal, Row, Setting};
 use crate::mime::{PartId, PartKind, Tree, entity};
 
@@ -34,6 +35,9 @@ pub(crate) fn marks() -> Vec<Mark> {
         .chain([declared])
         .collect()
 }
+
+/// Word in the media type of the part.
+pub(crate) static WORDS: [Word; 1] = [word("ms-tnef", 2)];
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 

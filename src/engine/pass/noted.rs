@@ -1,4 +1,4 @@
-//! Replaces Mailman notes by the attachments that they name. The text with the notes becomes a multipart of the pieces of
+//! Replaces notes in texts by the attachments that they name. The text with the notes becomes a multipart of the pieces of
 //! the text and the attachments, in order. If the text is a single note, the attachment replaces the text.
 //!
 //! All edits of one text form a group. The bytes of the text stay, except separators. A text in a multipart/mixed is divided
@@ -10,14 +10,16 @@ use std::collections::HashMap;
 use super::{Change, Filled, Pending, Put, Stop, too_deep};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::composite;
-use crate::engine::external_body::{Scrap, Scrubbed, divided, holds_notes, text_of_part};
+use crate::engine::external_body::facts::Conversion;
+use crate::engine::external_body::{Scrap, TextNote, divided, text_of_part};
 use crate::engine::field_names::{field_names, is_among};
+use crate::engine::forms::references::holds_notes;
 use crate::engine::lengths::Lengths;
+use crate::engine::new_part::{NewPart, Stored, Text, charset_of, place_of};
 use crate::engine::obtained::Obtained;
 use crate::engine::part_edits::overlapping;
 use crate::engine::plan::Item;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
-use crate::engine::scrubbed::{NewPart, Stored, Text, charset_of, place_of};
 use crate::engine::substitute::Substitute;
 use crate::engine::wrapped::ends_line;
 use crate::mime::entity::{self, push_field};
@@ -28,18 +30,26 @@ use crate::span::Span;
 const AROUND: usize = 160;
 
 impl Pending<'_, '_> {
-    pub(super) fn scrubbed(
+    /// Creates the new part for a note in a text. `convert` converts the stored content to the original attachment.
+    pub(super) fn noted(
         &mut self,
         item: &Item<'_>,
-        scrubbed: &Scrubbed,
+        convert: Conversion,
         obtained: Obtained,
     ) -> Result<Put, Stop> {
         let part = item.body.part;
+        let Some(note) = &item.body.text_note else {
+            return Err(too_many_parts(0).into());
+        };
         // The content is escaped again, encoded and compared, so four times its length counts as work.
         let octets = obtained.content.len();
         self.session.ledger.work(octets.saturating_mul(4))?;
         self.open_text(part)?;
-        let mut stored = Stored::of(&item.body, scrubbed, obtained, self.session.policy())?;
+        let policy = self.session.policy();
+        let mut stored = match obtained.content.origin.copy.clone() {
+            Some(copy) => Stored::of_copy(&copy, obtained, policy)?,
+            None => convert(&item.body, note, obtained, policy)?,
+        };
         let mut told = self.told(item, &stored.obtained);
         let is_message = stored.obtained.essence == "message/rfc822";
         let (body, inside) = match is_message {
@@ -56,7 +66,7 @@ impl Pending<'_, '_> {
         };
         let number = text
             .notes
-            .partition_point(|note| note.start < scrubbed.note.start);
+            .partition_point(|other| other.start < note.note.start);
         let mut boundaries = self.tree.boundaries_around(part);
         boundaries.push(&text.boundary);
         let encoded = match is_message {
@@ -76,9 +86,9 @@ impl Pending<'_, '_> {
                     && stored.obtained.essence == "text/plain"
                     && holds_notes(self.tree, octets);
                 if is_noted {
-                    // The content itself contains Mailman notes. As text, it would be part of the mail, and a later run
+                    // The content itself contains notes. As text, it would be part of the mail, and a later run
                     // would replace these notes. With a name, the part becomes an attachment, in which notes are not searched.
-                    stored.name = Some(scrubbed.stored_name.clone());
+                    stored.name = Some(note.stored_name.clone());
                     stored.fields = None;
                 }
                 stored.encode(is_followed, self.tree.newline, &boundaries)
@@ -88,7 +98,7 @@ impl Pending<'_, '_> {
         let overhead = if is_first { text.overhead } else { 0 };
         let mut new = stored.written(encoded, self.tree.newline);
         new.number = number;
-        new.growth = new.len() as i64 - scrubbed.note.len() as i64 + overhead;
+        new.growth = new.len() as i64 - note.note.len() as i64 + overhead;
         told.waits |= self.session.may_refer(&stored.obtained);
         Ok((Change::Filled(part, new), told))
     }
@@ -106,22 +116,22 @@ impl Pending<'_, '_> {
         }
         let items = self.plan.references.iter();
         let of_part = items.filter(|item| item.body.part == part);
-        let scrubbed: Vec<&Scrubbed> = of_part
-            .filter_map(|item| item.body.scrubbed.as_ref())
+        let own: Vec<&TextNote> = of_part
+            .filter_map(|item| item.body.text_note.as_ref())
             .collect();
-        let notes = scrubbed.iter().map(|scrubbed| scrubbed.note).collect();
-        let has_copy = |scrubbed: &Scrubbed| {
+        let notes = own.iter().map(|own| own.note).collect();
+        let has_copy = |note: &TextNote| {
             let mut items = self.plan.references.iter();
             let is_its = |item: &&Item<'_>| {
-                let own = item.body.scrubbed.as_ref();
-                item.body.part == part && own.is_some_and(|own| own.note == scrubbed.note)
+                let own = item.body.text_note.as_ref();
+                item.body.part == part && own.is_some_and(|own| own.note == note.note)
             };
             let item = items.find(is_its);
             item.is_some_and(|item| self.session.has_copy(item))
         };
-        let all = scrubbed.iter().map(|scrubbed| {
-            let is_filled = scrubbed.scrap != Scrap::Removed || has_copy(scrubbed);
-            (scrubbed.note, is_filled)
+        let all = own.iter().map(|own| {
+            let is_filled = own.scrap != Scrap::Removed || has_copy(own);
+            (own.note, is_filled)
         });
         let all: Vec<_> = all.collect();
         let decoded = match text_of_part(self.tree, part) {

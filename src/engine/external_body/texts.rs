@@ -1,0 +1,39 @@
+//! Texts with notes, and the names of files in such notes.
+
+use std::borrow::Cow;
+
+use crate::mime::transfer::{has_boundary, is_eight_bit, with_newlines};
+use crate::mime::{PartId, Tree};
+
+/// Returns the text of a part in the form in which it can be written into the mail without an encoding: an encoded text is
+/// decoded, and its line endings become those of the mail. Returns `None` if this is impossible, because mail cannot contain
+/// such text unencoded (RFC 2045 §2.8) or because it contains a boundary line of the mail.
+pub fn text_of_part<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> {
+    let entity = tree.part(part);
+    let body = entity.body.of(tree.original);
+    if !entity.encoding.is_encoded() {
+        return Some(Cow::Borrowed(body));
+    }
+    let text = with_newlines(entity.encoding.decode(body)?.into_owned(), tree.newline);
+    let can_stand = is_eight_bit(&text) && !has_boundary(&text, &tree.boundaries_around(part));
+    can_stand.then_some(Cow::Owned(text))
+}
+
+/// Returns the last component of a path, without control characters, so that the name cannot lead to another directory.
+pub(in crate::engine) fn file_name_in(name: &str) -> Option<String> {
+    let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    let name: String = name
+        .chars()
+        .filter(|letter| !letter.is_control())
+        .take(255)
+        .collect();
+    (!name.chars().all(|letter| letter == '.')).then_some(name)
+}
+
+/// Returns the extension of a file name: one to eight letters and digits after the last dot.
+pub(in crate::engine) fn extension_of(name: &str) -> Option<&str> {
+    let (_, extension) = name.rsplit_once('.')?;
+    let is_short = (1..=8).contains(&extension.len());
+    let is_one = is_short && extension.bytes().all(|it| it.is_ascii_alphanumeric());
+    is_one.then_some(extension)
+}

@@ -1,0 +1,73 @@
+//! What a form of references provides, apart from the [facts](crate::engine::external_body::facts) on which planning and editing
+//! depend: how the prefilter recognises it, and how its references are found in a message.
+
+use std::collections::HashSet;
+
+use crate::engine::external_body::reference::Reader;
+use crate::engine::external_body::{ExternalBody, Follow, Followed, Reading};
+use crate::engine::prefilter::words::Word;
+use crate::mime::{PartId, Tree};
+
+/// A search of bytes from an offset. Returns the position of the first match.
+pub(crate) type Search = fn(&[u8], usize) -> Option<usize>;
+
+/// The bytes by which the prefilter recognises a message that may have references of a form. If a message has none of them, it
+/// is not parsed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Needles {
+    /// Words of which at least one occurs in the header of each part with a reference. All words of all forms are searched for
+    /// at once.
+    Words(&'static [Word]),
+    /// Words that are searched for only in mailboxes next to which the program stored files.
+    Beside(Follow, &'static [Word]),
+    /// A search of the header of a part. It runs only if one of the kinds is followed.
+    Header(&'static [Follow], Search),
+    /// A search of the body of a part. It runs only if one of the kinds is followed.
+    Body(&'static [Follow], Search),
+    /// The references are links in documents. The function returns true if a document may have a link of the followed kinds.
+    Documents(&'static [Follow], fn(&[u8], Followed) -> bool),
+}
+
+/// A form of references, such as the notes of Mailman: the way in which one program writes that content is elsewhere.
+///
+/// All functions return nothing by default. A form implements those that it needs.
+pub(crate) trait ReferenceForm: Sync {
+    /// Returns what the prefilter searches for.
+    fn needles(&self) -> Needles;
+
+    /// Reads a part that is a reference as a whole.
+    fn of_part<'a>(&self, _reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+        None
+    }
+
+    /// Reads a part of the type `message/external-body` that has no access type, and that a program uses in its own way.
+    fn of_external_body<'a>(&self, _reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
+        None
+    }
+
+    /// Finds the references in the texts and documents of a message. The parts in `known` are skipped, because they are
+    /// references as a whole.
+    fn in_texts<'a>(
+        &self,
+        _tree: &Tree<'a>,
+        _reading: &Reading,
+        _known: &HashSet<PartId>,
+    ) -> Vec<ExternalBody<'a>> {
+        Vec::new()
+    }
+
+    /// Returns true if a text contains a reference of this form, and would be changed if it became a text of the message.
+    fn is_in_text(&self, _tree: &Tree<'_>, _text: &[u8]) -> bool {
+        false
+    }
+
+    /// Returns true if parts of this media type are references of this form.
+    fn is_reference_type(&self, _essence: &str) -> bool {
+        false
+    }
+
+    /// Returns the names of the header fields that make a part a reference. They are removed when the content is inserted.
+    fn reference_fields(&self) -> &'static [&'static str] {
+        &[]
+    }
+}

@@ -1,0 +1,196 @@
+//! New parts for content that does not replace a whole part: in place of a note in a text, or as an attachment.
+
+use std::collections::HashMap;
+
+use super::obtained::{OCTETS, Obtained};
+use crate::engine::CopiedPart;
+use crate::engine::external_body::ExternalBody;
+use crate::engine::policy::Policy;
+use crate::engine::report::Refusal;
+use crate::mime::entity::{folded_url, push_field};
+use crate::mime::media_type::is_ascii_compatible;
+use crate::mime::media_type::{self, is_composite};
+use crate::mime::transfer::{Encoded, encode_base64, encode_text, with_newlines};
+use crate::mime::{PartId, TransferEncoding};
+use crate::span::{Newline, Span};
+
+pub(in crate::engine) struct Stored {
+    pub(in crate::engine) obtained: Obtained,
+    /// File name. A part with a name becomes an attachment. A part without a name becomes text of the mail.
+    pub(in crate::engine) name: Option<String>,
+    pub(in crate::engine) description: Option<String>,
+    pub(in crate::engine) link: Option<String>,
+    pub(in crate::engine) content_id: Option<String>,
+    pub(in crate::engine) is_inline: bool,
+    /// Header fields of the part in another copy of the mail, if the content was taken from there.
+    pub(in crate::engine) fields: Option<Vec<u8>>,
+}
+
+pub(in crate::engine) struct Text {
+    pub(in crate::engine) part: PartId,
+    /// The decoded text. The positions of the notes refer to it. `None` if the text is not encoded, so that the positions
+    /// refer to the message.
+    pub(in crate::engine) decoded: Option<Vec<u8>>,
+    pub(in crate::engine) notes: Vec<Span>,
+    pub(in crate::engine) boundary: Vec<u8>,
+    /// True if the text is replaced by a new multipart. False if it is in a multipart/mixed and is divided there.
+    pub(in crate::engine) is_nested: bool,
+    pub(in crate::engine) behind: HashMap<usize, Span>,
+    pub(in crate::engine) is_whole: bool,
+    /// Number of bytes that the boundaries and fields of the new parts add. They are counted only once for each text: with its
+    /// first note.
+    pub(in crate::engine) overhead: i64,
+}
+
+/// Returns the bytes that contain a text, and its position: in the decoded text if there is one, otherwise in the message.
+pub(in crate::engine) fn place_of<'t>(
+    decoded: Option<&'t Vec<u8>>,
+    (entity, body): (&'t [u8], Span),
+) -> (&'t [u8], Span) {
+    let whole = |decoded: &'t Vec<u8>| (decoded.as_slice(), Span::new(0, decoded.len()));
+    decoded.map_or((entity, body), whole)
+}
+
+pub(in crate::engine) struct NewPart {
+    pub(in crate::engine) fields: Vec<u8>,
+    pub(in crate::engine) body: Vec<u8>,
+    pub(in crate::engine) is_base64: bool,
+    pub(in crate::engine) number: usize,
+    pub(in crate::engine) growth: i64,
+}
+
+impl NewPart {
+    pub(in crate::engine) fn len(&self) -> usize {
+        self.fields.len() + self.body.len()
+    }
+
+    pub(in crate::engine) fn append_to(&self, bytes: &mut Vec<u8>, newline: &[u8]) {
+        for piece in [&self.fields, newline, &self.body] {
+            bytes.extend_from_slice(piece);
+        }
+    }
+}
+
+impl Stored {
+    pub(in crate::engine) fn nameless(obtained: Obtained) -> Self {
+        Self {
+            obtained,
+            name: None,
+            description: None,
+            link: None,
+            content_id: None,
+            is_inline: false,
+            fields: None,
+        }
+    }
+
+    /// Creates the new part from content of another copy of the mail. It gets the header fields that its part has in the copy.
+    /// The content is that of the original attachment, so it is not converted.
+    pub(in crate::engine) fn of_copy(
+        copy: &CopiedPart,
+        mut obtained: Obtained,
+        policy: &Policy,
+    ) -> Result<Self, Refusal> {
+        policy.judge_type(&obtained.essence)?;
+        let mut fields = Some(copy.fields.clone());
+        if is_composite(&obtained.essence) && obtained.essence != "message/rfc822" {
+            obtained.notes.push(AS_A_FILE.to_owned());
+            obtained.essence = OCTETS.to_owned();
+            fields = None;
+        }
+        Ok(Self {
+            fields,
+            ..Self::nameless(obtained)
+        })
+    }
+
+    pub(in crate::engine) fn attachment(body: &ExternalBody<'_>, mut obtained: Obtained) -> Self {
+        if is_composite(&obtained.essence) {
+            obtained.notes.push(AS_A_FILE.to_owned());
+            obtained.essence = OCTETS.to_owned();
+        }
+        let linked = body.linked.as_deref();
+        Self {
+            name: body.file_name.clone(),
+            link: linked.map(|linked| linked.link.clone()),
+            ..Self::nameless(obtained)
+        }
+    }
+
+    /// Encodes the content. Text stays readable unless its bytes must be `exact` or it contains CRs.
+    pub(in crate::engine) fn encode(
+        &self,
+        exact: bool,
+        newline: Newline,
+        boundaries: &[&[u8]],
+    ) -> Encoded {
+        let octets = self.obtained.content.bytes();
+        let mut parameters = self.obtained.parameters.iter();
+        let charset = parameters.find(|(name, _)| name == "charset");
+        let is_readable = charset.is_none_or(|(_, charset)| is_ascii_compatible(charset));
+        let is_text = self.obtained.essence.starts_with("text/") && is_readable;
+        if is_text && !exact && memchr::memchr(b'\r', octets).is_none() {
+            encode_text(octets.to_vec(), newline, boundaries)
+        } else {
+            encode_base64(octets, newline)
+        }
+    }
+
+    pub(in crate::engine) fn written(&self, encoded: Encoded, newline: Newline) -> NewPart {
+        let essence = &self.obtained.essence;
+        // The server of a mailing list only guesses the charset, so its charset is ignored. For a link to cloud storage, the
+        // charset of the response is used.
+        let mut said = self.obtained.parameters.iter();
+        let said = said.find(|(name, _)| self.link.is_some() && name == "charset");
+        let charset = said.map(|(_, charset)| &**charset);
+        let charset = charset.or_else(|| charset_of(self.obtained.content.bytes()));
+        let charset = charset.filter(|_| essence.starts_with("text/"));
+        let charset = charset.map(|charset| ("charset".to_owned(), charset.to_owned()));
+        let mut fields = match &self.fields {
+            Some(fields) => fields.clone(),
+            None => media_type::write(essence, charset.as_slice()),
+        };
+        if encoded.encoding != TransferEncoding::SevenBit {
+            let encoding = encoded.encoding.as_str();
+            let name = "Content-Transfer-Encoding";
+            push_field(&mut fields, name, encoding, Newline::CrLf);
+        }
+        if self.name.is_some() || self.link.is_some() {
+            fields.extend_from_slice(match self.is_inline {
+                true => b"Content-Disposition: inline".as_slice(),
+                false => b"Content-Disposition: attachment",
+            });
+            let name = self.name.clone().map(|name| ("filename".to_owned(), name));
+            fields.extend_from_slice(&media_type::write_more(name.as_slice()));
+            fields.extend_from_slice(b"\r\n");
+        }
+        if let Some(description) = &self.description {
+            fields.extend_from_slice(&media_type::write_text("Content-Description", description));
+        }
+        if let Some(id) = &self.content_id {
+            push_field(&mut fields, "Content-ID", &format!("<{id}>"), Newline::CrLf);
+        }
+        if let Some(link) = &self.link {
+            fields.extend_from_slice(&folded_url("Content-Location", link, Newline::CrLf));
+        }
+        fields.extend_from_slice(self.obtained.source_field.as_deref().unwrap_or_default());
+        NewPart {
+            fields: with_newlines(fields, newline),
+            is_base64: encoded.encoding == TransferEncoding::Base64,
+            body: encoded.body,
+            number: 0,
+            growth: 0,
+        }
+    }
+}
+
+pub(in crate::engine) const AS_A_FILE: &str =
+    "the declared type is a multipart or a message; the content was inserted as a plain file";
+/// Returns the charset to declare for text with an unknown charset, or `None` for ASCII (RFC 1428).
+pub(in crate::engine) fn charset_of(text: &[u8]) -> Option<&'static str> {
+    match std::str::from_utf8(text) {
+        _ if text.is_ascii() => None,
+        Ok(_) => Some("utf-8"),
+        Err(_) => Some("unknown-8bit"),
+    }
+}
