@@ -150,17 +150,8 @@ pub(super) fn check(options: &Options, target: &Path) -> Result<(), Error> {
 }
 
 pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
-    // Decides whether the server can select the messages to download. References of most forms can be in the text of
-    // any message, so all messages are downloaded for them. The forms in this list do not need this: they are in parts
-    // that a server can find, or only in mail that Apple Mail and Eudora keep in files.
-    let may_be_anywhere = |form: &Follow| match form {
-        Follow::Thunderbird
-        | Follow::Exchange
-        | Follow::Apple
-        | Follow::Eudora
-        | Follow::Winmail => false,
-        other => policy.follow.contains(*other),
-    };
+    // If a reference can be in the text of any message, the server cannot select the messages, and all are downloaded.
+    let may_be_anywhere = |form: &Follow| form.is_in_any_message() && policy.follow.contains(*form);
     // With `--copies`, parts of any form can be filled in, and the structure that the server reports does not show which
     // parts lack their content. So all messages are downloaded.
     let has_copies = !policy.copies.is_empty();

@@ -103,10 +103,8 @@ impl Totals {
     }
 
     pub(super) fn count_missing(&mut self, report: &Report, called: impl Fn() -> String) {
-        let is_missing = |row: &&Row| {
-            let is_beside = matches!(row.kind, Kind::Apple | Kind::Eudora);
-            is_beside && row.reason == Some(Reason::FileNotReadable)
-        };
+        let is_missing =
+            |row: &&Row| row.kind.is_beside() && row.reason == Some(Reason::FileNotReadable);
         let count = report.rows.iter().filter(is_missing).count();
         if count > 0 {
             self.tally("missing", called(), count as u64);
@@ -132,9 +130,9 @@ impl Totals {
                 .unwrap_or_default();
             let is_below = || folders.iter().any(|it| url.starts_with(it.as_str()));
             match row.outcome {
-                // The URL of a file shows whether it is below one of the directories. A file of Eudora has no URL and
-                // always counts as found there.
-                Outcome::Expanded if row.kind == Kind::Eudora || is_below() => {
+                // The URL of a file shows whether it is below one of the directories. A file that is found by its name has
+                // no URL and always counts as found there.
+                Outcome::Expanded if row.kind.is_found_by_name() || is_below() => {
                     self.found_below += 1;
                 }
                 Outcome::Left if row.detail.settings().any(|it| it == Setting::Attachments) => {

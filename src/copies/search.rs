@@ -12,7 +12,7 @@ use quick_cache::{OptionsBuilder, Weighter};
 use super::index::Index;
 use super::part::{self, Part};
 use super::record::{Key, Record};
-use crate::engine::external_body::{Follow, Reading};
+use crate::engine::external_body::Reading;
 use crate::engine::policy::Policy;
 use crate::engine::report::{Detail, Provenance, Reason, Refusal, Setting};
 use crate::engine::same::{
@@ -88,10 +88,7 @@ impl Fetch for Copies {
 
 impl Copies {
     pub(crate) fn new(index: Arc<Index>, policy: &Arc<Policy>, others: Arc<dyn Fetch>) -> Self {
-        let reading = Reading {
-            beside: Some(Follow::Apple),
-            ..policy.reading_to_tell()
-        };
+        let reading = policy.reading_to_tell().with_parts_in_files();
         let options = OptionsBuilder::new()
             .shards(1)
             .estimated_items_capacity(1000)

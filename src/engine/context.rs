@@ -27,17 +27,17 @@ pub struct Context {
 pub(crate) struct Beside {
     /// Kind of the references whose files are in these directories.
     pub(crate) form: Follow,
-    /// For a message in a Eudora mailbox: the file for each note (a line that names an attached file), in the order of the
+    /// For a message that names files without URLs, as in Eudora: the file for each note (a line that names an attached file), in the order of the
     /// notes. A refusal means that the file does not exist, that several files have the name, or that an earlier note of the
     /// mailbox refers to the same file.
     #[cfg(all(feature = "file", feature = "mailbox"))]
-    pub(crate) eudora: Option<Vec<Result<EudoraFile, Refusal>>>,
+    pub(crate) named_files: Option<Vec<Result<NamedFile, Refusal>>>,
 }
 
-/// A file in an attachment directory of Eudora, as it was listed at the start of the run.
+/// A file in a directory of the mailbox, as it was listed at the start of the run.
 #[cfg(all(feature = "file", feature = "mailbox"))]
 #[derive(Clone, Debug)]
-pub(crate) struct EudoraFile {
+pub(crate) struct NamedFile {
     /// Number of the directory that contains the file.
     pub(crate) folder: usize,
     pub(crate) name: OsString,

@@ -88,7 +88,7 @@ impl Session<'_> {
         let Step::Read { folder, name } = &item.step else {
             return false;
         };
-        let file = Need::Neighbour(Neighbour::Apple {
+        let file = Need::Neighbour(Neighbour::OfMessage {
             folder: folder.clone(),
             name: name.clone(),
         });

@@ -12,6 +12,7 @@ use super::prefilter::kinds::Kinds;
 use super::session::Session;
 use super::settings::Settings;
 use crate::edit::{Edits, Spliced};
+use crate::engine::forms::converts_messages;
 use crate::engine::ledger::Ledger;
 use crate::engine::policy::{Follow, Policy};
 use crate::engine::report::{Detail, Refusal, Report};
@@ -183,7 +184,7 @@ impl Engine {
     /// be processed.
     pub(crate) fn matters(&self, message: &[u8], kinds: Kinds, beside: Option<Follow>) -> bool {
         self.is_marked(message)
-            || beside == Some(Follow::Eudora)
+            || beside.is_some_and(converts_messages)
             || self.settings.prefilter.matters(message, kinds)
     }
 

@@ -67,11 +67,9 @@ pub use self::need::{MissingPart, Need, Neighbour, WholeMail};
 pub use self::needs::{Answers, Needs};
 
 #[cfg(all(feature = "file", feature = "mailbox"))]
-pub(crate) use self::context::EudoraFile;
+pub(crate) use self::context::NamedFile;
 #[cfg(feature = "cli")]
 pub(crate) use self::embed::BLANK_PICTURE;
-#[cfg(all(feature = "file", feature = "mailbox"))]
-pub(crate) use self::forms::eudora::Flattened;
 pub(crate) use self::{
     context::Beside,
     mark::Mark,

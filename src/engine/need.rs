@@ -119,18 +119,17 @@ impl fmt::Debug for WholeMail {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Neighbour {
-    /// A file in which Apple Mail stored an attachment. It is in a subdirectory of the directory that belongs to the
-    /// message.
-    Apple {
-        /// Name of the directory, which is the number of the part.
+    /// A file in a directory that belongs to the message, as Apple Mail writes them. The directory has a subdirectory for each
+    /// part with a file.
+    OfMessage {
+        /// Name of the subdirectory, which is the number of the part.
         folder: String,
-        /// The file name in the mail. If the directory contains several files, it selects one.
+        /// The file name in the mail. If the subdirectory contains several files, it selects one.
         name: Option<String>,
     },
-    /// A file in an attachment directory of Eudora.
-    Eudora {
-        /// Number of the attachment directory of Eudora that contains the file. The [`Context`](super::Context) assigns
-        /// these numbers.
+    /// A file in a directory that belongs to all messages of the mailbox, as in Eudora.
+    OfMailbox {
+        /// Number of the directory that contains the file. The [`Context`](super::Context) assigns these numbers.
         folder: usize,
         /// Name of the file in this directory.
         name: OsString,
@@ -174,8 +173,8 @@ impl Need {
             } => Cow::Owned(format!("{components} components of {url}")),
             Self::Question { provider, url, .. } => Cow::Owned(format!("{provider} for {url}")),
             Self::Object { sha256 } => Cow::Borrowed(sha256),
-            Self::Neighbour(Neighbour::Apple { folder, .. }) => Cow::Borrowed(folder),
-            Self::Neighbour(Neighbour::Eudora { name, .. }) => name.to_string_lossy(),
+            Self::Neighbour(Neighbour::OfMessage { folder, .. }) => Cow::Borrowed(folder),
+            Self::Neighbour(Neighbour::OfMailbox { name, .. }) => name.to_string_lossy(),
             Self::Copy(missing) => Cow::Owned(format!("a copy of part {}", missing.part)),
         }
     }

@@ -39,6 +39,19 @@ words! {
     }
 }
 
+#[cfg(feature = "cli")]
+impl Kind {
+    /// Returns true for attachments that a mail program stores in files next to the mailbox.
+    pub(crate) fn is_beside(self) -> bool {
+        matches!(self, Self::Apple | Self::Eudora)
+    }
+
+    /// Returns true for attachments whose file in `--attachments` is found by its name alone, without a URL.
+    pub(crate) fn is_found_by_name(self) -> bool {
+        self == Self::Eudora
+    }
+}
+
 /// Source of the content that replaced a reference.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]

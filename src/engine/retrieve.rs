@@ -138,7 +138,7 @@ impl<'g> Contents<'g> {
             Step::Read { folder, name } => match session.context.beside {
                 None => Ok(None),
                 Some(_) => {
-                    let file = Neighbour::Apple {
+                    let file = Neighbour::OfMessage {
                         folder: folder.clone(),
                         name: name.clone(),
                     };
@@ -274,7 +274,7 @@ impl Session<'_> {
             return;
         }
         let files = items.iter().filter_map(|item| match &item.step {
-            Step::Read { folder, name } => Some(Need::Neighbour(Neighbour::Apple {
+            Step::Read { folder, name } => Some(Need::Neighbour(Neighbour::OfMessage {
                 folder: folder.clone(),
                 name: name.clone(),
             })),

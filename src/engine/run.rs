@@ -104,9 +104,7 @@ impl Session<'_> {
             }
             // The next pass examines references that were left unchanged again, so their old rows are removed.
             let report = &mut outcomes.report;
-            let is_settled = |row: &Row| {
-                row.outcome != Outcome::Left || row.kind == Kind::Eudora || is_kind(row.kind)
-            };
+            let is_settled = |row: &Row| row.outcome != Outcome::Left || is_kind(row.kind);
             report.rows.retain(is_settled);
             report.rows.extend(pass.report.rows);
             report.notes.extend(pass.report.notes);

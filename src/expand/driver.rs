@@ -85,7 +85,7 @@ impl Driver<'_> {
         Some(Beside {
             form: beside.form(),
             #[cfg(all(feature = "file", feature = "mailbox"))]
-            eudora: beside.number().and_then(|number| {
+            named_files: beside.number().and_then(|number| {
                 let files = self.eudora.as_ref()?;
                 Some(files.of_message(number, message, self.engine.policy()))
             }),
@@ -129,17 +129,17 @@ impl Driver<'_> {
     fn read(&self, file: &Neighbour, deadline: Instant, room: u64) -> Result<Content, Refusal> {
         let policy = self.engine.policy();
         match file {
-            Neighbour::Apple { folder, name } => match self.beside {
+            Neighbour::OfMessage { folder, name } => match self.beside {
                 None => Err(not_beside()),
                 Some(beside) => beside.read(folder, name.as_deref(), policy, room, deadline),
             },
             #[cfg(all(feature = "file", feature = "mailbox"))]
-            Neighbour::Eudora { folder, name } => match &self.eudora {
+            Neighbour::OfMailbox { folder, name } => match &self.eudora {
                 Some(files) => files.read(&(*folder, name.clone()), policy, deadline),
                 None => Err(not_beside()),
             },
             #[cfg(not(all(feature = "file", feature = "mailbox")))]
-            Neighbour::Eudora { .. } => Err(not_beside()),
+            Neighbour::OfMailbox { .. } => Err(not_beside()),
         }
     }
 }

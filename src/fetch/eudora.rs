@@ -17,10 +17,11 @@ use super::allowance::Allowance;
 use super::attachments::ambiguous;
 use super::beside::{Folder, on_disk};
 use super::request::of_file;
-use crate::engine::external_body::{EudoraNote, decoded_name, is_file_name};
+use crate::engine::forms::eudora::Flattened;
+use crate::engine::forms::eudora::notes::{EudoraNote, decoded_name, is_file_name};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
-use crate::engine::{Content, EudoraFile, Flattened};
+use crate::engine::{Content, NamedFile};
 use crate::error::unpoisoned;
 
 /// Maximum number of parent directories of a mailbox in which attachment files are searched for.
@@ -98,7 +99,7 @@ impl EudoraFiles {
         number: u64,
         message: &[u8],
         policy: &Policy,
-    ) -> Vec<Result<EudoraFile, Refusal>> {
+    ) -> Vec<Result<NamedFile, Refusal>> {
         let flattened = Flattened::read(message, policy);
         let notes = flattened.iter().flat_map(Flattened::notes).enumerate();
         notes
@@ -106,7 +107,7 @@ impl EudoraFiles {
                 let named = self.claim(note, (number, index))?;
                 let length = self.length(&named);
                 let (folder, name) = named;
-                Ok(EudoraFile {
+                Ok(NamedFile {
                     folder,
                     name,
                     length,

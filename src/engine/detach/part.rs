@@ -9,9 +9,9 @@ use super::choice::Stub;
 use crate::edit::{Edit, Group};
 use crate::engine::Mode;
 use crate::engine::external_body::{
-    ALTERED_FIELD, LONGEST_FIELD, Note, SENTENCE, URL_FIELD, is_of_content, newline_of,
-    noted_encoding_field, usual_encoding_field,
+    LONGEST_FIELD, Note, is_of_content, newline_of, noted_encoding_field, usual_encoding_field,
 };
+use crate::engine::forms::thunderbird::{ALTERED_FIELD, SENTENCE, URL_FIELD};
 use crate::key::Key;
 use crate::mime::exact::{Manner, Wording};
 use crate::mime::transfer::has_boundary;

@@ -46,6 +46,16 @@ impl Follow {
         )
     }
 
+    /// Returns true if references of this kind can be in the text of any message. The others are in parts of their own, or only
+    /// in mail that a program keeps in files, so a server can find the messages that have them.
+    #[cfg(feature = "cli")]
+    pub(crate) fn is_in_any_message(self) -> bool {
+        !matches!(
+            self,
+            Self::Thunderbird | Self::Exchange | Self::Apple | Self::Eudora | Self::Winmail
+        )
+    }
+
     fn bit(self) -> u32 {
         1 << self as u8
     }

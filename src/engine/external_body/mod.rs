@@ -33,9 +33,3 @@ pub use self::reference::{
 };
 pub use self::scheme::Scheme;
 pub use self::texts::text_of_part;
-pub use crate::engine::forms::apple::LENGTH_FIELD;
-pub use crate::engine::forms::eudora::notes::{
-    EudoraNote, EudoraPiece, EudoraText, Wrapper, decoded_name, eudora_pieces, hash, is_file_name,
-};
-pub use crate::engine::forms::mailman::{divided, scrubbed, separator_at_end};
-pub use crate::engine::forms::thunderbird::{ALTERED_FIELD, SENTENCE, URL_FIELD};

@@ -131,9 +131,15 @@ impl Form {
     }
 }
 
-/// Returns true if rows of this kind are about parts that are opened, such as winmail.dat, and not about references.
+/// Returns true if rows of this kind are about parts that are opened before references are followed, such as winmail.dat.
 pub(crate) fn is_kind(kind: Kind) -> bool {
-    FORMS.iter().any(|form| form.kind == kind)
+    kind == eudora::KIND || FORMS.iter().any(|form| form.kind == kind)
+}
+
+/// Returns true if a program whose files are next to a mailbox wrote its messages in a form of its own. Each message is then
+/// converted to MIME first, even if the prefilter finds nothing in it.
+pub(crate) fn converts_messages(beside: Follow) -> bool {
+    beside == eudora::FOLLOW
 }
 
 /// A message whose parts were opened, with the edits and rows so far.

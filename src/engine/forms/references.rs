@@ -1,10 +1,11 @@
 //! The table of all forms of references to external content. To add a form, create a directory and add it to [`TABLE`], and its
 //! variant of [`Form`] to the function after the table.
 
-use super::reference_form::ReferenceForm;
+pub(crate) use super::mailman::divided;
+use super::reference_form::{Needles, ReferenceForm};
 use super::{apple, hosted, mailman, shortcut, sympa, thunderbird};
 use crate::engine::external_body::facts::Facts;
-use crate::engine::external_body::{ExternalBody, Form};
+use crate::engine::external_body::{ExternalBody, Form, Reading};
 use crate::engine::report::Kind;
 use crate::mime::{Field, Tree};
 
@@ -56,6 +57,18 @@ impl ExternalBody<'_> {
         facts
             .suffix
             .filter(|_| !facts.has_web_page || self.is_page_about_it())
+    }
+}
+
+impl Reading {
+    /// Selects also parts whose content is in a file next to the message, wherever the message is. A message that was moved out
+    /// of its mailbox still has such parts.
+    pub(crate) fn with_parts_in_files(self) -> Self {
+        let beside = TABLE.iter().find_map(|form| match form.needles() {
+            Needles::Beside(kind, _) => Some(kind),
+            _ => None,
+        });
+        Self { beside, ..self }
     }
 }
 

@@ -13,9 +13,8 @@ use super::note::{Notes, description_of};
 use super::plain::{Digest, hash};
 use super::spelling::with_addresses_shown;
 use super::transport::{Role, role};
-use crate::engine::external_body::{
-    ExternalBody, Reading, divided, name_of, scrubbed, text_of_part,
-};
+use crate::engine::external_body::{ExternalBody, Reading, name_of, text_of_part};
+use crate::engine::forms::mailman::{divided, scrubbed};
 use crate::mime::charset::Charset;
 use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
 use crate::span::Span;

@@ -17,7 +17,7 @@ use super::plain::{Digest, hash};
 use super::spelling::{Mailbox, entries, one_mailbox, text, with_addresses_shown};
 use super::transport::{Role, date_text, is_kept_by_pipermail, role};
 use crate::engine::external_body::{Followed, Reading};
-use crate::engine::policy::{Follow, Policy};
+use crate::engine::policy::Policy;
 use crate::mime::{Header, PartId, Tree, scan};
 
 /// Maximum length of a header in bytes. A longer header is not parsed but compared byte by byte, so every copy of such a mail
@@ -71,10 +71,7 @@ impl MailCopy {
             ..Policy::default()
         };
         let tree = &scan(plain, &policy.limits.scan());
-        let reading = Reading {
-            beside: Some(Follow::Apple),
-            ..policy.reading()
-        };
+        let reading = policy.reading().with_parts_in_files();
         Self::described(tree, (&reading, Notes::Known), places).0
     }
 

@@ -10,11 +10,10 @@ use super::fields::{
 };
 use super::plain::{Digest, hash};
 use super::texts::{EudoraTexts, MOST_PIECES, piece, text_digest};
-use crate::engine::external_body::{
-    Claim, EudoraNote, ExternalBody, Follow, Followed, Reading, Referent, text_of_part,
-};
+use crate::engine::external_body::{Claim, ExternalBody, Follow, Followed, Referent, text_of_part};
 use crate::engine::field_names::{field_names, is_among};
 use crate::engine::forms::Opened;
+use crate::engine::forms::eudora::notes::EudoraNote;
 use crate::engine::ledger::Ledger;
 use crate::engine::plan::documents::{Documents, Piece};
 use crate::engine::plan::{Item as PlannedItem, Plan};
@@ -162,12 +161,8 @@ impl Description {
         };
         policy.limits.growth = u64::MAX >> 2;
         let tree = &scan(message, &policy.limits.scan());
-        let reading = Reading {
-            // Apple Mail stores attachments in files next to the message. The old message may refer to such files, so
-            // parts that do are read as references.
-            beside: Some(Follow::Apple),
-            ..policy.reading()
-        };
+        // The old message may refer to files next to it, so parts that do are read as references.
+        let reading = policy.reading().with_parts_in_files();
         let plan = Plan::of_references(tree, &policy, &reading, None, message.len());
         let mut planned: HashMap<PartId, Vec<usize>> = HashMap::new();
         for (at, item) in plan.references.iter().enumerate() {

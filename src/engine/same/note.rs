@@ -8,9 +8,9 @@ use super::fields_of_part::fields_of;
 use super::item::{Leaf, Missing};
 use super::plain::{Digest, hash};
 use super::spelling::text;
-use crate::engine::external_body::{
-    Claim, ExternalBody, Form, LENGTH_FIELD, Reading, SENTENCE, Scrap, name_of,
-};
+use crate::engine::external_body::{Claim, ExternalBody, Form, Reading, Scrap, name_of};
+use crate::engine::forms::apple::LENGTH_FIELD;
+use crate::engine::forms::thunderbird::SENTENCE;
 use crate::mime::header::{Field, Fields};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
 use crate::span::Span;

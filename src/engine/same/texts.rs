@@ -1,7 +1,8 @@
 //! Digests of texts that ignore line endings. A text that contains Eudora notes is compared in pieces.
 
 use super::plain::{Digest, hash};
-use crate::engine::external_body::{EudoraPiece, eudora_pieces, separator_at_end};
+use crate::engine::forms::eudora::notes::{EudoraPiece, eudora_pieces};
+use crate::engine::forms::mailman::separator_at_end;
 use crate::span::Span;
 
 /// Maximum number of texts and files that are distinguished in a Eudora message.

@@ -8,7 +8,7 @@
 mod part;
 mod refill;
 
-pub use self::part::LENGTH_FIELD;
+pub(crate) use self::part::LENGTH_FIELD;
 use self::part::torn_delimiter;
 
 use crate::engine::external_body::facts::{Facts, Insertion};

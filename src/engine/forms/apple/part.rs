@@ -6,7 +6,7 @@ use crate::mime::{PartId, PartKind, Tree};
 use crate::span::Span;
 
 /// Name of the field with the length of the encoded body.
-pub const LENGTH_FIELD: &str = "X-Apple-Content-Length";
+pub(crate) const LENGTH_FIELD: &str = "X-Apple-Content-Length";
 
 /// Returns the damaged boundary line in the body of a part, without its line ending. Returns `None` if there is none.
 pub(super) fn torn_delimiter(tree: &Tree<'_>, part: PartId) -> Option<Span> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::flattened::{Flattened, token};
 use crate::edit::{Edit, Edits};
-use crate::engine::external_body::{EudoraPiece, EudoraText, Wrapper};
+use crate::engine::forms::eudora::notes::{EudoraPiece, EudoraText, Wrapper};
 use crate::engine::new_part::NewPart;
 use crate::engine::part_edits::overlapping;
 use crate::engine::report::Refusal;

@@ -1,7 +1,7 @@
 //! A message as Eudora stores it. Eudora took the multipart apart but kept its header, so some header fields no longer describe
 //! the body.
 
-use crate::engine::external_body::{EudoraNote, EudoraPiece, EudoraText, eudora_pieces};
+use crate::engine::forms::eudora::notes::{EudoraNote, EudoraPiece, EudoraText, eudora_pieces};
 use crate::engine::policy::Policy;
 use crate::mime::MediaType;
 use crate::mime::header::{Header, SectionEnd, unfold};

@@ -15,3 +15,11 @@ mod unflatten;
 
 #[cfg(all(feature = "file", feature = "mailbox"))]
 pub(crate) use self::flattened::Flattened;
+use crate::engine::external_body::Follow;
+use crate::engine::report::Kind;
+
+/// The word of `--follow` that selects the form.
+pub(crate) const FOLLOW: Follow = Follow::Eudora;
+
+/// Kind of the rows for files that Eudora stored, and for texts that it marked.
+pub(crate) const KIND: Kind = Kind::Eudora;

@@ -17,8 +17,9 @@ use percent_encoding::percent_decode;
 use super::compose::File;
 use super::flattened::{Flattened, token};
 use crate::edit::Edit;
-use crate::engine::context::EudoraFile;
-use crate::engine::external_body::{EudoraNote, EudoraText, Follow, Wrapper, hash};
+use crate::engine::context::NamedFile;
+use crate::engine::external_body::Follow;
+use crate::engine::forms::eudora::notes::{EudoraNote, EudoraText, Wrapper, hash};
 use crate::engine::new_part::Stored;
 use crate::engine::obtained::{OCTETS, Obtained};
 use crate::engine::pass::Pass;
@@ -43,7 +44,7 @@ impl Session<'_> {
         let mut done = Pass::default();
         let policy = self.policy();
         let beside = self.context.beside.as_ref();
-        let Some(files) = beside.and_then(|beside| beside.eudora.as_deref()) else {
+        let Some(files) = beside.and_then(|beside| beside.named_files.as_deref()) else {
             return done;
         };
         let is_told = policy.reading_to_tell().forms.contains(Follow::Eudora);
@@ -143,7 +144,7 @@ impl Session<'_> {
 
     /// Requests the files that the message names, as far as the limit on growth allows. The engine itself performs no I/O: if a
     /// file was not read yet, this round ends, the driver reads the file, and the next round finds it in `answers`.
-    fn read_named(&mut self, files: &[Result<EudoraFile, Refusal>]) {
+    fn read_named(&mut self, files: &[Result<NamedFile, Refusal>]) {
         if self.last.is_some() {
             return;
         }
@@ -163,7 +164,7 @@ impl Session<'_> {
 
     /// Returns the length of a file in bytes. For a file that was already read, this is the length of the content that was
     /// read, because the file may have changed since then.
-    fn length(&self, named: &EudoraFile) -> Result<u64, Refusal> {
+    fn length(&self, named: &NamedFile) -> Result<u64, Refusal> {
         if let Some(Ok(Some(answer))) = self.answers.get(&need(named)) {
             return Ok(answer.len() as u64);
         }
@@ -174,7 +175,7 @@ impl Session<'_> {
 
     fn file(
         &mut self,
-        named: &EudoraFile,
+        named: &NamedFile,
         note: &EudoraNote,
         shown: Option<&mut Referred>,
         (newline, boundaries): (Newline, &[&[u8]]),
@@ -306,8 +307,8 @@ fn take(links: &mut Referred, (content_id, location): (u32, u32)) -> Option<Link
     links.remove(&hash)
 }
 
-fn need(named: &EudoraFile) -> Need {
-    Need::Neighbour(Neighbour::Eudora {
+fn need(named: &NamedFile) -> Need {
+    Need::Neighbour(Neighbour::OfMailbox {
         folder: named.folder,
         name: named.name.clone(),
     })

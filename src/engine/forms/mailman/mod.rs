@@ -22,7 +22,7 @@ use std::sync::LazyLock;
 use memchr::memmem::{self, Finder};
 use sha1::{Digest as _, Sha1};
 
-pub use self::separator::{at_end as separator_at_end, divided};
+pub(crate) use self::separator::{at_end as separator_at_end, divided};
 use self::shape::Note;
 use crate::engine::external_body::facts::{Facts, Insertion};
 use crate::engine::external_body::reference::{
@@ -72,7 +72,7 @@ impl ReferenceForm for Mailman {
 
 /// Returns the notes that Mailman left in the texts of a message, in place of attachments. The parts in `known` are skipped,
 /// because they are references themselves.
-pub fn scrubbed<'a>(
+pub(crate) fn scrubbed<'a>(
     tree: &Tree<'a>,
     reading: &Reading,
     known: &HashSet<PartId>,

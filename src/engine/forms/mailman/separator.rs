@@ -14,7 +14,7 @@ const STROKES: usize = 4;
 
 /// Returns the position in the line at which a separator begins, if the line ends with one. The position is usually 0. It is
 /// larger if the text before had no line ending, because old versions of Mailman appended the separator directly.
-pub fn at_end(line: &[u8]) -> Option<usize> {
+pub(crate) fn at_end(line: &[u8]) -> Option<usize> {
     let line = line.trim_ascii_end();
     let from = line.len().saturating_sub(LONGEST);
     let near = line.get(from..)?;
@@ -51,7 +51,11 @@ fn without<'t>(mut text: &'t [u8], stroke: &[u8]) -> &'t [u8] {
 /// `notes` contains all notes in order, each with true if it is replaced. Each returned piece is either a replaced
 /// note, with its index in `notes`, or text that stays, with `None`. The span of a note covers only the empty lines
 /// after the note. A separator line is removed if its words also occur in a separator next to a note.
-pub fn divided(text: &[u8], within: Span, notes: &[(Span, bool)]) -> Vec<(Option<usize>, Span)> {
+pub(crate) fn divided(
+    text: &[u8],
+    within: Span,
+    notes: &[(Span, bool)],
+) -> Vec<(Option<usize>, Span)> {
     let known = beside(text, within, notes);
     let mut pieces = Vec::new();
     let mut start = within.start;

@@ -29,14 +29,14 @@ use crate::mime::header::{self, SectionEnd};
 use crate::mime::{Field, Fields, Header, MediaType, PartKind, TransferEncoding};
 use crate::span::{Lines, Span};
 
-pub const URL_FIELD: &str = "X-Mozilla-External-Attachment-URL";
-pub const ALTERED_FIELD: &str = "X-Mozilla-Altered";
+pub(crate) const URL_FIELD: &str = "X-Mozilla-External-Attachment-URL";
+pub(crate) const ALTERED_FIELD: &str = "X-Mozilla-Altered";
 const CLOUD_FIELD: &str = "X-Mozilla-Cloud-Part";
 const REFERENCE_FIELDS: [&str; 3] = [URL_FIELD, ALTERED_FIELD, CLOUD_FIELD];
 const DELETED_ESSENCE: &str = "text/x-moz-deleted";
 
 /// First line of the body of a detached part. Thunderbird does not translate it.
-pub const SENTENCE: &[u8] = b"You deleted an attachment from this message. The original MIME headers for the attachment were:";
+pub(crate) const SENTENCE: &[u8] = b"You deleted an attachment from this message. The original MIME headers for the attachment were:";
 
 /// Maximum length of a note in bytes. The longest known note has about a hundred bytes.
 const LONGEST_NOTE: usize = 2 << 10;

@@ -4,7 +4,7 @@ use encoding_rs::{MACINTOSH, WINDOWS_1252};
 
 use crate::platform::is_device;
 
-pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
+pub(crate) fn decoded(name: &[u8], is_of_mac: bool) -> String {
     if let Ok(text) = std::str::from_utf8(name) {
         return text.to_owned();
     }
@@ -14,7 +14,7 @@ pub fn decoded(name: &[u8], is_of_mac: bool) -> String {
 }
 
 /// Returns true if the name is safe: it cannot lead to another directory, and it is not a device of Windows.
-pub fn is_file_name(name: &str) -> bool {
+pub(crate) fn is_file_name(name: &str) -> bool {
     let leads_elsewhere = |letter: char| letter == '\\' || letter.is_control();
     let is_dots = matches!(name, "" | "." | "..");
     !is_dots && !is_device(name) && !name.contains(leads_elsewhere)

@@ -16,18 +16,18 @@
 mod files;
 
 use self::files::decoded;
-pub use self::files::{decoded as decoded_name, is_file_name};
+pub(crate) use self::files::{decoded as decoded_name, is_file_name};
 use crate::mime::header::unfold;
 use crate::mime::{Fields, file_type};
 use crate::span::{Lines, Span, starts_like};
 
-pub enum EudoraPiece {
+pub(crate) enum EudoraPiece {
     Text(EudoraText),
     Note(EudoraNote),
 }
 
 #[derive(Clone, Default)]
-pub struct EudoraText {
+pub(crate) struct EudoraText {
     pub span: Span,
     pub wrapper: Option<Wrapper>,
     pub charset: Option<Span>,
@@ -35,7 +35,7 @@ pub struct EudoraText {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wrapper {
+pub(crate) enum Wrapper {
     Html,
     Rich,
     Flowed,
@@ -48,7 +48,7 @@ impl Wrapper {
         (Self::Flowed, b"<x-flowed>", b"</x-flowed>"),
     ];
 
-    pub fn essence(self) -> &'static str {
+    pub(crate) fn essence(self) -> &'static str {
         match self {
             Self::Html => "text/html",
             Self::Rich => "text/enriched",
@@ -58,7 +58,7 @@ impl Wrapper {
 }
 
 #[derive(PartialEq, Eq, Debug)]
-pub struct EudoraNote {
+pub(crate) struct EudoraNote {
     /// The note: the line that names the attached file, with its line ending. On Windows, Eudora writes an empty line before
     /// this line, which is included. The span is empty if a header field names the file.
     pub whole: Span,
@@ -73,7 +73,7 @@ pub struct EudoraNote {
 
 /// Divides a body into texts and notes (lines that name attached files). Only the first `most` notes and marked texts are
 /// recognized. Everything after them is a single text, and the second value is then true.
-pub fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPiece>, bool) {
+pub(crate) fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<EudoraPiece>, bool) {
     let mut pieces = Vec::new();
     let mut lines = Lines::new(original, body);
     let (mut start, mut room) = (body.start, most);
@@ -142,7 +142,7 @@ fn opened(line: &[u8]) -> Option<(Wrapper, &'static [u8], &'static [u8])> {
 }
 
 impl EudoraText {
-    pub fn plain(span: Span) -> Self {
+    pub(crate) fn plain(span: Span) -> Self {
         Self {
             span,
             ..Self::default()
@@ -193,7 +193,7 @@ impl EudoraNote {
         }
     }
 
-    pub fn essence(&self) -> Option<&'static str> {
+    pub(crate) fn essence(&self) -> Option<&'static str> {
         file_type::of_name(&self.name).or_else(|| file_type::of_macintosh(self.macintosh?))
     }
 
@@ -211,7 +211,7 @@ impl EudoraNote {
 
     /// Returns the files that header fields name. Eudora writes these fields into mail that it sends. Received mail, which has
     /// a Received field, returns nothing: its sender could have written the fields.
-    pub fn of_header(original: &[u8], fields: &Fields, most: usize) -> Vec<Self> {
+    pub(crate) fn of_header(original: &[u8], fields: &Fields, most: usize) -> Vec<Self> {
         if fields.first(original, "Received").is_some() {
             return Vec::new();
         }
@@ -322,7 +322,7 @@ fn hexadecimal(digits: &[u8]) -> Option<u32> {
 }
 
 /// Returns the hash of Karp and Rabin: the bytes as one number modulo a prime, plus 1. An id is hashed without angle brackets.
-pub fn hash(text: &[u8]) -> u32 {
+pub(crate) fn hash(text: &[u8]) -> u32 {
     const PRIME: u64 = 2_147_483_629;
     let sum = text
         .iter()
