@@ -10,7 +10,7 @@ use std::io;
 use super::record::Record;
 use super::spool::Spooled;
 use super::words::Words;
-use crate::engine::external_body::{Follow, Followed, Reading};
+use crate::engine::external_body::Followed;
 use crate::engine::policy::Policy;
 use crate::engine::same::{
     Described, Difference, Digest, MailCopy, Place, covers, fillings, plain,
@@ -163,10 +163,7 @@ pub(super) fn fillable(candidates: &[Candidate], spooled: &Spooled) -> io::Resul
         follow: Followed::all(),
         ..Policy::default()
     };
-    let reading = Reading {
-        beside: Some(Follow::Apple),
-        ..policy.reading()
-    };
+    let reading = policy.reading().with_parts_in_files();
     let described = candidates.iter().map(|candidate| {
         let (_, content) = spooled.read(candidate.record.place)?;
         let limits = policy.limits.scan();
