@@ -11,7 +11,7 @@ use super::streams::{is_standard, print, write_error};
 use crate::engine::Mode;
 use crate::error::Error;
 use crate::mailbox::{Options, looked_at};
-use crate::merge::{Index, Order};
+use crate::merge::{Index, Order, ReadSource};
 
 pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
     if args.sources.is_empty() || args.sources.iter().any(|source| is_standard(source)) {
@@ -46,9 +46,9 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
     };
     let display = Display::new(ProgressOption::Never, 0);
     let mut status = Status::Success;
-    let mut collector = Collector::new(Index::new(&directory)?, false, &[]);
+    let collector = Collector::new(Index::new(&directory)?, false, &[]);
     let mut form = None;
-    for (number, source) in (0..).zip(&args.sources) {
+    for (number, source) in args.sources.iter().enumerate() {
         let mut read = || {
             let origin = sources.origin(source)?;
             // The bytes of a mail depend on the format of the result, which is that of the first source, as in `merge`.
@@ -56,8 +56,9 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
                 Some(form) => form,
                 None => *form.insert(looked_at(&origin.path, &options, stop)?.0),
             };
-            let (is_whole, _) =
-                collector.read((number, source), (&origin, form), &sources, &display)?;
+            let nothing = (ReadSource::NONE, None);
+            let source = (number, source.as_path());
+            let is_whole = collector.read(source, (&origin, form), &sources, &display, nothing)?;
             Ok(is_whole && !origin.is_damaged)
         };
         match read() {

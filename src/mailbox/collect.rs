@@ -54,18 +54,27 @@ pub(crate) fn looked_at(
     Ok((form, has_folders))
 }
 
+/// Callbacks at the mailboxes of a source.
+pub(crate) struct AtMailboxes<'m> {
+    /// Number of mailboxes, from the first on, that are left out.
+    pub(crate) skipped: usize,
+    /// Gets the path of a folder before the messages of the folder. The path is empty if the source is a single mailbox.
+    pub(crate) enter: &'m mut dyn FnMut(&[String]),
+    /// Gets the number of mailboxes so far, including the skipped ones, and the counts of those that were read.
+    pub(crate) leave: &'m mut dyn FnMut(usize, &Summary) -> Result<(), Error>,
+}
+
 /// Passes the messages of each mailbox in `source` to `handler`, in the form in which a mailbox of the format `form`
-/// contains them. Before the messages of a folder, `enter` is called with the path of the folder. The path is empty if
-/// the source is a single mailbox. No files are written.
+/// contains them. No files are written.
 ///
 /// # Errors
-/// Returns the errors of [`Conversion::run`](super::Conversion::run) and of `handler`.
+/// Returns the errors of [`Conversion::run`](super::Conversion::run), of `handler` and of the callbacks.
 pub(crate) fn read_letters<S: Send>(
     source: &Path,
     (form, options): (Format, &Options),
     (transform, observer): (&dyn Transform<S>, &dyn Observer<S>),
     stop: &Stop,
-    enter: &mut dyn FnMut(&[String]),
+    at: AtMailboxes<'_>,
     handler: &Handler,
 ) -> Result<Summary, Error> {
     // The format mbox puts all single messages of a directory into one folder. The mode `DryRun` prevents that any file
@@ -76,6 +85,11 @@ pub(crate) fn read_letters<S: Send>(
         by_label: None,
         ..options.clone()
     };
+    let AtMailboxes {
+        skipped,
+        enter,
+        leave,
+    } = at;
     let finds = look_at(source, options, false, stop)?;
     let mut summary = begun(&finds, observer);
     let inner = Inner::default();
@@ -83,7 +97,11 @@ pub(crate) fn read_letters<S: Send>(
         inner: Some(&inner),
         ..Job::new(source, options, transform, observer, stop)
     };
-    for (key, founds) in groups(&finds, options) {
+    for (number, (key, founds)) in groups(&finds, options)
+        .into_iter()
+        .enumerate()
+        .skip(skipped)
+    {
         let Some(first) = founds.first() else {
             continue;
         };
@@ -105,6 +123,7 @@ pub(crate) fn read_letters<S: Send>(
             job.inner_to(Some(&mut delivery))
         });
         summary.add(&read?);
+        leave(number + 1, &summary)?;
     }
     Ok(summary)
 }

@@ -64,7 +64,7 @@ pub use state::MailState;
 #[cfg(feature = "cli")]
 pub(crate) use {
     archive::{Judged, Skipped, unpacked, untarred},
-    collect::{Merged, looked_at, read_letters},
+    collect::{AtMailboxes, Merged, looked_at, read_letters},
     compressed::{Damage, Method},
     failure::in_full,
     forms::flags::Flags,

@@ -28,5 +28,5 @@ mod stamp;
 mod words;
 
 pub(crate) use self::index::{Arrived, Index, MOST_SOURCES, Numbers, Order, Tally};
-pub(crate) use self::saved::SavedIndex;
+pub(crate) use self::saved::{ReadSource, SavedIndex};
 pub(crate) use self::sorted::Sorter;

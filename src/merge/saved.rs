@@ -5,16 +5,16 @@
 //!   lock                  locked while a run uses the directory
 //!   spool                 the messages
 //!   records               their records, in sorted runs
-//!   state                 which sources were read completely, and the lengths of the two files at that time
+//!   state                 which sources and mailboxes were read, and the lengths of the two files at that time
 //! ```
 //!
-//! Bytes after the lengths in `state` belong to a source that was not read completely, and are removed. The state is used
+//! Bytes after the lengths in `state` belong to a mailbox that was not read completely, and are removed. The state is used
 //! only for the same command and unchanged sources, and only until the next start of the system: files that were not
 //! written to the disk before a crash would be incomplete.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -38,20 +38,32 @@ const LONGEST_STATE: u64 = 64 << 20;
 /// Maximum number of lines about one source. A source with more lines is read again.
 const MOST_LINES: usize = 1000;
 
-/// A source that was read completely.
+/// A source that was read, or the mailboxes of it that were read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ReadSource {
-    stamp: String,
-    /// Whether all of its messages could be read.
+    /// Number of its mailboxes that were read, if it was not read completely. Only the last source can have this.
+    pub(crate) mailboxes: Option<usize>,
+    /// Whether all of the messages could be read.
     pub(crate) is_whole: bool,
     /// Lines that were printed about the source, such as the names of files that contain no mail.
     pub(crate) lines: Vec<String>,
+}
+
+impl ReadSource {
+    /// The state before anything was read.
+    pub(crate) const NONE: Self = Self {
+        mailboxes: None,
+        is_whole: true,
+        lines: Vec::new(),
+    };
 }
 
 #[derive(Default, Serialize, Deserialize)]
 struct State {
     boot: String,
     command: String,
+    /// Stamps of the sources, in the same order.
+    stamps: Vec<String>,
     sources: Vec<ReadSource>,
     folders: Vec<String>,
     position: Position,
@@ -64,6 +76,8 @@ pub(crate) struct SavedIndex {
     state: State,
     /// Stamps of all sources of this run, from before they are read.
     stamps: Vec<String>,
+    /// Whether the last source of the written state was read in part.
+    is_partial: bool,
 }
 
 impl SavedIndex {
@@ -83,17 +97,21 @@ impl SavedIndex {
             _lock: lock,
             state: State::default(),
             stamps,
+            is_partial: false,
         };
         let state = read_state(&saved.directory).filter(|state| {
-            let before = state.sources.iter().map(|source| &source.stamp);
             state.boot == boot
                 && state.command == command
-                && state.sources.len() <= saved.stamps.len()
-                && before.eq(saved.stamps.iter().take(state.sources.len()))
+                && state.sources.len() == state.stamps.len()
+                && saved.stamps.starts_with(&state.stamps)
                 && saved.has_files(&state.position)
         });
         match state {
-            Some(state) => saved.state = state,
+            Some(state) => {
+                let last = state.sources.last();
+                saved.is_partial = last.is_some_and(|source| source.mailboxes.is_some());
+                saved.state = state;
+            }
             None => {
                 // The files are overwritten from now on, so the old state must not be used again.
                 platform::absent(fs::remove_file(saved.directory.join("state"))).ok()?;
@@ -114,7 +132,7 @@ impl SavedIndex {
             && length("records").is_some_and(|length| length >= end(&position.runs))
     }
 
-    /// The sources, from the first on, that a stopped run has read.
+    /// The sources, from the first on, that a stopped run has read. The last of them may have been read in part.
     pub(crate) fn sources(&self) -> &[ReadSource] {
         &self.state.sources
     }
@@ -145,48 +163,49 @@ impl SavedIndex {
         Index::continued(folder_of(&self.directory), files, position)
     }
 
-    /// Notes that one more source was read, with the `lines` that were printed about it. The state is written if much was
-    /// read since the last time.
+    /// Notes what was read of the source with this number. The state is written if much was read since the last
+    /// time, or if it completes a source of which a part was written.
     ///
     /// # Errors
     /// [`Error::Write`].
-    pub(crate) fn add(
+    pub(crate) fn note(
         &mut self,
-        (is_whole, lines): (bool, Vec<String>),
+        number: usize,
+        read: ReadSource,
         index: &mut Index,
         folders: &[String],
     ) -> Result<(), Error> {
-        let Some(stamp) = self.stamps.get(self.state.sources.len()) else {
-            return Ok(());
-        };
-        if lines.len() > MOST_LINES {
-            // No further source is noted, because the sources are noted in their order.
-            self.stamps.clear();
+        if read.lines.len() > MOST_LINES {
+            // No later source is noted, because the sources are noted in their order.
+            self.stamps.truncate(number);
+        }
+        if number >= self.stamps.len() {
             return Ok(());
         }
-        self.state.sources.push(ReadSource {
-            stamp: stamp.clone(),
-            is_whole,
-            lines,
-        });
-        if index.bytes() - self.state.position.bytes < WORTH_SAVING {
+        let is_partial = read.mailboxes.is_some();
+        self.state.sources.truncate(number);
+        self.state.sources.push(read);
+        self.state.stamps = self.stamps.get(..=number).unwrap_or_default().to_vec();
+        let is_completed = self.is_partial && !is_partial;
+        if index.bytes() - self.state.position.bytes < WORTH_SAVING && !is_completed {
             return Ok(());
         }
+        self.is_partial = is_partial;
         self.state.position = index.save()?;
         self.state.folders = folders.to_vec();
         let write = || {
             let new = self.directory.join("state.new");
             let mut options = File::options();
             options.write(true).create(true).truncate(true);
-            let file = platform::private(&mut options).open(&new)?;
-            serde_json::to_writer(io::BufWriter::new(file), &self.state)?;
+            let mut file = platform::private(&mut options).open(&new)?;
+            file.write_all(&serde_json::to_vec(&self.state)?)?;
             fs::rename(new, self.directory.join("state"))
         };
         write().map_err(Error::cannot_write(self.directory.display()))
     }
 
-    /// Ends the run. If `is_stopped` is true and a source was read completely, the directory is kept, and this returns
-    /// its path. Otherwise the directory is removed.
+    /// Ends the run. If `is_stopped` is true and a state was written, the directory is kept, and this returns its path.
+    /// Otherwise the directory is removed.
     pub(crate) fn end(self, is_stopped: bool) -> Option<PathBuf> {
         if is_stopped && self.directory.join("state").exists() {
             return Some(self.directory);
@@ -205,7 +224,7 @@ fn read_state(directory: &Path) -> Option<State> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
-/// Removes the directories of other results that no run can continue: the run was killed before it had read a source, or
+/// Removes the directories of other results that no run can continue: the run was killed before it had read much, or
 /// the system was started again since.
 fn sweep(folder: &Path, own: &str, boot: &str) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -258,8 +277,14 @@ fn locked_if_there(directory: &Path) -> Option<File> {
     let mut options = File::options();
     options.read(true).write(true).create(true).truncate(false);
     let lock = platform::private(&mut options).open(&path).ok()?;
-    if !platform::try_lock_handle(&lock).ok()? {
-        return None;
+    match platform::try_lock_handle(&lock) {
+        Ok(true) => {}
+        Ok(false) => return None,
+        Err(_) => {
+            // The file system has no locks, so no process uses the directory. Best effort: an empty directory does no harm.
+            let _ = fs::remove_file(&path).and_then(|()| fs::remove_dir(directory));
+            return None;
+        }
     }
     // Another process can have removed the directory before this process locked the file.
     fs::symlink_metadata(&path).ok()?;

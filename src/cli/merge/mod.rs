@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::mailbox::{
     Envelope, Format, Letter, Merged, Options, Stop, folder_of, looked_at, names_a_file,
 };
-use crate::merge::{Index, SavedIndex, Tally};
+use crate::merge::{Index, ReadSource, SavedIndex, Tally};
 
 /// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
 /// summary would be too long with them.
@@ -125,7 +125,12 @@ impl Run<'_> {
                 saved.sources().to_vec(),
             ),
         };
-        let remaining = origins.get(already.len()..).unwrap_or_default();
+        for source in &already {
+            is_damaged |= !source.is_whole;
+        }
+        let is_complete = |source: &&ReadSource| source.mailboxes.is_none();
+        let complete = already.iter().filter(is_complete).count();
+        let remaining = origins.get(complete..).unwrap_or_default();
         let total = || {
             remaining
                 .iter()
@@ -135,26 +140,31 @@ impl Run<'_> {
             true => Display::new(ProgressOption::Never, 0),
             false => Display::new(args.progress, total().sum()),
         };
-        for source in &already {
-            source.lines.iter().for_each(|line| display.say(line));
-            is_damaged |= !source.is_whole;
+        for line in already.iter().flat_map(|source| &source.lines) {
+            display.say(line);
         }
+        let partial = already.last().filter(|source| !is_complete(source));
         if !already.is_empty() && !args.quiet {
-            display.say(&format!(
-                "continuing a stopped run that has read {} of {}",
-                already.len(),
-                counted(origins.len() as u64, "source", "sources")
-            ));
+            let sources = counted(origins.len() as u64, "source", "sources");
+            let next = partial.and_then(|source| source.mailboxes);
+            let next = next.map(|it| counted(it as u64, "mailbox", "mailboxes"));
+            let next = next.map_or(String::new(), |it| format!(" and {it} of the next one"));
+            let line =
+                format!("continuing a stopped run that has read {complete} of {sources}{next}");
+            display.say(&line);
         }
-        let mut collector = Collector::new(index, has_folders, &folders);
-        let numbered = (0..).zip(origins.iter().zip(&args.sources));
-        for (number, (origin, source)) in numbered.skip(already.len()) {
-            let source = (number, source.as_path());
-            let read = collector.read(source, (origin, form), sources, &display)?;
-            is_damaged |= !read.0;
-            if let Some(saved) = saved.as_deref_mut() {
-                collector.save(saved, read)?;
-            }
+        let collector = Collector::new(index, has_folders, &folders);
+        let mut before = partial.cloned();
+        let numbered = origins.iter().zip(&args.sources).enumerate();
+        for (number, (origin, source)) in numbered.skip(complete) {
+            let before = before.take().unwrap_or(ReadSource::NONE);
+            is_damaged |= !collector.read(
+                (number, source),
+                (origin, form),
+                sources,
+                &display,
+                (before, saved.as_deref_mut()),
+            )?;
         }
         let (index, folders) = collector.finish()?;
         let mut kept = index.decide(args.order, args.dry_run, self.stop)?;

@@ -24,10 +24,10 @@ use crate::imap::download::Download;
 #[cfg(all(unix, feature = "imap"))]
 use crate::mailbox::temporary_folder_in;
 use crate::mailbox::{
-    Envelope, Flags, Format, Handler, Letter, Message, Observer, Options, Stop, Transform,
-    looked_at, names_a_file, read_letters,
+    AtMailboxes, Envelope, Flags, Format, Handler, Letter, Message, Observer, Options, Stop,
+    Summary, Transform, looked_at, names_a_file, read_letters,
 };
-use crate::merge::{Arrived, Index, Numbers, SavedIndex};
+use crate::merge::{Arrived, Index, Numbers, ReadSource, SavedIndex};
 
 /// A source that is read: a path, or the temporary copy of a mailbox on a server.
 pub(crate) struct Origin {
@@ -102,12 +102,12 @@ pub(crate) struct Collector {
     collecting: Arc<Mutex<Option<Collecting>>>,
     handler: Handler,
     has_folders: bool,
-    folders: Numbers,
 }
 
-/// The index, and the numbers of the source and the folder whose messages are being read.
+/// The index, the names of all folders, and the numbers of the source and the folder whose messages are being read.
 struct Collecting {
     index: Index,
+    folders: Numbers,
     source: u32,
     folder: u32,
 }
@@ -118,6 +118,7 @@ impl Collector {
     pub(crate) fn new(index: Index, has_folders: bool, folders: &[String]) -> Self {
         let collecting = Arc::new(Mutex::new(Some(Collecting {
             index,
+            folders: Numbers::continued(folders),
             source: 0,
             folder: 0,
         })));
@@ -138,23 +139,23 @@ impl Collector {
             collecting,
             handler: Arc::new(Mutex::new(take)),
             has_folders,
-            folders: Numbers::continued(folders),
         }
     }
 
     /// Reads all messages of a source, as a mailbox of this `form` (format) would contain them. `number` is the number
-    /// of the source, and `name` the name that the user gave. Returns whether all messages could be read, and the lines
-    /// that were printed about the source.
+    /// of the source, and `name` the name that the user gave. `before` is what a stopped run has read of it. What was
+    /// read is noted in the saved index. Returns false if some of the messages could not be read.
     ///
     /// # Errors
     /// Nothing in the source can be read, or a temporary file cannot be written.
     pub(crate) fn read(
-        &mut self,
-        (number, name): (u32, &Path),
+        &self,
+        (number, name): (usize, &Path),
         (origin, form): (&Origin, Format),
         sources: &Sources<'_>,
         display: &Display,
-    ) -> Result<(bool, Vec<String>), Error> {
+        (before, mut saved): (ReadSource, Option<&mut SavedIndex>),
+    ) -> Result<bool, Error> {
         let mut enter = |levels: &[String]| {
             let folder = match levels {
                 _ if !self.has_folders => String::new(),
@@ -162,36 +163,47 @@ impl Collector {
                 levels => levels.join("/"),
             };
             if let Some(collecting) = &mut *unpoisoned(self.collecting.lock()) {
-                collecting.source = number;
-                collecting.folder = self.folders.of(&folder);
+                collecting.source = u32::try_from(number).unwrap_or(u32::MAX);
+                collecting.folder = collecting.folders.of(&folder);
             }
         };
-        let reading = Reading::with(display);
+        let reading = Reading {
+            display,
+            lines: Mutex::new(before.lines),
+        };
+        let is_whole = |done: &Summary| before.is_whole && done.damaged == 0 && done.oversized == 0;
+        let mut note = |mailboxes: Option<usize>, done: &Summary| {
+            let (Some(saved), Some(collecting)) =
+                (&mut saved, &mut *unpoisoned(self.collecting.lock()))
+            else {
+                return Ok(());
+            };
+            let read = ReadSource {
+                mailboxes,
+                is_whole: is_whole(done),
+                lines: unpoisoned(reading.lines.lock()).clone(),
+            };
+            saved.note(
+                number,
+                read,
+                &mut collecting.index,
+                collecting.folders.names(),
+            )
+        };
         let done = read_letters(
             &origin.path,
             (form, sources.options),
             (&reading, &reading),
             sources.stop,
-            &mut enter,
+            AtMailboxes {
+                skipped: before.mailboxes.unwrap_or(0),
+                enter: &mut enter,
+                leave: &mut |mailboxes, done| note(Some(mailboxes), done),
+            },
             &self.handler,
         )?;
-        let lines = unpoisoned(reading.lines.into_inner());
-        Ok((done.damaged == 0 && done.oversized == 0, lines))
-    }
-
-    /// Notes in the saved index that a source was read, with the result of [`read`](Self::read).
-    ///
-    /// # Errors
-    /// [`Error::Write`].
-    pub(super) fn save(
-        &self,
-        saved: &mut SavedIndex,
-        read: (bool, Vec<String>),
-    ) -> Result<(), Error> {
-        match &mut *unpoisoned(self.collecting.lock()) {
-            Some(collecting) => saved.add(read, &mut collecting.index, self.folders.names()),
-            None => Ok(()),
-        }
+        note(None, &done)?;
+        Ok(is_whole(&done))
     }
 
     /// Returns the index with all messages, and the names of the folders.
@@ -201,7 +213,7 @@ impl Collector {
     pub(crate) fn finish(self) -> Result<(Index, Numbers), Error> {
         let collecting = unpoisoned(self.collecting.lock()).take();
         let collecting = collecting.ok_or(Error::Interrupted)?;
-        Ok((collecting.index, self.folders))
+        Ok((collecting.index, collecting.folders))
     }
 }
 
@@ -230,9 +242,13 @@ impl<'r> Reading<'r> {
         }
     }
 
+    /// Prints a line, unless a stopped run has already printed it, and this run has repeated it.
     fn say(&self, line: String) {
-        self.display.say(&line);
-        unpoisoned(self.lines.lock()).push(line);
+        let mut lines = unpoisoned(self.lines.lock());
+        if !lines.contains(&line) {
+            self.display.say(&line);
+            lines.push(line);
+        }
     }
 }
 

@@ -57,11 +57,23 @@ fn saved(folder: &Folder) -> Option<PathBuf> {
     name.map(|name| folder.at(&name))
 }
 
-/// Returns the number of sources that the state says were read.
-fn sources_read(folder: &Folder) -> usize {
+/// Returns the number of sources that the state says were read completely, and the number of mailboxes of the next one.
+fn read(folder: &Folder) -> (usize, u64) {
     let state = saved(folder).and_then(|saved| fs::read(saved.join("state")).ok());
     let state = state.and_then(|state| serde_json::from_slice::<Value>(&state).ok());
-    state.map_or(0, |state| state["sources"].as_array().unwrap().len())
+    let Some(state) = state else { return (0, 0) };
+    let sources = state["sources"].as_array().unwrap();
+    let mailboxes = sources
+        .last()
+        .and_then(|source| source["mailboxes"].as_u64());
+    (
+        sources.len() - usize::from(mailboxes.is_some()),
+        mailboxes.unwrap_or(0),
+    )
+}
+
+fn sources_read(folder: &Folder) -> usize {
+    read(folder).0
 }
 
 fn started(folder: &Folder, line: &str) -> Child {
@@ -74,9 +86,14 @@ fn started(folder: &Folder, line: &str) -> Child {
 
 /// Starts a run, and sends it a signal when it has read this number of sources. Returns its standard error.
 fn stopped(folder: &Folder, line: &str, count: usize, signal: &str) -> String {
+    stopped_after(folder, line, (count, 0), signal)
+}
+
+/// Starts a run, and sends it a signal when it has read this number of sources, and of mailboxes of the next one.
+fn stopped_after(folder: &Folder, line: &str, count: (usize, u64), signal: &str) -> String {
     let child = started(folder, line);
     let begun = Instant::now();
-    while sources_read(folder) < count {
+    while read(folder) < count {
         assert!(
             begun.elapsed() < Duration::from_secs(100),
             "the run reads no source"
@@ -203,6 +220,35 @@ fn stopped_merge_of_other_sources_or_with_other_options_is_not_continued() {
     folder.run(LINE);
     let text = folder.read("all.mbox");
     assert!(text.contains("<28@example.org>") && !text.contains("<29@example.org>"));
+}
+
+#[test]
+fn merge_of_one_directory_continues_after_the_last_mailbox_that_was_read() {
+    let folder = Folder::new();
+    for (name, numbers) in [
+        ("A", 0..20),
+        ("B", 10..30),
+        ("C.sbd/D", 25..45),
+        ("E", 0..45),
+    ] {
+        folder.write_mbox(&format!("mail/{name}"), &mails(numbers));
+    }
+    folder.write("mail/notes.txt", "no mail\n");
+    let line = "merge mail --output all";
+    folder.run("merge mail --output expected");
+    let expected = tree(&folder.at("expected"));
+    assert_eq!(expected.len(), 4);
+    stopped_after(&folder, line, (0, 1), "KILL");
+    let said = folder.run(line);
+    assert!(said.contains("has read 0 of 1 source and "), "{said}");
+    assert!(said.contains(" of the next one"), "{said}");
+    assert_eq!(said.matches("notes.txt").count(), 1, "{said}");
+    assert!(
+        said.contains("105 messages in 1 source, 45 mails in the result"),
+        "{said}"
+    );
+    assert!(tree(&folder.at("all")) == expected);
+    assert_eq!(saved(&folder), None);
 }
 
 #[test]
