@@ -10,7 +10,7 @@ use crate::engine::report::Kind;
 use crate::mime::{Field, Tree};
 
 /// All forms. A part belongs to the first form that reads it.
-pub(crate) static TABLE: [&dyn ReferenceForm; 6] = [
+pub(crate) static TABLE: &[&dyn ReferenceForm] = &[
     &apple::Apple,
     &thunderbird::Thunderbird,
     &shortcut::Shortcut,
