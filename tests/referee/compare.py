@@ -213,8 +213,8 @@ def without_sentences(rows, fields=("detail",)):
     for line in rows.splitlines():
         try:
             row = json.loads(line)
-            for field in fields:
-                row.pop(field, None)
+            if isinstance(row, dict):
+                row = {field: value for field, value in row.items() if field not in fields}
             lines.append(json.dumps(row))
         except ValueError:
             lines.append(line.decode("utf-8", "backslashreplace"))
