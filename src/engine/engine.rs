@@ -16,6 +16,7 @@ use crate::engine::forms::converts_messages;
 use crate::engine::ledger::Ledger;
 use crate::engine::policy::{Follow, Policy};
 use crate::engine::report::{Detail, Refusal, Report};
+use crate::mime::{self, Tree};
 
 /// Decides how a message changes under one policy. It has no sources, starts no threads and reads no clock.
 ///
@@ -127,7 +128,14 @@ impl Engine {
     /// outcome is final. A program must answer all of them, with content or a refusal, before it calls this function again.
     pub fn run<'m>(&self, message: &'m [u8], context: &Context, answers: Answers) -> Outcome<'m> {
         let kinds = self.kinds(message, context);
-        self.round(message, kinds, context, answers, (Mode::Run, None))
+        self.round(
+            message,
+            kinds,
+            context,
+            answers,
+            (Mode::Run, None),
+            &mut None,
+        )
     }
 
     /// Previews [`Engine::run`] as far as this is possible without content from servers. If a run would retrieve content for a
@@ -143,7 +151,14 @@ impl Engine {
         answers: Answers,
     ) -> Outcome<'m> {
         let kinds = self.kinds(message, context);
-        self.round(message, kinds, context, answers, (Mode::DryRun, None))
+        self.round(
+            message,
+            kinds,
+            context,
+            answers,
+            (Mode::DryRun, None),
+            &mut None,
+        )
     }
 
     /// Refuses further rounds if the rounds so far have together read `spent` bytes, and this is more than one round may read.
@@ -189,7 +204,9 @@ impl Engine {
     }
 
     /// Runs one round over a message. `kinds` are the kinds of words that the prefilter found in the message. If `last` is set,
-    /// this is the last round: content that is still missing is refused, with this refusal as the reason.
+    /// this is the last round: content that is still missing is refused, with this refusal as the reason. `scanned` is `None`
+    /// in the first round, and keeps the parts of the message for the next rounds, because a large message can need many
+    /// rounds.
     pub(crate) fn round<'m>(
         &self,
         message: &'m [u8],
@@ -197,6 +214,7 @@ impl Engine {
         context: &Context,
         answers: Answers,
         (mode, last): (Mode, Option<Refusal>),
+        scanned: &mut Option<Tree<'m>>,
     ) -> Outcome<'m> {
         if !self.matters(message, kinds, context.form_beside()) {
             return Outcome {
@@ -210,6 +228,9 @@ impl Engine {
             };
         }
         let limits = &self.settings.policy.limits;
+        let scanned = kinds
+            .references
+            .then(|| &*scanned.get_or_insert_with(|| mime::scan(message, &limits.scan())));
         let mut session = Session {
             settings: &self.settings,
             kinds,
@@ -221,6 +242,7 @@ impl Engine {
             not_copied: Default::default(),
             needs: None,
             ledger: Ledger::new(limits, message.len()).until(&context.is_over),
+            scanned,
         };
         let pass = session.run(message);
         Outcome {

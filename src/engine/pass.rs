@@ -121,7 +121,13 @@ impl Change {
 
 impl Session<'_> {
     pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Stop> {
-        let tree = mime::scan(entity, &place.limits);
+        let scanned = self
+            .scanned
+            .filter(|tree| std::ptr::eq(tree.original, entity));
+        let own = scanned.is_none().then(|| mime::scan(entity, &place.limits));
+        let Some(tree) = scanned.or(own.as_ref()) else {
+            unreachable!("the entity was scanned before or is scanned here");
+        };
         let room = self.ledger.room_for_urls();
         let policy = self.policy();
         let told = policy.reading_to_tell();
@@ -140,7 +146,7 @@ impl Session<'_> {
             },
         };
         let base = place.base.clone();
-        let mut plan = Plan::of_references(&tree, policy, &reading, base, room);
+        let mut plan = Plan::of_references(tree, policy, &reading, base, room);
         // A long base can make the URLs of ten thousand parts long. Their total length is limited, and counts as work.
         self.ledger.spend(plan.held);
         self.ledger.hold_urls(plan.held);
@@ -153,7 +159,7 @@ impl Session<'_> {
         if self.settings.store {
             plan.references.iter_mut().for_each(by_hash);
         }
-        self.plan_copies(&tree, &mut plan.references, place.is_mail());
+        self.plan_copies(tree, &mut plan.references, place.is_mail());
         let rivals = plan.rivals.iter();
         let in_group: HashMap<usize, &[usize]> = rivals
             .flat_map(|members| members.iter().map(|&index| (index, members.as_slice())))
@@ -183,19 +189,19 @@ impl Session<'_> {
         }
         let mut pending = Pending {
             session: self,
-            tree: &tree,
+            tree: tree,
             plan: &plan,
             place,
-            contents: Contents::new(&tree, &plan),
+            contents: Contents::new(tree, &plan),
             bases: Bases::within(place.base.clone()),
             pass: Pass::default(),
-            edits: PartEdits::new(&tree),
+            edits: PartEdits::new(tree),
             lengths: Lengths::Reversible,
             removed_to: 0,
             texts: BTreeMap::new(),
             filled: BTreeMap::new(),
         };
-        pending.pass.waits = plan::opaque_parts(&tree).next().is_some();
+        pending.pass.waits = plan::opaque_parts(tree).next().is_some();
         let mut decided: HashSet<usize> = HashSet::new();
         let mut indexes = 0..plan.references.len();
         let done = indexes.try_for_each(|index| {
@@ -208,7 +214,7 @@ impl Session<'_> {
             pending.decide(members)
         });
         let pass = done.map(|()| pending.finish());
-        self.remember_copies(&tree, &plan.references, place.is_mail());
+        self.remember_copies(tree, &plan.references, place.is_mail());
         self.ledger.release_urls(plan.held);
         pass
     }

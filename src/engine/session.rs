@@ -8,6 +8,7 @@ use super::{Content, Mode, Need};
 use crate::engine::ledger::Ledger;
 use crate::engine::policy::Policy;
 use crate::engine::report::Refusal;
+use crate::mime::Tree;
 
 /// State of one round: one call of the engine for one message, with the content that the driver has retrieved so far.
 pub(super) struct Session<'s> {
@@ -28,6 +29,8 @@ pub(super) struct Session<'s> {
     /// Content that this round needs but does not have. The round then ends as soon as possible, and its result is not used.
     pub(super) needs: Option<Needs>,
     pub(super) ledger: Ledger,
+    /// The parts of the mail as it arrived, which are the same in all rounds. `None` if no reference is searched for.
+    pub(super) scanned: Option<&'s Tree<'s>>,
 }
 
 impl<'s> Session<'s> {

@@ -55,9 +55,13 @@ impl Driver<'_> {
         let mut last = None;
         let mut answers = Answers::new();
         let mut spent = 0_u64;
+        let mut scanned = None;
+        let mut was_read = false;
         loop {
             let how = (self.mode, last.clone());
-            let mut outcome = self.engine.round(message, kinds, &context, answers, how);
+            let mut outcome =
+                self.engine
+                    .round(message, kinds, &context, answers, how, &mut scanned);
             let Some(needs) = outcome.needs.take() else {
                 let defers = self.mode.asks_servers() && policy.on_failure == OnFailure::Defer;
                 return match outcome.temporary.take() {
@@ -66,8 +70,11 @@ impl Driver<'_> {
                 };
             };
             // Each round repeats the work of the earlier rounds. So the total work is limited to twice the limit of one
-            // round: once for the last round, and once for all rounds before it together.
-            spent = spent.saturating_add(outcome.work);
+            // round: once for the last round, and once for all rounds before it together. A round counts as reading the
+            // message twice, but only the first round does so: `scanned` keeps the result for the others.
+            let is_read = std::mem::replace(&mut was_read, true);
+            let saved = if is_read { 2 * message.len() as u64 } else { 0 };
+            spent = spent.saturating_add(outcome.work.saturating_sub(saved));
             answers = std::mem::take(&mut outcome.answers);
             drop(outcome);
             match self.engine.judge_rounds(message, spent) {
@@ -147,4 +154,43 @@ impl Driver<'_> {
 fn not_beside() -> Refusal {
     let detail = "the message is not in a mailbox with files next to it";
     Refusal::lasting(Reason::FileNotReadable, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Policy;
+    use crate::engine::report::Reason;
+    use crate::expand::Expander;
+    use crate::fetch::Canned;
+    use crate::policy::Scheme;
+
+    /// Sixteen parts offer the same file, one after the other, so each failure starts another round.
+    #[test]
+    fn rounds_over_a_large_mail_with_many_failing_rivals_are_not_refused_as_work() {
+        let part = |number: usize| {
+            format!(
+                "--b\nContent-Type: message/external-body; access-type=URL;\n URL=\"http://host{number}.example.org/file\"\n\n\
+                 Content-Type: application/pdf\nContent-ID: <file@example.org>\n\n\n"
+            )
+        };
+        let parts: String = (0..16).map(part).collect();
+        let text = "A line of the text of a large mail.\n".repeat(90_000);
+        let mail = format!(
+            "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=a\n\n--a\n\n{text}\n--a\n\
+             Content-Type: multipart/alternative; boundary=b\n\n{parts}--b--\n--a--\n"
+        );
+        let policy = Policy::default()
+            .with_fetch([Scheme::Http])
+            .map_limits(|limits| limits.with_work(4));
+        let source = Canned::new();
+        let expander = Expander::builder(policy)
+            .fetch(source.clone())
+            .build()
+            .unwrap();
+        let report = expander.expand(mail.as_bytes(), "mail").unwrap().report;
+        assert_eq!(source.asked().len(), 16);
+        assert_eq!(report.rows.len(), 16);
+        let is_work = |reason| reason == Some(Reason::TooMuchWork);
+        assert!(!report.rows.iter().any(|row| is_work(row.reason)));
+    }
 }
