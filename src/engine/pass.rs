@@ -189,7 +189,7 @@ impl Session<'_> {
         }
         let mut pending = Pending {
             session: self,
-            tree: tree,
+            tree,
             plan: &plan,
             place,
             contents: Contents::new(tree, &plan),

@@ -78,7 +78,7 @@ pub enum Links {
 pub struct Embed {
     /// Whether content of `data:` URLs is embedded.
     pub data: bool,
-    /// Whether content on the web is embedded. [`super::Policy::fetch`] must also allow the scheme.
+    /// Whether content on the web is embedded. [`Policy::with_fetch`](super::Policy::with_fetch) must also allow the scheme.
     pub remote: bool,
     /// Whether pictures are embedded.
     pub pictures: bool,
