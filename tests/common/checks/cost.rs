@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use embody::engine::Content;
 use embody::fetch::{Fetch, Request};
-use embody::policy::{Followed, Links, Policy, Protected, Scheme, Trackers};
+use embody::policy::{Embed, Followed, Links, Policy, Protected, Scheme, Trackers};
 use embody::report::Refusal;
 use embody::{Expander, Mark};
 
@@ -82,16 +82,18 @@ fn policy(choice: u8) -> Policy {
         policy = policy.with_links(Links::Keep);
     }
     if choice & 64 != 0 {
-        policy = policy.with_fetch([Scheme::Https]);
-        policy = policy.with_fetch([Scheme::Ftp]);
-        policy.embed.data = true;
-        policy.embed.remote = true;
-        policy.embed.pictures = true;
-        policy.embed.styles = true;
-        policy.embed.trackers = match choice & 1 {
-            0 => Trackers::Leave,
-            _ => Trackers::Blank,
-        };
+        policy = policy.with_fetch([Scheme::Https, Scheme::Ftp]);
+        policy = policy.with_embed(Embed {
+            data: true,
+            remote: true,
+            pictures: true,
+            styles: true,
+            trackers: match choice & 1 {
+                0 => Trackers::Leave,
+                _ => Trackers::Blank,
+            },
+            ..Embed::default()
+        });
     }
     if choice & 128 != 0 {
         policy = policy.with_accept_mismatch(true);

@@ -5,7 +5,7 @@
 use embody::engine::Content;
 use embody::fetch::{Fetch, Request};
 use embody::internals::mime::{self, ScanLimits};
-use embody::policy::{Followed, Links, Policy, Protected, Scheme};
+use embody::policy::{Embed, Followed, Links, Policy, Protected, Scheme};
 use embody::report::{Kind, Outcome, Reason, Refusal, Report};
 use embody::{Expander, Mark, Span};
 use memchr::memmem;
@@ -97,12 +97,14 @@ fn policy(choice: u8) -> Policy {
         policy = policy.with_links(Links::Keep);
     }
     if choice & 64 != 0 {
-        policy = policy.with_fetch([Scheme::Https]);
-        policy = policy.with_fetch([Scheme::Ftp]);
-        policy.embed.data = true;
-        policy.embed.remote = true;
-        policy.embed.pictures = true;
-        policy.embed.styles = true;
+        policy = policy.with_fetch([Scheme::Https, Scheme::Ftp]);
+        policy = policy.with_embed(Embed {
+            data: true,
+            remote: true,
+            pictures: true,
+            styles: true,
+            ..Embed::default()
+        });
     }
     if choice & 128 != 0 {
         policy = policy.map_limits(|limits| limits.with_fetches(2));
