@@ -158,11 +158,10 @@ fn not_beside() -> Refusal {
 
 #[cfg(test)]
 mod tests {
-    use crate::Policy;
+    use crate::engine::policy::{Policy, Scheme};
     use crate::engine::report::Reason;
     use crate::expand::Expander;
     use crate::fetch::Canned;
-    use crate::policy::Scheme;
 
     /// Sixteen parts offer the same file, one after the other, so each failure starts another round.
     #[test]
