@@ -82,7 +82,7 @@ impl Base {
 }
 
 /// Returns the absolute URL in a Content-Location field. A relative value is resolved against `enclosing`, which is the
-/// Content-Base of the same part, or the base of the entity around the part if there is none.
+/// Content-Base of the same part, or otherwise the base of the entity around the part.
 pub fn location(enclosing: Option<&Base>, value: &[u8]) -> Option<String> {
     let value = header_base_value(value)?;
     if is_drive(&value) {

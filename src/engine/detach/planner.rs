@@ -127,7 +127,7 @@ impl Planner {
 
     /// Returns the position before which no plan changes anything. `bytes` contain complete messages. A detached body
     /// needs a long stretch without a line that begins with `From `, because such a line can begin another message of
-    /// an mbox. The position is the start of the first such stretch, or `None` if there is none.
+    /// an mbox. The position is the start of the first such stretch, or `None` without one.
     ///
     /// Base64 never contains such a line. A body in another encoding that contains one cannot be restored from every
     /// mailbox.

@@ -279,7 +279,7 @@ fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     // The first planned reference with each Content-ID or Content-MD5. The key contains the name of the field, so that an id is
     // never taken for a digest.
     let mut bearers: HashMap<(PartId, &str, &[u8]), usize> = HashMap::new();
-    // For each reference, the index of an earlier reference to the same attachment, or its own index if there is none.
+    // For each reference, the index of an earlier reference to the same attachment, or otherwise its own index.
     // Following these indexes leads to the first reference of each set (a union-find structure).
     let mut earlier: Vec<usize> = (0..items.len()).collect();
     for (index, item) in items.iter().enumerate() {

@@ -8,7 +8,7 @@ use crate::span::Span;
 /// Name of the field with the length of the encoded body.
 pub(crate) const LENGTH_FIELD: &str = "X-Apple-Content-Length";
 
-/// Returns the damaged boundary line in the body of a part, without its line ending. Returns `None` if there is none.
+/// Returns the damaged boundary line in the body of a part, without its line ending. Returns `None` if no line is damaged.
 pub(super) fn torn_delimiter(tree: &Tree<'_>, part: PartId) -> Option<Span> {
     let above = tree.part(tree.part(part).parent?);
     let PartKind::Multipart(multipart) = &above.content else {
