@@ -63,7 +63,7 @@ impl Session<'_> {
                 && !self.has_file(item)
             {
                 batch.push(need.clone());
-                self.retrieved.insert(need.clone(), Ok(None));
+                self.add_retrieved(need.clone(), Ok(None));
             }
         }
         self.look_up(batch);

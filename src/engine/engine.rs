@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::context::Context;
+use super::kept::Kept;
 use super::mark::{MARK_FIELD, Mark, has_field};
 use super::mode::Mode;
 use super::needs::{Answers, Needs};
@@ -134,7 +135,7 @@ impl Engine {
             context,
             answers,
             (Mode::Run, None),
-            &mut None,
+            &mut Kept::of(self.parts(message, kinds, context).as_ref()),
         )
     }
 
@@ -157,7 +158,7 @@ impl Engine {
             context,
             answers,
             (Mode::DryRun, None),
-            &mut None,
+            &mut Kept::of(self.parts(message, kinds, context).as_ref()),
         )
     }
 
@@ -203,18 +204,28 @@ impl Engine {
             || self.settings.prefilter.matters(message, kinds)
     }
 
-    /// Runs one round over a message. `kinds` are the kinds of words that the prefilter found in the message. If `last` is set,
-    /// this is the last round: content that is still missing is refused, with this refusal as the reason. `scanned` is `None`
-    /// in the first round, and keeps the parts of the message for the next rounds, because a large message can need many
-    /// rounds.
-    pub(crate) fn round<'m>(
+    /// Returns the parts of a message for [`Kept::of`], or `None` if no reference is searched for.
+    pub(crate) fn parts<'m>(
         &self,
         message: &'m [u8],
         kinds: Kinds,
         context: &Context,
+    ) -> Option<Tree<'m>> {
+        let is_wanted = kinds.references && self.matters(message, kinds, context.form_beside());
+        is_wanted.then(|| mime::scan(message, &self.settings.policy.limits.scan()))
+    }
+
+    /// Runs one round over a message. `kinds` are the kinds of words that the prefilter found in the message. If `last` is set,
+    /// this is the last round: content that is still missing is refused, with this refusal as the reason. All rounds over the
+    /// message get the same `kept`.
+    pub(crate) fn round<'m, 't>(
+        &'t self,
+        message: &'m [u8],
+        kinds: Kinds,
+        context: &'t Context,
         answers: Answers,
         (mode, last): (Mode, Option<Refusal>),
-        scanned: &mut Option<Tree<'m>>,
+        kept: &mut Kept<'t>,
     ) -> Outcome<'m> {
         if !self.matters(message, kinds, context.form_beside()) {
             return Outcome {
@@ -228,9 +239,6 @@ impl Engine {
             };
         }
         let limits = &self.settings.policy.limits;
-        let scanned = kinds
-            .references
-            .then(|| &*scanned.get_or_insert_with(|| mime::scan(message, &limits.scan())));
         let mut session = Session {
             settings: &self.settings,
             kinds,
@@ -239,12 +247,25 @@ impl Engine {
             answers,
             last,
             retrieved: Default::default(),
+            asked: Vec::new(),
             not_copied: Default::default(),
             needs: None,
             ledger: Ledger::new(limits, message.len()).until(&context.is_over),
-            scanned,
+            uncounted: 0,
+            inherited: 0,
+            stopped: kept.stopped.take(),
+            scanned: kept.parts,
         };
         let pass = session.run(message);
+        // A round counts as reading the message twice, but only the first round does so: it is scanned once for all of them.
+        let was_read = std::mem::replace(&mut kept.was_read, true);
+        let saved = if was_read {
+            2 * message.len() as u64
+        } else {
+            0
+        };
+        let work = session.work().saturating_sub(saved);
+        kept.stopped = session.stopped.take();
         Outcome {
             message,
             edits: pass.edits,
@@ -252,7 +273,7 @@ impl Engine {
             needs: session.needs,
             answers: session.answers,
             temporary: pass.temporary,
-            work: session.ledger.spent(),
+            work,
         }
     }
 }

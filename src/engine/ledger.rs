@@ -12,7 +12,7 @@ use crate::engine::report::{Detail, Reason, Refusal, Setting};
 /// A function that returns true if the time for a message is over.
 pub(crate) type IsOver = Arc<dyn Fn() -> bool + Send + Sync>;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Ledger {
     limits: Limits,
     gained: i64,

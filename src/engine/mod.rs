@@ -35,6 +35,7 @@ pub(crate) mod lengths;
 pub(crate) mod same;
 // Only the command line program opens these forms (winmail.dat, uuencode and others), so the code is unused in the library.
 pub(crate) mod forms;
+mod kept;
 pub(crate) mod ledger;
 pub(crate) mod mark;
 mod mode;
@@ -72,6 +73,7 @@ pub(crate) use self::context::NamedFile;
 pub(crate) use self::embed::BLANK_PICTURE;
 pub(crate) use self::{
     context::Beside,
+    kept::Kept,
     mark::Mark,
     needs::too_much,
     prefilter::{Prefilter, kinds::Kinds},

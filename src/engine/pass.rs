@@ -5,16 +5,18 @@
 mod attached;
 mod nested;
 mod noted;
+mod progress;
 mod restored;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::new_part::{NewPart, Text};
+use self::progress::Progress;
+pub(super) use self::progress::Stopped;
+use super::new_part::NewPart;
 use super::obtained::Obtained;
-use super::part_edits::{PartEdits, removal};
-use super::retrieve::Contents;
+use super::part_edits::removal;
 use super::session::Session;
 use super::stored::by_hash;
 use super::substitute::Substitute;
@@ -23,7 +25,7 @@ use crate::engine::external_body::facts::Insertion;
 use crate::engine::external_body::{Claim, Follow, Form, Reading, Referent};
 use crate::engine::forms::references::is_reference_type;
 use crate::engine::lengths::{Lengths, corrected};
-use crate::engine::plan::{self, Bases, Item, Plan, Step};
+use crate::engine::plan::{self, Item, Plan, Step};
 use crate::engine::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row, Setting};
 use crate::link::base::Base;
 use crate::mime::media_type::is_composite;
@@ -121,13 +123,29 @@ impl Change {
 
 impl Session<'_> {
     pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Stop> {
-        let scanned = self
-            .scanned
-            .filter(|tree| std::ptr::eq(tree.original, entity));
-        let own = scanned.is_none().then(|| mime::scan(entity, &place.limits));
-        let Some(tree) = scanned.or(own.as_ref()) else {
-            unreachable!("the entity was scanned before or is scanned here");
+        let is_mail = |tree: &&Tree<'_>| place.is_mail() && std::ptr::eq(tree.original, entity);
+        let Some(tree) = self.scanned.filter(is_mail) else {
+            let tree = mime::scan(entity, &place.limits);
+            let progress = self.begin(&tree, place)?;
+            return self
+                .decide_all(&tree, place, progress)
+                .map_err(|stopped| stopped.0);
         };
+        let progress = match self.stopped.take() {
+            Some(stopped) => stopped.resume(self),
+            None => self.begin(tree, place)?,
+        };
+        self.decide_all(tree, place, progress).map_err(|stopped| {
+            let (stop, progress) = *stopped;
+            if matches!(stop, Stop::Needs) {
+                self.stopped = Some(Stopped::new(progress, self));
+            }
+            stop
+        })
+    }
+
+    /// Plans the pass, and looks up the content that is retrieved in advance.
+    fn begin<'t>(&mut self, tree: &'t Tree<'t>, place: &Place) -> Result<Progress<'t>, Stop> {
         let room = self.ledger.room_for_urls();
         let policy = self.policy();
         let told = policy.reading_to_tell();
@@ -160,10 +178,7 @@ impl Session<'_> {
             plan.references.iter_mut().for_each(by_hash);
         }
         self.plan_copies(tree, &mut plan.references, place.is_mail());
-        let rivals = plan.rivals.iter();
-        let in_group: HashMap<usize, &[usize]> = rivals
-            .flat_map(|members| members.iter().map(|&index| (index, members.as_slice())))
-            .collect();
+        let in_group = by_member(&plan.rivals);
         // If several references offer the same attachment, only the first one is retrieved in advance, together with all
         // references that are the only source.
         let is_first = |(index, _): &(usize, &Item<'_>)| {
@@ -187,61 +202,82 @@ impl Session<'_> {
         if self.is_stopped() {
             return Err(Stop::Needs);
         }
+        Ok(Progress::new(tree, plan, place.base.clone()))
+    }
+
+    /// Decides about the references of an entity, from the one on at which an earlier round stopped.
+    ///
+    /// # Errors
+    /// If content is missing, the error contains the progress so far, without the reference that needs the content.
+    fn decide_all<'t>(
+        &mut self,
+        tree: &'t Tree<'t>,
+        place: &Place,
+        progress: Progress<'t>,
+    ) -> Result<Pass, Box<(Stop, Progress<'t>)>> {
+        let plan = Rc::clone(&progress.plan);
+        let in_group = by_member(&plan.rivals);
         let mut pending = Pending {
             session: self,
             tree,
-            plan: &plan,
             place,
-            contents: Contents::new(tree, &plan),
-            bases: Bases::within(place.base.clone()),
-            pass: Pass::default(),
-            edits: PartEdits::new(tree),
-            lengths: Lengths::Reversible,
-            removed_to: 0,
-            texts: BTreeMap::new(),
-            filled: BTreeMap::new(),
+            progress,
         };
-        pending.pass.waits = plan::opaque_parts(tree).next().is_some();
-        let mut decided: HashSet<usize> = HashSet::new();
-        let mut indexes = 0..plan.references.len();
-        let done = indexes.try_for_each(|index| {
-            if decided.contains(&index) {
-                return Ok(());
+        while pending.progress.next < plan.references.len() {
+            let index = pending.progress.next;
+            if !pending.progress.decided.contains(&index) {
+                let alone = [index];
+                let members = in_group.get(&index).copied();
+                let before = pending.before();
+                match pending.decide(members.unwrap_or(&alone)) {
+                    Ok(()) => {}
+                    Err(Stop::Needs) => {
+                        pending.undo(index, before);
+                        return Err(Box::new((Stop::Needs, pending.progress)));
+                    }
+                    Err(stop) => {
+                        let progress = pending.progress;
+                        self.end(tree, place, &plan);
+                        return Err(Box::new((stop, progress)));
+                    }
+                }
+                let decided = &mut pending.progress.decided;
+                decided.extend(members.into_iter().flatten());
             }
-            let alone = [index];
-            let members = in_group.get(&index).copied().unwrap_or(&alone);
-            decided.extend(members);
-            pending.decide(members)
-        });
-        let pass = done.map(|()| pending.finish());
+            pending.progress.next += 1;
+        }
+        let pass = pending.finish();
+        self.end(tree, place, &plan);
+        Ok(pass)
+    }
+
+    fn end(&mut self, tree: &Tree<'_>, place: &Place, plan: &Plan<'_>) {
         self.remember_copies(tree, &plan.references, place.is_mail());
         self.ledger.release_urls(plan.held);
-        pass
     }
 }
 
-struct Pending<'p, 's> {
-    session: &'p mut Session<'s>,
-    tree: &'p Tree<'p>,
-    plan: &'p Plan<'p>,
-    place: &'p Place,
-    contents: Contents<'p>,
-    bases: Bases,
-    pass: Pass,
-    edits: PartEdits<'p>,
-    /// Treatment of the fields Content-Length and Lines around the changed parts. If all of these parts were restored byte for
-    /// byte, the old values of the fields are right again.
-    lengths: Lengths,
-    removed_to: usize,
-    texts: BTreeMap<PartId, Text>,
-    filled: BTreeMap<PartId, Filled>,
+/// Returns the group of each reference that offers the same attachment as others.
+fn by_member(rivals: &[Vec<usize>]) -> HashMap<usize, &[usize]> {
+    let groups = rivals.iter();
+    groups
+        .flat_map(|members| members.iter().map(|&index| (index, members.as_slice())))
+        .collect()
 }
 
-impl Pending<'_, '_> {
+struct Pending<'p, 't, 's> {
+    session: &'p mut Session<'s>,
+    tree: &'t Tree<'t>,
+    place: &'p Place,
+    progress: Progress<'t>,
+}
+
+impl Pending<'_, '_, '_> {
     /// Decides about references that offer the same attachment, in the order in which they are tried. Usually there is only
     /// one.
     fn decide(&mut self, members: &[usize]) -> Result<(), Stop> {
-        let references = &self.plan.references;
+        let plan = Rc::clone(&self.progress.plan);
+        let references = &plan.references;
         let items = members.iter();
         let items = items.filter_map(|&index| Some((index, references.get(index)?)));
         let mut refusals = Vec::new();
@@ -279,7 +315,7 @@ impl Pending<'_, '_> {
 
     fn attempt(&mut self, index: usize, item: &Item<'_>) -> Result<Option<Put>, Stop> {
         self.session.ledger.in_time()?;
-        let obtained = self.contents.of(self.session, index);
+        let obtained = self.progress.contents.of(self.session, index);
         if self.session.is_stopped() {
             return Err(Stop::Needs);
         }
@@ -352,21 +388,25 @@ impl Pending<'_, '_> {
         let growth = change.growth();
         match change {
             Change::Filled(part, new) => {
-                let start = self.pass.report.rows.len();
+                let start = self.progress.pass.report.rows.len();
                 let rows = start..start + told.report.rows.len();
-                self.filled.entry(part).or_default().push((new, rows));
+                self.progress
+                    .filled
+                    .entry(part)
+                    .or_default()
+                    .push((new, rows));
             }
             Change::Edits(group) => {
-                if let Err(refusal) = self.edits.change(group, []) {
+                if let Err(refusal) = self.progress.edits.change(group, []) {
                     self.session.ledger.lose(growth);
                     return Err(refusal);
                 }
                 if item.body.note().is_none() {
-                    self.lengths = Lengths::Corrected;
+                    self.progress.lengths = Lengths::Corrected;
                 }
             }
         }
-        self.pass.add(told);
+        self.progress.pass.add(told);
         Ok(())
     }
 
@@ -374,11 +414,11 @@ impl Pending<'_, '_> {
         let mut row = self.row(item);
         // The reference refers to a Content-ID. Another reference may insert the part with this id, so another pass may
         // help.
-        self.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
+        self.progress.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
             && !refusal.reason.is_bound();
         if refusal.retry == Retry::Later {
             let detail = row.waiting_for(&refusal.detail);
-            self.pass.temporary.get_or_insert(detail);
+            self.progress.pass.temporary.get_or_insert(detail);
         }
         if let Step::Retrieve(need) = &item.step
             && let Some(Ok(Some(answer))) = self.session.retrieved.get(need)
@@ -387,7 +427,7 @@ impl Pending<'_, '_> {
         }
         row.tell_refusal(refusal);
         item.tell_claim(&mut row);
-        self.pass.report.rows.push(row);
+        self.progress.pass.report.rows.push(row);
     }
 
     /// Adds the row of a reference whose content could be retrieved, but was not retrieved in this run.
@@ -408,21 +448,21 @@ impl Pending<'_, '_> {
             }
             Step::Decode | Step::Read { .. } | Step::Leave(_) => {}
         }
-        self.pass.report.rows.push(row);
+        self.progress.pass.report.rows.push(row);
     }
 
     fn remove(&mut self, item: &Item<'_>, winner: &Item<'_>) {
-        let removal = removal(self.tree, item.body.part, self.removed_to);
-        match self.edits.change(vec![Edit::remove(removal)], []) {
+        let removal = removal(self.tree, item.body.part, self.progress.removed_to);
+        match self.progress.edits.change(vec![Edit::remove(removal)], []) {
             Ok(()) => {
-                self.removed_to = removal.end;
-                self.lengths = Lengths::Corrected;
+                self.progress.removed_to = removal.end;
+                self.progress.lengths = Lengths::Corrected;
                 self.tell_removal(item, winner);
             }
             Err(refusal) => {
                 let mut row = self.row(item);
                 row.tell_refusal(refusal);
-                self.pass.report.rows.push(row);
+                self.progress.pass.report.rows.push(row);
             }
         }
     }
@@ -441,26 +481,26 @@ impl Pending<'_, '_> {
             }
         }
         .into();
-        self.pass.report.rows.push(row);
+        self.progress.pass.report.rows.push(row);
     }
 
     fn finish(mut self) -> Pass {
         self.put_filled();
-        let mut edits = std::mem::take(&mut self.edits.edits);
+        let mut edits = std::mem::take(&mut self.progress.edits.edits);
         let is_restored = |row: &Row| row.outcome == Outcome::Restored;
-        if self.place.prefix.is_empty() && self.pass.report.rows.iter().any(is_restored) {
+        if self.place.prefix.is_empty() && self.progress.pass.report.rows.iter().any(is_restored) {
             edits = self.relisted(edits);
         }
         let (tree, limits) = (self.tree, &self.place.limits);
-        self.pass.edits = corrected(tree, edits, self.lengths, limits).0;
+        self.progress.pass.edits = corrected(tree, edits, self.progress.lengths, limits).0;
         self.tell_unseen();
-        self.pass
+        self.progress.pass
     }
 
     /// Adds rows for parts that were not parsed because of a limit. They can contain references, so they count as left
     /// unchanged.
     fn tell_unseen(&mut self) {
-        let references = self.plan.references.iter();
+        let references = self.progress.plan.references.iter();
         let known: HashSet<PartId> = references.map(|item| item.body.part).collect();
         for (part, span, refusal) in plan::opaque_parts(self.tree) {
             let octets = span.of(self.tree.original);
@@ -476,7 +516,7 @@ impl Pending<'_, '_> {
             );
             row.bytes = Some(span.len() as u64);
             row.tell_refusal(refusal);
-            self.pass.report.rows.push(row);
+            self.progress.pass.report.rows.push(row);
         }
     }
 }

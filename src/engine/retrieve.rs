@@ -2,7 +2,9 @@
 //! stored once.
 
 use std::borrow::Cow;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::rc::Rc;
 
 use url::Url;
@@ -20,17 +22,59 @@ use crate::engine::report::{Detail, Reason, Refusal};
 use crate::engine::{Content, Need, Neighbour};
 use crate::mime::{PartId, TransferEncoding, Tree};
 
-pub(super) struct Contents<'g> {
-    tree: &'g Tree<'g>,
-    plan: &'g Plan<'g>,
+pub(super) struct Contents<'t> {
+    tree: &'t Tree<'t>,
+    plan: Rc<Plan<'t>>,
     item_of: HashMap<PartId, usize>,
     targets: HashSet<PartId>,
-    settled: HashMap<usize, Found<Obtained>>,
-    copies: HashMap<PartId, Result<Obtained, Refusal>>,
+    /// Content that several references share, by the index of a reference.
+    settled: Ordered<usize, Found<Obtained>>,
+    /// Content of parts to which references point.
+    copies: Ordered<PartId, Result<Obtained, Refusal>>,
 }
 
-impl<'g> Contents<'g> {
-    pub(super) fn new(tree: &'g Tree<'g>, plan: &'g Plan<'g>) -> Self {
+/// A map that can go back to an earlier state.
+struct Ordered<K, V> {
+    values: HashMap<K, V>,
+    keys: Vec<K>,
+}
+
+impl<K: Copy + Eq + Hash, V> Ordered<K, V> {
+    fn new() -> Self {
+        Self {
+            values: HashMap::new(),
+            keys: Vec::new(),
+        }
+    }
+
+    fn get(&self, key: K) -> Option<&V> {
+        self.values.get(&key)
+    }
+
+    /// Adds a value, unless the map already has one for the key.
+    fn add(&mut self, key: K, value: V) {
+        if let Entry::Vacant(entry) = self.values.entry(key) {
+            entry.insert(value);
+            self.keys.push(key);
+        }
+    }
+
+    /// Removes all keys except the first `length`.
+    fn truncate(&mut self, length: usize) {
+        for key in self.keys.drain(length.min(self.keys.len())..) {
+            self.values.remove(&key);
+        }
+    }
+}
+
+/// A state of [`Contents`]: the numbers of known contents.
+pub(super) struct Settled {
+    settled: usize,
+    copies: usize,
+}
+
+impl<'t> Contents<'t> {
+    pub(super) fn new(tree: &'t Tree<'t>, plan: Rc<Plan<'t>>) -> Self {
         let items = plan.references.iter().enumerate();
         // A text with notes (lines in place of removed attachments) has content of its own. If another
         // reference names this text, it gets the whole text and not the content of one note. So notes are left out
@@ -42,23 +86,36 @@ impl<'g> Contents<'g> {
         });
         Self {
             tree,
-            plan,
             item_of: items.map(|(at, item)| (item.body.part, at)).collect(),
             targets: targets.collect(),
-            settled: HashMap::new(),
-            copies: HashMap::new(),
+            settled: Ordered::new(),
+            copies: Ordered::new(),
+            plan,
         }
+    }
+
+    pub(super) fn settled(&self) -> Settled {
+        Settled {
+            settled: self.settled.keys.len(),
+            copies: self.copies.keys.len(),
+        }
+    }
+
+    /// Goes back to an earlier state.
+    pub(super) fn undo(&mut self, to: Settled) {
+        self.settled.truncate(to.settled);
+        self.copies.truncate(to.copies);
     }
 
     /// Returns the content of a reference. It may refer to a part that is itself a reference, and so on. Such a chain can be
     /// as long as the message, so it is followed in a loop and not by recursion.
     pub(super) fn of(&mut self, session: &mut Session<'_>, index: usize) -> Found<Obtained> {
-        let plan = self.plan;
+        let plan = Rc::clone(&self.plan);
         let mut chain: Vec<(usize, &Item<'_>)> = Vec::new();
         let mut entered = HashSet::new();
         let mut at = index;
         let mut found = loop {
-            if let Some(known) = self.settled.get(&at) {
+            if let Some(known) = self.settled.get(at) {
                 break known.clone();
             }
             let Some(item) = plan.references.get(at) else {
@@ -73,7 +130,7 @@ impl<'g> Contents<'g> {
                 let found = admitted(session, item, found);
                 let is_part = !item.body.stands_in_text();
                 if is_part && self.targets.contains(&item.body.part) {
-                    self.settled.insert(at, found.clone());
+                    self.settled.add(at, found.clone());
                 }
                 break found;
             };
@@ -88,7 +145,7 @@ impl<'g> Contents<'g> {
         let mut number = end.map_or("", |item| item.number.as_str());
         while let Some((waiting, item)) = chain.pop() {
             found = admitted(session, item, followed(number, found));
-            self.settled.insert(waiting, found.clone());
+            self.settled.add(waiting, found.clone());
             number = &item.number;
         }
         found
@@ -150,13 +207,17 @@ impl<'g> Contents<'g> {
             },
             Step::Copy(part) => {
                 let tree = self.tree;
-                let ledger = &mut session.ledger;
-                let copy = self.copies.entry(*part).or_insert_with(|| {
-                    ledger.work(tree.part(*part).body.len())?;
-                    let octets = obtained::decoded(tree, *part)?;
-                    Ok(obtained::copy(tree, *part, octets))
-                });
-                let copy = copy.clone()?;
+                let copy = match self.copies.get(*part) {
+                    Some(known) => known.clone(),
+                    None => {
+                        let work = session.ledger.work(tree.part(*part).body.len());
+                        let octets = work.and_then(|()| obtained::decoded(tree, *part));
+                        let copy = octets.map(|octets| obtained::copy(tree, *part, octets));
+                        self.copies.add(*part, copy.clone());
+                        copy
+                    }
+                };
+                let copy = copy?;
                 // Each reference writes, encodes and folds the header fields of the part again, so this counts as work,
                 // which is limited.
                 session.ledger.work(tree.part(*part).header.len() * 8)?;
@@ -322,7 +383,7 @@ impl Session<'_> {
                 if !self.is_left_open(&need) || self.answers.get(&need).is_some() {
                     batch.push(need.clone());
                 }
-                self.retrieved.insert(need, Ok(None));
+                self.add_retrieved(need, Ok(None));
             }
         }
         self.look_up(batch);
@@ -360,7 +421,7 @@ impl Session<'_> {
             if let Ok(Some(answer)) = &found {
                 self.ledger.hold(answer.len());
             }
-            self.retrieved.insert(need, found);
+            self.add_retrieved(need, found);
         }
     }
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::engine::policy::OnFailure;
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::{
-    Answers, Beside, Content, Context, Engine, Kinds, Mode, Need, Needs, Neighbour, Outcome, date,
+    Answers, Beside, Content, Context, Engine, Kept, Kinds, Mode, Need, Needs, Neighbour, Outcome,
+    date,
 };
 use crate::error::Error;
 #[cfg(all(feature = "file", feature = "mailbox"))]
@@ -55,13 +56,13 @@ impl Driver<'_> {
         let mut last = None;
         let mut answers = Answers::new();
         let mut spent = 0_u64;
-        let mut scanned = None;
-        let mut was_read = false;
+        let parts = self.engine.parts(message, kinds, &context);
+        let mut kept = Kept::of(parts.as_ref());
         loop {
             let how = (self.mode, last.clone());
-            let mut outcome =
-                self.engine
-                    .round(message, kinds, &context, answers, how, &mut scanned);
+            let mut outcome = self
+                .engine
+                .round(message, kinds, &context, answers, how, &mut kept);
             let Some(needs) = outcome.needs.take() else {
                 let defers = self.mode.asks_servers() && policy.on_failure == OnFailure::Defer;
                 return match outcome.temporary.take() {
@@ -69,12 +70,9 @@ impl Driver<'_> {
                     _ => Ok(outcome),
                 };
             };
-            // Each round repeats the work of the earlier rounds. So the total work is limited to twice the limit of one
-            // round: once for the last round, and once for all rounds before it together. A round counts as reading the
-            // message twice, but only the first round does so: `scanned` keeps the result for the others.
-            let is_read = std::mem::replace(&mut was_read, true);
-            let saved = if is_read { 2 * message.len() as u64 } else { 0 };
-            spent = spent.saturating_add(outcome.work.saturating_sub(saved));
+            // A round can repeat work of the earlier rounds. So the total work is limited to twice the limit of one
+            // round: once for the last round, and once for all rounds before it together.
+            spent = spent.saturating_add(outcome.work);
             answers = std::mem::take(&mut outcome.answers);
             drop(outcome);
             match self.engine.judge_rounds(message, spent) {

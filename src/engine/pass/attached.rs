@@ -16,21 +16,21 @@ const WRAPPING: usize = 400;
 
 const BOUNDARY_LINE: usize = 80;
 
-impl Pending<'_, '_> {
+impl Pending<'_, '_, '_> {
     pub(super) fn attached(&mut self, item: &Item<'_>, obtained: Obtained) -> Result<Put, Refusal> {
         let message = self.tree.message_of(item.body.part);
         let octets = obtained.content.len();
         let length = base64_length(octets, self.tree.newline) as i64;
         self.session.ledger.would_fit(length)?;
         self.session.ledger.work(octets)?;
-        let is_first = !self.filled.contains_key(&message);
+        let is_first = !self.progress.filled.contains_key(&message);
         let overhead = match self.boundary_of(message)? {
             Some(boundary) => boundary.len() + 8,
             None if is_first => WRAPPING,
             None => BOUNDARY_LINE,
         };
-        let attached = self.filled.iter();
-        let attached = attached.filter(|(part, _)| !self.texts.contains_key(part));
+        let attached = self.progress.filled.iter();
+        let attached = attached.filter(|(part, _)| !self.progress.texts.contains_key(part));
         let made: usize = attached.map(|(_, parts)| parts.len() + 1).sum();
         let most = self.place.limits.parts;
         if self.tree.ids().count() + made + 1 >= most {

@@ -10,14 +10,14 @@ use crate::engine::substitute::Substitute;
 use crate::link::url::{Reference, equivalence_key, without_fragment};
 use crate::mime::ScanLimits;
 
-impl Pending<'_, '_> {
+impl Pending<'_, '_, '_> {
     pub(super) fn composite(
         &mut self,
         item: &Item<'_>,
         substitute: &mut Substitute<'_>,
     ) -> Result<(Vec<u8>, Pass), Stop> {
         let mut trail = self.place.trail.clone();
-        let mut base = self.bases.of(self.tree, item.body.part);
+        let mut base = self.progress.bases.of(self.tree, item.body.part);
         let is_of_note = item.body.text_note.is_some();
         let mut led_to = None;
         if let Step::Retrieve(need) = &item.step {
@@ -106,7 +106,7 @@ impl Pending<'_, '_> {
             return Err(leads_back(need).into());
         }
         for above in self.tree.ancestors(item.body.part) {
-            let Some(base) = self.bases.of(self.tree, above) else {
+            let Some(base) = self.progress.bases.of(self.tree, above) else {
                 continue;
             };
             self.session.ledger.work(base.url.len())?;

@@ -29,7 +29,7 @@ use crate::span::Span;
 
 const AROUND: usize = 160;
 
-impl Pending<'_, '_> {
+impl Pending<'_, '_, '_> {
     /// Creates the new part for a note in a text. `convert` converts the stored content to the original attachment.
     pub(super) fn noted(
         &mut self,
@@ -61,7 +61,7 @@ impl Pending<'_, '_> {
             }
         };
         told.add(inside);
-        let Some(text) = self.texts.get(&part) else {
+        let Some(text) = self.progress.texts.get(&part) else {
             return Err(too_many_parts(0).into());
         };
         let number = text
@@ -94,7 +94,7 @@ impl Pending<'_, '_> {
                 stored.encode(is_followed, self.tree.newline, &boundaries)
             }
         };
-        let is_first = !self.filled.contains_key(&part);
+        let is_first = !self.progress.filled.contains_key(&part);
         let overhead = if is_first { text.overhead } else { 0 };
         let mut new = stored.written(encoded, self.tree.newline);
         new.number = number;
@@ -104,7 +104,7 @@ impl Pending<'_, '_> {
     }
 
     fn open_text(&mut self, part: PartId) -> Result<(), Refusal> {
-        if self.texts.contains_key(&part) {
+        if self.progress.texts.contains_key(&part) {
             return Ok(());
         }
         let entity = self.tree.part(part);
@@ -114,14 +114,14 @@ impl Pending<'_, '_> {
         if entity.depth >= self.place.limits.depth {
             return Err(too_deep());
         }
-        let items = self.plan.references.iter();
+        let items = self.progress.plan.references.iter();
         let of_part = items.filter(|item| item.body.part == part);
         let own: Vec<&TextNote> = of_part
             .filter_map(|item| item.body.text_note.as_ref())
             .collect();
         let notes = own.iter().map(|own| own.note).collect();
         let has_copy = |note: &TextNote| {
-            let mut items = self.plan.references.iter();
+            let mut items = self.progress.plan.references.iter();
             let is_its = |item: &&Item<'_>| {
                 let own = item.body.text_note.as_ref();
                 item.body.part == part && own.is_some_and(|own| own.note == note.note)
@@ -172,15 +172,15 @@ impl Pending<'_, '_> {
             overhead: overhead as i64,
             decoded,
         };
-        self.texts.insert(part, text);
+        self.progress.texts.insert(part, text);
         Ok(())
     }
 
     pub(super) fn put_filled(&mut self) {
-        let texts = std::mem::take(&mut self.texts);
+        let texts = std::mem::take(&mut self.progress.texts);
         // Texts are processed from the last to the first one. If the rows of a text are removed from the report, the positions
         // of the rows of earlier texts then stay the same.
-        let filled = std::mem::take(&mut self.filled).into_iter().rev();
+        let filled = std::mem::take(&mut self.progress.filled).into_iter().rev();
         let (divided, extended): (Vec<_>, Vec<_>) =
             filled.partition(|(part, _)| texts.contains_key(part));
         for (part, parts) in extended.into_iter().chain(divided) {
@@ -191,18 +191,22 @@ impl Pending<'_, '_> {
             let counted: i64 = parts.iter().map(|(new, _)| new.growth).sum();
             let changed = group.and_then(|group| {
                 let growth: i64 = group.iter().map(Edit::growth).sum();
-                self.edits.change(group, []).map(|()| growth)
+                self.progress.edits.change(group, []).map(|()| growth)
             });
             match changed {
                 Ok(growth) => {
                     self.session.ledger.lose(counted - growth);
-                    self.lengths = Lengths::Corrected;
+                    self.progress.lengths = Lengths::Corrected;
                 }
                 Err(refusal) => {
                     self.session.ledger.lose(counted);
                     for (_, rows) in parts.into_iter().rev() {
-                        self.pass.report.rows.drain(rows.start + 1..rows.end);
-                        if let Some(row) = self.pass.report.rows.get_mut(rows.start) {
+                        self.progress
+                            .pass
+                            .report
+                            .rows
+                            .drain(rows.start + 1..rows.end);
+                        if let Some(row) = self.progress.pass.report.rows.get_mut(rows.start) {
                             row.tell_refusal(refusal.clone());
                         }
                     }

@@ -12,7 +12,7 @@ use crate::mime::exact::Manner;
 use crate::mime::transfer::has_boundary;
 use crate::mime::{self, TransferEncoding};
 
-impl Pending<'_, '_> {
+impl Pending<'_, '_, '_> {
     pub(super) fn exactly(
         &mut self,
         item: &Item<'_>,

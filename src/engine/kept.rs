@@ -1,0 +1,25 @@
+use super::pass::Stopped;
+use crate::mime::Tree;
+
+/// What the rounds over one message keep for the next round. A large message can need many rounds, and each round begins with
+/// the same steps.
+pub(crate) struct Kept<'t> {
+    /// The parts of the message as it arrived. `None` if no reference is searched for.
+    pub(super) parts: Option<&'t Tree<'t>>,
+    /// The pass over these parts, if the last round stopped in it.
+    pub(super) stopped: Option<Stopped<'t>>,
+    /// True if a round was run.
+    pub(super) was_read: bool,
+}
+
+impl<'t> Kept<'t> {
+    /// Creates the state for the first round over a message. `parts` is the result of
+    /// [`Engine::parts`](super::Engine::parts).
+    pub(crate) fn of(parts: Option<&'t Tree<'t>>) -> Self {
+        Self {
+            parts,
+            stopped: None,
+            was_read: false,
+        }
+    }
+}
