@@ -44,6 +44,7 @@ mod rfc2231;
 mod rfc2397;
 mod rfc2557;
 mod rfc3986;
+mod rounds;
 mod samples;
 mod scanner;
 mod schemes;
