@@ -253,10 +253,8 @@ impl Engine {
             ledger: Ledger::new(limits, message.len()).until(&context.is_over),
             uncounted: 0,
             inherited: 0,
-            stopped: kept.stopped.take(),
-            scanned: kept.parts,
         };
-        let pass = session.run(message);
+        let pass = session.run(message, kept);
         // A round counts as reading the message twice, but only the first round does so: it is scanned once for all of them.
         let was_read = std::mem::replace(&mut kept.was_read, true);
         let saved = if was_read {
@@ -265,7 +263,6 @@ impl Engine {
             0
         };
         let work = session.work().saturating_sub(saved);
-        kept.stopped = session.stopped.take();
         Outcome {
             message,
             edits: pass.edits,

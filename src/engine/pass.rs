@@ -9,24 +9,24 @@ mod progress;
 mod restored;
 
 use std::collections::{HashMap, HashSet};
-use std::ops::Range;
 use std::rc::Rc;
 
-use self::progress::Progress;
-pub(super) use self::progress::Stopped;
+use self::progress::{Before, Filled, Progress};
+pub(super) use self::progress::{Pass, Stopped};
+use super::kept::Kept;
 use super::new_part::NewPart;
 use super::obtained::Obtained;
 use super::part_edits::removal;
 use super::session::Session;
 use super::stored::by_hash;
 use super::substitute::Substitute;
-use crate::edit::{Edit, Edits, Group};
+use crate::edit::{Edit, Group};
 use crate::engine::external_body::facts::Insertion;
 use crate::engine::external_body::{Claim, Follow, Form, Reading, Referent};
 use crate::engine::forms::references::is_reference_type;
 use crate::engine::lengths::{Lengths, corrected};
 use crate::engine::plan::{self, Item, Plan, Step};
-use crate::engine::report::{Detail, Kind, Outcome, Reason, Refusal, Report, Retry, Row, Setting};
+use crate::engine::report::{Detail, Kind, Outcome, Reason, Refusal, Retry, Row, Setting};
 use crate::link::base::Base;
 use crate::mime::media_type::is_composite;
 use crate::mime::{self, PartId, ScanLimits, Tree};
@@ -68,15 +68,6 @@ impl Place {
     }
 }
 
-#[derive(Default)]
-pub(super) struct Pass {
-    pub(super) edits: Edits,
-    pub(super) report: Report,
-    /// True if another pass may help: a change elsewhere can resolve a reference that was left, or reveal a new one.
-    pub(super) waits: bool,
-    pub(super) temporary: Option<Detail>,
-}
-
 pub(super) enum Stop {
     Left(Refusal),
     /// A reference leads back to this URL. A second run could not detect this cycle, because the changed mail would not
@@ -92,15 +83,6 @@ impl From<Refusal> for Stop {
     }
 }
 
-impl Pass {
-    pub(super) fn add(&mut self, behind: Self) {
-        self.report.rows.extend(behind.report.rows);
-        self.report.notes.extend(behind.report.notes);
-        self.temporary = self.temporary.take().or(behind.temporary);
-        self.waits |= behind.waits;
-    }
-}
-
 type Put = (Change, Pass);
 
 enum Change {
@@ -109,8 +91,6 @@ enum Change {
     /// later, together with all other new parts of the same text or message.
     Filled(PartId, NewPart),
 }
-
-type Filled = Vec<(NewPart, Range<usize>)>;
 
 impl Change {
     fn growth(&self) -> i64 {
@@ -122,23 +102,37 @@ impl Change {
 }
 
 impl Session<'_> {
-    pub(super) fn pass(&mut self, entity: &[u8], place: &Place) -> Result<Pass, Stop> {
-        let is_mail = |tree: &&Tree<'_>| place.is_mail() && std::ptr::eq(tree.original, entity);
-        let Some(tree) = self.scanned.filter(is_mail) else {
+    /// Runs a pass over an entity. If the entity is the mail as it arrived, `kept` contains its parts, and the pass over them
+    /// that stopped in the last round.
+    pub(super) fn pass(
+        &mut self,
+        entity: &[u8],
+        place: &Place,
+        kept: Option<&mut Kept<'_>>,
+    ) -> Result<Pass, Stop> {
+        let kept = kept.and_then(|kept| Some((kept.parts?, &mut kept.stopped)));
+        let Some((tree, stopped)) = kept else {
             let tree = mime::scan(entity, &place.limits);
             let progress = self.begin(&tree, place)?;
-            return self
-                .decide_all(&tree, place, progress)
-                .map_err(|stopped| stopped.0);
+            let decided = self.decide_all(&tree, place, progress);
+            return decided.map_err(|unfinished| unfinished.0);
         };
-        let progress = match self.stopped.take() {
-            Some(stopped) => stopped.resume(self),
+        let progress = match stopped.take() {
+            Some(stopped) => {
+                self.resume(stopped.ledger, stopped.retrieved);
+                stopped.progress
+            }
             None => self.begin(tree, place)?,
         };
-        self.decide_all(tree, place, progress).map_err(|stopped| {
-            let (stop, progress) = *stopped;
+        let decided = self.decide_all(tree, place, progress);
+        decided.map_err(|unfinished| {
+            let (stop, progress) = *unfinished;
             if matches!(stop, Stop::Needs) {
-                self.stopped = Some(Stopped::new(progress, self));
+                *stopped = Some(Stopped {
+                    progress,
+                    ledger: self.ledger.clone(),
+                    retrieved: std::mem::take(&mut self.retrieved),
+                });
             }
             stop
         })
@@ -228,11 +222,11 @@ impl Session<'_> {
             if !pending.progress.decided.contains(&index) {
                 let alone = [index];
                 let members = in_group.get(&index).copied();
-                let before = pending.before();
+                let before = Before::of(pending.session, &pending.progress);
                 match pending.decide(members.unwrap_or(&alone)) {
                     Ok(()) => {}
                     Err(Stop::Needs) => {
-                        pending.undo(index, before);
+                        before.restore(pending.session, &mut pending.progress, index);
                         return Err(Box::new((Stop::Needs, pending.progress)));
                     }
                     Err(stop) => {

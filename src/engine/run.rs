@@ -2,6 +2,7 @@
 //! changed message.
 
 use super::embed::{self, Embedding};
+use super::kept::Kept;
 use super::mark::{Mark, has_field, marked};
 use super::part_edits::PartEdits;
 use super::pass::{Pass, Place};
@@ -15,8 +16,8 @@ use crate::engine::report::{Detail, Kind, Outcome, Reason, Row};
 use crate::mime::{self, Tree};
 
 impl Session<'_> {
-    pub(super) fn run(&mut self, message: &[u8]) -> Pass {
-        let mut outcomes = self.references(message);
+    pub(super) fn run(&mut self, message: &[u8], kept: &mut Kept<'_>) -> Pass {
+        let mut outcomes = self.references(message, kept);
         let mut embedding = Embedding::default();
         if self.policy().embed.is_on() && !self.is_stopped() {
             let none = (Kind::Embed, "nothing was embedded");
@@ -73,7 +74,7 @@ impl Session<'_> {
 
     /// Follows references in several passes over the message. Content that one pass inserted may contain the part that another
     /// reference names by its Content-ID.
-    fn references(&mut self, message: &[u8]) -> Pass {
+    fn references(&mut self, message: &[u8], kept: &mut Kept<'_>) -> Pass {
         #[cfg(all(feature = "file", feature = "mailbox"))]
         let mut outcomes = self.unflatten(message);
         #[cfg(not(all(feature = "file", feature = "mailbox")))]
@@ -97,8 +98,10 @@ impl Session<'_> {
                 break;
             }
             let place = Place::message(self.policy().limits.scan(), level);
+            let is_as_it_arrived = level == 0 && made.is_none();
+            let kept = is_as_it_arrived.then_some(&mut *kept);
             // If references form a cycle, the cycle ends at the first of its references in the message, which stays unchanged.
-            let pass: Pass = self.pass(current, &place).unwrap_or_default();
+            let pass: Pass = self.pass(current, &place, kept).unwrap_or_default();
             if self.is_stopped() {
                 return outcomes;
             }

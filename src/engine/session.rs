@@ -2,14 +2,12 @@ use std::collections::HashMap;
 
 use super::context::Context;
 use super::needs::{Answers, Found, Needs};
-use super::pass::Stopped;
 use super::prefilter::kinds::Kinds;
 use super::settings::Settings;
 use super::{Content, Mode, Need};
 use crate::engine::ledger::Ledger;
 use crate::engine::policy::Policy;
 use crate::engine::report::Refusal;
-use crate::mime::Tree;
 
 /// State of one round: one call of the engine for one message, with the content that the driver has retrieved so far.
 pub(super) struct Session<'s> {
@@ -36,10 +34,6 @@ pub(super) struct Session<'s> {
     pub(super) uncounted: u64,
     /// Work in bytes that is counted in the ledger, but was done by earlier rounds.
     pub(super) inherited: u64,
-    /// The pass over the mail as it arrived, if it stopped in an earlier round or in this one.
-    pub(super) stopped: Option<Stopped<'s>>,
-    /// The parts of the mail as it arrived, which are the same in all rounds. `None` if no reference is searched for.
-    pub(super) scanned: Option<&'s Tree<'s>>,
 }
 
 impl<'s> Session<'s> {

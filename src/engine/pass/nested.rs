@@ -64,7 +64,7 @@ impl Pending<'_, '_, '_> {
         if !header.is_empty() {
             entity.splice(..0, header.iter().copied());
         }
-        let pass = match (self.session.pass(&entity, &place), &item.step) {
+        let pass = match (self.session.pass(&entity, &place, None), &item.step) {
             (Ok(pass), _) => pass,
             (Err(Stop::Circle(to)), Step::Retrieve(need))
                 if need.source_name() == to || led_to.as_ref() == Some(&to) =>

@@ -6,21 +6,44 @@
 //! would decide about the references before the stop in the same way.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
 use std::rc::Rc;
 
-use super::{Filled, Pass, Pending};
-use crate::engine::Need;
+use crate::edit::Edits;
 use crate::engine::ledger::Ledger;
 use crate::engine::lengths::Lengths;
 use crate::engine::needs::Found;
-use crate::engine::new_part::Text;
+use crate::engine::new_part::{NewPart, Text};
 use crate::engine::part_edits::PartEdits;
 use crate::engine::plan::{Bases, Plan};
+use crate::engine::report::{Detail, Report};
 use crate::engine::retrieve::{Contents, Settled};
 use crate::engine::session::Session;
-use crate::engine::{Content, plan};
+use crate::engine::{Content, Need, plan};
 use crate::link::base::Base;
 use crate::mime::{PartId, Tree};
+
+/// The result of a pass.
+#[derive(Default)]
+pub(in crate::engine) struct Pass {
+    pub(in crate::engine) edits: Edits,
+    pub(in crate::engine) report: Report,
+    /// True if another pass may help: a change elsewhere can resolve a reference that was left, or reveal a new one.
+    pub(in crate::engine) waits: bool,
+    pub(in crate::engine) temporary: Option<Detail>,
+}
+
+impl Pass {
+    pub(in crate::engine) fn add(&mut self, behind: Self) {
+        self.report.rows.extend(behind.report.rows);
+        self.report.notes.extend(behind.report.notes);
+        self.temporary = self.temporary.take().or(behind.temporary);
+        self.waits |= behind.waits;
+    }
+}
+
+/// The new parts of one text or message, each with the positions of its rows in the report.
+pub(super) type Filled = Vec<(NewPart, Range<usize>)>;
 
 /// The plan of a pass, and the changes for the references about which the pass has decided.
 pub(in crate::engine) struct Progress<'t> {
@@ -66,26 +89,9 @@ impl<'t> Progress<'t> {
 
 /// A pass that stopped because content is missing, and the state of its session before the reference that needs the content.
 pub(in crate::engine) struct Stopped<'t> {
-    progress: Progress<'t>,
-    ledger: Ledger,
-    retrieved: HashMap<Need, Found<Content>>,
-}
-
-impl<'t> Stopped<'t> {
-    /// Takes what later rounds need out of a session whose pass has stopped.
-    pub(super) fn new(progress: Progress<'t>, session: &mut Session<'_>) -> Self {
-        Self {
-            progress,
-            ledger: session.ledger.clone(),
-            retrieved: std::mem::take(&mut session.retrieved),
-        }
-    }
-
-    /// Returns the progress, and sets the session to the state that it had when the pass stopped.
-    pub(super) fn resume(self, session: &mut Session<'_>) -> Progress<'t> {
-        session.resume(self.ledger, self.retrieved);
-        self.progress
-    }
+    pub(super) progress: Progress<'t>,
+    pub(super) ledger: Ledger,
+    pub(super) retrieved: HashMap<Need, Found<Content>>,
 }
 
 /// The state before a pass decides about a reference.
@@ -96,23 +102,27 @@ pub(super) struct Before {
     texts: usize,
 }
 
-impl Pending<'_, '_, '_> {
-    pub(super) fn before(&self) -> Before {
-        Before {
-            ledger: self.session.ledger.clone(),
-            asked: self.session.asked.len(),
-            settled: self.progress.contents.settled(),
-            texts: self.progress.texts.len(),
+impl Before {
+    pub(super) fn of(session: &Session<'_>, progress: &Progress<'_>) -> Self {
+        Self {
+            ledger: session.ledger.clone(),
+            asked: session.asked.len(),
+            settled: progress.contents.settled(),
+            texts: progress.texts.len(),
         }
     }
 
     /// Forgets what was done for the reference `index`, because content for it is missing. The next round begins with
     /// this reference.
-    pub(super) fn undo(&mut self, index: usize, before: Before) {
-        self.session.undo(before.ledger, before.asked);
-        let progress = &mut self.progress;
-        progress.contents.undo(before.settled);
-        if progress.texts.len() > before.texts
+    pub(super) fn restore(
+        self,
+        session: &mut Session<'_>,
+        progress: &mut Progress<'_>,
+        index: usize,
+    ) {
+        session.undo(self.ledger, self.asked);
+        progress.contents.undo(self.settled);
+        if progress.texts.len() > self.texts
             && let Some(item) = progress.plan.references.get(index)
         {
             progress.texts.remove(&item.body.part);
