@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::engine::Mode;
 use crate::error::Error;
@@ -14,6 +15,7 @@ use crate::mailbox::place::temporary;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::result::{form, groups, levels};
 use crate::mailbox::{ByLabel, Format, Observer, Options, Stop, Summary, Transform};
+use crate::pool;
 
 /// Returns the default format of the result and whether the result needs several folders. The format is Maildir if the
 /// first mailbox is a Maildir, and otherwise mbox. `merge` must know both before it reads the mail.
@@ -75,7 +77,7 @@ pub(crate) fn read_letters<S: Send>(
     (transform, observer): (&dyn Transform<S>, &dyn Observer<S>),
     stop: &Stop,
     at: AtMailboxes<'_>,
-    handler: &Handler,
+    handler: &Arc<dyn Handler>,
 ) -> Result<Summary, Error> {
     // The format mbox puts all single messages of a directory into one folder. The mode `DryRun` prevents that any file
     // is written.
@@ -110,7 +112,7 @@ pub(crate) fn read_letters<S: Send>(
             false => enter(&levels(key, first.kind)),
         }
         let read = job.each(founds, |job, kind| {
-            let mut delivery = Delivery::to_handler(form, Handler::clone(handler));
+            let mut delivery = Delivery::to_handler(form, Arc::clone(handler));
             match kind.is_folder() {
                 true => job.folder_to(kind, &mut delivery),
                 false => job.file_to(kind, Output::Delivery(&mut delivery)),
@@ -119,7 +121,7 @@ pub(crate) fn read_letters<S: Send>(
         summary.add(&read?);
         let read = job.each_inner(&inner, |job, key| {
             enter(&levels(key, Kind::Pst));
-            let mut delivery = Delivery::to_handler(form, Handler::clone(handler));
+            let mut delivery = Delivery::to_handler(form, Arc::clone(handler));
             job.inner_to(Some(&mut delivery))
         });
         summary.add(&read?);
@@ -164,22 +166,53 @@ impl Merged {
         })
     }
 
-    /// Adds a message.
+    /// Adds all messages of the batches that `next` returns, in order. With each batch, `next` returns its memory in
+    /// bytes. `letters` calls the given function for each message of a batch. Several threads call `letters` at the same
+    /// time, while one of them writes.
     ///
     /// # Errors
-    /// Returns [`Error::Write`] if writing fails, or if the mail cannot be delivered to each of its folders because
-    /// there are too many.
-    pub(crate) fn put(&mut self, letter: Letter<'_>) -> Result<(), Error> {
-        self.summary.messages += 1;
-        self.delivery.deliver(letter, &mut self.summary)?;
-        match self.summary.overlabelled {
-            0 => Ok(()),
-            _ => {
-                let what = "the sources have too many folders; make one mailbox without folders, or merge fewer sources at a time";
-                let error = io::Error::new(io::ErrorKind::InvalidInput, what);
-                Err(Error::cannot_write(self.target.display())(error))
-            }
-        }
+    /// Returns [`Error::Write`] if writing fails, or if a mail cannot be delivered to each of its folders because there
+    /// are too many. Also returns the errors of `next` and `letters`, and [`Error::Interrupted`].
+    pub(crate) fn add_all<B: Send + Sync>(
+        &mut self,
+        (options, stop): (&Options, &Stop),
+        next: impl FnMut() -> Result<Option<(B, usize)>, Error> + Send,
+        letters: impl Fn(&B, &mut dyn FnMut(Letter<'_>)) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let Self {
+            target,
+            delivery,
+            summary,
+        } = self;
+        let form = delivery.message_form();
+        pool::run(
+            options.pool_limits(),
+            stop,
+            next,
+            |_| vec![0],
+            |batch, _| {
+                let mut prepared = Vec::new();
+                letters(batch, &mut |letter| {
+                    prepared.push(form.prepared(letter).into_owned());
+                })?;
+                Ok(prepared)
+            },
+            |_, _| None,
+            |_, done| {
+                for message in done.into_iter().flat_map(|(_, prepared)| prepared) {
+                    summary.messages += 1;
+                    delivery.write(&message, summary)?;
+                }
+                match summary.overlabelled {
+                    0 => Ok(()),
+                    _ => {
+                        let what = "the sources have too many folders; make one mailbox without folders, or merge fewer sources at a time";
+                        let error = io::Error::new(io::ErrorKind::InvalidInput, what);
+                        Err(Error::cannot_write(target.display())(error))
+                    }
+                }
+            },
+        )
     }
 
     /// Completes the mailbox and gives it its final name. Returns the number of bytes written.

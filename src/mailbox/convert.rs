@@ -206,6 +206,12 @@ impl<S: Send> Job<'_, S> {
             is_plain: matches!(sink, Sink::Delivery(_)),
         };
         summary.mailboxes = 1;
+        if let Sink::Delivery(delivery) = sink
+            && let Some(handler) = delivery.handler()
+        {
+            self.mbox_to_handler(&mut windows, quoting, delivery, handler, summary)?;
+            return Ok((windows.counted.elsewhere(), windows.source));
+        }
         let mut accounts = Accounts::of(&windows);
         pool::run(
             self.options.pool_limits(),
@@ -251,12 +257,7 @@ impl<S: Send> Job<'_, S> {
                 for (_, done) in done {
                     done.tell(self.observer);
                 }
-                let messages = chunk.messages();
-                summary.oversized += chunk.oversized;
-                summary.messages += messages;
-                summary.bytes_in += bytes.len() as u64;
-                let read = packed.as_ref().map_or(bytes.len() as u64, |it| it.news());
-                self.observer.advance(read, messages);
+                self.count(&chunk, packed.as_deref(), summary);
                 Ok(())
             },
         )?;

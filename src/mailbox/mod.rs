@@ -72,7 +72,7 @@ pub(crate) use {
     forms::outlook::{as_mail, starts_like_msg},
     forms::rewrite::{plain, takes_separators},
     forms::shown,
-    place::delivery::{Handler, Letter},
+    place::delivery::{Batch, Handler, Letter},
     place::folder::flags_of_message,
     place::temporary::{boot, field_of_stat, folder_of},
     read::Background,

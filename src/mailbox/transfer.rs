@@ -15,6 +15,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -25,20 +26,23 @@ use crate::detail::Detail;
 use crate::error::Error;
 use crate::mailbox::begin::{Job, begun, sweep};
 use crate::mailbox::compressed::{Content, content_of, method_of};
-use crate::mailbox::failure::{cannot_read, cannot_write, unread, unreadable};
+use crate::mailbox::failure::{cannot_read, cannot_write, in_full, unread, unreadable};
 use crate::mailbox::find::{Finds, Found, Kind};
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::separator::{self, own_separator};
 use crate::mailbox::forms::{mmdf, rewrite};
-use crate::mailbox::place::delivery::{Delivery, Letter};
+use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
 use crate::mailbox::place::folder::{MessageFolder, noted_in_name};
 use crate::mailbox::place::{listing, temporary};
+use crate::mailbox::read::accounts::Accounts;
+use crate::mailbox::read::file::PackedFile;
 use crate::mailbox::read::messages::Transformed;
 use crate::mailbox::read::sink::Output;
-use crate::mailbox::read::window::Chunk;
+use crate::mailbox::read::window::{Chunk, Windows};
 use crate::mailbox::result::{form, groups, is_moved, levels, named_in_folder};
 use crate::mailbox::{Envelope, ExternalMessage, Format, Options, Quoting, Summary, Transform};
 use crate::platform::{FileExt as _, OsStrExt as _};
+use crate::pool;
 
 impl<S: Send> Job<'_, S> {
     /// Converts all mailboxes to `destination`, or to one mbox in the file `open`, which is standard output.
@@ -182,8 +186,7 @@ impl<S: Send> Job<'_, S> {
         self.transform.map_or_else(Envelope::default, of)
     }
 
-    /// Delivers the messages of one chunk of an mbox. `done` contains the results of the transform: the new content of
-    /// a message has no `From ` line and no quoting, so it is not unquoted again.
+    /// Delivers the messages of one chunk of an mbox. `done` contains the results of the transform.
     pub(crate) fn deliver_chunk(
         &self,
         chunk: &Chunk,
@@ -192,42 +195,124 @@ impl<S: Send> Job<'_, S> {
         delivery: &mut Delivery,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        let mut done = done.iter().peekable();
+        let changes = done.iter().map(|(at, done)| (*at, done.new.as_deref()));
+        let start = summary.bytes_in;
+        let mut deliver = |letter: Letter<'_>| delivery.deliver(letter, summary);
+        let unsure = self.letters((chunk, start), changes, quoting, &mut deliver)?;
+        summary.ambiguous += unsure;
+        let changed = done.iter().filter(|(_, done)| done.new.is_some());
+        summary.changed += changed.count() as u64;
+        self.report_oversized(chunk, summary);
+        Ok(())
+    }
+
+    /// Passes the messages of an mbox to a handler, without a transform. The threads of the pool fill the batches of
+    /// several chunks at the same time.
+    pub(crate) fn mbox_to_handler(
+        &self,
+        windows: &mut Windows,
+        quoting: Quoting,
+        delivery: &Delivery,
+        handler: &dyn Handler,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
+        let form = delivery.message_form();
+        let packed = windows.source.packed().cloned();
+        let mut accounts = Accounts::of(windows);
+        let (first, before) = (windows.offset, summary.bytes_in);
+        pool::run(
+            self.options.pool_limits(),
+            self.stop,
+            || {
+                let chunk = windows.next_chunk().map_err(in_full(self.path))?;
+                Ok(chunk.map(|chunk| {
+                    let weight = chunk.weight();
+                    (chunk, weight)
+                }))
+            },
+            // The work on a message is short, so a chunk is not divided.
+            |_| vec![0],
+            |chunk, _| {
+                let start = before + (chunk.offset - first);
+                let mut batch = handler.batch();
+                let mut add = |letter: Letter<'_>| {
+                    batch.add(&letter, form.flags(&letter));
+                    Ok(())
+                };
+                let unsure = self.letters((chunk, start), iter::empty(), quoting, &mut add)?;
+                Ok((batch, unsure))
+            },
+            // No message waits for a server, so no memory is freed early.
+            |_, _| None,
+            |chunk: Chunk, done| {
+                accounts.chunk(&chunk).map_err(unreadable(self.path))?;
+                for (_, (batch, unsure)) in done {
+                    batch.finish()?;
+                    summary.ambiguous += unsure;
+                }
+                self.report_oversized(&chunk, summary);
+                self.count(&chunk, packed.as_deref(), summary);
+                Ok(())
+            },
+        )?;
+        accounts.end(windows).map_err(unreadable(self.path))
+    }
+
+    /// Calls `deliver` for each message of a chunk. `start` is the offset of the chunk in the mailbox. `changes` contains
+    /// the numbers of messages in the chunk and their new contents. A new content has no `From ` line and no quoting, so
+    /// it is not unquoted again. Returns the number of lines for which the quoting is ambiguous.
+    fn letters<'n>(
+        &self,
+        (chunk, start): (&Chunk, u64),
+        changes: impl Iterator<Item = (usize, Option<&'n [u8]>)>,
+        quoting: Quoting,
+        deliver: &mut dyn FnMut(Letter<'_>) -> Result<(), Error>,
+    ) -> Result<u64, Error> {
+        let mut ambiguous = 0;
+        let mut changes = changes.peekable();
         for (index, frame) in chunk.frames.iter().enumerate() {
             let text = chunk.text(index).map_err(unreadable(self.path))?;
             let (from_line, content, _) = text.parts();
             let quoting = rewrite::quoting_in(&text.frame, from_line, quoting);
             let (plain, unsure) = rewrite::plain(content, quoting);
-            summary.ambiguous += unsure;
-            let new = done.next_if(|(at, _)| *at == index);
-            let plain = match new.and_then(|(_, done)| done.new.as_deref()) {
-                Some(new) => {
-                    summary.changed += 1;
-                    Cow::Borrowed(new)
-                }
-                None => plain,
-            };
+            ambiguous += unsure;
+            let new = changes.next_if(|(at, _)| *at == index);
+            let plain = new.and_then(|(_, new)| new).map_or(plain, Cow::Borrowed);
             let separator = mmdf::from_line(from_line).trim_ascii();
-            let start = summary.bytes_in + frame.start as u64;
+            let start = start + frame.start as u64;
             // A `>From ` line directly after the separator is an older separator: the `From ` line of an earlier mailbox,
             // which a program quoted. It is not part of the message, so it is removed.
             let older = own_separator(&plain).map_or(0, |(_, length)| length);
             let plain = plain.get(older..).unwrap_or_default();
-            let letter = Letter {
+            deliver(Letter {
                 content: plain,
                 flags: self.eudora.and_then(|index| index.get(&start).copied()),
                 envelope: self.envelope(separator, plain),
                 separator: None,
-            };
-            delivery.deliver(letter, summary)?;
+            })?;
         }
+        Ok(ambiguous)
+    }
+
+    /// Reports the messages of a chunk that are too large, and counts them as damaged.
+    fn report_oversized(&self, chunk: &Chunk, summary: &mut Summary) {
         if chunk.oversized > 0 {
             let number = chunk.first_number + chunk.frames.len() as u64;
             self.observer
                 .damaged(self.path, &too_large(Some(number), self.options));
             summary.damaged += chunk.oversized;
         }
-        Ok(())
+    }
+
+    /// Counts the messages and bytes of a chunk, and reports the progress. `packed` is the compressed file that contains
+    /// the mailbox.
+    pub(crate) fn count(&self, chunk: &Chunk, packed: Option<&PackedFile>, summary: &mut Summary) {
+        let (messages, octets) = (chunk.messages(), chunk.length as u64);
+        summary.oversized += chunk.oversized;
+        summary.messages += messages;
+        summary.bytes_in += octets;
+        let read = packed.map_or(octets, PackedFile::news);
+        self.observer.advance(read, messages);
     }
 
     /// Delivers a message from its own file. If `is_file` is set, the message is not in a Maildir or an MH folder, and

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 
-use super::record::Record;
+use super::record::{Entry, Record};
 use super::spool::Spooled;
 use super::words::Words;
 use crate::engine::external_body::Followed;
@@ -37,8 +37,8 @@ pub(super) struct Candidate {
     /// Total length of all messages of the candidate, in bytes.
     pub(super) bytes: u64,
     words: Words,
-    /// Positions in the temporary file of the messages whose keywords were not read yet.
-    waiting: Vec<u64>,
+    /// Entries in the temporary file of the messages whose keywords were not read yet.
+    waiting: Vec<Entry>,
 }
 
 impl Candidate {
@@ -48,11 +48,11 @@ impl Candidate {
             folders: BTreeSet::from([record.folder]),
             sources: BTreeSet::from([record.source]),
             count: 1,
-            bytes: record.length,
+            bytes: record.entry.length,
             words: Words::default(),
             waiting: record
                 .has_words
-                .then_some(record.place)
+                .then_some(record.entry)
                 .into_iter()
                 .collect(),
             record,
@@ -76,8 +76,8 @@ impl Candidate {
     }
 
     fn read_words(&mut self, spooled: &Spooled) -> io::Result<()> {
-        for place in self.waiting.drain(..) {
-            self.words.unite(spooled.about(place)?.words);
+        for entry in self.waiting.drain(..) {
+            self.words.unite(spooled.about(entry)?.words);
         }
         Ok(())
     }
@@ -165,7 +165,7 @@ pub(super) fn fillable(candidates: &[Candidate], spooled: &Spooled) -> io::Resul
     };
     let reading = policy.reading().with_parts_in_files();
     let described = candidates.iter().map(|candidate| {
-        let (_, content) = spooled.read(candidate.record.place)?;
+        let (_, content) = spooled.read(candidate.record.entry)?;
         let limits = policy.limits.scan();
         Ok(Described::of(&plain(&content), &reading, &limits))
     });
@@ -200,7 +200,7 @@ pub(super) fn fillable(candidates: &[Candidate], spooled: &Spooled) -> io::Resul
 fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<MailCopy>> {
     let describe = |places: &[Place]| -> io::Result<Vec<MailCopy>> {
         let copies = candidates.iter().map(|candidate| {
-            let (_, content) = spooled.read(candidate.record.place)?;
+            let (_, content) = spooled.read(candidate.record.entry)?;
             Ok(MailCopy::of(&plain(&content), places))
         });
         copies.collect()

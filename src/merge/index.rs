@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io;
+use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::groups::{Candidate, fillable, settled};
-use super::record::{self, Record};
+use super::record::{self, Details, Entry, KEPT_LENGTH, KeptRecord, Record};
 use super::sorted::{Sorted, Sorter};
 use super::spool::{About, Spool, Spooled};
 use super::words::Words;
-use crate::engine::same::{Difference, MOST_COMPARED, plain};
+use crate::engine::same::{Difference, MOST_COMPARED, copy_key, identity, plain};
 use crate::error::Error;
 use crate::mailbox::{Flags, Letter, Stop};
 use crate::mime::Header;
@@ -19,6 +19,12 @@ use crate::mime::date::seconds;
 use crate::platform::FileExt as _;
 
 const LONGEST_HEADER: usize = 1 << 20;
+
+/// Length of the mails in one batch of the result, in bytes. A batch is only longer if its last mail is.
+const LONGEST_BATCH: usize = 256 << 10;
+
+/// Maximum number of mails in one batch of the result.
+const MOST_IN_BATCH: usize = 1000;
 
 /// The order of the mails in the result.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -31,12 +37,55 @@ pub(crate) enum Order {
     First,
 }
 
-/// A message as it was read from a source.
-pub(crate) struct Arrived<'a> {
-    pub(crate) source: u32,
-    pub(crate) folder: u32,
-    pub(crate) letter: &'a Letter<'a>,
-    pub(crate) flags: Flags,
+/// Messages that were read from one folder of a source, prepared for the index. The threads that read prepare them, so
+/// that [`Index::add`], which only one thread calls at a time, does little more than write.
+#[derive(Default)]
+pub(crate) struct Arrivals {
+    /// Records of the messages. The fields that depend on other messages are 0: the number, the place in the spool, the
+    /// source and the folder.
+    records: Vec<Record>,
+    /// Encoded metadata and content of each message. Their lengths are in `records`.
+    bytes: Vec<u8>,
+}
+
+impl Arrivals {
+    /// Adds a message with its flags.
+    pub(crate) fn add(&mut self, letter: &Letter<'_>, flags: Flags) {
+        let plain = plain(letter.content);
+        let since = letter
+            .envelope
+            .date
+            .and_then(|date| date.duration_since(UNIX_EPOCH).ok());
+        let arrival = since.map(|since| since.as_secs());
+        let header = Header::of_message(&plain, LONGEST_HEADER);
+        let date = header.fields.value(&plain, "Date").and_then(seconds);
+        let date = date.or(arrival.and_then(|it| i64::try_from(it).ok()));
+        let about = About {
+            sender: letter.envelope.sender.clone(),
+            arrived: arrival,
+            separator: letter.separator.map(<[u8]>::to_vec),
+            words: Words::of(letter.content),
+        };
+        let start = self.bytes.len();
+        about.encode_into(&mut self.bytes);
+        let entry = Entry {
+            place: 0,
+            about: (self.bytes.len() - start) as u32,
+            length: letter.content.len() as u64,
+        };
+        self.bytes.extend_from_slice(letter.content);
+        self.records.push(Record {
+            key: copy_key(&plain).to_bytes(),
+            identity: identity(&plain).to_bytes(),
+            number: 0,
+            entry,
+            date: date.unwrap_or(i64::MAX),
+            source: 0,
+            folder: 0,
+            flags,
+            has_words: !about.words.is_empty(),
+        });
+    }
 }
 
 /// Maximum number of sources that contain a mail for the mail to be counted in [`Tally::pairs`]. A mail in a thousand
@@ -148,42 +197,35 @@ impl Index {
         self.tally.bytes
     }
 
-    pub(crate) fn add(&mut self, arrived: &Arrived<'_>) -> Result<(), Error> {
-        let letter = arrived.letter;
-        let plain = plain(letter.content);
-        let identity = Record::identity_of(&plain);
-        let since = letter
-            .envelope
-            .date
-            .and_then(|date| date.duration_since(UNIX_EPOCH).ok());
-        let arrival = since.map(|since| since.as_secs());
-        let header = Header::of_message(&plain, LONGEST_HEADER);
-        let date = header.fields.value(&plain, "Date").and_then(seconds);
-        let date = date.or(arrival.and_then(|it| i64::try_from(it).ok()));
-        let about = About {
-            sender: letter.envelope.sender.clone(),
-            arrived: arrival,
-            separator: letter.separator.map(<[u8]>::to_vec),
-            words: Words::of(letter.content),
-        };
-        let place = self.spool.push(identity, &about, letter.content);
-        let length = letter.content.len() as u64;
-        let record = Record {
-            key: Record::key_of(&plain),
-            identity,
-            number: self.tally.messages,
-            place: place.map_err(cannot_write(&self.directory))?,
-            length,
-            date: date.unwrap_or(i64::MAX),
-            source: arrived.source,
-            folder: arrived.folder,
-            flags: arrived.flags,
-            has_words: !about.words.is_empty(),
-        };
-        self.tally.messages += 1;
-        self.tally.bytes += length;
-        let pushed = self.sorter.push(record.encode());
-        pushed.map_err(cannot_write(&self.directory))
+    /// Adds messages of a folder. `source` and `folder` are the numbers of the source and the folder.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub(crate) fn add(
+        &mut self,
+        (source, folder): (u32, u32),
+        arrivals: &Arrivals,
+    ) -> Result<(), Error> {
+        let failed = cannot_write(&self.directory);
+        let mut rest = arrivals.bytes.as_slice();
+        for record in &arrivals.records {
+            let Entry { about, length, .. } = record.entry;
+            let (about, behind) = rest.split_at(about as usize);
+            let (content, behind) = behind.split_at(length as usize);
+            rest = behind;
+            let entry = self.spool.push(record.identity, about, content);
+            let record = Record {
+                number: self.tally.messages,
+                entry: entry.map_err(&failed)?,
+                source,
+                folder,
+                ..*record
+            };
+            self.tally.messages += 1;
+            self.tally.bytes += length;
+            self.sorter.push(record.encode()).map_err(&failed)?;
+        }
+        Ok(())
     }
 
     /// Decides which messages are copies of one mail, and which copies are kept. With `counts_fillable`, also counts
@@ -202,8 +244,8 @@ impl Index {
             order,
             spooled: self.spool.finish().map_err(&failed)?,
             sorter: Sorter::new(temporary(&self.directory)?),
-            notes: Notes {
-                file: temporary(&self.directory)?,
+            notes: NoteWriter {
+                file: BufWriter::new(temporary(&self.directory)?),
                 end: 0,
             },
             tally: Tally {
@@ -225,11 +267,16 @@ impl Index {
         drop(sorted);
         deciding.settle(group).map_err(&failed)?;
         Ok(Kept {
-            spooled: deciding.spooled,
-            sorted: deciding.sorter.sorted().map_err(&failed)?,
-            notes: deciding.notes,
+            order: KeptOrder {
+                sorted: deciding.sorter.sorted().map_err(&failed)?,
+                directory: self.directory.clone(),
+            },
+            mails: KeptMails {
+                spooled: deciding.spooled,
+                notes: deciding.notes.finish().map_err(&failed)?,
+                directory: self.directory,
+            },
             tally: deciding.tally,
-            directory: self.directory,
         })
     }
 }
@@ -254,15 +301,11 @@ impl Group {
     }
 }
 
-/// Length of the entry of a kept mail in the sorted file, in bytes. It consists of three numbers of 8 bytes: the sort
-/// key, the number of the mail in the order of reading, and the position of its [`Note`].
-const KEPT_LENGTH: usize = 24;
-
 struct Deciding {
     order: Order,
     spooled: Spooled,
     sorter: Sorter<KEPT_LENGTH>,
-    notes: Notes,
+    notes: NoteWriter,
     tally: Tally,
 }
 
@@ -310,7 +353,7 @@ impl Deciding {
 
     fn keep(&mut self, mut candidate: Candidate) -> io::Result<()> {
         self.tally.kept += 1;
-        self.tally.kept_bytes += candidate.record.length;
+        self.tally.kept_bytes += candidate.record.entry.length;
         self.tally.shared += u64::from(candidate.sources.len() > 1);
         let sources: Vec<u32> = candidate.sources.iter().copied().collect();
         let counted = match sources.len() > MOST_SOURCES {
@@ -325,70 +368,110 @@ impl Deciding {
                 *self.tally.pairs.entry((one, other)).or_default() += 1;
             }
         }
-        let note = Note {
-            place: candidate.record.place,
-            flags: candidate.flags.to_byte(),
-            words: candidate.united_words(&self.spooled)?,
-            folders: candidate.folders.into_iter().collect(),
+        let words = candidate.united_words(&self.spooled)?;
+        let folders: Vec<u32> = candidate.folders.into_iter().collect();
+        let details = match (words, folders.as_slice()) {
+            (None, &[folder]) => Details::Folder(folder),
+            (words, _) => Details::Note(self.notes.push(&Note { words, folders })?),
         };
-        let place = self.notes.push(&note)?;
-        let key = match self.order {
-            // A date before 1970 is negative. Inverting the sign bit makes it sort before later dates.
-            Order::Date => (candidate.record.date as u64) ^ (1 << 63),
-            Order::First => 0,
+        let record = candidate.record;
+        let kept = KeptRecord {
+            order: match self.order {
+                // A date before 1970 is negative. Inverting the sign bit makes it sort before later dates.
+                Order::Date => (record.date as u64) ^ (1 << 63),
+                Order::First => 0,
+            },
+            number: record.number,
+            entry: record.entry,
+            flags: candidate.flags,
+            details,
         };
-        let mut bytes = [0; KEPT_LENGTH];
-        for (field, number) in bytes
-            .chunks_exact_mut(8)
-            .zip([key, candidate.record.number, place])
-        {
-            field.copy_from_slice(&number.to_be_bytes());
-        }
-        self.sorter.push(bytes)
+        self.sorter.push(kept.encode())
     }
 }
 
-/// The position of a kept mail in the spool, with the flags, keywords and folders of all its copies. It is stored in a
-/// temporary file to save memory.
+/// The keywords and folders of all copies of a kept mail. It is stored in a temporary file to save memory.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Note {
-    place: u64,
-    flags: u8,
     words: Option<Words>,
     folders: Vec<u32>,
 }
 
-struct Notes {
-    file: File,
+struct NoteWriter {
+    file: BufWriter<File>,
     end: u64,
 }
 
-impl Notes {
+impl NoteWriter {
     fn push(&mut self, note: &Note) -> io::Result<u64> {
-        use std::io::Write as _;
         let bytes = serde_json::to_vec(note)?;
         let place = self.end;
-        let length = (bytes.len() as u32).to_be_bytes();
-        self.file.write_all(&[&length, bytes.as_slice()].concat())?;
+        self.file.write_all(&(bytes.len() as u32).to_be_bytes())?;
+        self.file.write_all(&bytes)?;
         self.end += 4 + bytes.len() as u64;
         Ok(place)
     }
 
+    fn finish(self) -> io::Result<Notes> {
+        let file = self.file.into_inner().map_err(|error| error.into_error())?;
+        Ok(Notes(file))
+    }
+}
+
+struct Notes(File);
+
+impl Notes {
     fn read(&self, place: u64) -> io::Result<Note> {
         let mut length = [0; 4];
-        self.file.read_exact_at(&mut length, place)?;
+        self.0.read_exact_at(&mut length, place)?;
         let mut bytes = vec![0; u32::from_be_bytes(length) as usize];
-        self.file.read_exact_at(&mut bytes, place + 4)?;
+        self.0.read_exact_at(&mut bytes, place + 4)?;
         Ok(serde_json::from_slice(&bytes)?)
     }
 }
 
-/// The kept mails, in the order of the result.
+/// The kept mails. The order and the contents are separate, so that several threads can read contents while one of them
+/// gets the next batch.
 pub(crate) struct Kept {
-    spooled: Spooled,
-    sorted: Sorted<KEPT_LENGTH>,
-    notes: Notes,
+    pub(crate) order: KeptOrder,
+    pub(crate) mails: KeptMails,
     pub(crate) tally: Tally,
+}
+
+/// The kept mails in the order of the result, without their contents.
+pub(crate) struct KeptOrder {
+    sorted: Sorted<KEPT_LENGTH>,
+    directory: PathBuf,
+}
+
+/// Consecutive mails of the result, without their contents.
+pub(crate) struct KeptBatch(Vec<KeptRecord>);
+
+impl KeptOrder {
+    /// Returns the next mails, and the length of their contents in bytes. Returns `None` after the last one.
+    ///
+    /// # Errors
+    /// [`Error::Write`], if a temporary file cannot be read.
+    pub(crate) fn next_batch(&mut self) -> Result<Option<(KeptBatch, usize)>, Error> {
+        let (mut records, mut length) = (Vec::new(), 0_usize);
+        while records.len() < MOST_IN_BATCH && length < LONGEST_BATCH {
+            let next = self.sorted.next();
+            let Some(bytes) = next.map_err(cannot_write(&self.directory))? else {
+                break;
+            };
+            let record = KeptRecord::decode(&bytes);
+            let own = usize::try_from(record.entry.length).unwrap_or(usize::MAX);
+            length = length.saturating_add(own);
+            records.push(record);
+        }
+        Ok((!records.is_empty()).then_some((KeptBatch(records), length)))
+    }
+}
+
+/// The contents of the kept mails.
+pub(crate) struct KeptMails {
+    spooled: Spooled,
+    notes: Notes,
     directory: PathBuf,
 }
 
@@ -403,35 +486,39 @@ pub(crate) struct KeptMail {
     pub(crate) folders: Vec<u32>,
 }
 
-impl Kept {
-    pub(crate) fn next(&mut self) -> Result<Option<KeptMail>, Error> {
-        let next = self.read_next();
-        next.map_err(cannot_write(&self.directory))
+impl KeptMails {
+    /// Reads the mails of a batch, one after the other.
+    pub(crate) fn read(&self, batch: &KeptBatch) -> impl Iterator<Item = Result<KeptMail, Error>> {
+        let failed = cannot_write(&self.directory);
+        batch
+            .0
+            .iter()
+            .map(move |record| self.read_one(record).map_err(&failed))
     }
 
-    fn read_next(&mut self) -> io::Result<Option<KeptMail>> {
-        let Some(bytes) = self.sorted.next()? else {
-            return Ok(None);
+    fn read_one(&self, record: &KeptRecord) -> io::Result<KeptMail> {
+        let (about, mut content) = self.spooled.read(record.entry)?;
+        let note = match record.details {
+            Details::Folder(folder) => Note {
+                words: None,
+                folders: vec![folder],
+            },
+            Details::Note(place) => self.notes.read(place)?,
         };
-        let [.., a, b, c, d, e, f, g, h] = bytes;
-        let note = self
-            .notes
-            .read(u64::from_be_bytes([a, b, c, d, e, f, g, h]))?;
-        let (about, mut content) = self.spooled.read(note.place)?;
         if let Some(words) = note.words
             && let std::borrow::Cow::Owned(with_words) = words.put_into(&content)
         {
             content = with_words;
         }
         let arrived = about.arrived.map(Duration::from_secs);
-        Ok(Some(KeptMail {
+        Ok(KeptMail {
             content,
-            flags: Flags::of_byte(note.flags),
+            flags: record.flags,
             sender: about.sender,
             arrived: arrived.and_then(|since| UNIX_EPOCH.checked_add(since)),
             separator: about.separator,
             folders: note.folders,
-        }))
+        })
     }
 }
 

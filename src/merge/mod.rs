@@ -27,6 +27,6 @@ mod spool;
 mod stamp;
 mod words;
 
-pub(crate) use self::index::{Arrived, Index, MOST_SOURCES, Numbers, Order, Tally};
+pub(crate) use self::index::{Arrivals, Index, Kept, MOST_SOURCES, Numbers, Order, Tally};
 pub(crate) use self::saved::{ReadSource, SavedIndex};
 pub(crate) use self::sorted::Sorter;

@@ -1,13 +1,24 @@
-//! The record of a message in the sorted index on disk. A record is small (82 bytes), because there is one for each
+//! The record of a message in the sorted index on disk. A record is small (86 bytes), because there is one for each
 //! message of all sources.
 
-use crate::engine::same::Digest;
 use crate::mailbox::Flags;
 
 /// Length of a record, in bytes.
-pub(super) const LENGTH: usize = 82;
+pub(super) const LENGTH: usize = 86;
 
 const _: () = assert!(LENGTH <= 100);
+
+/// The entry of a message in the temporary file of all messages (`spool`).
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) struct Entry {
+    /// Position of the entry, in bytes.
+    pub(super) place: u64,
+    /// Length of the metadata (`About`), in bytes. One read gets the metadata and the content, because both lengths are
+    /// in the record.
+    pub(super) about: u32,
+    /// Length of the message, in bytes.
+    pub(super) length: u64,
+}
 
 /// A message of a source. Records are sorted by `key`, then by `identity`, then by `number`, so copies of a mail follow
 /// each other.
@@ -20,10 +31,7 @@ pub(super) struct Record {
     pub(super) identity: [u8; 16],
     /// Number of the message in the order of reading, over all sources.
     pub(super) number: u64,
-    /// Position of the message in the temporary file of all messages (`spool`), in bytes.
-    pub(super) place: u64,
-    /// Length of the message, in bytes.
-    pub(super) length: u64,
+    pub(super) entry: Entry,
     /// Date of the message, in seconds since 1970. `i64::MAX` if the message has no date.
     pub(super) date: i64,
     /// Numbers of the source and the folder.
@@ -37,24 +45,15 @@ pub(super) struct Record {
 impl Record {
     pub(super) fn encode(&self) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
-        let mut rest = bytes.as_mut_slice();
-        let mut put = |field: &[u8]| {
-            if let Some((place, behind)) =
-                std::mem::take(&mut rest).split_at_mut_checked(field.len())
-            {
-                place.copy_from_slice(field);
-                rest = behind;
-            }
-        };
-        put(&self.key);
-        put(&self.identity);
-        for number in [self.number, self.place, self.length] {
-            put(&number.to_be_bytes());
-        }
-        put(&self.date.to_be_bytes());
-        put(&self.source.to_be_bytes());
-        put(&self.folder.to_be_bytes());
-        put(&[self.flags.to_byte(), u8::from(self.has_words)]);
+        let mut writer = Writer(&mut bytes);
+        writer.put(self.key);
+        writer.put(self.identity);
+        writer.put(self.number.to_be_bytes());
+        writer.put_entry(self.entry);
+        writer.put(self.date.to_be_bytes());
+        writer.put(self.source.to_be_bytes());
+        writer.put(self.folder.to_be_bytes());
+        writer.put([self.flags.to_byte(), u8::from(self.has_words)]);
         bytes
     }
 
@@ -64,8 +63,7 @@ impl Record {
             key: reader.take(),
             identity: reader.take(),
             number: u64::from_be_bytes(reader.take()),
-            place: u64::from_be_bytes(reader.take()),
-            length: u64::from_be_bytes(reader.take()),
+            entry: reader.take_entry(),
             date: i64::from_be_bytes(reader.take()),
             source: u32::from_be_bytes(reader.take()),
             folder: u32::from_be_bytes(reader.take()),
@@ -73,13 +71,83 @@ impl Record {
             has_words: reader.take() == [1],
         }
     }
+}
 
-    pub(super) fn key_of(plain: &[u8]) -> [u8; 16] {
-        crate::engine::same::copy_key(plain).to_bytes()
+/// Length of a [`KeptRecord`], in bytes.
+pub(super) const KEPT_LENGTH: usize = 49;
+
+/// A mail that is kept. Records are sorted by `order`, then by `number`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct KeptRecord {
+    /// Place in the order of the result.
+    pub(super) order: u64,
+    /// Number of the mail in the order of reading, over all sources.
+    pub(super) number: u64,
+    pub(super) entry: Entry,
+    /// Flags of all copies.
+    pub(super) flags: Flags,
+    pub(super) details: Details,
+}
+
+/// The folders and keywords of all copies of a mail.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Details {
+    /// The only folder. No copy has keywords that the kept copy lacks. This is true for most mails, and saves reading
+    /// and writing a note for each of them.
+    Folder(u32),
+    /// Position of a note in a temporary file, in bytes.
+    Note(u64),
+}
+
+impl KeptRecord {
+    pub(super) fn encode(&self) -> [u8; KEPT_LENGTH] {
+        let mut bytes = [0; KEPT_LENGTH];
+        let mut writer = Writer(&mut bytes);
+        writer.put(self.order.to_be_bytes());
+        writer.put(self.number.to_be_bytes());
+        writer.put_entry(self.entry);
+        let (has_note, details) = match self.details {
+            Details::Folder(folder) => (0, u64::from(folder)),
+            Details::Note(place) => (1, place),
+        };
+        writer.put([self.flags.to_byte(), has_note]);
+        writer.put(details.to_be_bytes());
+        bytes
     }
 
-    pub(super) fn identity_of(plain: &[u8]) -> [u8; 16] {
-        Digest::of(plain).to_bytes()
+    pub(super) fn decode(bytes: &[u8; KEPT_LENGTH]) -> Self {
+        let mut reader = Reader(bytes);
+        let (order, number) = (reader.take(), reader.take());
+        let entry = reader.take_entry();
+        let [flags, has_note] = reader.take();
+        let details = u64::from_be_bytes(reader.take());
+        Self {
+            order: u64::from_be_bytes(order),
+            number: u64::from_be_bytes(number),
+            entry,
+            flags: Flags::of_byte(flags),
+            details: match has_note {
+                0 => Details::Folder(details as u32),
+                _ => Details::Note(details),
+            },
+        }
+    }
+}
+
+struct Writer<'w>(&'w mut [u8]);
+
+impl Writer<'_> {
+    fn put<const N: usize>(&mut self, field: [u8; N]) {
+        if let Some((place, rest)) = std::mem::take(&mut self.0).split_first_chunk_mut() {
+            *place = field;
+            self.0 = rest;
+        }
+    }
+
+    fn put_entry(&mut self, entry: Entry) {
+        self.put(entry.place.to_be_bytes());
+        self.put(entry.about.to_be_bytes());
+        self.put(entry.length.to_be_bytes());
     }
 }
 
@@ -90,6 +158,14 @@ impl Reader<'_> {
         let (field, rest) = self.0.split_first_chunk().unwrap_or((&[0; N], &[]));
         self.0 = rest;
         *field
+    }
+
+    fn take_entry(&mut self) -> Entry {
+        Entry {
+            place: u64::from_be_bytes(self.take()),
+            about: u32::from_be_bytes(self.take()),
+            length: u64::from_be_bytes(self.take()),
+        }
     }
 }
 
@@ -103,8 +179,11 @@ mod tests {
             key: [1; 16],
             identity: [2; 16],
             number: 3,
-            place: u64::MAX,
-            length: 5,
+            entry: Entry {
+                place: u64::MAX,
+                about: 4,
+                length: 5,
+            },
             date: -6,
             source: 7,
             folder: 8,
@@ -117,5 +196,34 @@ mod tests {
             ..record
         };
         assert!(record.encode() < later.encode());
+    }
+
+    #[test]
+    fn record_of_a_kept_mail_is_read_as_it_was_written() {
+        for details in [Details::Folder(u32::MAX), Details::Note(u64::MAX)] {
+            let record = KeptRecord {
+                order: 1,
+                number: 2,
+                entry: Entry {
+                    place: u64::MAX,
+                    about: 4,
+                    length: 5,
+                },
+                flags: Flags::of_byte(9),
+                details,
+            };
+            assert_eq!(KeptRecord::decode(&record.encode()), record);
+            let later = KeptRecord {
+                number: 3,
+                ..record
+            };
+            assert!(record.encode() < later.encode());
+            let last = KeptRecord {
+                order: 2,
+                number: 0,
+                ..record
+            };
+            assert!(later.encode() < last.encode());
+        }
     }
 }

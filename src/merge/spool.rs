@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
 
-use serde::{Deserialize, Serialize};
-
+use super::record::Entry;
 use super::words::Words;
 use crate::platform::FileExt as _;
 
@@ -15,9 +14,9 @@ use crate::platform::FileExt as _;
 /// merged.
 const MOST_KNOWN: usize = 400_000;
 
-/// Number of bytes before each entry. They contain the length of [`About`] as JSON, and the position and length of the
-/// content.
-const HEAD: usize = 20;
+/// Number of bytes at the start of each entry. They contain the position and the length of the content. After them
+/// follow [`About`], and the content if it is not that of an earlier entry.
+const HEAD: usize = 16;
 
 pub(super) struct Spool {
     writer: BufWriter<File>,
@@ -26,7 +25,7 @@ pub(super) struct Spool {
 }
 
 /// Metadata of a message in its mailbox, without the content.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct About {
     pub(super) sender: String,
     /// Time of arrival of the message, in seconds since 1970.
@@ -34,6 +33,56 @@ pub(super) struct About {
     pub(super) separator: Option<Vec<u8>>,
     pub(super) words: Words,
 }
+
+impl About {
+    /// Appends the metadata to `bytes`. Keywords are written as JSON. Most messages have none, so the time for JSON is
+    /// spent on few messages.
+    pub(super) fn encode_into(&self, bytes: &mut Vec<u8>) {
+        let arrived = self.arrived.map(u64::to_be_bytes);
+        let words = match self.words.is_empty() {
+            true => None,
+            false => serde_json::to_vec(&self.words).ok(),
+        };
+        let fields = [
+            Some(self.sender.as_bytes()),
+            arrived.as_ref().map(<[u8; 8]>::as_slice),
+            self.separator.as_deref(),
+            words.as_deref(),
+        ];
+        for field in fields {
+            let length = field.map_or(ABSENT, |field| field.len() as u32);
+            bytes.extend(length.to_be_bytes());
+            bytes.extend_from_slice(field.unwrap_or_default());
+        }
+    }
+
+    fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let mut next = || {
+            let (length, rest) = bytes.split_first_chunk()?;
+            let length = u32::from_be_bytes(*length);
+            if length == ABSENT {
+                bytes = rest;
+                return Some(None);
+            }
+            let (field, rest) = rest.split_at_checked(length as usize)?;
+            bytes = rest;
+            Some(Some(field))
+        };
+        let [sender, arrived, separator, words] = [next()?, next()?, next()?, next()?];
+        let words = words.map(serde_json::from_slice).transpose().ok()?;
+        Some(Self {
+            sender: std::str::from_utf8(sender?).ok()?.to_owned(),
+            arrived: arrived
+                .map(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)))
+                .unwrap_or_default(),
+            separator: separator.map(<[u8]>::to_vec),
+            words: words.unwrap_or_default(),
+        })
+    }
+}
+
+/// Length that marks a field of [`About`] as absent.
+const ABSENT: u32 = u32::MAX;
 
 impl Spool {
     pub(super) fn new(file: File) -> Self {
@@ -60,22 +109,20 @@ impl Spool {
         Ok(self.end)
     }
 
-    /// Appends a message, and returns the position of its entry. `identity` is the digest of its content.
+    /// Appends a message with its encoded metadata, and returns its entry. `identity` is the digest of its content.
     pub(super) fn push(
         &mut self,
         identity: [u8; 16],
-        about: &About,
+        about: &[u8],
         content: &[u8],
-    ) -> io::Result<u64> {
+    ) -> io::Result<Entry> {
         let place = self.end;
-        let about = serde_json::to_vec(about)?;
         let own = (place + (HEAD + about.len()) as u64, content.len() as u64);
         let known = self.known.get(&identity).copied();
         let (at, length) = known.unwrap_or(own);
-        self.writer.write_all(&(about.len() as u32).to_be_bytes())?;
         self.writer.write_all(&at.to_be_bytes())?;
         self.writer.write_all(&length.to_be_bytes())?;
-        self.writer.write_all(&about)?;
+        self.writer.write_all(about)?;
         self.end = own.0;
         if known.is_none() {
             self.writer.write_all(content)?;
@@ -84,7 +131,11 @@ impl Spool {
                 self.known.insert(identity, own);
             }
         }
-        Ok(place)
+        Ok(Entry {
+            place,
+            about: about.len() as u32,
+            length: own.1,
+        })
     }
 
     pub(super) fn finish(self) -> io::Result<Spooled> {
@@ -100,35 +151,67 @@ impl Spool {
 pub(super) struct Spooled(File);
 
 impl Spooled {
-    fn head(&self, place: u64) -> io::Result<(About, u64, u64)> {
-        let mut head = [0; HEAD];
-        self.0.read_exact_at(&mut head, place)?;
-        let [a, b, c, d, rest @ ..] = head;
-        let mut about = vec![0; u32::from_be_bytes([a, b, c, d]) as usize];
-        self.0.read_exact_at(&mut about, place + HEAD as u64)?;
-        let [at, length] = [rest.get(..8), rest.get(8..)].map(|bytes| {
-            let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
-            u64::from_be_bytes(bytes.unwrap_or_default())
-        });
-        Ok((serde_json::from_slice(&about)?, at, length))
+    pub(super) fn about(&self, entry: Entry) -> io::Result<About> {
+        let mut bytes = vec![0; HEAD + entry.about as usize];
+        self.0.read_exact_at(&mut bytes, entry.place)?;
+        Ok(parts(&bytes, entry)?.0)
     }
 
-    pub(super) fn about(&self, place: u64) -> io::Result<About> {
-        Ok(self.head(place)?.0)
-    }
-
-    pub(super) fn read(&self, place: u64) -> io::Result<(About, Vec<u8>)> {
-        let (about, at, length) = self.head(place)?;
+    /// Reads the metadata and the content of a message.
+    pub(super) fn read(&self, entry: Entry) -> io::Result<(About, Vec<u8>)> {
+        // Most contents directly follow their metadata, so both are read at once. If the content is that of an earlier
+        // entry, the bytes that were read belong to the next entry, or the file has ended.
+        let before = HEAD + entry.about as usize;
+        let length = usize::try_from(entry.length).map_err(io::Error::other)?;
+        let mut bytes = vec![0; before + length];
+        let filled = self.fill(&mut bytes, entry.place)?;
+        bytes.truncate(filled);
+        let (about, at, length) = parts(&bytes, entry)?;
         let length = usize::try_from(length).map_err(io::Error::other)?;
+        if at == entry.place + before as u64 && bytes.len() == before + length {
+            bytes.drain(..before);
+            return Ok((about, bytes));
+        }
         let mut content = vec![0; length];
         self.0.read_exact_at(&mut content, at)?;
         Ok((about, content))
     }
+
+    /// Reads until the buffer is full or the file ends. Returns the number of bytes that were read.
+    fn fill(&self, bytes: &mut [u8], place: u64) -> io::Result<usize> {
+        let mut filled = 0;
+        while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match self.0.read_at(rest, place + filled as u64) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(filled)
+    }
+}
+
+/// Returns the metadata of an entry, and the position and length of its content.
+fn parts(bytes: &[u8], entry: Entry) -> io::Result<(About, u64, u64)> {
+    let parts = || {
+        let (at, rest) = bytes.split_first_chunk()?;
+        let (length, rest) = rest.split_first_chunk()?;
+        let about = About::decode(rest.get(..entry.about as usize)?)?;
+        Some((about, u64::from_be_bytes(*at), u64::from_be_bytes(*length)))
+    };
+    parts().ok_or_else(|| io::ErrorKind::InvalidData.into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn encoded(about: &About) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        about.encode_into(&mut bytes);
+        bytes
+    }
 
     #[test]
     fn identical_content_is_written_once_and_read_for_each_message() {
@@ -138,21 +221,45 @@ mod tests {
             ..About::default()
         };
         let content = vec![b'x'; 1000];
-        let one = spool.push([1; 16], &of("a"), &content).unwrap();
-        let end = spool.end;
-        let two = spool.push([1; 16], &of("b"), b"not written").unwrap();
-        assert!(spool.end - end < 200);
-        let three = spool.push([2; 16], &of("c"), b"").unwrap();
+        let mut push =
+            |id, sender, content: &[u8]| spool.push([id; 16], &encoded(&of(sender)), content);
+        let one = push(1, "a", &content).unwrap();
+        let two = push(1, "b", b"not written").unwrap();
+        let three = push(2, "c", b"").unwrap();
+        // The content of the last entry was written before, so the file ends where this content would start.
+        let four = push(1, "d", &content).unwrap();
+        assert!(four.place - two.place < 200);
         let spooled = spool.finish().unwrap();
-        for (place, sender, expected) in [
+        for (entry, sender, expected) in [
             (one, "a", &content[..]),
             (two, "b", &content),
             (three, "c", b""),
+            (four, "d", &content),
         ] {
             assert_eq!(
-                spooled.read(place).unwrap(),
+                spooled.read(entry).unwrap(),
                 (of(sender), expected.to_vec())
             );
+            assert_eq!(spooled.about(entry).unwrap(), of(sender));
+        }
+    }
+
+    #[test]
+    fn metadata_with_and_without_each_field_is_read_as_it_was_written() {
+        let full = About {
+            sender: "a@b.example".to_owned(),
+            arrived: Some(u64::MAX),
+            separator: Some(b"From \xff".to_vec()),
+            words: Words::of(b"X-Keywords: one\n\n"),
+        };
+        let empty_separator = About {
+            separator: Some(Vec::new()),
+            ..About::default()
+        };
+        for about in [full, empty_separator, About::default()] {
+            let bytes = encoded(&about);
+            assert_eq!(About::decode(&bytes), Some(about));
+            assert_eq!(About::decode(&bytes[..bytes.len() - 1]), None);
         }
     }
 }

@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::mailbox::{
     Envelope, Format, Letter, Merged, Options, Stop, folder_of, looked_at, names_a_file,
 };
-use crate::merge::{Index, ReadSource, SavedIndex, Tally};
+use crate::merge::{Index, Kept, ReadSource, SavedIndex, Tally};
 
 /// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
 /// summary would be too long with them.
@@ -167,36 +167,45 @@ impl Run<'_> {
             )?;
         }
         let (index, folders) = collector.finish()?;
-        let mut kept = index.decide(args.order, args.dry_run, self.stop)?;
+        let kept = index.decide(args.order, args.dry_run, self.stop)?;
+        let Kept {
+            mut order,
+            mails,
+            tally,
+        } = kept;
         let like = origins.first().map_or(Path::new(""), |origin| &origin.path);
         let mut merged = Merged::start(&args.output, form, has_folders, (&self.options, like))?;
         if self.options.mode.writes() {
-            while let Some(mail) = kept.next()? {
-                self.stop.check()?;
-                let labels = match has_folders {
-                    true => mail
-                        .folders
-                        .iter()
-                        .map(|&it| folders.name(it).to_owned())
-                        .collect(),
-                    false => Vec::new(),
-                };
-                merged.put(Letter {
-                    content: &mail.content,
-                    flags: Some(mail.flags),
-                    envelope: Envelope {
-                        sender: mail.sender,
-                        date: mail.arrived,
-                        labels,
-                        states: Vec::new(),
-                    },
-                    separator: mail.separator.as_deref(),
-                })?;
-            }
+            let next = || order.next_batch();
+            merged.add_all((&self.options, self.stop), next, |batch, add| {
+                for mail in mails.read(batch) {
+                    let mail = mail?;
+                    let labels = match has_folders {
+                        true => mail
+                            .folders
+                            .iter()
+                            .map(|&it| folders.name(it).to_owned())
+                            .collect(),
+                        false => Vec::new(),
+                    };
+                    add(Letter {
+                        content: &mail.content,
+                        flags: Some(mail.flags),
+                        envelope: Envelope {
+                            sender: mail.sender,
+                            date: mail.arrived,
+                            labels,
+                            states: Vec::new(),
+                        },
+                        separator: mail.separator.as_deref(),
+                    });
+                }
+                Ok(())
+            })?;
         }
         merged.finish()?;
         drop(display);
-        self.tell(&kept.tally, is_damaged)?;
+        self.tell(&tally, is_damaged)?;
         Ok(match is_damaged {
             true => Status::Trouble,
             false => Status::Success,

@@ -24,10 +24,10 @@ use crate::imap::download::Download;
 #[cfg(all(unix, feature = "imap"))]
 use crate::mailbox::temporary_folder_in;
 use crate::mailbox::{
-    AtMailboxes, Envelope, Flags, Format, Handler, Letter, Message, Observer, Options, Stop,
+    AtMailboxes, Batch, Envelope, Flags, Format, Handler, Letter, Message, Observer, Options, Stop,
     Summary, Transform, looked_at, names_a_file, read_letters,
 };
-use crate::merge::{Arrived, Index, Numbers, ReadSource, SavedIndex};
+use crate::merge::{Arrivals, Index, Numbers, ReadSource, SavedIndex};
 
 /// A source that is read: a path, or the temporary copy of a mailbox on a server.
 pub(crate) struct Origin {
@@ -99,10 +99,13 @@ impl Sources<'_> {
 
 /// Adds the messages of one source after the other to an index.
 pub(crate) struct Collector {
-    collecting: Arc<Mutex<Option<Collecting>>>,
-    handler: Handler,
+    collecting: SharedCollecting,
+    handler: Arc<dyn Handler>,
     has_folders: bool,
 }
+
+/// `None` after all messages were added.
+type SharedCollecting = Arc<Mutex<Option<Collecting>>>;
 
 /// The index, the names of all folders, and the numbers of the source and the folder whose messages are being read.
 struct Collecting {
@@ -110,6 +113,39 @@ struct Collecting {
     folders: Numbers,
     source: u32,
     folder: u32,
+}
+
+/// Adds messages to the index.
+struct ToIndex(SharedCollecting);
+
+impl Handler for ToIndex {
+    fn batch(&self) -> Box<dyn Batch> {
+        Box::new(IndexBatch {
+            collecting: Arc::clone(&self.0),
+            arrivals: Arrivals::default(),
+        })
+    }
+}
+
+struct IndexBatch {
+    collecting: SharedCollecting,
+    arrivals: Arrivals,
+}
+
+impl Batch for IndexBatch {
+    fn add(&mut self, letter: &Letter<'_>, flags: Flags) {
+        self.arrivals.add(letter, flags);
+    }
+
+    fn finish(self: Box<Self>) -> Result<(), Error> {
+        match &mut *unpoisoned(self.collecting.lock()) {
+            Some(collecting) => {
+                let place = (collecting.source, collecting.folder);
+                collecting.index.add(place, &self.arrivals)
+            }
+            None => Ok(()),
+        }
+    }
 }
 
 impl Collector {
@@ -122,22 +158,9 @@ impl Collector {
             source: 0,
             folder: 0,
         })));
-        let receiver = Arc::clone(&collecting);
-        let take = move |letter: &Letter<'_>, flags: Flags| {
-            let mut collecting = unpoisoned(receiver.lock());
-            let Some(collecting) = &mut *collecting else {
-                return Ok(());
-            };
-            collecting.index.add(&Arrived {
-                source: collecting.source,
-                folder: collecting.folder,
-                letter,
-                flags,
-            })
-        };
         Self {
+            handler: Arc::new(ToIndex(Arc::clone(&collecting))),
             collecting,
-            handler: Arc::new(Mutex::new(take)),
             has_folders,
         }
     }

@@ -12,17 +12,18 @@
 //! message in a Maildir is named by its date, which is also the time of its file, by its number in the run, and by its
 //! size, as in Dovecot.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, FileTimes, Metadata};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
-use crate::error::{Error, unpoisoned};
+use crate::error::Error;
 use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::flags::{Flags, IMPORTANT_KEYWORD};
@@ -102,19 +103,117 @@ enum NewMailbox {
     File(Beside),
     Directly(BufWriter<File>),
     Folder(TempDir),
-    /// Messages are passed to a function of the program instead of being written.
+    /// Messages are passed to the program instead of being written.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
-    Handler(Handler),
+    Handler(Arc<dyn Handler>),
 }
 
-/// Function that receives each message with its flags, in the order of the mailbox.
-pub(crate) type Handler = Arc<Mutex<dyn FnMut(&Letter<'_>, Flags) -> Result<(), Error> + Send>>;
+/// Receives the messages of mailboxes in batches of consecutive messages. Several threads fill batches at the same time,
+/// so work that depends on a single message only belongs to [`Batch::add`].
+pub(crate) trait Handler: Send + Sync {
+    /// Returns an empty batch.
+    fn batch(&self) -> Box<dyn Batch>;
+}
+
+/// Consecutive messages of a mailbox, for the [`Handler`] that has created the batch.
+pub(crate) trait Batch: Send {
+    /// Adds the next message of the mailbox, with its flags.
+    fn add(&mut self, letter: &Letter<'_>, flags: Flags);
+
+    /// Passes the messages on to the handler. The batches are finished one at a time, in the order of the mailbox.
+    ///
+    /// # Errors
+    /// An error ends the run.
+    fn finish(self: Box<Self>) -> Result<(), Error>;
+}
+
+/// Determines the form of messages in a new mailbox. It is separate from [`Delivery`], so that several threads can
+/// prepare messages while one of them writes.
+#[derive(Clone, Copy)]
+pub(crate) struct MessageForm {
+    form: Format,
+    by_label: Option<ByLabel>,
+}
+
+/// A message in the form in which a new mailbox contains it.
+pub(crate) struct PreparedMessage<'m> {
+    /// Content of the file, or the separator and the quoted content in an mbox.
+    bytes: Cow<'m, [u8]>,
+    flags: Flags,
+    date: Option<SystemTime>,
+    labels: Vec<String>,
+}
+
+impl PreparedMessage<'_> {
+    #[cfg(feature = "cli")]
+    pub(crate) fn into_owned(self) -> PreparedMessage<'static> {
+        PreparedMessage {
+            bytes: Cow::Owned(self.bytes.into_owned()),
+            ..self
+        }
+    }
+}
+
+impl MessageForm {
+    /// Returns the flags of a message: those that its source mailbox or its header fields contain, and those that its
+    /// Gmail labels mean. Programs permanently remove messages that are marked as deleted, so the trash label is
+    /// ignored if the result has a folder for it. It is also ignored if the message already has flags from another
+    /// place.
+    pub(crate) fn flags(self, letter: &Letter<'_>) -> Flags {
+        let noted = letter.flags;
+        let fields = || Flags::of_fields(letter.content);
+        let states = &letter.envelope.states;
+        if states.is_empty() {
+            return noted.unwrap_or_else(fields);
+        }
+        let is_noted = noted.is_some() || Flags::has_fields(letter.content);
+        let keeps = |state: &MailState| {
+            let says_trash = self.by_label.is_none() && self.form != Format::Thunderbird;
+            *state != MailState::Trashed || says_trash && !is_noted
+        };
+        let states: Vec<MailState> = states.iter().copied().filter(keeps).collect();
+        noted.unwrap_or_else(fields).with(Flags::of_states(&states))
+    }
+
+    /// Returns the message as the mailbox will contain it.
+    pub(crate) fn prepared(self, letter: Letter<'_>) -> PreparedMessage<'_> {
+        let flags = self.flags(&letter);
+        let content = match self.form {
+            Format::Mbox => flags.put_into(letter.content),
+            Format::Thunderbird => flags.put_for_thunderbird(letter.content).into(),
+            _ => letter.content.into(),
+        };
+        let bytes = match self.form.has_separators() {
+            false => content,
+            true => {
+                let newline = Newline::of_first_line(&content).bytes();
+                let line = match letter.separator {
+                    Some(line) => Cow::Borrowed(line),
+                    None => {
+                        let sender = letter.envelope.sender.as_bytes();
+                        let line = from_line(sender, seconds(letter.envelope.date));
+                        Cow::Owned(line.into_bytes())
+                    }
+                };
+                [&line, newline, &for_mbox(&content), newline]
+                    .concat()
+                    .into()
+            }
+        };
+        PreparedMessage {
+            bytes,
+            flags,
+            date: letter.envelope.date,
+            labels: letter.envelope.labels,
+        }
+    }
+}
 
 impl Delivery {
-    /// Creates a delivery that passes each message to the function `handler` and writes no files. `form` is the format
-    /// that the function writes, which affects the flags and the separators of messages.
+    /// Creates a delivery that passes each message to `handler` and writes no files. `form` is the format that the
+    /// program writes, which affects the flags and the separators of messages.
     #[cfg(feature = "cli")]
-    pub(crate) fn to_handler(form: Format, handler: Handler) -> Self {
+    pub(crate) fn to_handler(form: Format, handler: Arc<dyn Handler>) -> Self {
         Self {
             form,
             place: NewMailbox::Handler(handler),
@@ -245,79 +344,70 @@ impl Delivery {
         letter: Letter<'_>,
         summary: &mut Summary,
     ) -> Result<(), Error> {
-        if let NewMailbox::Handler(handler) = &self.place {
-            let flags = self.flags(&letter);
-            return (unpoisoned(handler.lock()))(&letter, flags);
+        if let Some(handler) = self.handler() {
+            let mut batch = handler.batch();
+            batch.add(&letter, self.message_form().flags(&letter));
+            return batch.finish();
         }
-        let seconds = seconds(letter.envelope.date);
         let may_repeat = self.by_label.is_some() && !self.is_distinct;
+        let seconds = seconds(letter.envelope.date);
         if may_repeat && !self.known.insert(identity(&letter, seconds)) {
             summary.repeated += 1;
             return Ok(());
         }
+        self.write(&self.message_form().prepared(letter), summary)
+    }
+
+    /// Returns the form of the messages in the mailbox.
+    pub(crate) fn message_form(&self) -> MessageForm {
+        MessageForm {
+            form: self.form,
+            by_label: self.by_label,
+        }
+    }
+
+    /// Returns the handler that receives the messages, or `None` if they are written to a mailbox.
+    pub(crate) fn handler(&self) -> Option<&dyn Handler> {
+        match &self.place {
+            NewMailbox::Handler(handler) => Some(&**handler),
+            _ => None,
+        }
+    }
+
+    /// Writes a message of the [`message_form`](Self::message_form) of this delivery as [`deliver`](Self::deliver) does,
+    /// but does not find repeated mails.
+    pub(crate) fn write(
+        &mut self,
+        message: &PreparedMessage<'_>,
+        summary: &mut Summary,
+    ) -> Result<(), Error> {
         self.delivered += 1;
-        let flags = self.flags(&letter);
-        let content = match self.form {
-            Format::Mbox => flags.put_into(letter.content),
-            Format::Thunderbird => flags.put_for_thunderbird(letter.content).into(),
-            _ => letter.content.into(),
-        };
-        let mut octets = content.len() as u64;
-        let numbers = self.numbers(&letter.envelope.labels, summary);
+        let bytes = &*message.bytes;
+        let numbers = self.numbers(&message.labels, summary);
         let numbers = numbers.map_err(cannot_write(&self.target))?;
         if self.form.has_separators() {
-            let newline = Newline::of_first_line(&content).bytes();
-            let sender = letter.envelope.sender.as_bytes();
-            let mut framed = match letter.separator {
-                Some(line) => line.to_vec(),
-                None => from_line(sender, seconds).into_bytes(),
-            };
-            framed.extend_from_slice(newline);
-            framed.extend_from_slice(&for_mbox(&content));
-            framed.extend_from_slice(newline);
-            octets = framed.len() as u64;
             match &mut self.place {
                 NewMailbox::Nowhere | NewMailbox::Handler(_) => {}
-                NewMailbox::File(beside) => beside.write(&framed)?,
+                NewMailbox::File(beside) => beside.write(bytes)?,
                 NewMailbox::Directly(writer) => {
-                    let written = writer.write_all(&framed);
+                    let written = writer.write_all(bytes);
                     written.map_err(cannot_write(&self.target))?;
                 }
                 NewMailbox::Folder(_) => {
                     let mut numbers = numbers.iter();
-                    let written = numbers.try_for_each(|&number| self.append(number, &framed));
+                    let written = numbers.try_for_each(|&number| self.append(number, bytes));
                     written.map_err(cannot_write(&self.target))?;
                 }
             }
         } else {
-            let name = self.name(flags, seconds, content.len());
+            let name = self.name(message.flags, seconds(message.date), bytes.len());
             for &number in &numbers {
-                let written = self.put(number, &name, flags, &content, letter.envelope.date);
+                let written = self.put(number, &name, message.flags, bytes, message.date);
                 written.map_err(cannot_write(&self.target))?;
             }
         }
-        summary.bytes_out += octets * numbers.len() as u64;
+        summary.bytes_out += bytes.len() as u64 * numbers.len() as u64;
         Ok(())
-    }
-
-    /// Returns the flags of a message: those that its source mailbox or its header fields contain, and those that its
-    /// Gmail labels mean. Programs permanently remove messages that are marked as deleted, so the trash label is
-    /// ignored if the result has a folder for it. It is also ignored if the message already has flags from another
-    /// place.
-    fn flags(&self, letter: &Letter<'_>) -> Flags {
-        let noted = letter.flags;
-        let fields = || Flags::of_fields(letter.content);
-        let states = &letter.envelope.states;
-        if states.is_empty() {
-            return noted.unwrap_or_else(fields);
-        }
-        let is_noted = noted.is_some() || Flags::has_fields(letter.content);
-        let keeps = |state: &MailState| {
-            let says_trash = self.by_label.is_none() && self.form != Format::Thunderbird;
-            *state != MailState::Trashed || says_trash && !is_noted
-        };
-        let states: Vec<MailState> = states.iter().copied().filter(keeps).collect();
-        noted.unwrap_or_else(fields).with(Flags::of_states(&states))
     }
 
     /// Completes the mailbox and gives it its final name. If the source was damaged and no message was read, no mailbox
