@@ -95,7 +95,8 @@
 //!
 //! # Process a mailbox
 //!
-//! `mailbox::Messages` reads the messages of any mailbox, archive or directory, one after the other.
+//! `mailbox::Messages` reads the messages of any mailbox or directory, one after the other. With the feature
+//! `archives`, it also reads archives and compressed mail.
 //!
 //! To change the messages, use a [`mailbox::Transform`], for example an expander. A [`mailbox::Conversion`]
 //! applies it to each message of an mbox file, a Maildir or a directory of messages. It
@@ -150,7 +151,10 @@
 //! * `file`: reads `file:` URLs below [`Policy::with_file_roots`] (cap-std).
 //! * `http`: retrieves `http:` and `https:` URLs (ureq, rustls).
 //! * `ftp`: retrieves `ftp:` URLs (suppaftp).
-//! * `mailbox`: the module `mailbox`, which reads and changes mailboxes.
+//! * `mailbox`: the module `mailbox`, which reads and changes mailboxes: mbox files, Maildirs, MH folders and
+//!   directories of messages.
+//! * `archives`: the module `mailbox` also reads and writes compressed mail (gzip, zstd, bzip2, xz), and reads zip and
+//!   tar archives. Without this feature, compressed mail and archives are errors.
 //! * `cache`: the module `cache`, which stores responses of servers for later runs. It needs `http`.
 //! * `s3`: attachment stores in S3 and compatible servers. Not on by default.
 //! * `cli`: the program `embody`, without the IMAP accounts and the milter of the next two features. The manual pages

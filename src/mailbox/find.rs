@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 use crate::mailbox::archive::Judged;
-use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, plain_suffix};
+use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, check_built, plain_suffix};
 use crate::mailbox::failure::{cannot_read, unread};
 use crate::mailbox::forms::{Format, emlx, eudora, mh, mmdf, outlook};
 pub(crate) use crate::mailbox::not_mail::NotMail;
@@ -325,6 +325,7 @@ pub(crate) fn look_at(
         let kind = as_content(kind, (path, format), (&start, &file), None)?;
         return Ok(kind.map(|kind| (kind, None)));
     };
+    check_built(method).map_err(cannot_read(path))?;
     let reader = start.as_slice().chain(&file);
     let decoder = Decoder::new(method, reader, u64::MAX);
     let mut plain = Vec::new();

@@ -16,7 +16,8 @@ use crate::mailbox::{Conversion, Message, Observer, Options, Quoting, Stop, Summ
 const AHEAD: usize = 16;
 
 /// An iterator over the messages of an mbox, a Maildir, an MH folder, a single message, an archive or a directory of
-/// these, compressed or not, in order. It never writes, locks or makes network requests.
+/// these, compressed or not, in order. It never writes, locks or makes network requests. Archives and compressed mail
+/// need the feature `archives`, and are errors without it.
 ///
 /// If a mailbox is damaged or unreadable, an item is an error, and the next mailbox follows. If messages of a mailbox
 /// are larger than [`Options::max_message`], an error follows its other messages. Files without mail are skipped. Only

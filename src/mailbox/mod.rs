@@ -8,6 +8,8 @@
 //! `find` recognises what a path contains, `begin` lists the mailboxes to convert, and `result` determines the output
 //! format. `conversion` is the entry: `convert` converts within one format or in place, and `transfer` to another format.
 //!
+//! Compressed mail and archives need the feature `archives`.
+//!
 //! Three properties of files are not preserved: the last access time, holes in sparse files, and the inode number of a
 //! changed message in a Maildir.
 

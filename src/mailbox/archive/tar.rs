@@ -9,27 +9,11 @@ use std::io::{self, Read};
 use tar::{Header, PaxExtensions};
 
 use super::joined::{Member, Members};
+use super::start::{BLOCK, is_right};
 use crate::mailbox::compressed::Damage;
 use crate::mailbox::read::file::{filled_by, uninterrupted};
 
-pub(super) const BLOCK: usize = 512;
 const EXTENSION: u64 = 1 << 20;
-
-/// Returns whether a file starts with the header of a tar archive. This is decided by the checksum of the header,
-/// because archives in the oldest format have no magic bytes.
-pub(super) fn is_header(start: &[u8]) -> bool {
-    start.first().is_some_and(|&octet| octet != 0)
-        && start.first_chunk::<BLOCK>().is_some_and(is_right)
-}
-
-fn is_right(block: &[u8; BLOCK]) -> bool {
-    let sum = |octets: &[u8]| octets.iter().map(|&octet| u32::from(octet)).sum::<u32>();
-    // The checksum is the sum of all bytes of the header. Its own eight bytes are in the header too, and the format
-    // defines that they count as spaces.
-    let (before, behind) = (&block[..148], &block[156..]);
-    let right = sum(before) + sum(behind) + 8 * 32;
-    Header::from_byte_slice(block).cksum().ok() == Some(right)
-}
 
 pub(super) trait Passing: Read {
     fn pass(&mut self, length: u64) -> io::Result<u64>

@@ -16,6 +16,7 @@ use rawzip::{
 };
 
 use super::joined::{Member, Members};
+use super::start::MARKS;
 use crate::mailbox::compressed::{Damage, exceeded};
 use crate::mailbox::read::file::{PackedFile, PackedReader, uninterrupted};
 use crate::platform::FileExt as _;
@@ -23,10 +24,6 @@ use crate::platform::FileExt as _;
 /// Maximum number of members. The position of each member is kept in memory, so this limits the memory. The names are
 /// not kept.
 const MEMBERS: usize = 1 << 18;
-/// Bytes that may precede the first member of a complete archive: none, `PK\x07\x08` if the archive was split into
-/// several files, or `PK00` if it was to be split but fits into one file. Any other data before the first member is
-/// reported.
-pub(super) const MARKS: [&[u8]; 3] = [b"", b"PK\x07\x08", b"PK00"];
 const NAME: usize = 4096;
 
 pub(super) struct Zip {

@@ -3,21 +3,38 @@
 //!
 //! `read` decompresses the members of a file one after the other and enforces the limits. `write` compresses to a
 //! single member. `streams` (gzip, bzip2, xz, zstd) and `dovecot_lz4` decompress one member.
+//!
+//! Without the feature `archives`, `not_built` replaces `streams` and `write`. Compressed mail is still recognised, so
+//! that it is not read as text, but it is refused with an error that names the feature.
 
+mod damage;
+#[cfg(feature = "archives")]
 mod dovecot_lz4;
 mod method;
+#[cfg(not(feature = "archives"))]
+mod not_built;
 mod octets;
 mod read;
+#[cfg(feature = "archives")]
 mod streams;
+#[cfg(feature = "archives")]
 mod write;
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::sync::Arc;
 
+#[cfg(not(feature = "archives"))]
+pub(super) use self::damage::unsupported;
+pub(crate) use self::damage::{Damage, check_built};
 pub(super) use self::method::plain_suffix;
 pub(crate) use self::method::{MAGIC, Method};
-pub(crate) use self::read::{Damage, Decoder, decompressed, exceeded};
+#[cfg(not(feature = "archives"))]
+pub(super) use self::not_built::Encoder;
+pub(crate) use self::read::Decoder;
+#[cfg(feature = "archives")]
+pub(crate) use self::read::{decompressed, exceeded};
+#[cfg(feature = "archives")]
 pub(super) use self::write::Encoder;
 use crate::mailbox::Options;
 use crate::mailbox::read::file::octets_at;

@@ -6,10 +6,13 @@
 
 use std::io::{self, BufRead as _, Read};
 
-use super::dovecot_lz4::chunks;
+use super::damage::Damage;
 use super::method::{EMPTY_BZIP2, MAGIC, Method};
+#[cfg(not(feature = "archives"))]
+use super::not_built::member;
 use super::octets::{Member, Octets};
-use super::streams::{bzip2, gzip, xz, zstd};
+#[cfg(feature = "archives")]
+use super::streams::member;
 use crate::detail::{Detail, Setting};
 
 pub(crate) fn exceeded(most: u64, expanded: u64, compressed: u64) -> Option<Detail> {
@@ -35,81 +38,6 @@ fn empty_bzip2(start: &[u8]) -> Option<usize> {
     let behind = start.get(4..)?.strip_prefix(EMPTY_BZIP2)?;
     let is_one = matches!(start, [b'B', b'Z', b'h', b'1'..=b'9', ..]);
     (is_one && behind.starts_with(&[0; 4])).then_some(4 + EMPTY_BZIP2.len() + 4)
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{}", self.detail())]
-pub(crate) struct Damage {
-    why: Detail,
-    /// Position of the damage in the compressed data, in bytes. `None` for damage of an archive.
-    at: Option<u64>,
-    /// Whether all of the mail was read, because the damage is after its end.
-    pub(crate) whole: bool,
-    is_cut: bool,
-    /// Whether reading can continue after the damage. This is true if only one member of an archive is damaged, because
-    /// the other members do not depend on it.
-    pub(crate) goes_on: bool,
-}
-
-impl Damage {
-    pub(crate) fn of_archive(why: impl Into<Detail>, whole: bool) -> Self {
-        Self {
-            why: why.into(),
-            at: None,
-            whole,
-            is_cut: false,
-            goes_on: false,
-        }
-    }
-
-    pub(crate) fn detail(&self) -> Detail {
-        let why = self.why.clone();
-        match self.at {
-            Some(at) => why.then(format!(", at byte {at} of the compressed data")),
-            None => why,
-        }
-    }
-
-    pub(crate) fn of_cut_archive(why: String) -> Self {
-        Self {
-            is_cut: true,
-            ..Self::of_archive(why, false)
-        }
-    }
-
-    pub(crate) fn of_member(why: String) -> Self {
-        Self {
-            goes_on: true,
-            ..Self::of_archive(why, false)
-        }
-    }
-
-    pub(crate) fn and(self, more: &str) -> Self {
-        Self {
-            why: self.detail().then(format!("; {more}")),
-            at: None,
-            ..self
-        }
-    }
-
-    pub(crate) fn left(&self, messages: u64) -> String {
-        let left = match (self.whole, self.at, messages) {
-            (false, _, 0) | (true, None, _) => "",
-            (false, ..) => ", but the rest of the mail was not read",
-            (true, Some(_), _) => ", but the data after the mail were not read",
-        };
-        let advice = match self.is_cut {
-            true => "; download the file again, or compare its length with that of the original",
-            false => "",
-        };
-        format!("{left}{advice}")
-    }
-}
-
-impl From<Damage> for io::Error {
-    fn from(damage: Damage) -> Self {
-        Self::other(damage)
-    }
 }
 
 pub(crate) struct Decoder<R> {
@@ -165,14 +93,10 @@ impl<R: Read> Decoder<R> {
         // zeros, so it is reported as other data.
         let may_follow = zeros == 0 || self.method == Method::Xz && is_aligned;
         if may_follow && Method::of_start(start) == Some(self.method) {
-            let member = match self.method {
-                Method::Gzip => gzip(),
-                Method::Zstd => zstd()?,
-                Method::Bzip2 => bzip2(),
-                Method::Xz => xz()?,
-                Method::DovecotLz4 => chunks(),
-            };
-            return Ok(Decoding::Within(member, self.octets.taken));
+            return Ok(match member(self.method) {
+                Ok(member) => Decoding::Within(member, self.octets.taken),
+                Err(error) => Decoding::Damaged(error.downcast()?),
+            });
         }
         let is_cut = !is_behind
             || may_follow && start.len() < MAGIC && self.method.magic().starts_with(start);
@@ -263,6 +187,7 @@ impl<R: Read> Read for Decoder<R> {
     }
 }
 
+#[cfg(feature = "archives")]
 pub(crate) fn decompressed<R: Read + Send + 'static>(
     reader: R,
     most: u64,

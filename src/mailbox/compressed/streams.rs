@@ -9,8 +9,19 @@ use flate2::FlushDecompress;
 use liblzma::stream::{Action, Status, Stream};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer};
 
+use super::dovecot_lz4::chunks;
 use super::method::{Method, is_skippable};
 use super::octets::Member;
+
+pub(super) fn member<R: Read>(method: Method) -> io::Result<Member<R>> {
+    Ok(match method {
+        Method::Gzip => gzip(),
+        Method::Zstd => zstd()?,
+        Method::Bzip2 => bzip2(),
+        Method::Xz => xz()?,
+        Method::DovecotLz4 => chunks(),
+    })
+}
 
 /// Memory limit of the xz decoder, in bytes: 128 MiB for the dictionary, and 16 MiB for the rest.
 const MEMORY: u64 = (128 << 20) + (16 << 20);
@@ -19,7 +30,7 @@ const MEMORY: u64 = (128 << 20) + (16 << 20);
 /// actual size.
 const WINDOW_BITS: u8 = 15;
 
-pub(super) fn gzip<R: Read>() -> Member<R> {
+fn gzip<R: Read>() -> Member<R> {
     let mut stream = flate2::Decompress::new_gzip(WINDOW_BITS);
     stepwise(move |input, output| {
         let status = stream.decompress(input, output, FlushDecompress::None);
@@ -34,7 +45,7 @@ pub(super) fn gzip<R: Read>() -> Member<R> {
     })
 }
 
-pub(super) fn bzip2<R: Read>() -> Member<R> {
+fn bzip2<R: Read>() -> Member<R> {
     let mut stream = bzip2::Decompress::new(false);
     stepwise(move |input, output| {
         let status = stream.decompress(input, output).map_err(io::Error::other);
@@ -43,7 +54,7 @@ pub(super) fn bzip2<R: Read>() -> Member<R> {
     })
 }
 
-pub(super) fn xz<R: Read>() -> io::Result<Member<R>> {
+fn xz<R: Read>() -> io::Result<Member<R>> {
     let mut stream = Stream::new_stream_decoder(MEMORY, 0)?;
     Ok(stepwise(move |input, output| {
         let status = stream.process(input, output, Action::Run);
@@ -86,7 +97,7 @@ const WINDOW_LOG: u32 = 27;
 
 /// Decompresses zstd frames (RFC 8878). The reader of the crate is not used, because it would treat other data after a
 /// frame as a damaged frame.
-pub(super) fn zstd<R: Read>() -> io::Result<Member<R>> {
+fn zstd<R: Read>() -> io::Result<Member<R>> {
     let mut decoder = Decoder::new()?;
     decoder.set_parameter(DParameter::WindowLogMax(WINDOW_LOG))?;
     let mut left = 0;

@@ -5,8 +5,6 @@ use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rawzip::ReaderAt;
-
 use crate::mailbox::Stop;
 use crate::platform::FileExt as _;
 
@@ -97,18 +95,25 @@ impl PackedReader {
     }
 }
 
-impl ReaderAt for PackedReader {
-    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+impl PackedReader {
+    fn read_from(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
         let read = self.packed.file.read_at(into, at)?;
         self.packed.passed(read as u64);
         Ok(read)
     }
 }
 
+#[cfg(feature = "archives")]
+impl rawzip::ReaderAt for PackedReader {
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        self.read_from(into, at)
+    }
+}
+
 impl Read for PackedReader {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         self.packed.check()?;
-        let read = self.read_at(into, self.at)?;
+        let read = self.read_from(into, self.at)?;
         self.at += read as u64;
         Ok(read)
     }

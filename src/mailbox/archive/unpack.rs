@@ -1,0 +1,119 @@
+//! Opens an archive or a compressed file as one stream of mail.
+
+#[cfg(feature = "cli")]
+use std::fs::File;
+use std::io::{self, Read};
+use std::sync::{Arc, Mutex};
+
+#[cfg(feature = "cli")]
+use super::joined::Members;
+use super::joined::{Joined, Judge, Skipped};
+use super::start::{BLOCK, is_tar, is_zip};
+use super::tar::{Passing, Tar};
+use super::zip::Zip;
+#[cfg(feature = "cli")]
+use crate::mailbox::Stop;
+use crate::mailbox::compressed::{Damage, Method, decompressed};
+use crate::mailbox::read::file::{PackedFile, PackedReader, octets_at};
+
+impl Passing for PackedReader {
+    fn pass(&mut self, length: u64) -> io::Result<u64> {
+        let left = (self.packed.file.metadata()?.len()).saturating_sub(self.at);
+        let passed = length.min(left);
+        self.at += passed;
+        self.packed.passed(passed);
+        Ok(passed)
+    }
+}
+
+/// Returns a reader for the mail in an archive or a compressed file. Returns `None` if the file is neither an archive
+/// nor compressed. `most` is the limit of the decompressed size, in bytes.
+pub(crate) fn unpacked(
+    packed: &Arc<PackedFile>,
+    most: u64,
+    judge: Judge,
+    skipped: &Arc<Mutex<Skipped>>,
+) -> io::Result<Option<Box<dyn Read + Send>>> {
+    let start = octets_at(&packed.file, 0, BLOCK)?;
+    let whole = PackedReader::new(packed);
+    Ok(if is_zip(&start) {
+        let zip = Zip::new(packed, most);
+        Some(Box::new(Joined::new(zip, judge, skipped)))
+    } else if is_tar(&start) {
+        Some(Box::new(Joined::new(Tar::new(whole), judge, skipped)))
+    } else if Method::of_start(&start).is_some() {
+        Some(untarred(whole, most, judge, skipped)?)
+    } else {
+        None
+    })
+}
+
+/// Returns whether an archive contains a file whose name ends in `.pst`, which is an Outlook mailbox with several
+/// folders. For a compressed archive, the answer is always false: listing its members takes as long as reading it.
+#[cfg(feature = "cli")]
+pub(crate) fn names_psts(file: File, most: u64, stop: &Stop) -> io::Result<bool> {
+    fn any(mut members: impl Members) -> io::Result<bool> {
+        while let Some(member) = members.next()? {
+            if member.name.to_ascii_lowercase().ends_with(b".pst") {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+    let packed = PackedFile::new(&Arc::new(file), stop);
+    let start = octets_at(&packed.file, 0, BLOCK)?;
+    if is_zip(&start) {
+        any(Zip::new(&packed, most))
+    } else if is_tar(&start) {
+        any(Tar::new(PackedReader::new(&packed)))
+    } else {
+        Ok(false)
+    }
+}
+
+pub(crate) fn untarred<R: Read + Send + 'static>(
+    reader: R,
+    most: u64,
+    judge: Judge,
+    skipped: &Arc<Mutex<Skipped>>,
+) -> io::Result<Box<dyn Read + Send>> {
+    let mut reader = decompressed(reader, most)?;
+    let mut start = Vec::with_capacity(BLOCK);
+    let read = (&mut reader).take(BLOCK as u64).read_to_end(&mut start);
+    // If the data are damaged, the bytes before the damage are used. The error is ignored here, because the reader
+    // returns it again on the next read.
+    if let Err(error) = read {
+        error.downcast::<Damage>()?;
+    }
+    let is_archive = is_tar(&start);
+    let all = io::Cursor::new(start).chain(reader);
+    Ok(match is_archive {
+        true => Box::new(Joined::new(Tar::new(all), judge, skipped)),
+        false => Box::new(all),
+    })
+}
+
+impl<R: Read> Passing for io::Chain<io::Cursor<Vec<u8>>, R> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mailbox::Stop;
+    use crate::platform::FileExt as _;
+
+    #[test]
+    fn a_file_is_passed_over_without_reading_and_read_until_it_is_not_wanted() {
+        let file = tempfile::tempfile().unwrap();
+        let hole = 1 << 38;
+        file.write_all_at(b"behind", hole).unwrap();
+        let (file, stop) = (Arc::new(file), Stop::default());
+        let mut reader = PackedReader::new(&PackedFile::new(&file, &stop.of_part()));
+        assert_eq!(reader.pass(hole + 1).unwrap(), hole + 1);
+        let mut rest = [0; 9];
+        assert_eq!(reader.read(&mut rest).unwrap(), 5);
+        assert_eq!(&rest[..5], b"ehind");
+        assert_eq!(reader.pass(3).unwrap(), 0);
+        stop.request();
+        assert!(reader.read(&mut rest).is_err());
+    }
+}

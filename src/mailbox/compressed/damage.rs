@@ -1,0 +1,97 @@
+//! The error for compressed data and archives that are damaged, or that this build cannot read.
+
+use std::io;
+
+use super::method::Method;
+use crate::detail::Detail;
+
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}", self.detail())]
+pub(crate) struct Damage {
+    pub(super) why: Detail,
+    /// Position of the damage in the compressed data, in bytes. `None` for damage of an archive.
+    pub(super) at: Option<u64>,
+    /// Whether all of the mail was read, because the damage is after its end.
+    pub(crate) whole: bool,
+    pub(super) is_cut: bool,
+    /// Whether reading can continue after the damage. This is true if only one member of an archive is damaged, because
+    /// the other members do not depend on it.
+    pub(crate) goes_on: bool,
+}
+
+impl Damage {
+    pub(crate) fn of_archive(why: impl Into<Detail>, whole: bool) -> Self {
+        Self {
+            why: why.into(),
+            at: None,
+            whole,
+            is_cut: false,
+            goes_on: false,
+        }
+    }
+
+    pub(crate) fn detail(&self) -> Detail {
+        let why = self.why.clone();
+        match self.at {
+            Some(at) => why.then(format!(", at byte {at} of the compressed data")),
+            None => why,
+        }
+    }
+
+    pub(crate) fn of_cut_archive(why: String) -> Self {
+        Self {
+            is_cut: true,
+            ..Self::of_archive(why, false)
+        }
+    }
+
+    pub(crate) fn of_member(why: String) -> Self {
+        Self {
+            goes_on: true,
+            ..Self::of_archive(why, false)
+        }
+    }
+
+    pub(crate) fn and(self, more: &str) -> Self {
+        Self {
+            why: self.detail().then(format!("; {more}")),
+            at: None,
+            ..self
+        }
+    }
+
+    pub(crate) fn left(&self, messages: u64) -> String {
+        let left = match (self.whole, self.at, messages) {
+            (false, _, 0) | (true, None, _) => "",
+            (false, ..) => ", but the rest of the mail was not read",
+            (true, Some(_), _) => ", but the data after the mail were not read",
+        };
+        let advice = match self.is_cut {
+            true => "; download the file again, or compare its length with that of the original",
+            false => "",
+        };
+        format!("{left}{advice}")
+    }
+}
+
+impl From<Damage> for io::Error {
+    fn from(damage: Damage) -> Self {
+        Self::other(damage)
+    }
+}
+
+/// Returns the error for a file of the format `what` in a build without the feature `archives`.
+pub(crate) fn unsupported(what: &str) -> io::Error {
+    let why = format!(
+        "this build of embody does not support {what}; build it with the feature `archives`"
+    );
+    Damage::of_archive(why, false).into()
+}
+
+/// Returns an error if this build cannot decompress the method.
+pub(crate) fn check_built(method: Method) -> io::Result<()> {
+    match cfg!(feature = "archives") {
+        true => Ok(()),
+        false => Err(unsupported(method.name())),
+    }
+}
