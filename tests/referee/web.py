@@ -204,7 +204,7 @@ def answer(url):
     essence, body = content(address, seed)
     typed = [("Content-Type", essence)]
     if name in REASONS_BY_NAME:
-        fields = [("Content-Type", "text/html")] + ([("Retry-After", "1")] if name == "429" else [])
+        fields = [("Content-Type", "text/html")] + ([("Retry-After", "600")] if name == "429" else [])
         return Answer(int(name), fields, b"" if name == "204" else b"<p>" + name.encode())
     made = re.search(r"(?:^|&)hop=(\d+)", address.query)
     if name == "redirect":
