@@ -117,8 +117,8 @@ const MONTHS: [&str; 12] = [
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 fn starts_as(word: &str, names: &[&str]) -> bool {
-    let start = word.get(..3).map(str::to_ascii_lowercase);
-    start.is_some_and(|start| names.contains(&start.as_str()))
+    let start = word.get(..3).unwrap_or_default();
+    names.iter().any(|name| name.eq_ignore_ascii_case(start))
 }
 
 /// Returns the sender if it is one word, and otherwise an empty text. A sender of several words (`a at b`) is not kept,

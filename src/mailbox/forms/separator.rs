@@ -541,6 +541,13 @@ const NOBODY: &str = "MAILER-DAEMON";
 /// §4.5.3.1), and the `@`. After a longer sender, some programs do not find the date.
 const LONGEST: usize = 320;
 
+/// Days of the week, from that of 1 January 1970 on.
+const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+
+const MONTHS_OF_ASCTIME: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
 /// Last second of the year 9999, in seconds since 1970. A date of asctime(3) has only four digits for the year.
 const LATEST: i64 = 253_402_300_799;
 
@@ -551,11 +558,17 @@ pub(crate) fn from_line(sender: &[u8], seconds: i64) -> String {
         !sender.is_empty() && sender.len() <= LONGEST && sender.iter().all(u8::is_ascii_graphic);
     let sender = std::str::from_utf8(sender).ok().filter(|_| is_word);
     let sender = sender.unwrap_or(NOBODY);
-    // The date has a form such as `Thu, 1 Jan 1970 00:00:00 +0000`. asctime(3) has the same parts in another order.
-    let date = DateTime::from_timestamp(seconds.clamp(0, LATEST)).to_rfc822();
-    let mut words = date.split([',', ' ']).filter(|word| !word.is_empty());
-    let [weekday, day, month, year, time] = [(); 5].map(|()| words.next().unwrap_or_default());
-    format!("From {sender} {weekday} {month} {day:>2} {time} {year}")
+    let seconds = seconds.clamp(0, LATEST);
+    let date = DateTime::from_timestamp(seconds);
+    let day_of_week = (seconds / (24 * 60 * 60) % 7) as usize;
+    let weekday = WEEKDAYS.get(day_of_week).copied().unwrap_or_default();
+    let month = usize::from(date.month.saturating_sub(1));
+    let month = MONTHS_OF_ASCTIME.get(month).copied().unwrap_or_default();
+    let time = format_args!("{:02}:{:02}:{:02}", date.hour, date.minute, date.second);
+    format!(
+        "From {sender} {weekday} {month} {:>2} {time} {:04}",
+        date.day, date.year
+    )
 }
 
 #[cfg(test)]
