@@ -72,7 +72,7 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
         }
     }
     let (index, _) = collector.finish()?;
-    let kept = index.decide(Order::First, true, stop)?;
+    let kept = index.decide(Order::First, true, (options.pool_limits(), stop))?;
     let summary = Summary {
         sources: &args.sources,
         tally: &kept.tally,

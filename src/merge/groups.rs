@@ -110,18 +110,19 @@ pub(super) struct Settled {
     pub(super) differences: Vec<Difference>,
 }
 
-/// Decides which candidates are kept, and which are copies of them. The work grows with the square of their number, so
-/// the caller passes at most [`MOST_COMPARED`](crate::engine::same::MOST_COMPARED).
-pub(super) fn settled(mut candidates: Vec<Candidate>, spooled: &Spooled) -> io::Result<Settled> {
+/// Decides which candidates are kept, and which are copies of them. `verdict` is the result of [`compared`] for the same
+/// candidates.
+pub(super) fn settled(
+    candidates: Vec<Candidate>,
+    verdict: Verdict,
+    spooled: &Spooled,
+) -> io::Result<Settled> {
     if candidates.len() < 2 {
         return Ok(Settled {
             kept: candidates,
             ..Settled::default()
         });
     }
-    candidates.sort_by_key(|candidate| candidate.record.number);
-    let copies = described(&candidates, spooled)?;
-    let verdict = verdict(&copies);
     let mut done = Settled {
         ambiguous: verdict.ambiguous,
         differences: verdict.differences,
@@ -139,12 +140,13 @@ pub(super) fn settled(mut candidates: Vec<Candidate>, spooled: &Spooled) -> io::
         }
     }
     for (at, to, candidate) in dropped {
-        let (Some(copy), Some(whole)) = (copies.get(at), copies.get(to)) else {
+        let losses = (verdict.losses.get(at), verdict.losses.get(to));
+        let (Some(copy), Some(whole)) = losses else {
             continue;
         };
         done.dropped += 1;
-        done.filled += copy.missing().saturating_sub(whole.missing()) as u64;
-        done.completed += u64::from(copy.is_cut() && !whole.is_cut());
+        done.filled += copy.missing_parts.saturating_sub(whole.missing_parts) as u64;
+        done.completed += u64::from(copy.is_cut && !whole.is_cut);
         if let Some(Some(kept)) = kept.get_mut(to) {
             kept.absorb(candidate, spooled)?;
         }
@@ -214,11 +216,31 @@ fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<Mail
     describe(&places)
 }
 
-struct Verdict {
+/// Compares all candidates of a group, which are in the order of reading, with each other. This reads their contents and
+/// takes most of the time of a merge whose copies are different, so several threads compare different groups. The work
+/// grows with the square of the number of candidates, so the caller passes at most
+/// [`MOST_COMPARED`](crate::engine::same::MOST_COMPARED).
+pub(super) fn compared(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Verdict> {
+    match candidates.len() {
+        0 | 1 => Ok(Verdict::default()),
+        _ => Ok(verdict(&described(candidates, spooled)?)),
+    }
+}
+
+/// The result of comparing the candidates of a group.
+#[derive(Default)]
+pub(super) struct Verdict {
     /// For each copy, the index of the copy that replaces it. A kept copy has its own index here.
     belongs_to: Vec<usize>,
     ambiguous: u64,
     differences: Vec<Difference>,
+    /// For each copy, what it has lost.
+    losses: Vec<Loss>,
+}
+
+struct Loss {
+    missing_parts: usize,
+    is_cut: bool,
 }
 
 /// Compares all copies with each other. Of equally complete copies, the earliest one is kept.
@@ -248,6 +270,13 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
         belongs_to: all().collect(),
         ambiguous: 0,
         differences: Vec::new(),
+        losses: copies
+            .iter()
+            .map(|copy| Loss {
+                missing_parts: copy.missing(),
+                is_cut: copy.is_cut(),
+            })
+            .collect(),
     };
     for copy in all() {
         let to = match is_surpassed(copy) {

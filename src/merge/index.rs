@@ -6,21 +6,23 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::groups::{Candidate, fillable, settled};
+use super::groups::{Candidate, Verdict, compared, fillable, settled};
 use super::record::{self, Details, Entry, KEPT_LENGTH, KeptRecord, Record};
 use super::sorted::{Sorted, Sorter};
 use super::spool::{About, Spool, Spooled};
 use super::words::Words;
-use crate::engine::same::{Difference, MOST_COMPARED, copy_key, identity, plain};
+use crate::engine::same::{Difference, MOST_COMPARED, copy_key_with, identity, plain};
 use crate::error::Error;
 use crate::mailbox::{Flags, Letter, Stop};
 use crate::mime::Header;
 use crate::mime::date::seconds;
 use crate::platform::FileExt as _;
+use crate::pool;
 
 const LONGEST_HEADER: usize = 1 << 20;
 
-/// Length of the mails in one batch of the result, in bytes. A batch is only longer if its last mail is.
+/// Length of the mails that a thread compares, or reads for the result, at a time, in bytes. A batch is only longer if its
+/// last mails are.
 const LONGEST_BATCH: usize = 256 << 10;
 
 /// Maximum number of mails in one batch of the result.
@@ -75,7 +77,7 @@ impl Arrivals {
         };
         self.bytes.extend_from_slice(letter.content);
         self.records.push(Record {
-            key: copy_key(&plain).to_bytes(),
+            key: copy_key_with(&header, &plain).to_bytes(),
             identity: identity(&plain).to_bytes(),
             number: 0,
             entry,
@@ -228,8 +230,8 @@ impl Index {
         Ok(())
     }
 
-    /// Decides which messages are copies of one mail, and which copies are kept. With `counts_fillable`, also counts
-    /// [`Tally::fillable`], which reads the copies of each mail once more.
+    /// Decides which messages are copies of one mail, and which copies are kept. Several threads compare copies. With
+    /// `counts_fillable`, also counts [`Tally::fillable`], which reads the copies of each mail once more.
     ///
     /// # Errors
     /// [`Error::Interrupted`], and errors of the temporary files.
@@ -237,12 +239,20 @@ impl Index {
         self,
         order: Order,
         counts_fillable: bool,
-        stop: &Stop,
+        (limits, stop): (pool::Limits, &Stop),
     ) -> Result<Kept, Error> {
         let failed = cannot_write(&self.directory);
+        let spooled = self.spool.finish().map_err(&failed)?;
+        let mut groups = Groups {
+            sorted: self.sorter.sorted().map_err(&failed)?,
+            spooled: &spooled,
+            group: None,
+            identical: 0,
+            uncompared: 0,
+        };
         let mut deciding = Deciding {
             order,
-            spooled: self.spool.finish().map_err(&failed)?,
+            spooled: &spooled,
             sorter: Sorter::new(temporary(&self.directory)?),
             notes: NoteWriter {
                 file: BufWriter::new(temporary(&self.directory)?),
@@ -253,36 +263,53 @@ impl Index {
                 ..self.tally
             },
         };
-        let mut sorted = self.sorter.sorted().map_err(&failed)?;
-        let mut group = Group::default();
-        while let Some(bytes) = sorted.next().map_err(&failed)? {
-            let record = Record::decode(&bytes);
-            if group.key != record.key {
-                stop.check()?;
-                let whole = std::mem::replace(&mut group, Group::of(record.key));
-                deciding.settle(whole).map_err(&failed)?;
-            }
-            deciding.push(&mut group, record).map_err(&failed)?;
-        }
-        drop(sorted);
-        deciding.settle(group).map_err(&failed)?;
+        pool::run(
+            limits,
+            stop,
+            || groups.next_batch().map_err(&failed),
+            |_| vec![0],
+            |batch, _| {
+                let compared = batch
+                    .iter()
+                    .map(|group| Comparison::of(group, counts_fillable, &spooled));
+                compared.collect::<io::Result<Vec<_>>>().map_err(&failed)
+            },
+            |_, _| None,
+            |batch: Vec<Group>, done| {
+                let compared = done.into_iter().flat_map(|(_, compared)| compared);
+                let mut compared = batch.into_iter().zip(compared);
+                let settled = compared.try_for_each(|(group, it)| deciding.settle(group, it));
+                settled.map_err(&failed)
+            },
+        )?;
+        let Deciding {
+            sorter,
+            notes,
+            tally,
+            ..
+        } = deciding;
+        let tally = Tally {
+            identical: groups.identical,
+            uncompared: groups.uncompared,
+            ..tally
+        };
+        drop(groups);
         Ok(Kept {
             order: KeptOrder {
-                sorted: deciding.sorter.sorted().map_err(&failed)?,
+                sorted: sorter.sorted().map_err(&failed)?,
                 directory: self.directory.clone(),
             },
             mails: KeptMails {
-                spooled: deciding.spooled,
-                notes: deciding.notes.finish().map_err(&failed)?,
+                spooled,
+                notes: notes.finish().map_err(&failed)?,
                 directory: self.directory,
             },
-            tally: deciding.tally,
+            tally,
         })
     }
 }
 
 /// The messages with one Message-ID, which can be copies of one mail. They are compared with each other.
-#[derive(Default)]
 struct Group {
     key: [u8; 16],
     candidates: Vec<Candidate>,
@@ -293,51 +320,119 @@ struct Group {
 }
 
 impl Group {
-    fn of(key: [u8; 16]) -> Self {
+    fn of(key: [u8; 16], candidate: Candidate) -> Self {
         Self {
             key,
-            ..Self::default()
+            candidates: vec![candidate],
+            last: None,
+        }
+    }
+
+    /// Returns the memory that the group needs until it is settled, in bytes: the contents, if they are compared, and
+    /// the candidates themselves.
+    fn weight(&self) -> usize {
+        let candidates = self.candidates.len() * size_of::<Candidate>();
+        let lengths = self.candidates.iter().map(|it| it.record.entry.length);
+        match self.candidates.len() {
+            1 => candidates,
+            _ => candidates
+                .saturating_add(usize::try_from(lengths.sum::<u64>()).unwrap_or(usize::MAX)),
         }
     }
 }
 
-struct Deciding {
+/// Returns the messages with one Message-ID together, in batches of several groups.
+struct Groups<'g> {
+    sorted: Sorted<{ record::LENGTH }>,
+    spooled: &'g Spooled,
+    /// The group whose messages are being read.
+    group: Option<Group>,
+    identical: u64,
+    uncompared: u64,
+}
+
+impl Groups<'_> {
+    /// Returns the next groups and their weight. Returns `None` after the last one.
+    fn next_batch(&mut self) -> io::Result<Option<(Vec<Group>, usize)>> {
+        let (mut batch, mut weight) = (Vec::new(), 0_usize);
+        while weight < LONGEST_BATCH {
+            let next = self.sorted.next()?;
+            let is_end = next.is_none();
+            let complete = match next {
+                Some(bytes) => self.push(Record::decode(&bytes))?,
+                None => self.group.take(),
+            };
+            if let Some(mut group) = complete {
+                weight = weight.saturating_add(group.weight());
+                group
+                    .candidates
+                    .sort_by_key(|candidate| candidate.record.number);
+                batch.push(group);
+            }
+            if is_end {
+                break;
+            }
+        }
+        Ok((!batch.is_empty()).then_some((batch, weight)))
+    }
+
+    /// Adds a message. Returns a group if no further message belongs to it.
+    fn push(&mut self, record: Record) -> io::Result<Option<Group>> {
+        let candidate = Candidate::of(record);
+        let current = self.group.as_mut().filter(|it| it.key == record.key);
+        let Some(group) = current else {
+            return Ok(self.group.replace(Group::of(record.key, candidate)));
+        };
+        let is_identical = |other: &&mut Candidate| other.record.identity == record.identity;
+        let before = group.last.as_mut().or(group.candidates.last_mut());
+        if let Some(other) = before.filter(is_identical) {
+            self.identical += 1;
+            other.absorb(candidate, self.spooled)?;
+        } else if group.candidates.len() < MOST_COMPARED {
+            group.candidates.push(candidate);
+        } else {
+            self.uncompared += 1;
+            let alone = group.last.replace(candidate);
+            return Ok(alone.map(|alone| Group::of(record.key, alone)));
+        }
+        Ok(None)
+    }
+}
+
+/// The result of comparing the messages of a group.
+struct Comparison {
+    verdict: Verdict,
+    /// Number of missing parts that `recover --copies` would fill. 0 if they are not counted.
+    fillable: u64,
+}
+
+impl Comparison {
+    fn of(group: &Group, counts_fillable: bool, spooled: &Spooled) -> io::Result<Self> {
+        // `recover --copies` does not compare a mail with more than `MOST_COMPARED` others.
+        let fillable = match counts_fillable && group.last.is_none() {
+            true => fillable(&group.candidates, spooled)?,
+            false => 0,
+        };
+        let verdict = compared(&group.candidates, spooled)?;
+        Ok(Self { verdict, fillable })
+    }
+}
+
+struct Deciding<'d> {
     order: Order,
-    spooled: Spooled,
+    spooled: &'d Spooled,
     sorter: Sorter<KEPT_LENGTH>,
     notes: NoteWriter,
     tally: Tally,
 }
 
-impl Deciding {
-    fn push(&mut self, group: &mut Group, record: Record) -> io::Result<()> {
-        let candidate = Candidate::of(record);
-        let is_identical = |other: &&mut Candidate| other.record.identity == record.identity;
-        let before = group.last.as_mut().or(group.candidates.last_mut());
-        if let Some(other) = before.filter(is_identical) {
-            self.tally.identical += 1;
-            return other.absorb(candidate, &self.spooled);
-        }
-        if group.candidates.len() < MOST_COMPARED {
-            group.candidates.push(candidate);
-            return Ok(());
-        }
-        self.tally.uncompared += 1;
-        match group.last.replace(candidate) {
-            Some(alone) => self.keep(alone),
-            None => Ok(()),
-        }
-    }
-
-    fn settle(&mut self, group: Group) -> io::Result<()> {
+impl Deciding<'_> {
+    fn settle(&mut self, group: Group, comparison: Comparison) -> io::Result<()> {
         let tally = &mut self.tally;
-        // `recover --copies` does not compare a mail with so many others.
-        if let Some(count) = &mut tally.fillable
-            && group.last.is_none()
-        {
-            *count += fillable(&group.candidates, &self.spooled)?;
+        if let Some(count) = &mut tally.fillable {
+            *count += comparison.fillable;
         }
-        let done = settled(group.candidates, &self.spooled)?;
+        let done = settled(group.candidates, comparison.verdict, self.spooled)?;
         tally.dropped += done.dropped;
         tally.filled += done.filled;
         tally.completed += done.completed;
@@ -368,7 +463,7 @@ impl Deciding {
                 *self.tally.pairs.entry((one, other)).or_default() += 1;
             }
         }
-        let words = candidate.united_words(&self.spooled)?;
+        let words = candidate.united_words(self.spooled)?;
         let folders: Vec<u32> = candidate.folders.into_iter().collect();
         let details = match (words, folders.as_slice()) {
             (None, &[folder]) => Details::Folder(folder),

@@ -167,7 +167,11 @@ impl Run<'_> {
             )?;
         }
         let (index, folders) = collector.finish()?;
-        let kept = index.decide(args.order, args.dry_run, self.stop)?;
+        let kept = index.decide(
+            args.order,
+            args.dry_run,
+            (self.options.pool_limits(), self.stop),
+        )?;
         let Kept {
             mut order,
             mails,

@@ -129,7 +129,11 @@ impl MailCopy {
 /// Returns a key that is equal for all copies of a mail: the digest of the Message-ID. A mail without a Message-ID has the
 /// digest of From, Date, Subject and the first text instead.
 pub(crate) fn copy_key(plain: &[u8]) -> Digest {
-    let header = Header::of_message(plain, LONGEST_HEADER);
+    copy_key_with(&Header::of_message(plain, LONGEST_HEADER), plain)
+}
+
+/// Does the same as [`copy_key`] for a message whose header was already parsed.
+pub(crate) fn copy_key_with(header: &Header, plain: &[u8]) -> Digest {
     let id = header.fields.value(plain, "Message-ID").map(identifier);
     if let Some(id) = id.filter(|id| !id.is_empty()) {
         return Digest::of(&[b"id ", id.as_slice()].concat());

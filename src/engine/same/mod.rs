@@ -26,7 +26,7 @@ mod tests;
 mod texts;
 mod transport;
 
-pub(crate) use self::copy::{MailCopy, copy_key};
+pub(crate) use self::copy::{MailCopy, copy_key, copy_key_with};
 pub(crate) use self::cover::{Difference, MOST_COMPARED, covers};
 pub(crate) use self::description::Description;
 pub(crate) use self::filling::{Described, fillings};
