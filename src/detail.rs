@@ -44,12 +44,12 @@ words! {
     /// [`Limits`](crate::engine::policy::Limits).
     #[non_exhaustive]
     pub enum Setting {
-        Body "the limit of one body" "The maximum size of one retrieved file, in bytes.";
+        Body "the limit of one retrieved file" "The maximum size of one retrieved file, in bytes.";
         Growth "the limit of growth" "The maximum growth of one message, in bytes.";
         Message "the limit of the message" "The maximum size of a message with all retrieved content, in bytes.";
         Fetches "the limit of retrievals" "The maximum number of retrievals for one message.";
         Redirects "the limit of redirects" "The maximum number of redirects in one retrieval.";
-        Timeout "the time of one retrieval" "The time limit for one retrieval.";
+        Timeout "the time limit of one retrieval" "The time limit for one retrieval.";
         Deadline "the deadline" "The time limit for one message, with all its retrievals.";
         Depth "the limit of depth" "The maximum depth of nested parts.";
         Parts "the limit of parts" "The maximum number of parts in a message.";
@@ -70,22 +70,22 @@ words! {
         Trackers "the policy" "Treatment of tracking pictures.";
         Inline "the choice" "Whether `detach` also moves attachments that the text of the mail displays.";
         Follow "the policy" "The kinds of references that are followed.";
-        FileRoot "file root" "The directories below which files may be read.";
+        FileRoot "the file roots" "The directories below which files may be read.";
         Attachments "the folders of attachments" "Local directories that contain the files that mails link to with paths on another computer.";
         Copies "the mailboxes of copies" "Mailboxes with other copies of the mail, from which missing parts are taken.";
         Resolver "the resolver" "The program that retrieves files that require a login.";
         Proxy "the proxy" "The proxy for http and https.";
         Cache "the cache" "The directory in which server responses are cached.";
         ArchiveAny "the archive" "Whether any URL may be sent to a web archive.";
-        ArchiveWindow "the window" "The longest time between the date of the mail and the archived capture.";
+        ArchiveWindow "the archive window" "The longest time between the date of the mail and the archived capture.";
         Expanded "the limit of expanded bytes" "The maximum size of decompressed data, in bytes.";
-        Format "the format" "Format of the sources.";
-        OutputFormat "the form of the result" "Format of the result.";
-        InPlace "a conversion in place" "Whether the result replaces the source.";
-        Output "a destination" "Destination of the result.";
+        Format "the source format" "Format of the sources.";
+        OutputFormat "the output format" "Format of the result.";
+        InPlace "the conversion in place" "Whether the result replaces the source.";
+        Output "the destination" "Destination of the result.";
         Range "the range" "The part of a mailbox that is processed, as a range of bytes.";
         Backup "the backup" "The suffix of the backup copy of the source.";
-        Expect "the piece" "The length and modification time that the source had when it was split.";
+        Expect "the expected length" "The length and modification time that the source had when it was split.";
     }
 }
 
@@ -105,7 +105,7 @@ impl fmt::Display for Setting {
 ///
 /// let policy = Policy::default().with_limits(Limits::default().with_body(10));
 /// let refusal = policy.judge_size(12).expect_err("that is too much");
-/// assert_eq!(refusal.detail, "12 bytes, the limit of one body is 10");
+/// assert_eq!(refusal.detail, "the content has 12 bytes; the limit of one retrieved file is 10");
 /// assert_eq!(refusal.detail.settings().collect::<Vec<_>>(), [Setting::Body]);
 /// assert_eq!(refusal.detail.measured(), Some((10, 12)));
 /// ```
@@ -239,7 +239,7 @@ mod tests {
     fn settings_keep_their_places_when_details_are_put_together() {
         let detail = Detail::from("ä: ").naming(Setting::Range);
         let detail = detail.then(" is not for ").naming(Setting::InPlace);
-        assert_eq!(detail, "ä: the range is not for a conversion in place");
+        assert_eq!(detail, "ä: the range is not for the conversion in place");
         let mut detail = Detail::from("front: ").then(detail);
         detail.push("; ");
         detail.push(Detail::default().naming(Setting::Body).measuring(10, 12));

@@ -55,7 +55,7 @@ pub enum Error {
         why: Detail,
     },
     /// Another program changed the source during the conversion. embody did not change the source.
-    #[error("{path}: another program changed it while it was read, so nothing was written; run the same command again", path = path.display())]
+    #[error("{path}: another program changed the file while embody read it, so nothing was written; run the same command again", path = path.display())]
     Changed {
         /// Path of the source.
         path: PathBuf,
@@ -122,7 +122,7 @@ pub(crate) fn unpoisoned<T>(locked: LockResult<T>) -> T {
 }
 
 fn not_as_expected(path: &Path) -> Detail {
-    let detail = Detail::from(format!("{}: not the file that ", path.display()));
+    let detail = Detail::from(format!("{}: this is not the file that ", path.display()));
     let detail = detail.naming(Setting::Expect);
     detail.then(" describes, because it was changed after embody split it; run embody split again")
 }

@@ -308,7 +308,12 @@ impl Drop for Resume {
             }
             return;
         }
-        let told = |why| format!(" (no more were kept: {})", say::harmless(why));
+        let told = |why| {
+            format!(
+                " (embody could not store further responses: {})",
+                say::harmless(why)
+            )
+        };
         let trouble = folder.cache.trouble().map(told).unwrap_or_default();
         say::tell(&format!(
             "run the same command again to continue; {answers} responses are stored in {path}{trouble}"

@@ -634,7 +634,7 @@ impl Verdict {
             if self.is_damaged {
                 let _ = writeln!(
                     text,
-                    "Some of the mail could not be read and was not compared."
+                    "Some messages could not be read, and were not compared."
                 );
             }
         }
@@ -744,8 +744,8 @@ fn of_changes(changes: &Changes) -> String {
         ),
         (
             changes.unmarked,
-            "message of Eudora made MIME again",
-            "messages of Eudora made MIME again",
+            "message of Eudora converted back to MIME",
+            "messages of Eudora converted back to MIME",
         ),
         (
             changes.merged,

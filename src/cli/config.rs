@@ -80,7 +80,7 @@ pub(super) fn merged<'a>(
                 _ if names.contains(&key) => continue,
                 (_, Value::Table(_)) => {
                     format!(
-                        "is a section, but the file cannot have sections: remove the line [{key}]"
+                        "is a section, which a configuration file cannot have; remove the line [{key}]"
                     )
                 }
                 _ => match nearest(&key, &names) {

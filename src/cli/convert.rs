@@ -60,7 +60,9 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
         word: match args.mode() {
             _ if policy.fetch.is_empty() => "dry run, nothing was written: ",
             Mode::DryRun => "dry run, nothing was written or retrieved: ",
-            _ => "dry run, nothing was written, servers were only asked: ",
+            _ => {
+                "dry run, nothing was written, servers were only asked whether they have the content: "
+            }
         },
         task: Task::FillIn,
         policy: &policy,
@@ -362,8 +364,9 @@ impl Walk<'_> {
         });
         if let Some(free) = place.and_then(|place| free_space(place).ok()) {
             let [free, size] = [free, self.sizes(true)].map(in_units);
-            text +=
-                &format!("The sources have {size}; {free} are free on the disk of the output.\n");
+            text += &format!(
+                "The sources contain {size}; the disk of the output has {free} of free space.\n"
+            );
         }
         text
     }
@@ -592,7 +595,7 @@ impl Walk<'_> {
                 if self.options.by_label.is_some()
                     || matches!(form, Format::Maildir | Format::Thunderbird) =>
             {
-                "only one mbox or message can be written to standard output; name a folder for the result"
+                "standard output can receive only one mbox or message; name a directory with --output for the result"
             }
             Some(_) if form != Format::Mbox && self.sources.iter().any(|path| is_folder(path)) => {
                 "a folder cannot be written to standard output; name a new folder, or use --output-format mbox"
@@ -620,12 +623,12 @@ fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
         (Mode::Probe | Mode::DryRun, _) => "stopped by a signal; nothing was written".to_owned(),
         (Mode::Run, None) => {
             format!(
-                "stopped by a signal; {changed} messages were changed, the others were not touched; run the same command again to continue"
+                "stopped by a signal; {changed} messages were changed, and the other messages are unchanged; run the same command again to continue"
             )
         }
         (Mode::Run, Some(_)) => {
             format!(
-                "stopped by a signal; {messages} messages were written, {changed} of them changed; run the same command again"
+                "stopped by a signal; {messages} messages were written, and {changed} of these were changed; run the same command again"
             )
         }
     }

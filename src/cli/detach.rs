@@ -182,7 +182,11 @@ fn over_mailboxes<'a>(
     let (sources, output) = match sources {
         [] if is_of_filter => (vec![standard.to_owned()], Some(standard)),
         [source] if is_of_filter && is_standard(source) => (sources.to_vec(), Some(standard)),
-        [] => return Err(Error::Usage("name mboxes, Maildirs or messages".into())),
+        [] => {
+            return Err(Error::Usage(
+                "no source is given: name mboxes, Maildirs or messages".into(),
+            ));
+        }
         sources => (sources.to_vec(), args.output.as_deref()),
     };
     let mut options = args.options(policy, mode);

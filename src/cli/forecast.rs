@@ -177,7 +177,7 @@ impl Forecast {
                 &format!(", or at most {time} if each request takes {timeout} s (--timeout)");
         }
         format!(
-            "{distinct}{more} different URLs on {hosts} hosts would be requested once each: {} if one request takes {TYPICAL} s and {} run at \
+            "{distinct}{more} different URLs on {hosts} hosts would be requested, each once; this takes {} if one request takes {TYPICAL} s and {} run at \
              the same time (--max-in-flight){longest}\n",
             duration(rounds * TYPICAL),
             limits.in_flight,

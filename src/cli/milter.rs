@@ -252,15 +252,22 @@ impl Journal for Log {
         let tell = |line: &str| self.tell(queue_id, line);
         match verdict {
             // An error is always logged, because `--quiet` hides only the normal outcomes.
-            Verdict::Unchanged(Left::Trouble(why)) => {
-                tell(&format!("not changed: {}", say::harmless(why)))
-            }
+            Verdict::Unchanged(Left::Trouble(why)) => tell(&format!(
+                "the message was not changed: {}",
+                say::harmless(why)
+            )),
             Verdict::Unchanged(Left::TooLarge(why)) if self.volume >= Volume::Normal => {
-                tell(&format!("not changed: {}", wording::detail(why)));
+                tell(&format!(
+                    "the message was not changed: {}",
+                    wording::detail(why)
+                ));
             }
             Verdict::Later(why) if self.volume >= Volume::Normal => {
                 let why = wording::detail(why);
-                tell(&format!("to be tried again later: {}", say::harmless(&why)));
+                tell(&format!(
+                    "the message must be tried again later: {}",
+                    say::harmless(&why)
+                ));
             }
             Verdict::Unchanged(_) | Verdict::Changed(..) | Verdict::Later(_) => {}
         }

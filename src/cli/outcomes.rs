@@ -261,7 +261,10 @@ impl Outcomes {
             let _ = write!(text, " {count} {not}: {}.", listed(reasons));
             if self.displayed > 0 && thing == Thing::Stored {
                 let size = say::bytes(self.displayed);
-                let _ = write!(text, " The displayed attachments have {size}.");
+                let _ = write!(
+                    text,
+                    " The attachments that the mail displays have {size} together."
+                );
             }
         }
         text
@@ -340,7 +343,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::TooManyRedirects => "redirected too often",
         Reason::RedirectRefused => "redirected to a URL that is not allowed",
         Reason::Timeout => "timed out",
-        Reason::HostUnresponsive => "from hosts that timed out three times in a row",
+        Reason::HostUnresponsive => "on hosts that timed out three times in a row",
         Reason::Deadline => "above the time limit (--deadline)",
         Reason::ConnectionFailed => "on servers that did not accept a connection",
         Reason::NameNotFound => "on hosts that do not exist",
@@ -371,7 +374,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::ContentIdNotFound => "with a Content-ID that no part of the mail has",
         Reason::ReferenceLoop => "referring to themselves",
         Reason::CompositeTarget => "referring to a message or multipart",
-        Reason::BoundaryCollision => "with a line that is also a boundary of the mail",
+        Reason::BoundaryCollision => "with a line that is also a boundary line of the mail",
         Reason::UnfitComposite => "multiparts or messages that cannot be inserted",
         Reason::ControlCharacter => "with control characters",
         Reason::Signed => "signed",
@@ -380,7 +383,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::EncodedReference => "encoded references",
         Reason::CharsetNotSupported => "in an unsupported charset",
         Reason::UndecodableBody => "in a damaged or unsupported encoding",
-        Reason::LooksEncoded => "in a mislabelled encoding",
+        Reason::LooksEncoded => "in an encoding that differs from the declared encoding",
         Reason::LineTooLong => "with lines that would be too long",
         Reason::RivalExpanded => "replaced by another source",
         Reason::TooDeep => "nested too deeply (--max-depth)",
@@ -391,7 +394,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::StoreFailed => "failed in the store",
         Reason::NotInStore => "missing in the store",
         Reason::BadNote => "with a malformed note",
-        Reason::AlreadyInMail => "winmail.dat with more than mail can contain",
+        Reason::AlreadyInMail => "winmail.dat files with content that mail cannot contain",
         Reason::DamagedFile => "damaged",
         Reason::NoCounterpart => "with content that mail cannot contain",
         Reason::HeaderTooLarge => "above the header limit (--max-header)",
@@ -400,7 +403,7 @@ fn phrase(reason: Reason) -> &'static str {
         Reason::FlagsNotKept => "with flags that the server cannot store",
         Reason::QuotaFull => "above the quota",
         Reason::ServerRefused => "refused by the mail server",
-        Reason::AmbiguousCopy => "with several possible copies",
+        Reason::AmbiguousCopy => "with several possible copies on the server",
         Reason::WrongSize => "with a wrong size on the server",
         Reason::NulByte => "with NUL bytes",
     }

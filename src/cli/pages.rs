@@ -20,7 +20,7 @@ const VALUES: &str = "\
       20s, 500ms, 1m30s
   PAT of a host
       www.example.org, or *.example.org for all hosts below it (.example.org
-      is the same). A denied address is denied under all its names
+      is the same). A denied IP address is also denied under its host names
   FROM=TO of --map
       Beginnings of URLs. TO ends after its host (https://new.example/), or
       where FROM ends (http:=https:)
@@ -64,7 +64,7 @@ Examples:
   embody filter --fetch https --allow-host .example.org < in.eml > out.eml
       The same, but only from hosts below example.org
   embody filter --config /etc/embody.toml
-      As a mail system would call it
+      The command that a mail system would run
 
 {values}
 
@@ -427,7 +427,7 @@ Examples:
       Two Maildirs with the same folders. Each mail is in every folder in which
       one of them has it
   embody merge --dry-run old/*.mbox --output all.mbox
-      How many mails are in several mailboxes
+      Counts the mails that are in several of the mailboxes
 
 Which mails are the same:
   Mails with one Message-ID are copies of one mail if the fields of the author
@@ -435,7 +435,7 @@ Which mails are the same:
   lists in the subject, footers of lists, line endings and encodings do not
   count. A part can be missing if a note says what it was: embody detach,
   Mailman, Thunderbird, mutt and Apple Mail leave such notes. The end of a
-  copy can be missing if this can be seen. All other mails with one Message-ID
+  copy can be missing if the copy shows this. All other mails with one Message-ID
   are kept: anyone can write a mail with the Message-ID of another one.
 
   The copy that has all parts is kept, then the one with a complete structure,

@@ -106,7 +106,7 @@ pub(super) fn check(
     let mut first = [0];
     let starts = is_file.then(|| File::open(path).ok()?.read(&mut first).ok());
     if starts.flatten() == Some(1) && first != *b"{" {
-        let what = "contains data that is not a report; name another file".to_owned();
+        let what = "this file contains data that is not a report; name another file".to_owned();
         return Err(wrong("--report", path, what));
     }
     Ok(())
@@ -135,15 +135,18 @@ pub(super) fn check_apart(
     };
     let mut outputs = outputs.iter().map(AsRef::as_ref);
     if outputs.any(|output| is_place(output, streams::output)) {
-        return wrong("is the output as well; name another file".to_owned());
+        return wrong("this file is also the output; name another file".to_owned());
     }
     for source in sources.iter().map(AsRef::as_ref) {
         if is_place(source, streams::input) {
-            return wrong("is a source as well; name another file".to_owned());
+            return wrong("this file is also a source; name another file".to_owned());
         }
         if let Some(member) = member(&place, source) {
-            let what = "is, or would be, a message among the sources; name another file";
-            return wrong(format!("{what} than {}", member.display()));
+            let what = "this file is, or would become, a message of a source";
+            return wrong(format!(
+                "{what}; name a file outside of {}",
+                member.display()
+            ));
         }
     }
     Ok(())

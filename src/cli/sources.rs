@@ -265,7 +265,7 @@ impl Sources {
 
 fn judged(name: &[u8], start: &[u8]) -> Judged {
     if Method::of_start(start).is_some() {
-        return Judged::Left("compressed within an archive");
+        return Judged::Left("compressed within the archive");
     }
     let name = String::from_utf8_lossy(name);
     match hidden(Path::new(name.as_ref()), start) {

@@ -108,7 +108,7 @@ fn lines(
             Quoting::None => "mboxcl2",
         });
         let whole = match metadata.len() {
-            0 => Some("it is empty"),
+            0 => Some("the source is empty"),
             _ => piece.whole,
         };
         let origin = Origin::new(name, 1, &piece.header);

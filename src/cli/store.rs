@@ -93,7 +93,7 @@ fn listed(store: &Folder) -> Result<Vec<Object>, Failure> {
     let (objects, strangers) = store.objects()?;
     let line = |stranger| {
         let path = shown(&store.path().join(stranger));
-        format!("{path}: not an object of the store; it is not changed")
+        format!("{path}: this file is not an object of the store; embody does not change the file")
     };
     tell_first(
         strangers.into_iter(),
@@ -105,7 +105,11 @@ fn listed(store: &Folder) -> Result<Vec<Object>, Failure> {
 
 fn told(sources: &Sources) -> bool {
     let line = |trouble: &String| harmless(trouble).into_owned();
-    tell_first(sources.trouble.iter(), line, "that could not be read");
+    tell_first(
+        sources.trouble.iter(),
+        line,
+        "problems with files that could not be read",
+    );
     !sources.trouble.is_empty()
 }
 
@@ -159,7 +163,7 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
             let (files, octets, wanted) = (sources.files, sources.octets, wanted.len());
             let _ = write!(
                 lines,
-                "; {files} files, {octets} bytes read, which refer to {wanted} objects, {missing} missing"
+                "; {files} files with {octets} bytes read; these files refer to {wanted} objects, {missing} missing"
             );
         }
         lines.push('\n');
@@ -195,15 +199,15 @@ fn unread_users(
                 Err(why @ Error::Interrupted) => return Err(why.into()),
                 Err(why) => say::error(&why),
             },
-            Ok(false) => "this mailbox was not named; name it as well".to_owned(),
+            Ok(false) => "this mailbox was not named; name this mailbox, too".to_owned(),
             Err(_) if path.to_str().is_some_and(|path| path.contains("://")) => {
                 "this mail is on a server, which gc cannot read; copy the mail to files (embody convert), name the copy, and add --all-mail-is-here".to_owned()
             }
             Err(why) if why.kind() == io::ErrorKind::NotFound => format!(
-                "this mailbox no longer exists; if it was renamed, name it with its new name; then remove {}",
+                "this mailbox no longer exists; if the mailbox was renamed, name its new path; then remove {}",
                 store.path().join(entry).display()
             ),
-            Err(why) => format!("it cannot be read: {why}"),
+            Err(why) => format!("this mailbox cannot be read: {why}"),
         };
         unread.push(format!("{user} put objects into the store: {why}"));
     }
@@ -300,7 +304,7 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     };
     if !args.quiet {
         say::tell(&format!(
-            "{all} objects, {} files, {} bytes read; {count} objects, {octets} bytes {done}; {young} unused ones are younger than a day",
+            "{all} objects, {} files, {} bytes read; {count} objects, {octets} bytes {done}; {young} unused objects are younger than a day",
             sources.files, sources.octets,
         ));
     }

@@ -68,8 +68,8 @@ impl Ending<'_> {
             ),
             (
                 summary.ambiguous,
-                "line starts with >From in an mbox with unknown quoting, and was unquoted",
-                "lines start with >From in an mbox with unknown quoting, and were unquoted",
+                "line started with >From in an mbox with unknown quoting; embody removed the >",
+                "lines started with >From in an mbox with unknown quoting; embody removed the >",
             ),
             (
                 summary.repeated,
@@ -83,8 +83,8 @@ impl Ending<'_> {
             ),
             (
                 summary.damaged,
-                "file could not be read completely, or a message in it; a line above names it",
-                "files could not be read completely, or messages in them; lines above name them",
+                "file or message could not be read completely; a line above names this file",
+                "files or messages could not be read completely; lines above name these files",
             ),
             (
                 summary.skipped_files,
@@ -121,7 +121,10 @@ impl Ending<'_> {
         let Some((remedy, count)) = self.totals.best_remedy() else {
             return String::new();
         };
-        format!("{} would allow {count} more.\n", harmless(remedy))
+        format!(
+            "{} would allow {count} more references.\n",
+            harmless(remedy)
+        )
     }
 }
 

@@ -29,8 +29,9 @@ pub(super) fn of(
     for source in sources {
         let (shown, folder) = (source.display(), output.display());
         let Some(name) = source.file_name() else {
-            let what =
-                format!("{shown}: this source has no file name that embody could use in {folder}");
+            let what = format!(
+                "{shown}: this source has no file name that embody could use for the result in {folder}; name a new file with --output"
+            );
             return Err(Error::Usage(what.into()));
         };
         let name = renamed(source, name, options, stop);

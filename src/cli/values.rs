@@ -87,7 +87,7 @@ pub(super) fn duration_or_none(text: &str) -> Result<Duration, String> {
 }
 
 pub(super) fn window(text: &str) -> Result<Window, String> {
-    let wrong = || format!("'{text}' is not two durations such as 90d,400d");
+    let wrong = || format!("'{text}' does not consist of two durations such as 90d,400d");
     let (before, after) = text.split_once(',').ok_or_else(wrong)?;
     let has_minutes = |text: &str| text.trim().to_ascii_lowercase().ends_with('m');
     if has_minutes(before) || has_minutes(after) {
@@ -115,7 +115,7 @@ pub(super) fn range(text: &str) -> Result<Range<u64>, String> {
     };
     match number(start).zip(end).ok_or_else(wrong)? {
         (start, end) if start <= end => Ok(start..end),
-        _ => Err(format!("'{text}' ends before it starts")),
+        _ => Err(format!("the range '{text}' ends before its start")),
     }
 }
 
@@ -177,7 +177,9 @@ pub(super) fn output_format(text: &str) -> Result<Format, String> {
     }
     let known = Format::from_str(text, false);
     let known = known.ok().filter(|format| written.contains(format));
-    known.ok_or_else(|| "name one of auto, mbox, maildir, eml, thunderbird".to_owned())
+    known.ok_or_else(|| {
+        "the format must be one of auto, mbox, maildir, eml and thunderbird".to_owned()
+    })
 }
 
 #[cfg(all(unix, feature = "milter"))]
@@ -271,7 +273,7 @@ pub(super) fn file() -> impl TypedValueParser<Value = PathBuf> {
 fn named(path: PathBuf) -> Result<PathBuf, &'static str> {
     match is_standard(&path) {
         true => {
-            Err("standard input is used for the mail; name a file (./- if the file has the name -)")
+            Err("standard input contains the mail; name a file (./- if the file has the name -)")
         }
         false => Ok(path),
     }

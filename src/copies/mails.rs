@@ -178,7 +178,7 @@ impl Mails {
         drop(recent);
         let mail = self.read_from(place)?;
         if identity(&plain(&mail)).to_bytes() != record.identity {
-            return Err(io::Error::other("the mailbox was changed"));
+            return Err(io::Error::other("the mailbox was changed during the run"));
         }
         let mail = Arc::new(Mail::of(mail));
         let mut recent = unpoisoned(self.recent.lock());

@@ -306,7 +306,7 @@ impl Copies {
     fn unreadable(&self, record: &Record, why: &io::Error) -> Refusal {
         let (number, source) = (record.place.number, self.source(record));
         let detail = format!(
-            "message {number} of {source} may have this part, but cannot be read any more: {why}; run the same command again"
+            "message {number} of {source} may contain the part, but can no longer be read: {why}; run the same command again"
         );
         Refusal::lasting(Reason::FileNotReadable, detail)
     }
@@ -327,14 +327,14 @@ fn none_at_all() -> Refusal {
 
 fn none_of(count: usize, difference: Option<Difference>) -> Refusal {
     let mails = match count {
-        1 => "1 other mail with this Message-ID is in ".to_owned(),
-        count => format!("{count} other mails with this Message-ID are in "),
+        1 => "1 other mail with the same Message-ID is in ".to_owned(),
+        count => format!("{count} other mails with the same Message-ID are in "),
     };
     let detail = Detail::from(mails).naming(Setting::Copies);
     let detail = match difference {
-        None => detail.then(", but it has no content for this part"),
+        None => detail.then(", but this mail has no content for the part"),
         Some(difference) => detail.then(format!(
-            ", but not a copy of this mail that has the part (different: {})",
+            ", but no copy of this mail that contains the part (difference: {})",
             difference.words()
         )),
     };

@@ -55,7 +55,7 @@ impl Announcement {
         let start = match method {
             "cache" => "the cache contains a response".to_owned(),
             "archive" => "the archive contains a capture".to_owned(),
-            method => format!("the server answered {method}"),
+            method => format!("the server responded to {method}"),
         };
         let end = match length {
             Some(length) => format!(", {length} bytes"),

@@ -37,7 +37,7 @@ pub(super) fn fit(
     };
     let allows = |around: PartId| allows(tree.part(around).encoding, TransferEncoding::EightBit);
     if encoding == TransferEncoding::EightBit && !tree.ancestors(part).all(allows) {
-        let detail = "the content has 8-bit bytes, but the part around it is declared as 7bit";
+        let detail = "the content has 8-bit bytes, but the part that contains the content is declared as 7bit";
         return Err(refused(detail));
     }
     if has_boundary(&body, boundaries) {

@@ -66,7 +66,7 @@ impl Ledger {
     pub(crate) fn would_fit(&self, octets: i64) -> Result<(), Refusal> {
         let total = self.gained.saturating_add(octets);
         if octets > 0 && total > signed(self.limits.growth) {
-            return Err(self.too_much_growth(&format!("it would add {octets} bytes, which")));
+            return Err(self.too_much_growth(&format!("the content has {octets} bytes and")));
         }
         let result = signed(self.message).saturating_add(total);
         if let Some(most) = self.limits.message
@@ -74,7 +74,7 @@ impl Ledger {
             && result > signed(most)
         {
             let detail = Detail::from(format!(
-                "with this content, the message would have {result} bytes; "
+                "with the content, the message would have {result} bytes; "
             ));
             let detail = detail.naming(Setting::Message);
             let detail = detail.measuring(most, result.unsigned_abs());
@@ -89,7 +89,7 @@ impl Ledger {
         let detail = Detail::from(format!("{what} would make the message grow by more than "));
         let detail = detail.naming(Setting::Growth);
         let detail = detail.then(format!(
-            ", {most} bytes; so far, the message has grown by {gained}"
+            ", {most} bytes; earlier content has already added {gained} bytes"
         ));
         Refusal::lasting(Reason::GrowthLimit, detail)
     }
@@ -123,7 +123,7 @@ impl Ledger {
     pub(crate) fn enough_retrievals(&self) -> Refusal {
         let most = self.limits.fetches;
         let why = format!(
-            " is {most}, and the earlier references in the message already use all of them"
+            " is {most}, and earlier references in the message have already used all of these retrievals"
         );
         let detail = Detail::default().naming(Setting::Fetches).then(why);
         Refusal::lasting(Reason::TooManyFetches, detail)
@@ -170,7 +170,7 @@ impl Ledger {
     fn too_much_work(&self) -> Refusal {
         let most = self.limits.work;
         let what = format!(
-            "embody would have to process more than {most} times the size of the message, which is "
+            "embody would have to process more than {most} times the size of the message, the limit of "
         );
         let detail = Detail::from(what).naming(Setting::Work);
         Refusal::lasting(Reason::TooMuchWork, detail)
@@ -199,7 +199,7 @@ impl Ledger {
         if octets as u64 <= most.max(FREE) {
             return Ok(());
         }
-        let detail = "this content and the content around it would together need more memory than twice the size of the message";
+        let detail = "the content and the part that contains the content would together need more memory than twice the size of the message";
         Err(Refusal::lasting(Reason::TooMuchWork, detail))
     }
 

@@ -184,8 +184,7 @@ impl Stored {
     }
 }
 
-pub(in crate::engine) const AS_A_FILE: &str =
-    "the declared type is a multipart or a message; the content was inserted as a plain file";
+pub(in crate::engine) const AS_A_FILE: &str = "the mail declares a multipart or a message, which content from a URL cannot replace; the content was inserted as a plain file";
 /// Returns the charset to declare for text with an unknown charset, or `None` for ASCII (RFC 1428).
 pub(in crate::engine) fn charset_of(text: &[u8]) -> Option<&'static str> {
     match std::str::from_utf8(text) {

@@ -79,7 +79,10 @@ pub(super) fn not_decoded(error: DataUrlError) -> Refusal {
 
 pub(super) fn decode(body: &ExternalBody<'_>, policy: &Policy) -> Result<Obtained, Refusal> {
     let Ok(Referent::Data(url)) = &body.target else {
-        return Err(Refusal::lasting(Reason::BadDataUrl, "not a data: URL"));
+        return Err(Refusal::lasting(
+            Reason::BadDataUrl,
+            "the reference is not a data: URL",
+        ));
     };
     let url = DataUrl::parse(url).map_err(not_decoded)?;
     let media_type = url.media_type();

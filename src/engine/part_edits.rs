@@ -45,7 +45,7 @@ impl<'t> PartEdits<'t> {
 }
 
 pub(super) fn overlapping(_: Overlap) -> Refusal {
-    let detail = "this change overlaps another change of the same message";
+    let detail = "the replacement overlaps another change in the same message";
     Refusal::lasting(Reason::BoundaryCollision, detail)
 }
 

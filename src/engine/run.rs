@@ -50,7 +50,8 @@ impl Session<'_> {
         }
         let is_bound = |row: &Row| row.reason.is_some_and(Reason::is_bound);
         if !outcomes.edits.is_empty() && report.rows.iter().any(is_bound) {
-            let note = "a limit was reached; another run on the result may replace more references";
+            let note =
+                "a limit was reached; run embody again on the result to replace more references";
             report.notes.push(note.to_owned());
         }
         if !outcomes.edits.is_empty() && has_field(message, "DKIM-Signature", 1 << 20) {

@@ -49,7 +49,7 @@ impl<'p> Substitute<'p> {
     ) -> Result<Self, Refusal> {
         if obtained.essence == ESSENCE {
             return Err(composite::refused(
-                "the content is itself a message/external-body",
+                "the content is a message/external-body part, which contains a further reference",
             ));
         }
         let mut substitute = Self {

@@ -150,7 +150,7 @@ impl Driver<'_> {
 }
 
 fn not_beside() -> Refusal {
-    let detail = "the message is not in a mailbox with files next to it";
+    let detail = "the message is not in a mailbox with attachment files next to the mailbox";
     Refusal::lasting(Reason::FileNotReadable, detail)
 }
 

@@ -37,7 +37,10 @@ impl FromStore {
     fn object(&self, sha256: &str) -> Result<Content, Refusal> {
         let begun = Instant::now();
         let Some(key) = Key::parse(sha256) else {
-            return Err(Refusal::lasting(Reason::BadNote, "the note names no hash"));
+            return Err(Refusal::lasting(
+                Reason::BadNote,
+                "the note of detach contains no valid SHA-256",
+            ));
         };
         match self.store.get(&key, self.at_most) {
             Ok(Some(octets)) => {

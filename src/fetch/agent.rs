@@ -72,7 +72,8 @@ pub(super) fn system_roots(more: &[Certificate<'static>]) -> Vec<Certificate<'st
 pub(super) fn certificates(policy: &Policy) -> Result<Vec<Certificate<'static>>, Error> {
     let mut found = Vec::new();
     if let Some(path) = &policy.ca_file {
-        let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()).into());
+        let wrong =
+            || Error::Usage(format!("{} contains no PEM certificate", path.display()).into());
         let file = format!("the CA file {}", path.display());
         let pem = std::fs::read(path).map_err(Error::cannot_read(file))?;
         for item in ureq::tls::parse_pem(&pem) {
@@ -91,7 +92,11 @@ pub(super) fn certificates(policy: &Policy) -> Result<Vec<Certificate<'static>>,
 fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
     let proxy = policy.proxy.as_ref();
     let proxy = proxy.map(|proxy| ureq::Proxy::new(proxy.as_str()));
-    let unusable = |_| Error::Usage("embody does not support this kind of proxy".into());
+    let unusable = |_| {
+        Error::Usage(
+            "embody does not support this kind of proxy; use an http or https proxy".into(),
+        )
+    };
     proxy.transpose().map_err(unusable)
 }
 
@@ -188,7 +193,7 @@ fn whole(answer: ureq::http::Response<ureq::Body>, at_most: u64) -> Result<Reply
     match reader.limit(at_most.saturating_add(1)).read_to_vec() {
         Ok(body) if body.len() as u64 <= at_most => Ok(Reply { status, body }),
         Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
-            let detail = format!("the response has more than {at_most} bytes, which is the limit");
+            let detail = format!("the response is larger than the limit of {at_most} bytes");
             Err(Refusal::lasting(Reason::TooLarge, detail))
         }
         Err(why) => Err(failed(&why)),
@@ -214,7 +219,7 @@ fn failed(why: &ureq::Error) -> Refusal {
     };
     // The error text of ureq for an invalid URL may contain the URL. A signed URL is secret, so a text without it is used.
     let what = match why {
-        Trouble::BadUri(_) | Trouble::Http(_) => "the URL cannot be used".to_owned(),
+        Trouble::BadUri(_) | Trouble::Http(_) => "the HTTP client rejected the URL".to_owned(),
         why => why.to_string(),
     };
     match is_temporary {

@@ -106,7 +106,7 @@ fn refused_and_missing(refusal: Refusal) -> Refusal {
 }
 
 fn missing() -> Detail {
-    Detail::from("it is not in ").naming(Setting::Attachments)
+    Detail::from("the file is not in ").naming(Setting::Attachments)
 }
 
 impl Fetch for Attachments {
@@ -129,7 +129,11 @@ impl Fetch for Attachments {
 }
 
 pub(super) fn ambiguous(first: &Path, second: &Path) -> Refusal {
-    let detail = format!("it may be {} or {}", first.display(), second.display());
+    let detail = format!(
+        "two files match the reference: {} and {}",
+        first.display(),
+        second.display()
+    );
     Refusal::lasting(Reason::AmbiguousFile, detail)
 }
 

@@ -148,7 +148,7 @@ impl Sidecars {
     fn find(&self, part: &str, name: Option<&str>) -> Result<(Folder, OsString), Refusal> {
         let missing = || {
             let path = Path::new("Attachments").join(&self.number).join(part);
-            let what = format!("no file is in {}", path.display());
+            let what = format!("the directory {} does not contain the file", path.display());
             Refusal::lasting(Reason::FileNotReadable, what)
         };
         let own = self.own()?.ok_or_else(missing)?;
@@ -200,7 +200,10 @@ pub(super) fn on_disk(name: &str) -> String {
 
 fn ambiguous(folder: &Folder, names: &[OsString]) -> Refusal {
     let shown = names.iter().take(2).map(|name| name.to_string_lossy());
-    let shown = shown.collect::<Vec<_>>().join(" or ");
-    let detail = format!("in {} it may be {shown}", folder.path.display());
+    let shown = shown.collect::<Vec<_>>().join(" and ");
+    let detail = format!(
+        "several files in {} match the attachment: {shown}",
+        folder.path.display()
+    );
     Refusal::lasting(Reason::AmbiguousFile, detail)
 }

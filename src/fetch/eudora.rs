@@ -201,9 +201,11 @@ impl EudoraFiles {
         let path = self.path(named.0, &named.1);
         let path = path.display();
         let what = match message == by.0 {
-            true => format!("an earlier line of this message already names {path}"),
+            true => format!("an earlier line of the same message already names {path}"),
             false => {
-                format!("message {message}, which comes before this one, already names {path}")
+                format!(
+                    "message {message}, an earlier message in the mailbox, already names {path}"
+                )
             }
         };
         Err(Refusal::lasting(Reason::FileTaken, what))

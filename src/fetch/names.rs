@@ -34,7 +34,7 @@ impl Names for SystemNames {
             ..AddrInfoHints::default()
         };
         let found = getaddrinfo(Some(name), None, Some(hints)).map_err(|error| {
-            let detail = format!("{name} does not resolve");
+            let detail = format!("the host name {name} cannot be resolved");
             match error.kind() {
                 // getaddrinfo(3) returns EAI_AGAIN if the name server failed temporarily.
                 LookupErrorKind::Again => Refusal::temporary(Reason::NameNotFound, detail),
@@ -73,7 +73,8 @@ pub(super) fn addresses(
             let found = looked_up(names, host, allowance)?;
             for address in &found {
                 judge(address).map_err(|refusal| Refusal {
-                    detail: Detail::from(format!("{host} is {address}: ")).then(refusal.detail),
+                    detail: Detail::from(format!("the host {host} has the address {address}: "))
+                        .then(refusal.detail),
                     ..refusal
                 })?;
             }
@@ -81,7 +82,7 @@ pub(super) fn addresses(
         }
     };
     if addresses.is_empty() {
-        let detail = format!("{host} has no address");
+        let detail = format!("the host {host} has no IP address");
         return Err(Refusal::lasting(Reason::NameNotFound, detail));
     }
     let at_port = |address| SocketAddr::new(address, port);
@@ -105,7 +106,10 @@ fn looked_up(
             let _ = answer.send(names.addresses(&name));
         })
         .map_err(|why| {
-            Refusal::temporary(Reason::NameNotFound, format!("no lookup of {host}: {why}"))
+            Refusal::temporary(
+                Reason::NameNotFound,
+                format!("cannot start the lookup of the host name {host}: {why}"),
+            )
         })?;
     answers
         .recv_timeout(remaining)

@@ -54,7 +54,7 @@ pub(super) fn both(source: Refusal, archive: Refusal) -> Refusal {
         _ => Refusal {
             detail: source
                 .detail
-                .then("; in the archive: ")
+                .then("; the archive cannot be used: ")
                 .then(archive.detail),
             retry,
             ..source

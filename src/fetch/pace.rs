@@ -48,9 +48,10 @@ struct State {
     ended: Option<Instant>,
 }
 
-const TOO_MANY: &str = "the archive requested a pause (429)";
-const UNAVAILABLE: &str = "the archive requested a pause (503)";
-const UNREACHABLE: &str = "the archive could not be reached a short time ago";
+const TOO_MANY: &str = "the archive requested a pause (status 429)";
+const UNAVAILABLE: &str = "the archive requested a pause (status 503)";
+const UNREACHABLE: &str =
+    "the archive could not be reached a short time ago, so embody waits before the next request";
 
 impl Default for Pace {
     fn default() -> Self {
@@ -98,7 +99,7 @@ impl Pace {
             let now = Instant::now();
             if state.strikes >= self.limits.strikes {
                 if state.ended.is_none_or(|end| now < end) {
-                    let why = "the archive refused three requests (429), so embody does not use it again for some time";
+                    let why = "the archive refused three requests (status 429), so embody sends no requests to the archive for some time";
                     return Err(busy(why));
                 }
                 state.strikes = 0;
@@ -122,7 +123,7 @@ impl Pace {
             drop(state);
             if wait >= remaining {
                 let late = Detail::from(
-                    "other requests to the archive are waiting, and this one could not be sent before ",
+                    "other requests to the archive are waiting, and this request could not be sent before ",
                 );
                 let late = late.naming(Setting::Deadline).then(" ends");
                 return Err(busy(paused.map_or(late, |(_, why)| why.into())));

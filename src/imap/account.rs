@@ -111,13 +111,14 @@ impl Location {
         let wrong = |why: &str| Error::Usage(format!("{}: {why}", masked(source)).into());
         let (scheme, rest) = source
             .split_once("://")
-            .ok_or_else(|| wrong("not a URL of IMAP"))?;
+            .ok_or_else(|| wrong("the source is not an IMAP URL such as imaps://USER@HOST/"))?;
         let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
         let (login, place) = authority
             .rsplit_once('@')
             .ok_or_else(|| wrong("the URL contains no user name: write imaps://USER@HOST/"))?;
         let is_tls = scheme.eq_ignore_ascii_case("imaps");
-        let (host, port) = host_and_port(place).ok_or_else(|| wrong("no host and port"))?;
+        let (host, port) =
+            host_and_port(place).ok_or_else(|| wrong("the URL contains no valid host and port"))?;
         let security = match is_tls {
             true => Security::Tls,
             false if allow_plaintext && is_loopback(&host) => Security::Plaintext,
@@ -130,16 +131,16 @@ impl Location {
         };
         if login.contains(':') {
             return Err(wrong(
-                "do not write a password in a URL, where other users and the shell history can see it; let a command print the password",
+                "the URL contains a password, which other users and the shell history can see; remove the password, and let a command print it",
             ));
         }
         let (user, mechanism) = split_parameter(login, ";AUTH=");
         let mechanism = match mechanism {
             None | Some("*") => Mechanism::Password,
             Some(word) => mechanism_of(word)
-                .ok_or_else(|| wrong("AUTH= is not PLAIN, LOGIN, XOAUTH2 or OAUTHBEARER"))?,
+                .ok_or_else(|| wrong("the URL gives an unknown login method; AUTH= can be PLAIN, LOGIN, XOAUTH2 or OAUTHBEARER"))?,
         };
-        let user = decoded(user).ok_or_else(|| wrong("the user is not UTF-8"))?;
+        let user = decoded(user).ok_or_else(|| wrong("the user name in the URL is not UTF-8"))?;
         if user.is_empty() || user.contains(char::is_control) {
             return Err(wrong(
                 "the URL contains no user name: write imaps://USER@HOST/",
@@ -241,7 +242,8 @@ fn choice(path: &str) -> Result<Choice, &'static str> {
     if folder.contains(['?', ';']) {
         return Err("a search in the URL (?...) is not supported");
     }
-    let folder = decoded(folder.trim_end_matches('/')).ok_or("the folder is not UTF-8")?;
+    let folder =
+        decoded(folder.trim_end_matches('/')).ok_or("the name of the folder is not UTF-8")?;
     let uid = uid.map(number).transpose()?;
     if folder.is_empty() && (uid.is_some() || uidvalidity.is_some()) {
         return Err("UID= and UIDVALIDITY= work only if the URL also names a folder");

@@ -100,7 +100,7 @@ impl Backup {
             Some(owner) => {
                 let name = shown(&owner.name);
                 let why = format!(
-                    "the file {OWNER} says that this directory contains the mail of a different folder, {name}"
+                    "the directory contains the mail of a different folder, {name} (recorded in the file {OWNER}); name another directory"
                 );
                 return Err(io::Error::other(why));
             }

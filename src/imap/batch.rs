@@ -174,7 +174,7 @@ impl<S: Send> AccountRun<'_, S> {
         let wanted = self.job.account.choice.uidvalidity;
         if wanted.is_some_and(|wanted| wanted != *uidvalidity) {
             return Some(format!(
-                "the folder was deleted and created again: its UIDVALIDITY is now {uidvalidity}, not the one in the URL"
+                "the folder was deleted and created again, because the UIDVALIDITY of the folder is now {uidvalidity} and not that in the URL"
             ));
         }
         if !self.job.mode.writes() {
@@ -482,7 +482,7 @@ impl<S: Send> AccountRun<'_, S> {
             None
         } else if let Some(keyword) = metadata.odd_flags.first() {
             let why = format!(
-                "the message has the keyword {keyword}, which IMAP does not allow, so a new message could not have it; the message was not changed"
+                "the message has the keyword {keyword}, which IMAP does not allow, so the keyword could not be set on a new message; the message was not changed"
             );
             self.damaged(metadata.uid, why.clone());
             Some(Fate::Left(Reason::FlagsNotKept, why))
@@ -536,7 +536,7 @@ impl<S: Send> AccountRun<'_, S> {
         }
         if self.altered >= ALTERED {
             let what = format!(
-                "{}: the run was ended and no more messages are replaced, because the server altered {ALTERED} new messages in a row",
+                "{}: the run ended early and replaces no more messages, because the server altered {ALTERED} new messages in a row",
                 account_url(self.job.account)
             );
             return Err(ImapFailure::Run(Error::Usage(what.into())));
@@ -561,7 +561,7 @@ impl<S: Send> AccountRun<'_, S> {
                 return Ok(fate);
             }
             let least = run.least;
-            let none = ImapFailure::Protocol("no journal");
+            let none = ImapFailure::Protocol("embody has no journal for the replacement");
             let mut replacing = run.replacing()?.ok_or(none)?;
             let change = Change {
                 old: metadata,

@@ -176,7 +176,7 @@ fn body<'r>(read: &Response<'r>) -> Result<Option<ToldBody<'r>>, ImapFailure> {
             // Without a position, the server ignored the range in the request, and the content is the whole message.
             None if origin.is_empty() => 0,
             inner => inner.and_then(number).ok_or(ImapFailure::Unreadable(
-                "part of a message was sent without its position in the message",
+                "the server sent a part of a message without the position of the part",
             ))?,
         };
         let octets = match value {

@@ -68,7 +68,9 @@ impl ImapSession {
         let is_plain = date.text.bytes().all(|octet| matches!(octet, b' '..=b'~'))
             && !date.text.contains(['"', '\\']);
         if !is_plain {
-            return Err(ImapFailure::Protocol("an invalid INTERNALDATE"));
+            return Err(ImapFailure::Protocol(
+                "the server sent a malformed date of a message (INTERNALDATE)",
+            ));
         }
         let command = command
             .folder(folder)
@@ -273,7 +275,7 @@ fn sign(change: FlagChange) -> &'static str {
 fn flag_list(flags: &[String]) -> Result<String, ImapFailure> {
     match flags.iter().all(|flag| is_flag(flag)) {
         true => Ok(format!("({})", flags.join(" "))),
-        false => Err(ImapFailure::Protocol("malformed flags")),
+        false => Err(ImapFailure::Protocol("the server sent malformed flags")),
     }
 }
 

@@ -129,7 +129,7 @@ impl Exchange {
                 self.noted.status(&status);
                 Ok((status.condition, status.said()))
             }
-            _ => Err(ImapFailure::Protocol("no greeting")),
+            _ => Err(ImapFailure::Protocol("the server sent no greeting")),
         }
     }
 
@@ -218,7 +218,7 @@ impl Exchange {
             line.clear();
             if self.next_of(&pending)?.is_some() {
                 return Err(ImapFailure::Protocol(
-                    "the result of a command that was not completely sent yet",
+                    "the server answered a command before the command was complete",
                 ));
             }
             // A short literal is sent together with the line ending after it. A separate packet for the line ending might be
@@ -265,7 +265,7 @@ impl Exchange {
         match self.read(pending, each)? {
             Some(done) => Ok(done),
             None => Err(ImapFailure::Protocol(
-                "a request for more data for a command that was already complete",
+                "the server requested more data for a command that was already complete",
             )),
         }
     }
@@ -319,13 +319,13 @@ impl Exchange {
                     let tag = String::from_utf8_lossy(tag).into_owned();
                     let Some(name) = self.open.remove(&tag) else {
                         return Err(ImapFailure::Protocol(
-                            "the result of a command that embody did not send",
+                            "the server answered a command that embody did not send",
                         ));
                     };
                     self.noted.status(status);
                     let done = ended(status, name);
                     if let Err(ImapFailure::Refused { command, text, .. }) = &done {
-                        let said = format!("the server refuses {command}: {text}");
+                        let said = format!("the server refused {command}: {text}");
                         self.noted.refusals = (self.noted.refusals.0 + 1, said);
                     }
                     if tag == pending.tag {

@@ -173,7 +173,7 @@ impl ImapSession {
         })?;
         if more > 0 {
             unreadable.push(format!(
-                "the server lists {more} more folders in responses that embody cannot read; their mail was not processed"
+                "the server lists {more} more folders in responses that embody cannot read; the mail in these folders was not processed"
             ));
         }
         Ok(FolderList {
@@ -323,7 +323,7 @@ fn quoted_response(rest: &[u8]) -> String {
     let cut: String = text.chars().take(MOST_QUOTED).collect();
     let dots = if cut.len() < text.len() { "..." } else { "" };
     format!(
-        "the server lists a folder in a response that embody cannot read; its mail was not processed: LIST {}{dots}",
+        "the server lists a folder in a response that embody cannot read; the mail in this folder was not processed: LIST {}{dots}",
         cut.escape_debug()
     )
 }

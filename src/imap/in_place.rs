@@ -230,7 +230,7 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 }
             }
         }
-        let none = ImapFailure::Protocol("no session");
+        let none = ImapFailure::Protocol("the connection to the server is closed");
         self.session.as_mut().ok_or(none)
     }
 
@@ -307,7 +307,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
                 Some(typed) => format!(
                     "the account does not have the folder {typed}, which was named for the trash"
                 ),
-                None => "the server does not say which folder is the trash; name the folder".into(),
+                None => {
+                    "the server does not report which folder is the trash; name the folder".into()
+                }
             };
             return Err(ImapFailure::Run(Error::Usage(what.into())));
         };
@@ -437,9 +439,9 @@ impl<'r, S: Send> AccountRun<'r, S> {
             job,
             ..
         } = self;
-        let session = session
-            .as_mut()
-            .ok_or(ImapFailure::Protocol("no session"))?;
+        let session = session.as_mut().ok_or(ImapFailure::Protocol(
+            "the connection to the server is closed",
+        ))?;
         Ok(journal.map(|journal| Replacing {
             session,
             journal,

@@ -161,7 +161,7 @@ impl Listing {
         };
         let found = self.uids.len().max(self.all.len());
         Some(format!(
-            "the server announced {what} more than the {found} that it lists, and does not send them by number either; they were not processed"
+            "the server announced {what} more than the {found} that it lists, and does not send the others by number either; these messages were not processed"
         ))
     }
 }

@@ -236,7 +236,7 @@ fn sasl(exchange: &mut Exchange, mechanism: &str, messages: &[&str]) -> Result<(
         more += usize::from(message.is_none());
         if more > MORE {
             return Err(ImapFailure::Protocol(
-                "too many requests for more data during the login",
+                "the server requested data too often during the login",
             ));
         }
         exchange.send_line(&message.unwrap_or_default())?;

@@ -513,7 +513,7 @@ impl Machine {
             // The event cannot be the result of the last command, so this is a bug. Nothing more is changed, and the
             // journal keeps the entry for another session.
             (_, event) => Command::Give(Conclusion::Unknown(format!(
-                "embody got a result that does not belong to the current step: {event:?}"
+                "embody received a result that does not belong to the current step (a defect of embody; please report it): {event:?}"
             ))),
         }
     }
@@ -1287,7 +1287,7 @@ impl Machine {
             let text = self.refusal.as_ref().map_or(KEEPS_COPY, |it| &it.text);
             let why = why.map_or(TAKEN_BACK.to_owned(), |(_, why)| why);
             let what = format!(
-                "{why}; the message now exists twice, because the server did not delete the new one (UID {}): {text}",
+                "{why}; the message now exists twice, because the server did not delete the new copy (UID {}): {text}",
                 self.copy
             );
             return Command::Give(Conclusion::Stuck(what));
@@ -1516,7 +1516,7 @@ impl Machine {
 
 impl Refusal {
     pub(super) fn said(&self) -> String {
-        format!("the server refuses {}: {}", self.command, self.text)
+        format!("the server refused {}: {}", self.command, self.text)
     }
 }
 
@@ -1529,12 +1529,12 @@ fn altered(why: &str) -> Goal {
 }
 
 const FINISHED: &str =
-    "an earlier session began to replace this message, and this run completed it";
+    "an earlier run began to replace the message, and this run completed the replacement";
 const CARRIED: &str =
     "the flags of the message changed during the run, and were copied to the new message";
-const NOT_CARRIED: &str = "the flags or labels changed at the last moment, and the server does not store all of them on the new message";
-const LAST_UNKNOWN: &str = "the server did not send the flags at the last moment, so the new message has the flags that were read before";
-const MARK_REMOVED: &str = "another program marked the new message as deleted while the old one was removed; the mark was removed";
+const NOT_CARRIED: &str = "the flags or labels of the old message changed at the last moment, and the server does not store all of them on the new message";
+const LAST_UNKNOWN: &str = "the server did not send the flags at the last moment, so the new message has the flags that embody read earlier";
+const MARK_REMOVED: &str = "another program marked the new message as deleted while the old message was removed; embody removed this mark";
 const BY_REPLACE: &str = "the message was replaced in one step (REPLACE), because the quota has no room for the old and the new message";
 
 const MOVED: &str = "another program moved or deleted the message during the run";
@@ -1550,7 +1550,7 @@ const RENUMBERED: &str =
 const RESTLESS: &str = "another program keeps changing the flags of the message";
 const KEPT: &str =
     "the server reported that the message was removed, but the message is still there";
-const TAKEN_BACK: &str = "an earlier session was stopped while it removed the new message";
+const TAKEN_BACK: &str = "an earlier run was stopped while the run removed the new message";
 
 const OTHER_BYTES: &str = "the server altered the new message while storing it";
 const NOT_STORED: &str =
@@ -1561,9 +1561,8 @@ const EARLIER: &str = "the server reported an older message as the new message";
 const SAME: &str = "the server treated the new message as a duplicate of an existing message";
 const LABELS: &str = "the server does not store the labels on the new message";
 
-const SEVERAL: &str =
-    "several messages may be the new message that an earlier run wrote; all of them are kept";
-const NOT_SAID: &str = "the server does not report which message is the new one";
+const SEVERAL: &str = "an earlier run wrote a new message, and several messages may be that message; all of them are kept";
+const NOT_SAID: &str = "the server does not report which message is the new message";
 const NOT_OURS: &str =
     "the UID of the new message belongs to a different message; nothing was deleted";
 const NOT_OURS_ALONE: &str =

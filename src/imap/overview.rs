@@ -239,7 +239,7 @@ impl Overview<'_> {
             }
             if is_there && size.is_none() {
                 remarks.push(format!(
-                    "UID {uid}: the server lists the message, but does not report its size; the sums do not include it"
+                    "UID {uid}: the server lists the message, but does not report the size; the sums do not include this message"
                 ));
             }
         }

@@ -110,7 +110,7 @@ impl Replacing<'_> {
         let old = change.old;
         if let Some(flag) = self.cannot_hold(&old.flags) {
             let detail = format!(
-                "the folder does not accept new keywords, and the keyword {flag} would be new"
+                "the folder does not accept new keywords, and the folder does not have the keyword {flag} yet"
             );
             return Ok(Some(Fate::Left(Reason::FlagsNotKept, detail)));
         }

@@ -152,9 +152,10 @@ pub(crate) fn response(octets: &[u8]) -> Result<Response<'_>, &'static str> {
     let (tag, rest) = word(line);
     let (first, behind) = word(rest);
     if tag != b"*" {
-        let status = status(first, behind).ok_or("a line that is not a response")?;
+        let status =
+            status(first, behind).ok_or("the server sent a line that is not a response")?;
         if matches!(status.condition, Condition::Bye | Condition::PreAuth) {
-            return Err("a command was answered with something other than OK, NO or BAD");
+            return Err("the server answered a command with something other than OK, NO or BAD");
         }
         return Ok(Response::Tagged(tag, status));
     }
@@ -162,12 +163,13 @@ pub(crate) fn response(octets: &[u8]) -> Result<Response<'_>, &'static str> {
         return Ok(Response::Status(status));
     }
     if let Some(number) = number(first) {
-        let number = u32::try_from(number).map_err(|_| "a message number that is too large")?;
+        let number = u32::try_from(number)
+            .map_err(|_| "the server sent a message number that is too large")?;
         let (name, rest) = word(behind);
         return Ok(Response::Numbered(number, upper(name), rest));
     }
     match first {
-        [] => Err("an empty response"),
+        [] => Err("the server sent an empty response"),
         name => Ok(Response::Data(upper(name), behind)),
     }
 }
@@ -257,7 +259,7 @@ pub(crate) fn fetch_items(octets: &[u8]) -> Result<Vec<[Value<'_>; 2]>, &'static
 pub(crate) fn unclosed_fetch_items(
     octets: &[u8],
 ) -> Result<(Vec<[Value<'_>; 2]>, bool), &'static str> {
-    const NO_LIST: &str = "FETCH without a list";
+    const NO_LIST: &str = "the server sent a FETCH response without a list";
     let list = octets
         .trim_ascii_start()
         .strip_prefix(b"(")
@@ -296,8 +298,8 @@ pub(crate) fn permanent_flags(argument: &[u8]) -> Option<Value<'_>> {
     }
 }
 
-const CLOSES_NOTHING: &str = "a closing parenthesis without an opening one";
-const NOT_CLOSED: &str = "an opening parenthesis without a closing one";
+const CLOSES_NOTHING: &str = "the server sent a closing parenthesis without an opening parenthesis";
+const NOT_CLOSED: &str = "the server sent an opening parenthesis without a closing parenthesis";
 
 /// Parser that reads the values of a response one after the other.
 struct Reader<'a> {
@@ -326,7 +328,7 @@ impl<'a> Reader<'a> {
     fn count(&mut self) -> Result<(), &'static str> {
         self.count += 1;
         match self.count > MOST_VALUES {
-            true => Err("a response with too many values"),
+            true => Err("the server sent a response with too many values"),
             false => Ok(()),
         }
     }
@@ -520,7 +522,7 @@ pub(crate) fn tag(line: &[u8]) -> &[u8] {
 
 /// Parses the quoted string at the start. Returns its text without the quotation marks, and its length with them.
 fn quoted(octets: &[u8]) -> Result<(Cow<'_, [u8]>, usize), &'static str> {
-    const OPEN: &str = "a quoted string without a closing quote";
+    const OPEN: &str = "the server sent a quoted string without a closing quote";
     let mut text = Cow::Borrowed(&[][..]);
     let mut from = 1;
     loop {
@@ -563,8 +565,11 @@ fn literal(octets: &[u8]) -> Result<Option<(&[u8], usize)>, &'static str> {
     else {
         return Ok(None);
     };
-    let length = usize::try_from(length).map_err(|_| "a literal that is too long")?;
-    let text = rest.get(..length).ok_or("a literal without its end")?;
+    let length =
+        usize::try_from(length).map_err(|_| "the server sent a literal that is too long")?;
+    let text = rest
+        .get(..length)
+        .ok_or("the server sent a literal without its end")?;
     let before = octets.len() - rest.len();
     Ok(Some((text, before + length)))
 }
@@ -632,7 +637,7 @@ mod tests {
             (b"(UID 5 FLAGS (a)))\r\n", "UID 5 FLAGS [a)]"),
             (b"(UID 5 FLAGS (a) b) )\r\n", "UID 5 FLAGS [a),b]"),
             (b"(FLAGS ({3}\r\na b c) UID 5)", "FLAGS ['a b',c] UID 5"),
-            (b"UID 5", "FETCH without a list"),
+            (b"UID 5", "the server sent a FETCH response without a list"),
             (b"(UID 5", NOT_CLOSED),
             (b"(FLAGS (a b UID 5)", NOT_CLOSED),
             (b"(UID 5)) x", CLOSES_NOTHING),
@@ -663,15 +668,30 @@ mod tests {
             (b"body[]<0> {0}\r\n", "body[]<0> ''"),
             (b"(a]b x[ \xff)", "[a]b,x[,\u{fffd}]"),
             (b"\"caf\xc3\xa9\"", "'caf\\xc3\\xa9'"),
-            (b"(", "an opening parenthesis without a closing one"),
-            (b")", "a closing parenthesis without an opening one"),
-            (b"(()", "an opening parenthesis without a closing one"),
-            (b"\"a", "a quoted string without a closing quote"),
-            (b"\"a\\", "a quoted string without a closing quote"),
-            (b"{4}\r\nabc", "a literal without its end"),
+            (
+                b"(",
+                "the server sent an opening parenthesis without a closing parenthesis",
+            ),
+            (
+                b")",
+                "the server sent a closing parenthesis without an opening parenthesis",
+            ),
+            (
+                b"(()",
+                "the server sent an opening parenthesis without a closing parenthesis",
+            ),
+            (
+                b"\"a",
+                "the server sent a quoted string without a closing quote",
+            ),
+            (
+                b"\"a\\",
+                "the server sent a quoted string without a closing quote",
+            ),
+            (b"{4}\r\nabc", "the server sent a literal without its end"),
             (
                 b"{99999999999999999999}\r\nabc",
-                "a literal without its end",
+                "the server sent a literal without its end",
             ),
             (b"", ""),
         ] {

@@ -9,7 +9,7 @@ use super::wire::LONGEST;
 /// # Errors
 /// A description of the malformed response. UIDs before the error are appended.
 pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bool, &'static str> {
-    const TOO_MUCH: &str = "SEARCH that finds too much";
+    const TOO_MUCH: &str = "the server found more messages than a folder can contain";
     let Response::Data(word, rest) = read else {
         return Ok(false);
     };
@@ -22,7 +22,9 @@ pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bo
                 }
                 let uid = number(digits).and_then(|uid| u32::try_from(uid).ok());
                 let uid = uid.filter(|uid| *uid > 0);
-                found.push(uid.ok_or("SEARCH that finds no numbers")?);
+                found.push(uid.ok_or(
+                    "the server sent a SEARCH response with something other than numbers",
+                )?);
             }
         }
         "ESEARCH" => {
@@ -35,7 +37,9 @@ pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bo
                     Value::Atom(name) if name.eq_ignore_ascii_case(b"ALL") => {
                         let set = values.next().and_then(Value::text).unwrap_or_default();
                         let most = LONGEST.saturating_sub(found.len());
-                        found.extend(uids_of(&set, most).ok_or("ESEARCH that finds no numbers")?);
+                        found.extend(uids_of(&set, most).ok_or(
+                            "the server sent an ESEARCH response with something other than numbers",
+                        )?);
                     }
                     Value::Atom(name) if name.eq_ignore_ascii_case(b"COUNT") => {
                         count = values.next().and_then(Value::number);
@@ -46,7 +50,7 @@ pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bo
             let got = (found.len() - before) as u64;
             if count.is_some_and(|count| count != got) {
                 return Err(
-                    "an ESEARCH response whose count differs from the number of messages in it",
+                    "the server sent an ESEARCH response whose count differs from the number of messages in the response",
                 );
             }
         }

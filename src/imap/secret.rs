@@ -122,7 +122,7 @@ fn printed(command: &str) -> Result<Vec<u8>, Error> {
     match done.status.success() {
         true => Ok(done.stdout),
         false => Err(failed(io::Error::other(format!(
-            "the command failed ({})",
+            "the password command failed ({})",
             done.status
         )))),
     }

@@ -137,7 +137,9 @@ impl ImapSession {
             selected.uidvalidity = self.uidvalidity(folder)?;
         }
         match selected.uidvalidity {
-            0 => Err(ImapFailure::Unreadable("a folder without UIDVALIDITY")),
+            0 => Err(ImapFailure::Unreadable(
+                "the server opened a folder without UIDVALIDITY",
+            )),
             _ => Ok(selected),
         }
     }
@@ -197,7 +199,7 @@ impl ImapSession {
             // Without EXISTS, the folder could not be distinguished from an empty one, and its messages would be skipped
             // silently.
             false => Err(ImapFailure::Unreadable(
-                "the number of messages in the folder (EXISTS) is missing",
+                "the server did not send the number of messages in the folder (EXISTS)",
             )),
         }
     }
@@ -280,7 +282,9 @@ impl ImapSession {
         // A server may send no SEARCH response if no message matches. But if a response was unreadable, it may have
         // been the result, so the search fails.
         if !is_answered && self.exchange.odd() > odd {
-            return Err(ImapFailure::Unreadable("no answer to SEARCH"));
+            return Err(ImapFailure::Unreadable(
+                "the server did not answer the command SEARCH",
+            ));
         }
         found.sort_unstable();
         found.dedup();
@@ -382,7 +386,7 @@ impl ImapSession {
             match is_too_large {
                 // The server sends more than it announced and might never stop, so the session ends here.
                 true => Err(ImapFailure::Protocol(
-                    "a message that is longer than the server announced",
+                    "the server sent a message that is longer than announced",
                 )),
                 false => Ok(()),
             }

@@ -214,7 +214,7 @@ impl Wire {
             why,
         };
         let Some(stream) = self.socket.take() else {
-            return Err(failed("TLS was started already".to_owned()));
+            return Err(failed("TLS was already started".to_owned()));
         };
         let name = ServerName::try_from(host.to_owned()).map_err(|why| failed(why.to_string()))?;
         let connection = ClientConnection::new(Arc::clone(config), name)
@@ -262,7 +262,9 @@ impl Wire {
             let Some(end) = found.map(|at| seen + at) else {
                 seen = seen.max(here.len());
                 if seen > self.longest {
-                    return Err(ImapFailure::Protocol("a line without an end"));
+                    return Err(ImapFailure::Protocol(
+                        "the server sent a line without an end",
+                    ));
                 }
                 self.fill(0)?;
                 continue;
@@ -283,7 +285,9 @@ impl Wire {
             let octets = usize::try_from(octets).unwrap_or(usize::MAX);
             line = (end + 1).saturating_add(octets);
             if line > self.longest {
-                return Err(ImapFailure::Protocol("a literal that is too long"));
+                return Err(ImapFailure::Protocol(
+                    "the server sent a literal that is too long",
+                ));
             }
             seen = line;
             while line > self.filled - self.taken {
@@ -381,7 +385,8 @@ pub(crate) fn trust(file: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     let mut named = Vec::new();
     if let Some(path) = file {
-        let wrong = || Error::Usage(format!("{} holds no PEM certificate", path.display()).into());
+        let wrong =
+            || Error::Usage(format!("{} contains no PEM certificate", path.display()).into());
         let pem = std::fs::read(path).map_err(Error::cannot_read(format!(
             "the CA file {}",
             path.display()

@@ -32,7 +32,7 @@ impl Base {
     pub fn of_retrieval(url: &str) -> Option<Self> {
         Self::usable(
             url.to_owned(),
-            "the URL that the document was retrieved from".into(),
+            "the URL from which the document was retrieved".into(),
         )
     }
 

@@ -37,14 +37,14 @@ pub use self::media_type::MediaTypeText;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DataUrlError {
-    #[error("not a data: URL")]
+    #[error("the URL is not a data: URL")]
     NotADataUrl,
     /// The URL has no comma before its fragment.
-    #[error("data: URL without a comma")]
+    #[error("the data: URL contains no comma")]
     NoComma,
-    #[error("data: URL with invalid base64")]
+    #[error("the base64 in the data: URL is damaged")]
     InvalidBase64,
-    #[error("data: URL of {size} bytes, above the limit of {limit}")]
+    #[error("the data: URL contains {size} bytes, which is more than the limit of {limit}")]
     TooLarge { size: u64, limit: u64 },
 }
 

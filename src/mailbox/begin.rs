@@ -122,11 +122,11 @@ fn expanded(mut finds: Finds) -> Result<Finds, Error> {
         let (folders, damage) = match pst_file::open(&found.path) {
             Ok(opened) => opened,
             Err(why) if is_source => {
-                let why = io::Error::other(format!("the file {why}"));
+                let why = io::Error::other(why);
                 return Err(unreadable(&found.path)(why));
             }
             Err(why) => {
-                finds.unread.push((found.path, format!("the file {why}")));
+                finds.unread.push((found.path, why));
                 continue;
             }
         };

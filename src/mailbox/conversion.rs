@@ -161,7 +161,10 @@ fn to_path<S: Send>(job: &Job<'_, S>, destination: &Path) -> Result<Summary, Err
     if let (Ok(one), Ok(other)) = (fs::metadata(source), fs::metadata(destination))
         && replace::is_same(&one, &other)
     {
-        let what = format!("{}: is the source as well; ", destination.display());
+        let what = format!(
+            "{}: the source and the destination are the same file; ",
+            destination.display()
+        );
         let detail = Detail::from(what).naming(Setting::InPlace);
         return Err(Error::Usage(
             detail.then(" replaces the source with the result"),
@@ -257,7 +260,7 @@ fn check_in_place(finds: &Finds, options: &Options) -> Result<(), Error> {
         return refused(found, why);
     }
     if options.backup.is_some() && finds.mailboxes.iter().any(|found| found.kind.is_folder()) {
-        let why = " cannot be used for a Maildir or an MH folder, where the backup of a message would be read as another message; copy the folder first";
+        let why = " cannot be used for a Maildir or an MH folder, in which the backup of a message would be read as another message; copy the folder first";
         return Err(Error::Usage(of(Setting::Backup).then(why)));
     }
     if let Some(found) = written().find(|found| emlx::beside(&found.path).is_some()) {

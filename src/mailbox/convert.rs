@@ -48,7 +48,7 @@ impl<S: Send> Job<'_, S> {
             let is_within = !found.relative.as_os_str().is_empty();
             match convert(&job, found.kind) {
                 Err(Error::Unreadable { source, .. }) if is_within && !found.kind.is_folder() => {
-                    let why = format!("{}; it was not changed", unread(&source));
+                    let why = format!("{}; the file was not changed", unread(&source));
                     self.observer.damaged(&found.path, &why.into());
                     sum.damaged += 1;
                 }

@@ -255,12 +255,12 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
     if finds.mailboxes.is_empty() && finds.unread.is_empty() {
         let why = match format {
             Format::Maildir => {
-                "not a Maildir: neither the directory nor a directory in it contains cur or new"
+                "the directory is not a Maildir: neither this directory nor a subdirectory contains cur or new"
             }
             Format::Mbox => "the folder contains no mbox file",
             Format::Eml => "the folder contains no message file",
             Format::Mmdf => "the folder contains no MMDF mailbox",
-            Format::Mh => "not an MH folder: the folder contains no file whose name is a number",
+            Format::Mh => "the directory is not an MH folder: no file name is a number",
             Format::Auto | Format::Thunderbird => {
                 "the folder contains no mail: no Maildir, MH folder, mbox file or message"
             }
@@ -400,27 +400,29 @@ pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
     let is_mmdf = mmdf::starts(start);
     match (format, kind) {
         (Format::Maildir, _) => Err(NotMail::OtherFormat(
-            "not a Maildir, but a file; a Maildir is a folder",
+            "the source is a file, but a Maildir is a directory",
         )),
-        (Format::Mh, _) => Err(NotMail::OtherFormat("not an MH folder, but a file")),
+        (Format::Mh, _) => Err(NotMail::OtherFormat(
+            "the source is a file, but an MH folder is a directory",
+        )),
         (Format::Mmdf, Ok(kind)) if kind != Kind::Pst && !is_mmdf && !start.is_empty() => {
             Err(NotMail::OtherFormat(
-                "not an MMDF mailbox: the file does not start with a line of four Control-A characters",
+                "the file is not an MMDF mailbox: the file does not start with a line of four Control-A characters",
             ))
         }
         (Format::Mbox | Format::Eml, _) if is_mmdf => Err(NotMail::ReadAs(
-            "an MMDF mailbox (with lines of four Control-A characters); to read it, use ",
+            "the file is an MMDF mailbox (with lines of four Control-A characters); to read the file, use ",
             " auto or mmdf",
         )),
         (Format::Mbox | Format::Eml | Format::Mmdf, Ok(Kind::Pst)) => Err(NotMail::ReadAs(
-            "a mailbox of Outlook; to read it, use ",
+            "the file is a mailbox of Outlook; to read the file, use ",
             " auto",
         )),
         (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
-            "not an mbox: the file starts with the header of a message, not with a \"From \" line",
+            "the file is not an mbox: the file starts with the header of a message, not with a \"From \" line",
         )),
         (Format::Eml, Ok(Kind::Archive)) => Err(NotMail::ReadAs(
-            "an archive; to read the mboxes in it, use ",
+            "the file is an archive; to read the mboxes in the archive, use ",
             " auto or mbox",
         )),
         (Format::Eml, Ok(_) | Err(NotMail::Text)) => Ok(Kind::Eml),
@@ -439,7 +441,7 @@ pub(crate) fn judged_with_psts(name: &[u8], start: &[u8]) -> Judged {
 
 pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
     if Method::of_start(start).is_some() {
-        return Judged::Left("compressed once more");
+        return Judged::Left("compressed within the archive");
     }
     let path = String::from_utf8_lossy(name);
     if outlook::is_packed_msg(Path::new(path.as_ref()), start) {
@@ -457,7 +459,7 @@ pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
         Ok(Kind::Archive) if is_document(start) => Judged::Skipped("a document"),
         Ok(Kind::Archive) => Judged::Left("an archive"),
         Ok(Kind::Pst) => Judged::Left("a mailbox of Outlook"),
-        Ok(_) => Judged::Left("a message of its own"),
+        Ok(_) => Judged::Left("a single message, not an mbox"),
         Err(NotMail::DATABASE) => Judged::Skipped(NotMail::DATABASE.name()),
         Err(other @ NotMail::Format(..)) => Judged::Left(other.name()),
         Err(other) => Judged::Skipped(other.name()),

@@ -37,12 +37,12 @@ pub(crate) enum NotMail {
 impl NotMail {
     pub(crate) const ARCHIVE: Self = Self::Format(
         "an archive",
-        "to read the mboxes in it, name the archive as a source",
+        "to read the mboxes in the archive, name the archive as a source",
     );
 
     pub(crate) const STREAMED_ZIP: Self = Self::Format(
         "a zip archive",
-        "a zip archive cannot be read from a pipe, because its table of contents is at its end: name the file, and decompress it first if it is compressed",
+        "a zip archive cannot be read from a pipe, because the table of contents is at the end of the file; name the file as a source, and decompress the file first if it is compressed",
     );
 
     pub(crate) const PACKED_ZIP: Self = Self::Format(
@@ -52,7 +52,7 @@ impl NotMail {
 
     pub(crate) const PACKED_PST: Self = Self::Format(
         "a compressed mailbox of Outlook",
-        "to read it, name the file as a source",
+        "to read this mailbox, name the file as a source",
     );
 
     pub(crate) const NO_MESSAGE: Self = Self::Empty("an empty file without a message");
@@ -81,7 +81,9 @@ impl NotMail {
             Self::Text => "text without a mail header",
             Self::Beside(what) | Self::Ours(what) | Self::Empty(what) => what,
             Self::Object => "an object of a store of detached attachments",
-            Self::Link => "a symbolic link, which is not followed; name it as a source",
+            Self::Link => {
+                "a symbolic link, which embody does not follow; name the link as a source to read the target"
+            }
             Self::Special => "neither a file nor a folder",
             Self::OtherFormat(_) | Self::ReadAs(..) => "mail of another format",
         }
@@ -90,9 +92,9 @@ impl NotMail {
     pub(crate) fn error(self, path: &Path) -> Error {
         let why = match self {
             Self::Format(name, advice) => format!("{name}; {advice}").into(),
-            Self::Binary => "binary data, not mail: the file begins with neither a header field nor a \"From \" line".into(),
+            Self::Binary => "the file contains binary data, not mail: the file starts neither with a \"From \" line nor with a mail header".into(),
             Self::Text => {
-                "not a mailbox: the file starts neither with a \"From \" line nor with a mail header"
+                "the file is not a mailbox: the file starts neither with a \"From \" line nor with a mail header"
                     .into()
             }
             Self::Beside(_)

@@ -233,7 +233,7 @@ pub(crate) fn check_open(source: &Path, result: Option<Format>) -> Result<(), Er
         return Ok(());
     }
     let what = format!(
-        "{}: the result is a folder; name a folder with ",
+        "{}: the result is a directory of mail; name a directory with ",
         source.display()
     );
     Err(Error::Usage(Detail::from(what).naming(Setting::Output)))

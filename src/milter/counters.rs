@@ -194,7 +194,7 @@ pub fn bind_metrics(address: &Address) -> io::Result<TcpListener> {
         Address::Inet(name) => Address::bind_port(name),
         Address::Unix(_) => Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            "metrics are served only over inet; write inet:9891",
+            "metrics can be served only on a TCP port; write, for example, inet:9891",
         )),
     }
 }

@@ -187,12 +187,12 @@ fn remove_stale(path: &Path) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
         Ok(file) if !file.file_type().is_socket() => Err(taken(
-            "a file with this name exists and is not a socket; remove it or choose another name",
+            "a file with the name of the socket exists and is not a socket; remove the file, or choose another name",
         )),
         Ok(_) => match connect(path) {
             Err(Errno::CONNREFUSED) => fs::remove_file(path),
             // AGAIN means that a process uses the socket, but is too busy to accept this connection.
-            Ok(()) | Err(Errno::AGAIN) => Err(taken("another process answers on it")),
+            Ok(()) | Err(Errno::AGAIN) => Err(taken("another process answers on the socket")),
             Err(error) => Err(error.into()),
         },
     }

@@ -67,7 +67,7 @@ pub fn judge(expander: &Expander, incoming: &Incoming, keeps_blanks: bool) -> (V
             Err(error) => Err(Left::Trouble(error.to_string())),
         }
     }));
-    let defect = || Left::Trouble("a defect in embody".to_owned());
+    let defect = || Left::Trouble("a defect of embody; please report it".to_owned());
     // After an error, the message is accepted unchanged. The report is replaced by an empty one: otherwise, it would list
     // changes that were not made.
     judged
@@ -135,7 +135,7 @@ const LONGEST_FIELD: usize = CHUNK - 6;
 const MOST_CHANGES: usize = 250;
 
 fn defect(what: &str) -> Left {
-    Left::Trouble(format!("a defect in embody: {what}"))
+    Left::Trouble(format!("a defect of embody (please report it): {what}"))
 }
 
 impl Changes {
@@ -313,7 +313,9 @@ impl Comparison<'_> {
             let name = name.unwrap_or_default();
             if !OURS.iter().any(|ours| name.starts_with(ours)) {
                 let name = String::from_utf8_lossy(&name);
-                return Err(defect(&format!("an edit of the field {name}")));
+                return Err(defect(&format!(
+                    "the change affects the header field {name}, which embody must not change"
+                )));
             }
             counts.insert(name, 0);
         }
@@ -333,7 +335,8 @@ impl Comparison<'_> {
                 match field {
                     None => added.push(Reply::Add { name, value }.packet()),
                     Some(_) => {
-                        let at = u32::try_from(number).map_err(|_| defect("too many fields"))?;
+                        let at = u32::try_from(number)
+                            .map_err(|_| defect("the message has too many header fields"))?;
                         let at = at.saturating_add(FIRST_PLACE);
                         inserted.push(Reply::Insert { at, name, value }.packet());
                     }
@@ -352,7 +355,7 @@ impl Comparison<'_> {
         }
         if changes.next().is_some() {
             return Err(defect(
-                "a change to a header field that the mail system did not send",
+                "the change affects a header field that the mail system did not send",
             ));
         }
         inserted.reverse();

@@ -44,7 +44,7 @@ pub(crate) struct DetachArgs {
     pub base_url: Option<String>,
     /// Move only attachments of at least this size [default: 100k]
     ///
-    /// The size is that in the mail, where attachments are encoded.
+    /// This is the encoded size in the mail, which in base64 is about a third more than the size of the file.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     larger_than: Option<u64>,
     /// Move only these media types, e.g. video/* [default: all]
@@ -56,7 +56,7 @@ pub(crate) struct DetachArgs {
     /// pictures.
     #[arg(long)]
     inline: bool,
-    /// Form of the replacement: external-body or thunderbird [default: external-body]
+    /// Form of the notes: external-body or thunderbird [default: external-body]
     #[arg(long, value_name = "FORM", alias = "form")]
     pub note_format: Option<Stub>,
     /// Add a text to the mail that lists the moved attachments
@@ -113,7 +113,7 @@ pub(crate) struct RestoreArgs {
     pub sources: Vec<PathBuf>,
     /// Get the attachments from this store
     ///
-    /// The store is used for all attachments that detach moved, whatever their URLs are. Without --store, --fetch says
+    /// The store is used for all attachments that detach moved, whatever their URLs are. Without --store, --fetch sets
     /// how the URLs may be retrieved.
     #[arg(long, value_name = "DIR|URL")]
     pub store: Option<String>,

@@ -75,7 +75,7 @@ pub(crate) struct ReplacingArgs {
     /// Without this option, old messages are deleted after the new ones have been read back and compared.
     #[arg(long, value_name = "FOLDER")]
     pub trash: Option<String>,
-    /// Replace messages in one step if the quota has no room for both
+    /// Replace in one step if the quota has no room for both messages
     ///
     /// The server needs the extension REPLACE (RFC 8508). The new message can then be compared only after the old one
     /// is gone.

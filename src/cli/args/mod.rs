@@ -365,7 +365,7 @@ impl PresetArgs {
             (Some(_), _) => {
                 "--on-failure works only with one message on standard input, which a mail system delivers again later"
             }
-            (None, true) => "name mboxes, Maildirs or messages",
+            (None, true) => "no source is given: name mboxes, Maildirs or messages",
             (None, false) => {
                 return Ok(ConvertArgs {
                     sources: self.sources,
@@ -412,7 +412,7 @@ pub(super) struct InspectArgs {
     pub(super) json: bool,
     /// Write the survey to this file as an HTML page
     ///
-    /// The page needs no network. An earlier page is replaced; another file of that name is not. - is standard output.
+    /// The page needs no network. An earlier page of embody is overwritten; another existing file is not. The name - means standard output.
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     /// Print the messages themselves, for other programs
@@ -481,7 +481,7 @@ pub(super) struct CompareArgs {
     /// The last line contains the counts, {"compare":{...}}.
     #[arg(long)]
     pub(super) json: bool,
-    /// Accept a different copy of a message if it is at least as complete
+    /// Accept a different copy of a message if that copy is at least as complete
     ///
     /// For the result of embody merge, which keeps one of several copies of a mail. docs/merge.md lists the differences
     /// between copies.

@@ -105,7 +105,7 @@ pub(crate) struct PolicyArgs {
     pub archive: ArchiveArgs,
     /// Append all requests and responses to this WARC file
     ///
-    /// The file also says which mail used a response. If the name contains {pid}, or is the name of a directory, each
+    /// The file also records which mail used each response. If the name contains {pid}, or is the name of a directory, each
     /// process writes a file of its own.
     #[arg(long, value_name = "FILE.warc.gz", help_heading = KEPT)]
     pub record: Option<PathBuf>,
@@ -114,7 +114,7 @@ pub(crate) struct PolicyArgs {
     pub record_max: Option<u64>,
     /// Put attachments back that detach moved into this directory
     ///
-    /// This is short for --fetch file, --file-root DIR and, if --base-url is given, a --map from there to DIR.
+    /// This is short for --fetch file, --file-root DIR and, if --base-url is given, --map with that URL and DIR.
     #[arg(long, value_name = "DIR", help_heading = DETACHED, value_parser = super::retrieval::file_root)]
     store: Option<PathBuf>,
     /// Beginning of the URLs of attachments in --store
@@ -363,7 +363,7 @@ struct LimitArgs {
     max_header: Option<u64>,
     /// Limit of work on one message [default: 32]
     ///
-    /// The bytes of the message, and of the content that is put in, may be read N times.
+    /// embody reads at most N times as many bytes as the message and the inserted content have together.
     #[arg(long, value_name = "N")]
     max_work: Option<u64>,
 }

@@ -43,7 +43,7 @@ pub(super) struct RetrievalArgs {
     /// ones.
     #[arg(long, value_name = "CIDR,...", value_delimiter = ',', value_parser = network)]
     allow_net: Vec<IpNet>,
-    /// Also retrieve from these ports [default: the scheme's own]
+    /// Also retrieve from these ports [default: that of the scheme]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = port)]
     allow_port: Vec<u16>,
     /// Also retrieve URLs that contain a user name or a password
@@ -186,7 +186,7 @@ pub(crate) struct ArchiveArgs {
     /// Try the archive first, and then the original server
     #[arg(long, requires = "archive")]
     pub archive_first: bool,
-    /// Time between the mail and a capture [default: 90d,400d]
+    /// Longest time between the mail and a capture [default: 90d,400d]
     ///
     /// BEFORE is how much older than the mail a capture may be, AFTER how much newer. Captures in files may have any
     /// date.
@@ -224,7 +224,7 @@ fn network(text: &str) -> Result<IpNet, String> {
 
 /// Returns the absolute path of a directory. Whether the directory exists is checked when the first file is read.
 pub(super) fn file_root(text: &str) -> Result<PathBuf, String> {
-    std::path::absolute(text).map_err(|why| format!("'{text}' is not a folder: {why}"))
+    std::path::absolute(text).map_err(|why| format!("'{text}' is not a directory: {why}"))
 }
 
 fn port(text: &str) -> Result<u16, String> {

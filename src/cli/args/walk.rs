@@ -214,7 +214,7 @@ pub(crate) struct ResumeArgs {
 pub(crate) struct SayingArgs {
     /// Append one JSON line per reference to this file
     ///
-    /// - is standard error.
+    /// The name - means standard error.
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Print only errors

@@ -138,7 +138,7 @@ impl Summary<'_> {
             let mails = counted(tally.widespread, "mail is", "mails are");
             let _ = writeln!(
                 text,
-                "{mails} in more than {MOST_SOURCES} sources, and not counted in the pairs."
+                "{mails} in more than {MOST_SOURCES} sources, and not counted for the pairs of sources."
             );
         }
         text

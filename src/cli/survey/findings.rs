@@ -328,7 +328,7 @@ pub(super) fn embed(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
     has_living_pictures(survey, context).then(|| Step {
         title: "Keep the pictures".to_owned(),
         words: format!(
-            "This puts the pictures into the mail, as far as their servers still have them. The result is a new mailbox, and yours stays as it is.{}",
+            "This puts the pictures into the mail, as far as their servers still have them. The result is a new mailbox, and your mailbox is not changed.{}",
             compare(context)
         ),
         commands: context.compared("embed", &context.repeated.all(), "embedded"),
@@ -361,7 +361,7 @@ pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
     is_there.then(|| Step {
         title: "Put the missing attachments back".to_owned(),
         words: format!(
-            "This puts {} back into the mail, {from}. The result is a new mailbox, and yours stays as it is.",
+            "This puts {} back into the mail, {from}. The result is a new mailbox, and your mailbox is not changed.",
             counted(count, "attachment", "attachments")
         ),
         commands: context.commands("recover", &options, "recovered"),
@@ -389,7 +389,7 @@ pub(super) fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<Ste
     (detach.leave.count > 0 && saves > 0).then(|| Step {
         title: "Make the mailbox smaller".to_owned(),
         words: format!(
-            "This moves {} into a directory beside the mail, {}, and the mail becomes {} smaller.{once} `embody restore` puts every byte back. The result is a new mailbox, and yours stays as it is.",
+            "This moves {} into a directory next to the mailbox, {}, and the mail becomes {} smaller.{once} `embody restore` puts every byte back. The result is a new mailbox, and your mailbox is not changed.",
             counted(detach.leave.count, "large attachment", "large attachments"),
             size(objects.octets),
             size(saves),
@@ -401,7 +401,7 @@ pub(super) fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Option<Ste
 pub(super) fn blank(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step> {
     (survey.pictures.trackers > 0).then(|| Step {
         title: "Remove the trackers".to_owned(),
-        words: "This puts an empty picture in the place of each tracker, so that opening the mail tells the sender nothing. It needs no network.".to_owned(),
+        words: "This puts an empty picture in the place of each tracker, so that the sender does not learn when you open the mail. No network is needed.".to_owned(),
         commands: context.commands("convert", " --embed remote --trackers blank", "untracked"),
     })
 }
@@ -413,7 +413,7 @@ pub(super) fn data(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step>
     (count > 0 && survey.pictures.remote == 0).then(|| Step {
         title: "Show pictures everywhere".to_owned(),
         words: format!(
-            "{} written into the HTML itself (as data: URLs), which some mail programs do not show. This makes attachments of them that every program shows. It needs no network.",
+            "{} written into the HTML itself (as data: URLs), which some mail programs do not show. This turns the pictures into attachments, which every program shows. No network is needed.",
             counted(count, "picture is", "pictures are")
         ),
         commands: context.commands("convert", " --embed data", "shown"),
@@ -426,7 +426,7 @@ pub(super) fn links(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
     (count > 0).then(|| Step {
         title: "Make links work".to_owned(),
         words: format!(
-            "{} incomplete, but the mail says how to complete {}. This does it, without a network.",
+            "{} incomplete, but the mail contains the address that completes {}. This makes the links complete. No network is needed.",
             counted(count, "link is", "links are"),
             either(count, "it", "them")
         ),
@@ -459,7 +459,7 @@ pub(super) fn cloud_links(survey: &Survey, context: &SurveyContext<'_>) -> Optio
     (sum > 0 && !context.is_probed).then(|| Step {
         title: "Attach what links lead to".to_owned(),
         words: format!(
-            "The text also contains {}. {} the sender's own words, so the files come into the mail only with `--follow`, as far as they are public.",
+            "The text also contains {}. {} part of the sender's text, so embody attaches the files only with `--follow`, and only files that need no login.",
             listed(&what),
             either(sum, "This is", "These are"),
         ),
@@ -478,7 +478,7 @@ pub(super) fn restore(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
     (count > 0).then(|| Step {
         title: "Put detached attachments back".to_owned(),
         words: format!(
-            "embody detached {}. This puts every byte back.",
+            "embody detached {}. This puts every byte of the attachments back.",
             counted(count, "attachment", "attachments")
         ),
         commands: context.commands("restore", &options, "restored"),
@@ -501,7 +501,7 @@ pub(super) fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
         );
         Step {
             title: "Count what is gone".to_owned(),
-            words: "This asks each server whether it still has the picture or file, and writes this page again with the answers. Trackers are not asked.".to_owned(),
+            words: "This asks each server whether it still has the picture or file, and writes this page again with the answers. The servers of trackers are not asked.".to_owned(),
             commands: context.reading(&command),
         }
     })

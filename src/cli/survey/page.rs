@@ -93,7 +93,7 @@ impl Page<'_> {
         if survey.mail.oversized > 0 {
             let count = survey.mail.oversized;
             self.sheet.say(&format!(
-                "{} larger than 512 MiB, and so not counted on this page.",
+                "{} larger than 512 MiB, and therefore not counted on this page.",
                 counted(count, "message is", "messages are")
             ));
         }
@@ -153,7 +153,7 @@ impl Page<'_> {
             if context.has_archive && survey.probe.dead > 0 {
                 let probe = &survey.probe;
                 self.sheet.say(&format!(
-                    "The archive has {} of what is gone, and lacks {}.",
+                    "The archive has {} of the pictures and files that are gone, and lacks {}.",
                     grouped(probe.archived),
                     grouped(probe.lost)
                 ));
@@ -296,7 +296,7 @@ impl Page<'_> {
         }
         self.sheet.heading("Attachments that are not in the mail");
         let ways: [(Way, &str); 6] = [
-            (Way::Here, "in a file beside the mailbox, or in the mail"),
+            (Way::Here, "in a file next to the mailbox, or in the mail"),
             (Way::Web, "on a server"),
             (Way::Ftp, "on an FTP server"),
             (Way::Directory, "in a directory of a computer"),
@@ -490,7 +490,7 @@ impl Page<'_> {
             match columns.iter().any(|it| it.part > 0) {
                 true => self
                     .sheet
-                    .key("size of the mail", "of it, large attachments"),
+                    .key("size of the mail", "large attachments in the mail"),
                 false => self.sheet.note("By size."),
             }
         }

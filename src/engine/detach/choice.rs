@@ -69,7 +69,7 @@ impl Choice {
         }
         // These types are a complete signed or encrypted message (RFC 8551 §3), which a change would break.
         if ["application/pkcs7-mime", "application/x-pkcs7-mime"].contains(&essence) {
-            let detail = format!("it is {essence}");
+            let detail = format!("the part has the type {essence}, which can be encrypted mail");
             return Some(Err(Refusal::lasting(Reason::Encrypted, detail)));
         }
         if is_reference(tree, part, limits) {

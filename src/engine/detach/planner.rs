@@ -92,7 +92,9 @@ impl Object {
         let content = content.map(|(content, _)| content);
         let content = content.filter(|content| content.len() as u64 == self.length);
         content.ok_or_else(|| {
-            not_restorable("the message is another one than the message that was planned")
+            not_restorable(
+                "the message is different from the message for which the change was planned",
+            )
         })
     }
 }
@@ -302,7 +304,9 @@ impl Run<'_> {
         // The parts are disjoint, so their edits can be combined.
         let edits = Edits::of(self.left.iter().flat_map(|left| left.group.clone()));
         let edits = edits.map_err(|_| {
-            not_restorable("two of its parts overlap, so restore could not put them back")
+            not_restorable(
+                "two parts of the message overlap, so restore could not put the parts back",
+            )
         })?;
         let output = edits.splice(self.tree.original).into_bytes();
         let text = self.judge(&output)?;

@@ -160,7 +160,7 @@ impl Pending<'_, '_> {
                 if told.insert((place.meaning.clone(), place.shown.clone()))
                     && let Some(mut row) = self.row(within.0, place, &given)
                 {
-                    row.remark("it is in a style sheet");
+                    row.remark("the link is in a style sheet");
                     self.inner_rows.push(row);
                 }
                 if matches!(given, Given::Awaited) {

@@ -430,7 +430,7 @@ fn admitted(
         return Err(match declared {
             Some(declared) if declared.starts_with("image/") => {
                 let detail = format!(
-                    "the content is declared as {declared}, but its bytes are not of this type"
+                    "the content is declared as {declared}, but the bytes are of a different type"
                 );
                 Refusal::lasting(Reason::TypeMismatch, detail)
             }

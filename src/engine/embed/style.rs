@@ -73,7 +73,7 @@ fn admit(octets: &[u8], declared: Option<&str>, policy: &Policy) -> Result<(), R
         }
         None => {
             return refuse(
-                "the content is not declared as text/css, so it is not used as a style sheet"
+                "the content is not declared as text/css, so embody does not use it as a style sheet"
                     .to_owned(),
             );
         }

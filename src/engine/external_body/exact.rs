@@ -60,7 +60,7 @@ pub fn restored(
     }
     let behind = Span::new(body.phantom.body_start(), part.body.end).of(tree.original);
     if !behind.iter().all(|byte| matches!(byte, b'\r' | b'\n')) && body.form == Form::ExternalBody {
-        return Err("the message/external-body part contains text after the header inside it");
+        return Err("the message/external-body part contains text after the inner header");
     }
     let fields = returning(tree, body, note)?;
     let written = body.form.facts().detach_fields;
@@ -84,7 +84,7 @@ pub fn restored(
         }
     }
     let (Some(first), Some(last)) = (ours.first(), ours.last()) else {
-        return Err("the header of the part does not have the fields that embody wrote");
+        return Err("the header of the part lacks the fields that embody wrote");
     };
     if body.form == Form::ExternalBody && ours.len() > 1 {
         return Err("the part has several Content-Type fields");
@@ -165,7 +165,7 @@ fn returning(
     let is_composite = body.declared.as_ref().map(MediaType::main);
     if matches!(is_composite, Some("multipart" | "message")) {
         return Err(
-            "the part claims to be a multipart or a message, and embody never detaches those",
+            "the header of the part declares a multipart or a message, and embody never detaches multiparts or messages",
         );
     }
     let counts_fit = match is_phantom {

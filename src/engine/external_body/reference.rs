@@ -260,7 +260,7 @@ pub(in crate::engine) fn missing_parameter(name: &str, section: Option<u32>) -> 
 /// complete, and would give truncated content.
 pub(in crate::engine) fn cut_off(name: &str) -> Refusal {
     bad_value(format!(
-        "the parameter '{name}' is incomplete: its closing quote or the text after it was lost in transit"
+        "the parameter '{name}' is incomplete: the closing quote or the text after the parameter was lost in transit"
     ))
 }
 
@@ -327,6 +327,7 @@ pub(in crate::engine) fn limit_notes(bodies: &mut Vec<ExternalBody<'_>>, reading
 
 /// Returns the refusal for a part that contains more than a reference. Replacing it would lose this content.
 pub(in crate::engine) fn own_content(what: &str) -> Refusal {
-    let detail = format!("the part is a reference, but {what}");
+    let detail =
+        format!("the part contains a reference, and replacing the part would lose content: {what}");
     Refusal::lasting(Reason::UnsupportedAccessType, detail)
 }

@@ -37,7 +37,7 @@ pub(crate) fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
         (None, rest)
     } else if scheme.eq_ignore_ascii_case("mid") {
         let (message_id, content_id) = rest.split_once('/').ok_or_else(|| {
-            bad_value("the mid: URL names a whole message, and embody can insert only parts of this message")
+            bad_value("the mid: URL refers to a complete message, but embody can insert only a part of the same message (mid:MESSAGE-ID/CONTENT-ID)")
         })?;
         (Some(percent_decoded(message_id)), content_id)
     } else {

@@ -84,7 +84,7 @@ impl<'o> Opening<'o> {
         self.ledger.grow(growth)?;
         if self.edits.add(group).is_err() {
             self.ledger.lose(growth);
-            let detail = "this change overlaps another change of the same message";
+            let detail = "the replacement overlaps another change in the same message";
             return Err(Refusal::lasting(Reason::BoundaryCollision, detail));
         }
         row.outcome = Outcome::Expanded;

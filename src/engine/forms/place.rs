@@ -271,7 +271,7 @@ impl Placing<'_> {
         match parts.iter().any(|part| part.meets(&self.around)) {
             false => Ok(()),
             true => {
-                let detail = "an enclosed message contains a boundary line of the mail";
+                let detail = "an attached message in the content contains a line that is also a boundary line of the mail";
                 Err(Refusal::lasting(Reason::BoundaryCollision, detail))
             }
         }

@@ -121,7 +121,7 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
         }
         Err(()) => contents
             .unmapped
-            .push("the report, which does not say whom it concerns".to_owned()),
+            .push("the report, which does not name a recipient".to_owned()),
     }
     let description = contents.text.as_ref().or(contents.rtf_text.as_ref());
     let description = description.map(|leaf| String::from_utf8_lossy(leaf.bytes()).into_owned());
@@ -139,7 +139,7 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
         }
         Err(()) => contents
             .unmapped
-            .push("the meeting, which does not say when it begins".to_owned()),
+            .push("the meeting, which has no start time".to_owned()),
     }
     let referred = contents.html.as_ref().map(|html| referred(html.bytes()));
     let referred = referred.unwrap_or_default();
@@ -247,7 +247,7 @@ fn bodies<'a>(item: &Item<'a>, contents: &mut Contents<'a>) {
     let (rtf, damage) = match compressed_rtf::decompress(compressed) {
         Ok((rtf, damage)) => (rtf, damage),
         Err(_) => {
-            let what = "the RTF body, whose compression is unknown";
+            let what = "the RTF body, which has an unknown compression";
             contents.unmapped.push(what.to_owned());
             return;
         }
@@ -256,7 +256,7 @@ fn bodies<'a>(item: &Item<'a>, contents: &mut Contents<'a>) {
         if !rtf.is_empty() {
             contents
                 .unmapped
-                .push("the RTF body, which is not RTF".to_owned());
+                .push("the RTF body, which does not contain RTF".to_owned());
         }
         return;
     };
@@ -381,9 +381,11 @@ fn leaf<'a>(
             let path = text(id::LONG_PATH_NAME).or_else(|| text(id::PATH_NAME));
             return Err(match (properties.integer(id::METHOD), path) {
                 (Some(2..=4 | 7), Some(path)) => {
-                    format!("its content is not in the file, only a reference to {path}")
+                    format!(
+                        "the content is not in the file, which contains only a reference to {path}"
+                    )
                 }
-                _ => "its content is not in the file".to_owned(),
+                _ => "the content is not in the file".to_owned(),
             });
         }
         Content::Item(inner) => {

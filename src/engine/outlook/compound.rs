@@ -40,14 +40,14 @@ impl<'a> Compound<'a> {
     /// Opens an intact or damaged compound file.
     ///
     /// # Errors
-    /// Returns a clause without a subject, such as "is damaged: ...".
+    /// Returns the reason as a sentence, such as "the file is damaged: ...".
     pub(super) fn open(bytes: &'a [u8]) -> Result<Self, String> {
         match CompoundFile::open(Cursor::new(bytes)) {
             Ok(file) => Ok(Self::Whole(file)),
             Err(error) => {
                 let file = Damaged::open(bytes, error.to_string());
                 file.map(Self::Damaged)
-                    .ok_or_else(|| format!("is damaged: {error}"))
+                    .ok_or_else(|| format!("the file is damaged: {error}"))
             }
         }
     }
@@ -334,7 +334,10 @@ impl<'a> Damaged<'a> {
 
     fn read(&self, path: &Path, most: usize) -> (Vec<u8>, Option<String>) {
         let Some(entry) = self.entry(path).filter(|entry| entry.is_stream) else {
-            return (Vec::new(), Some("the file does not contain it".to_owned()));
+            return (
+                Vec::new(),
+                Some("the file does not contain the value".to_owned()),
+            );
         };
         let wanted = entry.length.min(most);
         let mut bytes = Vec::new();
@@ -361,8 +364,8 @@ impl<'a> Damaged<'a> {
         bytes.truncate(wanted);
         let is_whole = bytes.len() == wanted;
         let why = (!is_whole).then(|| match bytes.len() {
-            0 => "its content is missing".to_owned(),
-            length => format!("only {length} of its {} bytes could be read", entry.length),
+            0 => "the content is missing".to_owned(),
+            length => format!("only {length} of {} bytes could be read", entry.length),
         });
         (bytes, why)
     }

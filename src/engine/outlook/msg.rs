@@ -41,16 +41,18 @@ pub fn is_message(file: impl Read + Seek) -> bool {
 /// Reads a message file. Attached messages that are nested more than `depth` levels deep are not read.
 ///
 /// # Errors
-/// Returns a sentence without a subject if the file is not a message, or if it is too damaged to be recognised.
+/// Returns the reason if the file is not a message, or if it is too damaged to be recognised.
 pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
     if !bytes.starts_with(SIGNATURE) {
-        return Err("is not a compound file".to_owned());
+        return Err(
+            "the file is not a compound file, which is the format of .msg files".to_owned(),
+        );
     }
     let file = Compound::open(bytes)?;
     let root = PathBuf::from("/");
     let contents = Contents::of(&file, &root);
     if !contents.has_values() {
-        return Err("contains no message of Outlook".to_owned());
+        return Err("the file contains no message of Outlook".to_owned());
     }
     let mut reading = Reading {
         file,
@@ -78,7 +80,9 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
         ));
     }
     if reading.values > MOST_VALUES {
-        damage.push(format!("it has more than {MOST_VALUES} properties"));
+        damage.push(format!(
+            "the message has more than {MOST_VALUES} properties; the others were not read"
+        ));
     }
     Ok(Message { item, damage })
 }
@@ -172,7 +176,7 @@ impl Reading<'_> {
                 // the total work.
                 self.room /= 2;
                 self.lose(format!(
-                    "{} (its declared size exceeds that of the file)",
+                    "{} (the declared size of this value exceeds the size of the file)",
                     name()
                 ));
                 None
@@ -244,7 +248,7 @@ impl Reading<'_> {
         let content = match (object, data.map(|data| data.value)) {
             (Some((_, path)), _) if method != Some(6) && self.is_item(path) => match depth {
                 0 => {
-                    self.tell("it has too many messages within messages".to_owned());
+                    self.tell("the message has too many levels of messages within messages; the innermost messages are missing".to_owned());
                     Content::None
                 }
                 _ => Content::Item(Box::new(self.item(path, 24, depth - 1))),
@@ -317,7 +321,7 @@ impl Reading<'_> {
     fn tell_missing(&mut self, name: &str, kind: u16, inline: [u8; 8]) {
         let [a, b, c, d, ..] = inline;
         if kind != kind::OBJECT && u32::from_le_bytes([a, b, c, d]) > 2 {
-            self.lose(format!("{name} (its stream is missing)"));
+            self.lose(format!("{name} (the stream of this value is missing)"));
         }
     }
 
@@ -448,7 +452,12 @@ mod tests {
             .collect();
         let bytes = compound(&streams);
         let message = read(&bytes, 5).unwrap();
-        assert_eq!(message.damage, ["it has too many messages within messages"]);
+        assert_eq!(
+            message.damage,
+            [
+                "the message has too many levels of messages within messages; the innermost messages are missing"
+            ]
+        );
         assert!(read(&bytes, 8).unwrap().damage.is_empty());
     }
 
@@ -598,7 +607,8 @@ mod tests {
         let damage = message.damage.join("\n");
         assert!(damage.starts_with("the file is damaged ("), "{damage}");
         assert!(
-            damage.contains("__substg1.0_1000") && damage.contains("(its stream is missing)"),
+            damage.contains("__substg1.0_1000")
+                && damage.contains("(the stream of this value is missing)"),
             "{damage}"
         );
     }

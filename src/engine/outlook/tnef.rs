@@ -39,16 +39,16 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// Returns the clause for the report, without its subject.
+    /// Returns the sentence for the report.
     pub fn what(self) -> &'static str {
         match self {
-            Self::NoSignature => "does not begin as such files do",
-            Self::Truncated => "ends too early",
-            Self::Checksum => "has a wrong checksum",
-            Self::Trailing => "has unknown bytes at its end",
-            Self::Properties => "has a damaged list of properties",
-            Self::TooDeep => "has too many items within items",
-            Self::TooMany => "has too many properties",
+            Self::NoSignature => "the file does not begin like a winmail.dat file",
+            Self::Truncated => "the end of the file is missing",
+            Self::Checksum => "a checksum in the file is wrong",
+            Self::Trailing => "the file has unknown bytes at the end",
+            Self::Properties => "a list of properties in the file is damaged",
+            Self::TooDeep => "the file has too many levels of items within items",
+            Self::TooMany => "the file has too many properties",
         }
     }
 }

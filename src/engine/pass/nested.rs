@@ -121,5 +121,8 @@ impl Pending<'_, '_, '_> {
 fn leads_back(need: &Need) -> Refusal {
     let name = need.source_name();
     let url = crate::link::url::masked(need.url().unwrap_or(&name));
-    Refusal::lasting(Reason::ReferenceLoop, format!("{url} leads back to itself"))
+    Refusal::lasting(
+        Reason::ReferenceLoop,
+        format!("the content of {url} contains a reference to the same URL"),
+    )
 }

@@ -55,7 +55,11 @@ impl ContentIds {
             Some(wanted) => {
                 let message_ids = self.message_ids.get_or_insert_with(|| message_ids(tree));
                 let found = messages.find(|it| message_ids.get(it).is_some_and(|id| id == wanted));
-                let another = || not_found(format!("mid: names another message, <{wanted}>"));
+                let another = || {
+                    not_found(format!(
+                        "the mid: URL refers to the message <{wanted}>, which is not part of this message"
+                    ))
+                };
                 self.bearer(found.ok_or_else(another)?, part, content_id)
             }
         };
@@ -77,7 +81,9 @@ impl ContentIds {
         // A message or a multipart cannot be the target. The only exception is message/external-body, because its
         // content will replace it.
         if essence != ESSENCE && is_composite(essence) {
-            let detail = format!("<{content_id}> is a {essence}");
+            let detail = format!(
+                "the part with the Content-ID <{content_id}> is a {essence}, and embody copies neither multiparts nor messages"
+            );
             return Err(Refusal::lasting(Reason::CompositeTarget, detail));
         }
         if tree.is_cut_off(bearer) {

@@ -159,7 +159,7 @@ impl<'p> Documents<'p> {
         }
         let Some(changes) = self.lines_kept(&document, encoding, changes) else {
             let detail = format!(
-                "with the change, a line of the {} body would be longer than 998 bytes, and no tag in it has a blank where the line could be broken",
+                "with the change, a line of the {} body would be longer than 998 bytes, and no tag in this line has a blank at which the line could be broken",
                 encoding.as_str()
             );
             return Err(Refusal::lasting(Reason::LineTooLong, detail));

@@ -61,7 +61,10 @@ impl Item<'_> {
                 row.outcome = Outcome::WouldFetch;
                 row.detail = match need {
                     Need::Question { url, .. } => {
-                        format!("would ask the resolver for {}", shown_url(url))
+                        format!(
+                            "the resolver program would be started for {}",
+                            shown_url(url)
+                        )
                     }
                     Need::Object { sha256 } => format!("would read {sha256} from the store"),
                     other => {

@@ -10,7 +10,10 @@ pub(crate) fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Opti
     tree.ancestors(part).find_map(|above| {
         let essence = tree.part(above).essence.as_str();
         let refuse = |reason| {
-            let detail = format!("the part is inside {}, a {essence}", place(tree, above));
+            let detail = format!(
+                "the part is inside {}, which is a {essence}",
+                place(tree, above)
+            );
             Some(Refusal::lasting(reason, detail))
         };
         match essence {
@@ -47,15 +50,23 @@ pub(crate) fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Spa
             PartKind::Leaf | PartKind::Message => return None,
         };
         let (reason, what, setting) = match limit {
-            Limit::TooDeep => (Reason::TooDeep, "is nested too deep", Setting::Depth),
-            Limit::TooManyParts => (Reason::TooManyParts, "has too many parts", Setting::Parts),
+            Limit::TooDeep => (
+                Reason::TooDeep,
+                "the part is nested too deep",
+                Setting::Depth,
+            ),
+            Limit::TooManyParts => (
+                Reason::TooManyParts,
+                "the part contains too many parts",
+                Setting::Parts,
+            ),
             Limit::HeaderTooLarge => {
-                let what = "has too large a header";
+                let what = "the part has too large a header";
                 (Reason::HeaderTooLarge, what, Setting::Header)
             }
         };
         let detail = Detail::from(format!("{what} for ")).naming(setting);
-        let detail = detail.then(", so embody did not examine its parts");
+        let detail = detail.then(", so embody did not examine the content of the part");
         Some((id, span, Refusal::lasting(reason, detail)))
     })
 }

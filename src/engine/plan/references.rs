@@ -219,7 +219,7 @@ impl Planner<'_> {
         self.room = room;
         url::resolve(&base.url, reference).map_err(|problem| {
             let (masked, base) = (url::masked(reference), shown_url(&base.url));
-            let detail = format!("'{masked}' against {base}: {problem}");
+            let detail = format!("the relative URL '{masked}' cannot be resolved against the base URL {base}: {problem}");
             Refusal::lasting(Reason::BadUrl, detail)
         })
     }

@@ -18,7 +18,9 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
             rest = rest.get(letter.len_utf8()..).unwrap_or_default();
             if letter == '\'' || letter == '"' {
                 let quoted = rest.split_once(letter);
-                let (quoted, behind) = quoted.ok_or_else(|| wrong("a quote is not closed"))?;
+                let (quoted, behind) = quoted.ok_or_else(|| {
+                    wrong("the command contains a quote (' or \") without a closing quote")
+                })?;
                 word.push_str(quoted);
                 rest = behind;
             } else {
@@ -29,7 +31,7 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
         rest = rest.trim_start();
     }
     let program = words.first_mut().filter(|program| !program.is_empty());
-    let program = program.ok_or_else(|| wrong("it names no program"))?;
+    let program = program.ok_or_else(|| wrong("the command is empty; name a program"))?;
     // The program is started in a temporary working directory. A relative path with a slash would be resolved there, and the
     // program would not be found.
     if program.contains('/')

@@ -251,13 +251,16 @@ impl Policy {
             return Err(Refusal::lasting(Reason::UserinfoNotAllowed, detail));
         }
         let (Some(host), Some(port)) = (target.host(), target.port()) else {
-            return Err(Refusal::lasting(Reason::BadUrl, "the URL names no host"));
+            return Err(Refusal::lasting(
+                Reason::BadUrl,
+                "the URL contains no host name",
+            ));
         };
         self.judge_host(&host)?;
         let is_behind_proxy = self.proxy.is_some() && target.scheme().is_http();
         if is_behind_proxy && host.is_own_name() && !self.allow_hosts.matches(&host) {
             let what = format!(
-                "{host} is the name of a host in a local network, and its address is known only to the proxy of "
+                "{host} is the name of a host in a local network, whose address embody cannot check with "
             );
             let detail = Detail::from(what).naming(Setting::Proxy);
             let detail = detail.then("");
@@ -265,7 +268,7 @@ impl Policy {
         }
         let own = target.scheme().default_port() == Some(port);
         if port == 0 || !(own || self.allow_ports.contains(&port)) {
-            let detail = format!("port {port} of {host}");
+            let detail = format!("port {port} of {host} is not an allowed port");
             return Err(Refusal::lasting(Reason::PortNotAllowed, detail));
         }
         Ok(())
@@ -312,11 +315,12 @@ impl Policy {
 
     fn judge_path(&self, path: &Path) -> Result<(), Refusal> {
         let detail = if path.components().any(|it| it == Component::ParentDir) {
-            format!("{} climbs with '..'", path.display()).into()
+            format!("the path {} contains '..'", path.display()).into()
         } else if self.file_roots.iter().any(|root| path.starts_with(root)) {
             return Ok(());
         } else {
-            Detail::from(format!("{} is not below a ", path.display())).naming(Setting::FileRoot)
+            Detail::from(format!("{} is not in a directory of ", path.display()))
+                .naming(Setting::FileRoot)
         };
         Err(Refusal::lasting(Reason::OutsideFileRoot, detail))
     }
@@ -372,7 +376,7 @@ impl Policy {
     pub fn judge_size(&self, octets: u64) -> Result<(), Refusal> {
         if octets > self.limits.body {
             let limit = self.limits.body;
-            let detail = Detail::from(format!("{}, ", size_in_words(octets)));
+            let detail = Detail::from(format!("the content has {}; ", size_in_words(octets)));
             let detail = detail.naming(Setting::Body).measuring(limit, octets);
             let detail = detail.then(format!(" is {limit}"));
             return Err(Refusal::lasting(Reason::TooLarge, detail));

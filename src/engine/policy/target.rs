@@ -111,7 +111,7 @@ impl Target {
 
     pub(crate) fn parse(scheme: Scheme, url: &str) -> Result<Self, Refusal> {
         if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-            return Err(bad("it contains white space or a control character"));
+            return Err(bad("the URL contains white space or a control character"));
         }
         let (_, rest) = split_scheme(url)?;
         let location = match scheme.has_server() {
@@ -121,7 +121,7 @@ impl Target {
         let is_line_break = |octet| matches!(octet, 0 | b'\n' | b'\r');
         if scheme.is_command() && percent_decode_str(rest).any(is_line_break) {
             let name = scheme.as_str();
-            let why = format!("%00, %0a and %0d are not allowed in an {name} URL");
+            let why = format!("the {name}: URL contains %00, %0a or %0d, which is not allowed");
             return Err(bad(&why));
         }
         Ok(Self { scheme, location })
@@ -132,7 +132,7 @@ fn parse_server(url: &str, rest: &str) -> Result<Location, Refusal> {
     let authority = rest
         .strip_prefix("//")
         .filter(|authority| !authority.is_empty() && !authority.starts_with(['/', '\\', '?', '#']))
-        .ok_or_else(|| bad("it names no host"))?;
+        .ok_or_else(|| bad("the URL contains no host name"))?;
     let host = authority.split(['/', '\\', '?', '#']).next().unwrap_or("");
     let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
     if host.starts_with('[') && host.contains('%') {
@@ -141,7 +141,7 @@ fn parse_server(url: &str, rest: &str) -> Result<Location, Refusal> {
     }
     let parsed = Url::parse(url).map_err(|why| bad(&why.to_string()))?;
     if parsed.host_str().is_none_or(str::is_empty) {
-        return Err(bad("it names no host"));
+        return Err(bad("the URL contains no host name"));
     }
     Ok(Location::Server(parsed))
 }
@@ -152,7 +152,9 @@ fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
     let path = match rest.strip_prefix("//") {
         None => rest,
         Some(authority) => {
-            let slash = authority.find('/').ok_or_else(|| bad("it names no file"))?;
+            let slash = authority
+                .find('/')
+                .ok_or_else(|| bad("the URL contains no file name"))?;
             let (host, path) = authority.split_at(slash);
             if !host.is_empty() && !host.eq_ignore_ascii_case("localhost") {
                 // The text before an `@` can contain a password, so the error message gets only the text after it.
@@ -164,14 +166,16 @@ fn parse_file(url: &str, rest: &str) -> Result<Location, Refusal> {
         }
     };
     if !path.starts_with('/') {
-        return Err(bad("the path of the file is not absolute"));
+        return Err(bad("the path in the URL is not absolute"));
     }
     if path.contains('?') {
-        return Err(bad("a file URL cannot contain a query (?)"));
+        return Err(bad(
+            "the file: URL contains a query (?), which is not allowed",
+        ));
     }
     let octets: Vec<u8> = percent_decode_str(path).collect();
     if octets.contains(&0) {
-        return Err(bad("it holds a NUL"));
+        return Err(bad("the path in the URL contains a NUL byte"));
     }
     Ok(Location::File {
         path: path_of(octets)?,
@@ -187,7 +191,7 @@ fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
 
 #[cfg(not(unix))]
 fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
-    let path = String::from_utf8(octets).map_err(|_| bad("its path is not UTF-8"))?;
+    let path = String::from_utf8(octets).map_err(|_| bad("the path in the URL is not UTF-8"))?;
     // A path with a drive letter: the slash before the letter is not part of the path (RFC 8089, appendix E.2).
     let beneath = path.strip_prefix('/').unwrap_or_default();
     Ok(match beneath.as_bytes() {
@@ -197,7 +201,7 @@ fn path_of(octets: Vec<u8>) -> Result<PathBuf, Refusal> {
 }
 
 pub(super) fn split_scheme(url: &str) -> Result<(&str, &str), Refusal> {
-    scheme_and_rest(url).ok_or_else(|| bad("it has no scheme"))
+    scheme_and_rest(url).ok_or_else(|| bad("the URL has no scheme"))
 }
 
 /// Returns whether the URL consists only of letters, digits and common separators, so that it is certainly valid and
@@ -221,7 +225,7 @@ pub(super) fn is_plain(scheme: Scheme, url: &str) -> bool {
 }
 
 fn bad(why: &str) -> Refusal {
-    Refusal::lasting(Reason::BadUrl, format!("not a usable URL: {why}"))
+    Refusal::lasting(Reason::BadUrl, why)
 }
 
 /// `--proxy URL`: an HTTP proxy. Requests for http URLs are sent to it, and connections for https URLs are opened with CONNECT.

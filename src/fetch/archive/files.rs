@@ -138,7 +138,10 @@ impl Replaying {
                 Ok(redirect) if other.is_none() => return Ok((capture, redirect)),
                 Ok(_) => {}
                 Err(refusal) => {
-                    let of = format!("its capture from {}: ", time::words(capture.at));
+                    let of = format!(
+                        "the capture from {} cannot be used: ",
+                        time::words(capture.at)
+                    );
                     why.get_or_insert(Refusal {
                         detail: Detail::from(of).then(refusal.detail),
                         ..refusal

@@ -109,7 +109,9 @@ impl Archive {
             (Ok(Some(Nearest::Wanted(found))), _) | (Ok(_), Some(found)) => Ok(found),
             (Ok(_), None) => Err(not_archived(why)),
             (Err(refusal), _) => Err(Refusal {
-                detail: why.then("; another capture: ").then(refusal.detail),
+                detail: why
+                    .then("; the archive lists another capture, which cannot be used: ")
+                    .then(refusal.detail),
                 ..refusal
             }),
         }
@@ -298,7 +300,7 @@ pub(super) fn not_archived(detail: impl Into<Detail>) -> Refusal {
 }
 
 fn own_status(status: u16) -> Refusal {
-    let detail = format!("the archive answered {status}");
+    let detail = format!("the archive responded with status {status}");
     match status {
         429 => Refusal::temporary(Reason::ArchiveBusy, detail),
         408 | 500..=599 => Refusal::temporary(Reason::HttpStatus, detail).of_status(status),

@@ -8,17 +8,17 @@ use crate::link::url::holds_token;
 
 pub(super) fn why(target: &Target) -> Option<&'static str> {
     if target.has_userinfo() {
-        return Some("it contains a user name");
+        return Some("the URL contains a user name");
     }
     if !target.host().is_some_and(|host| is_public(&host)) {
-        return Some("its host belongs to a private network");
+        return Some("the host belongs to a private network");
     }
     let url = target.request_url();
     let (_, behind) = url.split_once("://").unwrap_or_default();
     if holds_mail_address(behind) {
-        return Some("it contains what looks like an email address");
+        return Some("the URL may contain an email address");
     }
-    holds_token(behind).then_some("it contains what looks like a token")
+    holds_token(behind).then_some("the URL may contain a secret token")
 }
 
 /// Returns whether a host is on the public internet. Loopback addresses count as public, because only tests use them.

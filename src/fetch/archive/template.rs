@@ -33,7 +33,7 @@ impl FromStr for Template {
         let is_special = |symbol: char| "{}?#".contains(symbol);
         if front.contains(is_special) || middle.contains(is_special) {
             return Err(wrong(
-                "contains {, }, ? or # outside the placeholders {date} and {url}",
+                "contains a brace, ? or # outside the placeholders {date} and {url}",
             ));
         }
         // The URL parser adds a slash to a URL that ends after the host. So it would change a template that has no
@@ -92,7 +92,7 @@ impl FromStr for IndexTemplate {
         let filled = text.replace("{url}", "").replace("{date}", "");
         if filled.contains(['{', '}', '#']) {
             return Err(wrong(
-                "contains {, } or # outside the placeholders {date} and {url}",
+                "contains a brace or # outside the placeholders {date} and {url}",
             ));
         }
         http_url(&filled).ok_or_else(|| wrong("is not an http or https URL"))?;

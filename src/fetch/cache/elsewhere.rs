@@ -66,7 +66,10 @@ pub(crate) struct RunFolder {
 
 impl RunFolder {
     pub(crate) fn open(path: &Path, _leaves: u64) -> Result<Self, Error> {
-        let why = io::Error::new(io::ErrorKind::Unsupported, "that needs a Unix");
+        let why = io::Error::new(
+            io::ErrorKind::Unsupported,
+            "the cache works only on Linux, macOS and other Unix systems",
+        );
         Err(Error::cannot_write(the_cache(path))(why))
     }
 

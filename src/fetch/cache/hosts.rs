@@ -124,7 +124,7 @@ pub(super) fn found_nobody(folder: &CacheFolder, names: &[String; 2], failed: &F
         // A deadline belongs to one message and means nothing to later runs. It ended while the host did not respond,
         // so a time-out of the host is stored instead.
         Reason::Timeout | Reason::Deadline => {
-            Refusal::temporary(Reason::Timeout, "no connection came about")
+            Refusal::temporary(Reason::Timeout, "the server did not respond in time")
         }
         _ => failed.refusal.clone(),
     };

@@ -98,11 +98,11 @@ pub(crate) struct Offline;
 
 impl Disk for Offline {
     fn answer(&self, _: &Asked<'_>, _: Ask<'_>) -> Result<Response, Failed> {
-        Err(offline("no server is asked").into())
+        Err(offline("no network requests are made").into())
     }
 
     fn may_ask(&self, _: &Host, _: u16) -> Result<(), Refusal> {
-        Err(offline("no server is asked"))
+        Err(offline("no network requests are made"))
     }
 
     fn found_nobody(&self, _: &Host, _: u16, _: &Failed) {}
@@ -128,7 +128,7 @@ impl Kept {
                 entry::judge(&gone.from, &self.policy)?;
                 Ok(gone_answer(gone))
             }
-            None => Err(offline("the cache does not have it")),
+            None => Err(offline("the cache does not contain a response for the URL")),
         }
     }
 

@@ -288,7 +288,7 @@ impl Captures {
                 }
                 if self.captures.len() >= MOST {
                     let what = format!(
-                        "{}: the files contain more than {MOST} captures; name fewer files",
+                        "{}: the archive files contain more than {MOST} captures; name fewer files",
                         volume.name
                     );
                     return Err(Error::Usage(what.into()));
@@ -425,14 +425,14 @@ pub(super) fn keys(url: &str) -> Option<(String, String)> {
 /// Opens a regular file. Opening a named pipe would block.
 fn open(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
+        return Err(io::Error::other("the path does not lead to a regular file"));
     }
     File::open(path)
 }
 
 fn no_captures(path: &Path) -> Error {
     let what = format!(
-        "{}: not a WARC file, a WACZ file, or a folder of such files",
+        "{}: this is not a WARC file, a WACZ file or a directory of such files",
         path.display()
     );
     Error::Usage(what.into())

@@ -112,7 +112,9 @@ impl RecordFile {
             }
             // Opening a named pipe would block until another process reads from it.
             if fs::metadata(&path).is_ok_and(|found| !found.is_file()) {
-                return Err(io::Error::other("it is not a file"));
+                return Err(io::Error::other(
+                    "the path leads to a device, a pipe or a directory; name a file",
+                ));
             }
             let mut options = OpenOptions::new();
             let options = private(options.read(true).append(true).create(true));

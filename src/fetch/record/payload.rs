@@ -77,7 +77,8 @@ impl Captures {
         let record = held.header.id().map(str::to_owned);
         if matches!(held.head.status, 301 | 302 | 303 | 307 | 308) {
             let location = held.head.text("location");
-            let location = location.ok_or_else(|| refused("a redirect without a Location"))?;
+            let location = location
+                .ok_or_else(|| refused("the capture is a redirect without a Location field"))?;
             return Ok(Replayed::Redirect(location));
         }
         let own_type = held.head.text("content-type");
@@ -103,7 +104,7 @@ impl Captures {
 
     fn held(&self, capture: &Capture, policy: &Policy) -> Result<Held, Refusal> {
         let volume = self.volumes.get(capture.volume as usize);
-        let volume = volume.ok_or_else(|| refused("its file is not there"))?;
+        let volume = volume.ok_or_else(|| refused("the file with the capture cannot be found"))?;
         let read = |why: io::Error| refused(&format!("{}: {why}", volume.name));
         let (header, block) = volume.record(capture.offset).map_err(read)?;
         let length = header.length().unwrap_or(u64::MAX);
@@ -205,7 +206,11 @@ impl Held {
                 let said = length.map(|length| length.parse::<u64>());
                 match said {
                     Some(Ok(said)) if said == payload.len() as u64 => {}
-                    Some(_) => return Err(refused("its Content-Length is another one")),
+                    Some(_) => {
+                        return Err(refused(
+                            "the length of the captured content differs from its Content-Length field",
+                        ));
+                    }
                     None => is_marked = !is_ours && !payload.is_empty(),
                 }
                 payload
@@ -322,7 +327,7 @@ fn inflated(source: impl Read, policy: &Policy) -> Result<Bytes, Refusal> {
     source
         .take(most)
         .read_to_end(&mut content)
-        .map_err(|why| refused(&format!("its content is damaged: {why}")))?;
+        .map_err(|why| refused(&format!("the captured content is damaged: {why}")))?;
     policy.judge_size(content.len() as u64)?;
     Ok(content.into())
 }

@@ -248,7 +248,9 @@ pub(super) fn unpacked(source: impl Read, size: u64) -> io::Result<(File, u64, O
     let copied = io::copy(&mut source.take(most), &mut file);
     let length = file.metadata()?.len();
     let why = match copied {
-        Ok(copied) if copied == most => Some(damaged("it expands to too much")),
+        Ok(copied) if copied == most => {
+            Some(damaged("the decompressed record is larger than the limit"))
+        }
         copied => copied.err(),
     };
     Ok((file, length, why))
@@ -283,7 +285,7 @@ fn cut() -> io::Error {
 }
 
 fn no_length() -> io::Error {
-    damaged("a record without a length")
+    damaged("the header of a record gives no length")
 }
 
 fn damaged(why: &str) -> io::Error {

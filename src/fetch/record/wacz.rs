@@ -57,7 +57,7 @@ pub(super) fn volumes(
         count += 1;
         if count > MEMBERS {
             return Err(damaged(&format!(
-                "the file contains more than {MEMBERS} files"
+                "the WACZ archive contains more than {MEMBERS} files"
             )));
         }
         let path = String::from_utf8_lossy(entry.file_path().as_bytes()).into_owned();
@@ -86,7 +86,7 @@ pub(super) fn volumes(
             }
             taken.push((start, end));
             let read = volume(&entry, file, (start, end)).map_err(|why| why.to_string())?;
-            read.ok_or_else(|| "it is not a WARC file".to_owned())
+            read.ok_or_else(|| "the file is not a WARC file".to_owned())
         });
         volumes.push(volume.map_err(|why| format!("{}: {why}", entry.name)));
     }
@@ -95,7 +95,7 @@ pub(super) fn volumes(
 
 fn range(archive: &ZipArchive<WaczFile>, entry: &WaczEntry) -> Result<(u64, u64), String> {
     if entry.is_closed {
-        return Err("it is encrypted".to_owned());
+        return Err("the file is encrypted".to_owned());
     }
     let found = archive
         .get_entry(entry.place)

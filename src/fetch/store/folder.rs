@@ -58,7 +58,7 @@ impl Folder {
     /// The directory cannot be created or written, or a garbage collection holds the lock for more than a minute.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         if path.exists() && !path.is_dir() {
-            let what = format!("{}: it is not a directory", the_store(path));
+            let what = format!("{}: the path does not lead to a directory", the_store(path));
             return Err(StoreError::lasting(what));
         }
         let mut builder = DirBuilder::new();
@@ -143,7 +143,7 @@ impl Folder {
 impl Store for Folder {
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
         let Some(temporaries) = &self.temporaries else {
-            let what = format!("{} was opened to read", the_store(self.path()));
+            let what = format!("{} was opened only for reading", the_store(self.path()));
             return Err(StoreError::lasting(what));
         };
         {
@@ -245,7 +245,7 @@ fn locked(places: &Places, operation: FlockOperation) -> Result<File, StoreError
             }
             Err(Errno::WOULDBLOCK) => {
                 return Err(StoreError::temporary(format!(
-                    "{}: another program has locked the store for {} seconds; wait for it, and run the same command again",
+                    "{}: another program has locked the store for {} seconds; wait until that program has finished, and run the same command again",
                     the_store(&places.path),
                     PATIENCE.as_secs()
                 )));

@@ -122,5 +122,8 @@ impl Folder {
 }
 
 fn missing(key: &Key) -> StoreError {
-    StoreError::lasting(format!("{}: is not there", key.path()))
+    StoreError::lasting(format!(
+        "{}: the store does not contain this object",
+        key.path()
+    ))
 }

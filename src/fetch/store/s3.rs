@@ -32,7 +32,9 @@ impl S3 {
         let (bucket, prefix) = rest.split_once('/').unwrap_or((rest, ""));
         let is_name = |symbol: char| symbol.is_ascii_alphanumeric() || "-._".contains(symbol);
         if bucket.is_empty() || !bucket.chars().all(is_name) {
-            return Err(wrong("names no bucket".to_owned()));
+            return Err(wrong(
+                "the URL contains no valid name of a bucket".to_owned(),
+            ));
         }
         let prefix = prefix.trim_matches('/');
         let no_name = |segment| matches!(segment, "" | "." | "..");

@@ -50,7 +50,7 @@ impl Roots {
     ) -> Result<Vec<u8>, Refusal> {
         let (root, beneath) = self
             .beneath(path)
-            .ok_or_else(|| outside(format!("{} is not below a ", path.display())))?;
+            .ok_or_else(|| outside(format!("{} is not in a directory of ", path.display())))?;
         if beneath.as_os_str().is_empty() {
             return Err(not_regular(path));
         }
@@ -128,7 +128,10 @@ pub(in crate::fetch) fn unreadable(path: &Path, why: &std::io::Error) -> Refusal
     let crosses = false;
     let is_of_system = why.raw_os_error().is_some();
     if crosses || !is_of_system && why.kind() == std::io::ErrorKind::PermissionDenied {
-        return outside(format!("{} leads out of its ", path.display()));
+        return outside(format!(
+            "{} leads out of the directories of ",
+            path.display()
+        ));
     }
     let detail = format!("{}: {why}", path.display());
     Refusal::lasting(Reason::FileNotReadable, detail)

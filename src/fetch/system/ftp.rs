@@ -69,7 +69,7 @@ impl RemotePath {
             .collect();
         let file = folders.pop().unwrap_or_default();
         if file.is_empty() {
-            return Err(nothing("the URL names a directory"));
+            return Err(nothing("the URL names a directory, not a file"));
         }
         folders.retain(|folder| !folder.is_empty());
         Ok(Self {
@@ -144,7 +144,7 @@ fn converse(
         other => other,
     }?;
     let broke = |why| {
-        let detail = format!("the data connection broke: {why}");
+        let detail = format!("the data connection was interrupted: {why}");
         Refusal::lasting(Reason::IncompleteBody, detail)
     };
     let whole = read_whole(&mut transfer, 0, |octets| policy.judge_size(octets), broke);
@@ -197,7 +197,7 @@ impl From<FtpError> for Refusal {
         match error {
             FtpError::ConnectionError(why) => broken(&why),
             FtpError::UnexpectedResponse(response) => {
-                let detail = format!("the server said {response}");
+                let detail = format!("the server responded with {response}");
                 let refusal = match response.status.code() {
                     // RFC 959 §4.2.1: codes from 400 to 499 are temporary failures.
                     400..500 => Self::temporary(Reason::FtpStatus, detail),

@@ -103,7 +103,7 @@ impl Servers {
 }
 
 fn not_200(status: u16, policy: &Policy, target: &Target) -> Refusal {
-    let mut detail = format!("the server answered {status}");
+    let mut detail = format!("the server responded with status {status}");
     // A response that the proxy itself generated looks like a response of the server (RFC 9110 §7.7), so the message also names
     // the proxy.
     if let (Some(proxy), Scheme::Http) = (&policy.proxy, target.scheme()) {

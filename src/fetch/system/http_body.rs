@@ -115,9 +115,10 @@ fn cut(why: io::Error, allowance: Allowance) -> Refusal {
     }
     let what = why.to_string();
     match why.kind() {
-        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => {
-            Refusal::lasting(Reason::BadResponse, format!("damaged content: {what}"))
-        }
+        io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput => Refusal::lasting(
+            Reason::BadResponse,
+            format!("the content of the response is damaged: {what}"),
+        ),
         io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => allowance.overrun(),
         _ => match why.downcast() {
             Ok(ureq::Error::Timeout(_)) => allowance.overrun(),

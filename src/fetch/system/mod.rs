@@ -76,12 +76,16 @@ impl System {
         begun: Instant,
     ) -> Result<Content, Refusal> {
         if self.policy.proxy.is_some() {
-            let detail = Detail::from("ftp does not go through ").naming(Setting::Proxy);
-            let detail = detail.then(", and must not go around it");
+            let detail =
+                Detail::from("ftp: URLs cannot be retrieved through ").naming(Setting::Proxy);
+            let detail = detail.then(", and a request without the proxy is not allowed");
             return Err(Refusal::lasting(Reason::UnsupportedScheme, detail));
         }
         let (Some(host), Some(port)) = (target.host(), target.port()) else {
-            return Err(Refusal::lasting(Reason::BadUrl, "the URL names no host"));
+            return Err(Refusal::lasting(
+                Reason::BadUrl,
+                "the URL contains no host name",
+            ));
         };
         #[cfg(feature = "http")]
         if let Some(disk) = &self.servers.disk {
@@ -175,7 +179,10 @@ impl Fetch for System {
             }
             #[cfg(not(all(feature = "file", feature = "http", feature = "ftp")))]
             scheme => {
-                let detail = format!("this program was built without {}:", scheme.as_str());
+                let detail = format!(
+                    "this program was built without support for {}: URLs",
+                    scheme.as_str()
+                );
                 Err(Refusal::lasting(Reason::UnsupportedScheme, detail))
             }
         }

@@ -35,13 +35,13 @@ pub(super) fn ask(
     let folder = tempfile::TempDir::with_prefix("embody-resolver-");
     let no_folder = |error| {
         failed(&format!(
-            "cannot create a working directory for the resolver program: {error}"
+            "cannot create a working directory for the program: {error}"
         ))
     };
     let folder = folder.map_err(no_folder)?;
     let (program, arguments) = match policy.resolver.as_slice() {
         [program, arguments @ ..] => (program, arguments),
-        [] => return Err(failed("it has no name")),
+        [] => return Err(failed("the command names no program")),
     };
     let mut command = Command::new(program);
     command
@@ -71,7 +71,7 @@ pub(super) fn ask(
         Ok(body) => body,
         Err(RecvTimeoutError::Timeout) => return Err(allowance.overrun()),
         Err(RecvTimeoutError::Disconnected) => {
-            return Err(failed("cannot read the output of the resolver program"));
+            return Err(failed("cannot read the output of the program"));
         }
     };
     policy.judge_size(body.len() as u64)?;
@@ -79,20 +79,24 @@ pub(super) fn ask(
     if !status.success() {
         let words = words.recv_timeout(INTERVAL * 20).unwrap_or_default();
         let said = last_line(&words).or_else(|| last_line(&body));
-        let said = said.unwrap_or_else(|| format!("it ended with {status}"));
+        let said =
+            said.unwrap_or_else(|| format!("the program ended with {status} and gave no reason"));
         return Err(match status.code() {
             Some(TEMPORARY) => Refusal::temporary(Reason::ResolverFailed, failed(&said).detail),
             _ => failed(&said),
         });
     }
     if body.is_empty() {
-        return Err(failed("it gave no bytes"));
+        return Err(failed("the program wrote no bytes to stdout"));
     }
     Ok(just_now(url.to_owned(), Provenance::Resolver, body, begun))
 }
 
 fn failed(why: &str) -> Refusal {
-    Refusal::lasting(Reason::ResolverFailed, format!("the resolver: {why}"))
+    Refusal::lasting(
+        Reason::ResolverFailed,
+        format!("the resolver program failed: {why}"),
+    )
 }
 
 /// Reads a pipe in a thread of its own, because a read blocks until the program closes the pipe and has no time limit.
@@ -125,9 +129,7 @@ struct Running {
 impl Running {
     /// Waits for the program to exit, then kills the processes that it started and that still run.
     fn ended(&mut self, allowance: Allowance) -> Result<ExitStatus, Refusal> {
-        let lost = |error: std::io::Error| {
-            failed(&format!("cannot wait for the resolver program: {error}"))
-        };
+        let lost = |error: std::io::Error| failed(&format!("cannot wait for the program: {error}"));
         while !self.is_over().map_err(lost)? {
             thread::sleep(allowance.remaining()?.min(INTERVAL));
         }

@@ -166,7 +166,9 @@ impl<M: Members> Joined<M> {
         Some(match self.left.take()? {
             (1, first) => format!("a file in the archive was not read: {first}"),
             (left, first) => {
-                format!("{left} files in the archive were not read, the first is {first}")
+                format!(
+                    "{left} files in the archive were not read; the first of these files is {first}"
+                )
             }
         })
     }

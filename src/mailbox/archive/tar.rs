@@ -145,7 +145,7 @@ impl<R: Passing> Members for Tar<R> {
         loop {
             let Some(block) = self.block()? else {
                 self.is_over = true;
-                let why = "the tar archive has no end mark, so files at its end may be missing";
+                let why = "the tar archive has no end mark, so files at the end may be missing";
                 return Err(damaged(why, true));
             };
             if block == [0; BLOCK] {

@@ -116,7 +116,7 @@ impl Directory {
         // Some programs store only the lower 16 bits of the number of members, so the other bits are not compared.
         if ((starts.len() as u64 - 1) ^ archive.entries_hint()) & 0xffff != 0 {
             return Err(damaged(
-                "the number of files in its directory differs from the number that it states",
+                "the number of files in the directory of the archive differs from the declared number",
             ));
         }
         starts.sort_unstable();
@@ -169,7 +169,7 @@ impl Members for Zip {
         let name = name_at(&self.packed.file, entry.at)?;
         let Ok(found) = opened.archive.get_entry(entry.place) else {
             let closed = Some(
-                "damaged: the file is not at the position that the directory of the archive gives",
+                "damaged: the file is not at the position that the directory of the archive declares",
             );
             return Ok(Some(Member { name, closed }));
         };

@@ -22,7 +22,7 @@ fn size(octets: &[u8]) -> io::Result<usize> {
     match size <= MOST {
         true => Ok(size),
         false => Err(io::Error::other(
-            "a chunk of the data is larger than Dovecot allows",
+            "a chunk of the compressed data is larger than Dovecot allows",
         )),
     }
 }

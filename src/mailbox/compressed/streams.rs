@@ -36,7 +36,7 @@ fn gzip<R: Read>() -> Member<R> {
         let status = stream.decompress(input, output, FlushDecompress::None);
         let status = status.map_err(|error| match error.message() {
             Some("incorrect data check" | "incorrect length check") => {
-                io::Error::other("the checksum is wrong")
+                io::Error::other("the checksum of the compressed data is wrong")
             }
             _ => io::Error::other(error),
         });

@@ -81,7 +81,7 @@ pub(super) const OTHERS: &[(&[u8], NotMail)] = {
         "embody does not read this format; convert the file to an mbox first, with readpst";
     const DBX: &str =
         "embody does not read this format; convert the file to an mbox first, with readdbx";
-    const UNPACK: &str = "decompress it first";
+    const UNPACK: &str = "decompress the file first";
     // A compressed file in this list was compressed twice, because embody has already removed one compression.
     &[
         (b"BABYL OPTIONS", Format("a Babyl mailbox", BABYL)),

@@ -129,7 +129,7 @@ pub(crate) fn as_mail<'f>(
 /// Returns the reason why the file cannot be read.
 #[cfg(feature = "outlook")]
 pub(crate) fn message(file: &[u8]) -> Result<OutlookMail, String> {
-    let message = msg::read(file, DEEPEST).map_err(|why| format!("the file {why}"))?;
+    let message = msg::read(file, DEEPEST)?;
     let mut mail = OutlookMail::of(crate::engine::outlook::source::mail(&message.item));
     mail.missing.extend(message.damage);
     Ok(mail)

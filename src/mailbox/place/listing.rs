@@ -182,7 +182,7 @@ impl MessageFolder {
     }
 
     fn list(&self, part: &Path, names: &mut Vec<PathBuf>, others: &mut Others) -> io::Result<()> {
-        const OTHER: &str = "not read, because it is a link or not a regular file; if it is a link, name the file to which it leads";
+        const OTHER: &str = "the file was not read, because it is a symbolic link or not a regular file; to read the target of a link, name the target as a source";
         for entry in fs::read_dir(self.folder.join(part))? {
             let entry = entry?;
             let name = entry.file_name();

@@ -276,7 +276,7 @@ pub(crate) fn device(target: &Path) -> Result<Option<File>, Error> {
     }
 }
 
-pub(crate) const EXISTS: &str = "the file already exists; remove it, or choose another name";
+pub(crate) const EXISTS: &str = "the file already exists; remove the file, or choose another name";
 
 pub(crate) fn differs_in_case(other: &OsStr) -> io::Error {
     let what = format!(
@@ -297,7 +297,7 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
             // counted as a further name.
             Some(found) if is_same(&found, &metadata) => names -= 1,
             Some(_) => {
-                let why = "the backup already exists, and may be the only copy of the original";
+                let why = "the backup already exists, and may be the only copy of the original; move the backup away, or choose another suffix";
                 let error = io::Error::new(io::ErrorKind::AlreadyExists, why);
                 return Err(cannot_write(&backup)(error));
             }
@@ -309,7 +309,7 @@ pub(crate) fn check_replaceable(target: &Path, backup: Option<&OsStr>) -> Result
     platform::check_writable(target).map_err(cannot_write(target))?;
     if names > 1 {
         return Err(cannot_write(target)(io::Error::other(format!(
-            "the file has {names} names (hard links), and the old mail would remain under the other names"
+            "the file has {names} names (hard links), and the old mail would remain under the other names; convert the file to a new file"
         ))));
     }
     Ok(())

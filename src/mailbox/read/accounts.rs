@@ -60,7 +60,10 @@ impl Accounts {
                 false => bytes,
             };
             if !is_oversized && !chunk.is_torn && !is_blank(unmarked) {
-                return Err(imbalance(self.at, "text before the first message"));
+                return Err(imbalance(
+                    self.at,
+                    "the mailbox contains text before the first message",
+                ));
             }
             self.is_oversized = is_oversized;
             #[cfg(test)]
@@ -81,7 +84,7 @@ impl Accounts {
             }
             if end != bytes.len() {
                 let at = self.at + end as u64;
-                return Err(imbalance(at, "text after a message"));
+                return Err(imbalance(at, "text after a message belongs to no message"));
             }
             self.is_oversized = false;
         }

@@ -85,7 +85,7 @@ pub(crate) fn windows(
         return Ok(all(source));
     };
     let Some(file) = file else {
-        let why = metadata.map_or("it is not a regular file", |_| COMPRESSED);
+        let why = metadata.map_or("the source is not a regular file", |_| COMPRESSED);
         return Err(cannot_cut(path, why));
     };
     let walk = || all(Source::file(&file));
@@ -107,10 +107,10 @@ pub(crate) fn cannot_cut(path: &Path, why: &str) -> Error {
     )
 }
 
-const COUNTED: &str = "the Content-Length fields decide where its messages end";
-const COMPRESSED: &str = "it is compressed or an archive";
-const MMDF: &str = "it is an MMDF mailbox";
-pub(crate) const SINGLE: &str = "it is a single message";
+const COUNTED: &str = "the Content-Length fields decide where the messages of the source end";
+const COMPRESSED: &str = "the source is compressed or an archive";
+const MMDF: &str = "the source is an MMDF mailbox";
+pub(crate) const SINGLE: &str = "the source is a single message";
 
 /// Returns the offset after which only separators show where a message begins. The inner `Err` is the reason why the
 /// mailbox cannot be divided into ranges.

@@ -16,7 +16,7 @@ pub(crate) fn check_message(
     if from_line.len() + content.len() + behind.len() != length {
         return Err(imbalance(
             offset,
-            "bytes of the message are missing after it was divided into parts",
+            "bytes of the message are missing after the division into parts",
         ));
     }
     let separator = without_mark(from_line);
@@ -29,7 +29,7 @@ pub(crate) fn check_message(
     let is_one_line = line.iter().all(|byte| !matches!(byte, b'\r' | b'\n'));
     let is_mmdf = separator.len() < from_line.len();
     if from_line.is_empty() {
-        return Err(imbalance(offset, "a message without a separator"));
+        return Err(imbalance(offset, "a message has no separator line"));
     }
     let is_separator = is_mmdf && line.is_empty() || line.starts_with(b"From ");
     if !is_one_line || !is_separator || line_endings(ending) > 1 {

@@ -47,7 +47,7 @@ impl<S: Send> Job<'_, S> {
             None => {
                 for one in spooled {
                     let why = Detail::from(
-                        "a mailbox of Outlook, which was not read, because its folders become a mailbox each; name a new directory with ",
+                        "this mailbox of Outlook was not read, because each of its folders becomes a mailbox; name a new directory with ",
                     );
                     let path = self.path.join(one.name.trim_start_matches('/'));
                     self.observer.damaged(&path, &why.naming(Setting::Output));
@@ -86,8 +86,12 @@ impl<S: Send> Job<'_, S> {
             return Err(in_full(self.path)(error));
         }
         if !source.start(1).map_err(in_full(self.path))?.is_empty() {
-            let why = Detail::from(format!("the mailbox is larger than {most} bytes ("));
-            let why = why.naming(Setting::Expanded).then("); it was not read");
+            let why = Detail::from(format!(
+                "the decompressed mailbox is larger than {most} bytes ("
+            ));
+            let why = why
+                .naming(Setting::Expanded)
+                .then("), so the mailbox was not read");
             self.observer.damaged(self.path, &why);
             summary.damaged = 1;
             return Ok(summary);
@@ -149,7 +153,7 @@ impl<S: Send> Job<'_, S> {
                 };
                 finds.mailboxes.extend(folders.into_iter().map(found));
             }
-            Err(why) => finds.unread.push((path, format!("the file {why}"))),
+            Err(why) => finds.unread.push((path, why)),
         }
     }
 

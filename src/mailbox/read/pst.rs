@@ -93,8 +93,8 @@ impl<S: Send> Job<'_, S> {
             summary.skipped_files += count;
             self.observer.skipped_others(self.path, what, count);
             let what = match count {
-                1 => format!("1 item, because it is {what}"),
-                _ => format!("{count} items, because each of them is {what}"),
+                1 => format!("1 item, because this item is {what}"),
+                _ => format!("{count} items, because each of these items is {what}"),
             };
             self.observer.passed_over(self.path, &what);
         }

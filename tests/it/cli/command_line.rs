@@ -337,7 +337,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
                 "--output",
                 &mail.replace("in.eml", "there"),
             ][..],
-            "remove it, or choose another name",
+            "remove the file, or choose another name",
         ),
         (
             &["filter", "--store", "/nonexistent/store"],

@@ -168,7 +168,7 @@ fn what_only_mailboxes_need_does_not_keep_a_filter_from_its_work() {
         let output = setting.run(&[command, "--store", store, "--in-place", file], "");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{command}: {said}");
-        assert!(said.contains("not an mbox"), "{said}");
+        assert!(said.contains("is not an mbox"), "{said}");
     }
 }
 
@@ -244,7 +244,7 @@ fn what_is_wrong_in_a_file_delays_mail_and_says_where() {
         ("[fetch]\nhttps = true", "'fetch' must be"),
         (
             "[limits]\nmax-body = 2",
-            "line 1: 'limits' is a section, but the file cannot have sections: remove the line [limits]",
+            "line 1: 'limits' is a section, which a configuration file cannot have; remove the line [limits]",
         ),
         ("file = \"x\"", "'file'"),
         ("sources = [\"x\"]", "'sources'"),

@@ -390,7 +390,7 @@ fn what_was_done_is_logged_with_the_queue_id_and_counted() {
         "embody: 4ABC??: 1 expanded, 0 unchanged, 0 links, ",
         "embody: 4DEF: part 2: unchanged: scheme-not-allowed",
         "embody: 4DEF: 0 expanded, 1 unchanged, 0 links, ",
-        "embody: 4JKL: not changed: the message has more than 102400 bytes, which is --max-message",
+        "embody: 4JKL: the message was not changed: the message has more than 102400 bytes, which is --max-message",
     ] {
         assert!(log.contains(line), "{line}:\n{log}");
     }

@@ -127,10 +127,7 @@ fn what_is_no_mail_is_not_read_from_standard_input() {
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(status), "{line}: {said}");
             assert!(said.contains(&format!("'-' for '{option} ")), "{said}");
-            assert!(
-                said.contains("standard input is used for the mail"),
-                "{said}"
-            );
+            assert!(said.contains("standard input contains the mail"), "{said}");
         }
     }
     for option in ["--config", "--deny-host-file"] {

@@ -387,7 +387,7 @@ fn mailbox_of_copies_that_changes_during_the_run_gives_no_other_content() {
         file.set_len(100).unwrap();
     });
     assert!(
-        out.contains("You deleted an attachment") && why.contains("cannot be read any more"),
+        out.contains("You deleted an attachment") && why.contains("can no longer be read"),
         "{why}\n{out}"
     );
     // The old file stays open, so its content is still the one that was read.

@@ -160,7 +160,10 @@ fn the_table_of_access_types_and_schemes_is_what_the_program_prints() {
     let (first, second) = printed.split_once("\n\n").expect("two tables");
     let (table, _) = page[table..].split_once("\n\n").expect("text behind it");
     assert_eq!(table, first);
-    assert!(second.contains("| who learns of it (2.4) |"), "{second}");
+    assert!(
+        second.contains("| who learns of a retrieval (2.4) |"),
+        "{second}"
+    );
 }
 
 /// Adds the recipes in samples/recipes, with their names.

@@ -168,7 +168,7 @@ fn a_probe_asks_the_cache_first() {
         !folder.path().join("c").exists(),
         "nobody is asked, and nothing made"
     );
-    assert!(inspect("--probe").contains("the server answered HEAD"));
+    assert!(inspect("--probe").contains("the server responded to HEAD"));
     assert!(
         inspect("--offline").contains("unchanged: offline"),
         "{}",

@@ -319,7 +319,7 @@ fn a_probe_asks_the_proxy_for_the_head() {
     let before = mail(&[reference("http://www.example.org/x", "text/plain")]);
     child.stdin.take().unwrap().write_all(&before).unwrap();
     let said = String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap();
-    assert!(said.contains("the server answered HEAD"), "{said}");
+    assert!(said.contains("the server responded to HEAD"), "{said}");
     let heads = heads.lock().unwrap();
     assert_eq!(
         first_line(&heads[0]),

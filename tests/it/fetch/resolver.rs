@@ -97,10 +97,16 @@ fn it_reads_one_object_and_what_it_writes_is_the_file() {
 #[test]
 fn what_it_says_is_the_reason_and_nothing_of_it_is_put_in() {
     Resolver::doing("echo partly; echo first >&2; echo 'not shared with you\x1b[1m' >&2; exit 3")
-        .leaves("", "resolver-failed: the resolver: not shared with you[1m");
-    Resolver::doing("echo sorry; exit 1").leaves("", "the resolver: sorry");
+        .leaves(
+            "",
+            "resolver-failed: the resolver program failed: not shared with you[1m",
+        );
+    Resolver::doing("echo sorry; exit 1").leaves("", "the resolver program failed: sorry");
     Resolver::doing("exit 4").leaves("", "exit status: 4");
-    Resolver::doing("exit 0").leaves("", "the resolver: it gave no bytes");
+    Resolver::doing("exit 0").leaves(
+        "",
+        "the resolver program failed: the program wrote no bytes",
+    );
     Resolver::doing("kill -9 $$").leaves("", "signal: 9");
     Resolver::doing("echo '<!doctype html><input type=\"password\">'")
         .leaves("", "unchanged: sign-in");
@@ -209,7 +215,10 @@ fn not_more_run_at_a_time_than_retrievals_may_and_a_dry_run_starts_none() {
     assert!(output.status.success(), "{}", stderr(&output));
     let output = fed(embody().arg("inspect").args(words.split(' ')), &mail);
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("would ask the resolver for"), "{text}");
+    assert!(
+        text.contains("the resolver program would be started for"),
+        "{text}"
+    );
     assert_eq!(resolver.seen("resolve-count"), "");
     let output = run(&[]);
     assert!(
@@ -245,9 +254,9 @@ fn words_are_divided_without_a_shell_and_a_milter_takes_none() {
     let expected = base64::engine::general_purpose::STANDARD.encode(expected);
     assert!(text.contains(&expected), "{text}");
     for (line, words) in [
-        ("a 'b", "a quote is not closed"),
-        (" ", "it names no program"),
-        ("''", "it names no program"),
+        ("a 'b", "without a closing quote"),
+        (" ", "the command is empty"),
+        ("''", "the command is empty"),
     ] {
         let output = run(line);
         assert_eq!(output.status.code(), Some(75));

@@ -85,7 +85,7 @@ fn a_host_that_times_out_three_times_in_a_row_is_not_asked_again() {
         "{rows}"
     );
     assert!(
-        said.contains("6 from hosts that timed out three times in a row"),
+        said.contains("6 on hosts that timed out three times in a row"),
         "{said}"
     );
     // No server responded in this run, so the status is 1.

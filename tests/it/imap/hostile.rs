@@ -106,9 +106,9 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
         (
             "UID SEARCH",
             format!("* SEARCH {endless}"),
-            "line without an end",
+            "a line without an end",
         ),
-        ("greeting", endless.clone(), "line without an end"),
+        ("greeting", endless.clone(), "a line without an end"),
         (
             "UID FETCH",
             format!("* 1 FETCH {deep}\r\n{ok}"),
@@ -154,7 +154,7 @@ fn what_no_server_may_say_ends_the_run_and_is_named() {
         (
             "UID FETCH",
             "+ more, please\r\n".to_owned(),
-            "a request for more data",
+            "the server requested more data",
         ),
         // Responses to the login.
         (

@@ -221,7 +221,7 @@ fn folder_that_cannot_be_opened_costs_that_folder() {
             "* 2 EXISTS\r\n* OK [UIDVALIDITY 0] x\r\nTAG OK done\r\n",
         ),
         (
-            "(EXISTS) is missing",
+            "did not send the number of messages in the folder (EXISTS)",
             "* OK [UIDVALIDITY 7] x\r\nTAG OK done\r\n",
         ),
         ("already complete", "+ go on\r\n"),

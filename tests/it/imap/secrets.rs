@@ -190,7 +190,7 @@ fn a_password_comes_from_a_file_or_a_command_and_is_said_nowhere() {
                     "echo hidden; exit 3",
                 ],
             ),
-            "the command failed",
+            "the password command failed",
         ),
         (
             inspect(&at(&server, "me"), &["--allow-plaintext"]),
@@ -198,7 +198,7 @@ fn a_password_comes_from_a_file_or_a_command_and_is_said_nowhere() {
         ),
         (
             inspect(&at(&server, "me:hidden"), &["--allow-plaintext"]),
-            "do not write a password in a URL",
+            "the URL contains a password",
         ),
         (
             inspect(

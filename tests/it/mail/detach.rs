@@ -236,7 +236,7 @@ fn the_sum_of_a_run_says_what_the_mail_shows_and_keeps() {
     };
     let before: String = (0..3).map(message).collect();
     fs::write(work.path("mbox"), &before).unwrap();
-    let sum = "kept: 3 displayed by the mail (--inline moves them). The displayed attachments have 9.0 kB.";
+    let sum = "kept: 3 displayed by the mail (--inline moves them). The attachments that the mail displays have 9.0 kB together.";
     for dry in ["--dry-run", "--in-place"] {
         let said = work.succeeds(&format!(
             "detach --store store --larger-than 1k {dry} --report rows mbox"

@@ -35,7 +35,7 @@ fn a_message_is_told_with_hosts_trackers_and_growth() {
         "3 pictures would be retrieved; 1 more are trackers; 1 pictures in data: URLs have 35 bytes",
         "  2 from a.example",
         "  1 from b.example",
-        "3 different URLs on 2 hosts would be requested once each: 0 s if one request takes 0.3 s and 8 run at the same time \
+        "3 different URLs on 2 hosts would be requested, each once; this takes 0 s if one request takes 0.3 s and 8 run at the same time \
          (--max-in-flight), or at most 20 s if each request takes 20 s (--timeout)",
     ] {
         assert!(text.contains(&format!("{line}\n")), "{text}");
@@ -211,11 +211,11 @@ fn a_dry_run_says_how_much_and_how_long_and_asks_nobody() {
             .unwrap();
         assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
         let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-        let time = "1000 different URLs on 1 hosts would be requested once each: 75 s if one request takes 0.3 s and 4 run \
+        let time = "1000 different URLs on 1 hosts would be requested, each once; this takes 75 s if one request takes 0.3 s and 4 run \
             at the same time (--max-in-flight), at most 10 s if no host responds (a host is skipped after 3 time-outs in a row), or at \
             most 42 min if each request takes 10 s (--timeout)\n";
         assert!(said.contains(time), "{line}: {said}");
-        let room = "The sources have 4";
+        let room = "The sources contain 4";
         assert_eq!(said.contains(room), has_output, "{line}: {said}");
         assert_eq!(server.count(), 0, "{line}");
     }

@@ -546,7 +546,7 @@ fn a_file_belongs_to_the_first_mail_that_names_it_however_many_threads_there_are
         .unwrap();
     let detail = taken["detail"].as_str().unwrap();
     assert!(
-        detail.starts_with("message 1, which comes before this one, already names"),
+        detail.starts_with("message 1, an earlier message in the mailbox, already names"),
         "{detail}"
     );
     let twice = "Subject: x\n\nAttachment Converted: \"1.txt\"\nAttachment Converted: \"1.txt\"\n";

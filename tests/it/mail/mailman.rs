@@ -622,7 +622,7 @@ fn what_is_left_is_filled_by_a_later_run_as_if_at_once() {
                 .count();
             assert_eq!(left, 3 - count, "{}", ran.stderr);
             assert!(
-                count == 3 || ran.stderr.contains("it is not in --attachments"),
+                count == 3 || ran.stderr.contains("the file is not in --attachments"),
                 "{}",
                 ran.stderr
             );

@@ -308,7 +308,7 @@ fn what_does_not_fit_within_the_growth_is_left_and_the_next_that_fits_is_not() {
                 report
                     .notes
                     .iter()
-                    .any(|note| note.contains("another run on the result"))
+                    .any(|note| note.contains("run embody again on the result"))
             );
             continue;
         }

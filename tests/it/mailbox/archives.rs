@@ -251,7 +251,7 @@ fn a_tar_archive_comes_in_a_stream_and_a_zip_archive_does_not() {
         match can {
             true => assert_eq!(text(&done), joined()),
             false => assert!(
-                stderr(&done).contains("cannot be read from a pipe, because its table of contents is at its end: name the file"),
+                stderr(&done).contains("cannot be read from a pipe, because the table of contents is at the end of the file; name the file"),
                 "{}",
                 stderr(&done)
             ),
@@ -279,7 +279,7 @@ fn mail_that_is_not_read_is_named_and_the_rest_comes_out() {
         assert_eq!(done.status.code(), Some(1), "{name}");
         let said = stderr(&done);
         assert!(
-            said.contains("3 files in the archive were not read, the first is a/one.eml (a message of its own); 5 messages were read"),
+            said.contains("3 files in the archive were not read; the first of these files is a/one.eml (a single message, not an mbox); 5 messages were read"),
             "{name}: {said}"
         );
         assert_eq!(
@@ -478,12 +478,12 @@ fn detach_moves_what_is_in_an_archive_and_gc_sees_what_refers_to_the_store() {
             let (said, done) = unused("packed");
             assert_eq!(done, is_whole, "{name}: {said}");
             assert!(
-                said.contains(&format!("{count} unused ones are younger")),
+                said.contains(&format!("{count} unused objects are younger")),
                 "{name}: {said}"
             );
             // A compressed file inside an archive is not searched, so it is reported.
             assert_eq!(
-                said.contains("b.bz2 (compressed within an archive)"),
+                said.contains("b.bz2 (compressed within the archive)"),
                 !is_whole,
                 "{said}"
             );

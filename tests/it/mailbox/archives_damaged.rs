@@ -106,7 +106,7 @@ fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
     ends_with_trouble(
         &lost,
         &expected,
-        "b.mbox (damaged: the file is not at the position that the directory of the archive gives)",
+        "b.mbox (damaged: the file is not at the position that the directory of the archive declares)",
     );
     // With small members, the damage is detected before anything is written.
     let mut small = zip(&[("a", first.as_bytes()), ("b", last.as_bytes())]);
@@ -169,7 +169,7 @@ fn many_damaged_members_are_passed_with_a_file_at_a_time() {
     let said = stderr(&done);
     assert_eq!(done.status.code(), Some(1));
     assert!(
-        said.contains("150 files in the archive were not read, the first is 0000"),
+        said.contains("150 files in the archive were not read; the first of these files is 0000"),
         "{said}"
     );
     let count = out.matches("Subject").count();
@@ -214,7 +214,7 @@ fn octets_around_a_zip_archive_are_named() {
     ends_with_trouble(
         &with,
         &one,
-        "the file contains other data after the zip archive; a file in the archive was not read: b.eml (a message of its own)",
+        "the file contains other data after the zip archive; a file in the archive was not read: b.eml (a single message, not an mbox)",
     );
 }
 
@@ -355,7 +355,7 @@ fn what_was_left_is_named_when_the_archive_ends_in_damage() {
         ("b.eml", b'0', b"Subject: x\n\nx\n"),
     ]);
     archive.truncate(archive.len() - 1024);
-    let why = "so files at its end may be missing; a file in the archive was not read: b.eml (a message of its own)";
+    let why = "so files at the end may be missing; a file in the archive was not read: b.eml (a single message, not an mbox)";
     ends_with_trouble(&archive, &one, why);
 }
 

@@ -187,7 +187,7 @@ fn a_probe_asks_each_source_once_and_never_a_link() {
     assert!(
         dry[0]
             .1
-            .contains("the server answered HEAD: text/plain, 5 bytes"),
+            .contains("the server responded to HEAD: text/plain, 5 bytes"),
         "{dry:?}"
     );
     assert!(said.contains("servers were only asked"), "{said}");
@@ -227,7 +227,7 @@ fn a_server_without_head_is_asked_by_get_and_its_content_is_left_there() {
     assert!(
         dry[0]
             .1
-            .contains("the server answered GET: no type, 9000 bytes"),
+            .contains("the server responded to GET: no type, 9000 bytes"),
         "{dry:?}"
     );
 }

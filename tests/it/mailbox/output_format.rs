@@ -499,7 +499,7 @@ fn quoting_is_undone_on_the_way_out_and_what_nobody_can_tell_is_counted() {
         let first = fs::read_to_string(at.join("out/00000001.eml")).unwrap();
         assert!(first.split_once("\n\n").unwrap().1 == expected, "{name}");
         assert_eq!(
-            said.contains("1 line starts with >From "),
+            said.contains("1 line started with >From "),
             unsure == 1,
             "{name}: {said}"
         );

@@ -358,7 +358,7 @@ fn ranges_of_folders_streams_and_several_files_and_in_place_are_bad_usage() {
         ),
         (
             vec!["convert", "--range", "9-1", "--output", "none", "box"],
-            "before it starts",
+            "ends before its start",
         ),
         (
             vec!["convert", "--range", "0-1k", "--output", "none", "box"],

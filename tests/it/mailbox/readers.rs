@@ -421,7 +421,7 @@ fn a_file_that_another_program_puts_there_at_the_last_moment_stays() {
         assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
         assert_eq!(fs::read_to_string(&path).unwrap(), "From: another\n\n");
         assert!(
-            stderr(&output).contains("changed it while it was read"),
+            stderr(&output).contains("changed the file while embody read it"),
             "{}",
             stderr(&output)
         );

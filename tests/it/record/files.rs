@@ -243,7 +243,10 @@ fn a_record_that_is_a_source_or_the_output_is_refused() {
         .arg(&place);
     let ran = command.output().unwrap();
     assert_eq!(ran.status.code(), Some(2), "{ran:?}");
-    assert!(stderr(&ran).contains("is the output as well"), "{ran:?}");
+    assert!(
+        stderr(&ran).contains("this file is also the output"),
+        "{ran:?}"
+    );
 }
 
 /// Returns a mailbox in which every mail refers to different texts.

@@ -104,7 +104,7 @@ fn what_is_whole_and_referred_to_is_well() {
         "{said}"
     );
     assert!(
-        said.ends_with("which refer to 1 objects, 0 missing\n"),
+        said.ends_with("these files refer to 1 objects, 0 missing\n"),
         "{said}"
     );
     assert_eq!(stderr(&output), "");
@@ -252,7 +252,10 @@ fn trouble_of_a_wrong_source_is_said_in_a_few_lines() {
         ended(&output, 1);
         let said = stderr(&output);
         assert!(said.lines().count() < 24, "{said}");
-        assert!(said.contains("more that could not be read"), "{said}");
+        assert!(
+            said.contains("more problems with files that could not be read"),
+            "{said}"
+        );
     }
 }
 
@@ -352,7 +355,7 @@ fn what_is_young_or_no_object_stays() {
         );
     }
     assert!(fs::symlink_metadata(&link).is_ok());
-    assert!(stderr(&output).contains("1 unused ones are younger than a day"));
+    assert!(stderr(&output).contains("1 unused objects are younger than a day"));
 }
 
 /// In each of these places, a reference keeps the object.

@@ -61,7 +61,9 @@ impl<'a> Reader<'a, '_> {
                 folder: tree.number(part),
                 name: name_of(tree.original, fields).text(),
             }),
-            _ => Err(own_content("it is a multipart or contains other parts")),
+            _ => Err(own_content(
+                "the part is a multipart or contains other parts",
+            )),
         };
         let phantom = self.phantom(fields.clone(), SectionEnd::Regular);
         let mut body = ExternalBody::with(tree, part, Form::Apple, target, phantom);

@@ -118,7 +118,7 @@ impl Session<'_> {
             let most = policy.limits.parts;
             let detail = Detail::from("the message has more texts and files than half of ")
                 .naming(Setting::Parts);
-            let detail = detail.then(format!(", {most}; the others stay text"));
+            let detail = detail.then(format!(", {most}; the remaining files stay in the text"));
             row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
             done.report.rows.push(row);
         }
@@ -229,7 +229,10 @@ impl Session<'_> {
 /// Returns the refusal for a file that the driver has not read yet. The results of this round are discarded, so the user never
 /// sees this refusal.
 fn not_read() -> Refusal {
-    Refusal::temporary(Reason::FileNotReadable, "the file was not read yet")
+    Refusal::temporary(
+        Reason::FileNotReadable,
+        "the file of the attachment was not read yet",
+    )
 }
 
 fn essence_of(note: &EudoraNote, octets: &[u8]) -> &'static str {

@@ -100,7 +100,10 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
     opening.ledger.work(bytes.len().saturating_mul(2))?;
     let depth = (policy.limits.depth.saturating_sub(part.depth) / LEVELS).min(DEEPEST);
     let message = msg::read(&bytes, depth).map_err(|why| {
-        Refusal::lasting(Reason::DamagedFile, format!("the message of Outlook {why}"))
+        Refusal::lasting(
+            Reason::DamagedFile,
+            format!("the attached message of Outlook cannot be read: {why}"),
+        )
     })?;
     policy.judge_type("message/rfc822")?;
     let mut mail = source::mail(&message.item);
@@ -111,7 +114,9 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
     let mut missing = message.damage;
     missing.extend(mail.missing);
     if tree.ids().count() + 1 > policy.limits.parts {
-        let detail = crate::engine::report::Detail::from("the parts within it are more than ");
+        let detail = crate::engine::report::Detail::from(
+            "with the message of Outlook, the mail would have more parts than ",
+        );
         return Err(Refusal::lasting(
             Reason::TooManyParts,
             detail.naming(Setting::Parts),
@@ -135,11 +140,11 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
     };
     let keeps = !missing.is_empty();
     let kept = kept(&missing);
-    let already = || format!("embody put the message into the mail; {kept}");
+    let already = || format!("embody put the message of Outlook into the mail; {kept}");
     let parts = opening.put_contents(id, digest, (contents, keeps), already, row)?;
     row.detail = match parts {
         None => return Ok(false),
-        Some(0) => "the message is in the mail already".into(),
+        Some(0) => "the mail already contains the message".into(),
         Some(_) => "a message of Outlook became an attached mail".into(),
     };
     if keeps {
@@ -156,5 +161,5 @@ fn kept(missing: &[String]) -> String {
     if more > 0 {
         said.push(format!("{more} further items"));
     }
-    format!("the file of Outlook is kept: {}", said.join("; "))
+    format!("the .msg file stays attached: {}", said.join("; "))
 }

@@ -79,11 +79,11 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
     row.bytes = Some(bytes.len() as u64);
     let (what, damage) = (what(&rtf), damage(&rtf));
     let already =
-        || format!("embody put everything that it could read from the RTF into the mail{damage}");
+        || format!("embody put everything that could be read from the RTF into the mail{damage}");
     let parts = opening.put_contents(id, digest, (contents(rtf), keeps), already, row)?;
     row.detail = match parts {
         None => return Ok(false),
-        Some(0) => "the text that it was made from is in the mail already".into(),
+        Some(0) => "the mail already contains the text from which the RTF was made".into(),
         Some(_) => format!("{what}{damage}").into(),
     };
     Ok(true)
@@ -94,7 +94,7 @@ fn what(rtf: &Body) -> &'static str {
         Source::Html => "Outlook stored this HTML as RTF; embody converted it back to HTML",
         Source::Text => "Outlook stored this text as RTF; embody converted it back to plain text",
         Source::Rtf => {
-            "the mail had no text: the text of the RTF is its body, and the RTF stays attached"
+            "the mail had no text: the text of the RTF is now the text of the mail, and the RTF stays attached"
         }
     }
 }
@@ -103,9 +103,9 @@ fn damage(rtf: &Body) -> &'static str {
     match rtf.damage {
         None => "",
         Some(Damage::Charset) => {
-            "; the RTF stays, because some of its characters do not exist in their charset"
+            "; the RTF stays attached, because it contains characters that do not exist in the declared charset"
         }
-        Some(_) => "; the RTF stays, because its end is missing",
+        Some(_) => "; the RTF stays attached, because the end of the RTF is missing",
     }
 }
 

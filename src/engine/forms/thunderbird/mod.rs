@@ -180,10 +180,10 @@ impl<'a> Reader<'a, '_> {
         let entity = self.tree.part(self.part);
         let target = match &entity.content {
             _ if !is_all => Err(own_content(
-                "its body contains more than the header of the detached attachment",
+                "the body contains more than the header of the detached attachment",
             )),
             PartKind::Multipart(_) if !entity.children.is_empty() => {
-                Err(own_content("it contains other parts"))
+                Err(own_content("the part contains other parts"))
             }
             // A body in quoted-printable may have escape sequences in the quoted header, so it is refused. A body in base64
             // never gets here: it cannot contain the sentence, which has blanks.
@@ -208,12 +208,12 @@ impl<'a> Reader<'a, '_> {
             && self.tree.has_disposition(self.part, "attachment");
         let fits = entity.body.len() <= LONGEST_NOTE && !entity.encoding.is_encoded();
         let target = if self.tree.is_message(self.part) {
-            Err(own_content("it is a whole message"))
+            Err(own_content("the part is a whole message"))
         } else if entity.content != PartKind::Leaf {
-            Err(own_content("it contains other parts or a message"))
+            Err(own_content("the part contains other parts or a message"))
         } else if !fits && !is_page && !entity.body.of(self.tree.original).trim_ascii().is_empty() {
             Err(own_content(
-                "its body contains more than a note about the detached attachment",
+                "the body contains more than a note about the detached attachment",
             ))
         } else {
             target

@@ -179,7 +179,10 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
     }
     policy.judge_form(Follow::Uuencode)?;
     if tree.ids().count() + blocks.len() * 2 > policy.limits.parts {
-        let detail = Detail::from("the files and texts are more than ").naming(Setting::Parts);
+        let detail = Detail::from(
+            "with the uuencoded files as parts, the message would have more parts than ",
+        )
+        .naming(Setting::Parts);
         return Err(Refusal::lasting(Reason::TooManyParts, detail));
     }
     for block in &blocks {

@@ -103,17 +103,20 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
         return Err(Refusal::lasting(reason, told.kept));
     }
     if tree.ids().count() + had > policy.limits.parts {
-        let detail = Detail::from("the parts within it are more than ").naming(Setting::Parts);
+        let detail = Detail::from(
+            "with the content of winmail.dat, the message would have more parts than ",
+        )
+        .naming(Setting::Parts);
         return Err(Refusal::lasting(Reason::TooManyParts, detail));
     }
     let already = || {
-        let what = "embody put everything that it could read from the file into the mail";
+        let what = "embody put everything that could be read from winmail.dat into the mail";
         format!("{what}; {}", told.kept)
     };
     let parts = opening.put_contents(id, digest, (contents, keeps), already, row)?;
     row.detail = match parts {
         None => return Ok(false),
-        Some(0) => "everything in it is in the mail already".into(),
+        Some(0) => "the mail already contains everything in winmail.dat".into(),
         Some(_) => told.content.into(),
     };
     if keeps {
@@ -164,13 +167,10 @@ fn told(contents: &Contents<'_>, damage: &[tnef::Damage]) -> Told {
     words.extend(counted(contents.pictures.len(), "picture"));
     words.extend(counted(contents.attachments.len(), "attachment"));
     let content = match words.is_empty() {
-        true => "it contained nothing".to_owned(),
-        false => format!("it contained {}", words.join(", ")),
+        true => "winmail.dat contained nothing".to_owned(),
+        false => format!("winmail.dat contained {}", words.join(", ")),
     };
-    let mut kept: Vec<String> = damage
-        .iter()
-        .map(|it| format!("it {}", it.what()))
-        .collect();
+    let mut kept: Vec<String> = damage.iter().map(|it| it.what().to_owned()).collect();
     // Maximum number of faults that the report lists for one file. A hostile file can have thousands.
     const MOST: usize = 10;
     kept.extend(contents.unmapped.iter().take(MOST).cloned());

@@ -30,10 +30,10 @@ impl<'f> Heap<'f> {
         let blocks = file.blocks(node.data, allowance)?;
         let first = blocks.first().map(Vec::as_slice).unwrap_or_default();
         let (Some(&[signature, kind]), Some(root)) = (first.get(2..4), u32_at(first, 4)) else {
-            return Err("it has no data".to_owned());
+            return Err("the data is missing".to_owned());
         };
         if signature != 0xec {
-            return Err("its data was overwritten with other data".to_owned());
+            return Err("the data was overwritten with other data".to_owned());
         }
         let subnodes = file.subnodes(node.subnodes, allowance);
         Ok(Self {
@@ -64,14 +64,14 @@ impl<'f> Heap<'f> {
         match id & 0x1f {
             _ if id == 0 => Ok(Cow::Borrowed(&[])),
             0 => {
-                let piece = self.piece(id).ok_or("its value is not in the file")?;
+                let piece = self.piece(id).ok_or("the value is not in the file")?;
                 Ok(Cow::Borrowed(piece))
             }
             _ => {
                 let node = self
                     .subnodes
                     .get(&id)
-                    .ok_or("its value is not in the file")?;
+                    .ok_or("the value is not in the file")?;
                 Ok(Cow::Owned(self.file.data(node.data, allowance)?))
             }
         }
@@ -82,14 +82,14 @@ impl<'f> Heap<'f> {
     fn records(&self, header: u32, allowance: &mut Allowance) -> Result<Vec<&[u8]>, Fault> {
         let header = self
             .piece(header)
-            .ok_or("the list of its properties is missing")?;
+            .ok_or("the list of properties is missing")?;
         let (Some(&[0xb5, key, entry, levels]), Some(root)) = (header.get(..4), u32_at(header, 4))
         else {
-            return Err("the list of its properties is damaged".to_owned());
+            return Err("the list of properties is damaged".to_owned());
         };
         let (key, entry) = (usize::from(key), usize::from(entry));
         if levels > DEEPEST || key == 0 || entry == 0 {
-            return Err("the list of its properties is damaged".to_owned());
+            return Err("the list of properties is damaged".to_owned());
         }
         let mut open = vec![(root, levels)];
         let mut records = Vec::new();
@@ -103,7 +103,7 @@ impl<'f> Heap<'f> {
                 .piece(id)
                 .filter(|_| looks < MOST_VALUES && records.len() < 1 << 22);
             let Some(piece) = piece else {
-                allowance.tell("a part of the list of its properties is missing".to_owned());
+                allowance.tell("a part of the list of properties is missing".to_owned());
                 continue;
             };
             match level.checked_sub(1) {
@@ -186,7 +186,7 @@ impl<'f> PropertyList<'f> {
     ) -> Result<Self, Fault> {
         let heap = Heap::open(file, node, allowance)?;
         if heap.kind != PROPERTIES {
-            return Err("its data is not a list of properties".to_owned());
+            return Err("the data is not a list of properties".to_owned());
         }
         let records = heap.records(heap.root, allowance)?;
         let read =
@@ -293,10 +293,12 @@ impl<'f> Table<'f> {
     ) -> Result<Self, Fault> {
         let heap = Heap::open(file, node, allowance)?;
         if heap.kind != TABLE {
-            return Err("its data is not a table".to_owned());
+            return Err("the data is not a table".to_owned());
         }
-        let header = heap.piece(heap.root).ok_or("its columns are missing")?;
-        let damaged = || "its columns are damaged".to_owned();
+        let header = heap
+            .piece(heap.root)
+            .ok_or("the columns of the table are missing")?;
+        let damaged = || "the columns of the table are damaged".to_owned();
         let count = usize::from(*header.get(1).ok_or_else(damaged)?);
         let number = |at| u16_at(header, at).map(usize::from).ok_or_else(damaged);
         let (bits, step) = (number(6)?, number(8)?);
@@ -351,7 +353,10 @@ impl<'f> Table<'f> {
         let blocks = match self.cells & 0x1f {
             _ if self.cells == 0 => Vec::new(),
             0 => {
-                let piece = self.heap.piece(self.cells).ok_or("its rows are missing")?;
+                let piece = self
+                    .heap
+                    .piece(self.cells)
+                    .ok_or("the rows of the table are missing")?;
                 vec![piece.to_vec()]
             }
             _ => {
@@ -359,12 +364,12 @@ impl<'f> Table<'f> {
                     .heap
                     .subnodes
                     .get(&self.cells)
-                    .ok_or("its rows are missing")?;
+                    .ok_or("the rows of the table are missing")?;
                 file.blocks(node.data, allowance)?
             }
         };
         if self.step == 0 {
-            return Err("its columns are damaged".to_owned());
+            return Err("the columns of the table are damaged".to_owned());
         }
         // A block contains only whole rows. So its size determines how many rows are in each block, and in which block
         // a row is.

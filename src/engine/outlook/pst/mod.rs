@@ -82,7 +82,10 @@ const OTHERS: [(&str, &str); 8] = [
     ("ipm.taskrequest", "a task of Outlook"),
     ("ipm.stickynote", "a note of Outlook"),
     ("ipm.activity", "a journal entry of Outlook"),
-    ("ipm.microsoft.scheduledata", "a list of times of Outlook"),
+    (
+        "ipm.microsoft.scheduledata",
+        "a list of free and busy times of Outlook",
+    ),
 ];
 
 /// The kind of an item: mail, or another kind with this name.
@@ -120,7 +123,7 @@ impl Mailbox {
             let why = why.map(|why| why.split(';').next().unwrap_or_default());
             let why = why.map_or_else(String::new, |why| format!(" ({why})"));
             return Err(format!(
-                "has no index of items that can be read{why}; copy it again from where it came, or repair a copy with scanpst, which comes with Outlook"
+                "the file has no index of items that can be read{why}; get another copy of the file, or repair a copy with scanpst, which comes with Outlook"
             ));
         }
         let mut mailbox = Self {
@@ -323,7 +326,7 @@ impl Mailbox {
             Err(why) => Err(Unread {
                 subject: self.subject(id),
                 why: match why == TOO_LARGE && most < room {
-                    true => "its parts are together larger than the file".to_owned(),
+                    true => "the parts of the item are together larger than the file".to_owned(),
                     false => why,
                 },
             }),
@@ -403,7 +406,7 @@ impl Mailbox {
         let content = match embedded.map(|id| list.heap.subnodes.get(&id)) {
             Some(Some(_)) if depth == 0 => {
                 allowance.tell(format!(
-                    "it has messages within messages to more than {DEEPEST} levels; the innermost ones are missing"
+                    "the item has messages within messages to more than {DEEPEST} levels; the innermost messages are missing"
                 ));
                 Content::None
             }
@@ -432,7 +435,7 @@ impl Mailbox {
                     .heap
                     .subnodes
                     .get(&id)
-                    .ok_or("its content is not in the file")?;
+                    .ok_or("the content is not in the file")?;
                 Some(Cow::Owned(self.file.data(node.data, allowance)?))
             }
             None => match list.read(id::DATA, allowance)? {

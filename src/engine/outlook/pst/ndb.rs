@@ -37,9 +37,8 @@ impl Bytes for Vec<u8> {
     }
 }
 
-/// Reason why something cannot be read, as text for the user. For an item or a value, it is a sentence such as "it is
-/// not in the index of the file". For a whole file or a page, it is a clause that follows the name, such as "is
-/// damaged".
+/// Reason why something cannot be read, as a sentence for the user without a full stop, such as "the list of data blocks
+/// is damaged".
 pub type Fault = String;
 
 const PAGE: usize = 512;
@@ -135,17 +134,17 @@ impl Start {
     fn read(bytes: &dyn Bytes) -> Result<Self, Fault> {
         let mut header = [0; HEADER];
         let read = exact(bytes, 0, &mut header);
-        let read = read.map_err(|why| format!("cannot be read: {why}"))?;
+        let read = read.map_err(|why| format!("the file cannot be read: {why}"))?;
         let header = header.get(..read).unwrap_or_default();
         match version(header) {
             None if header.starts_with(SIGNATURE) => {
-                Err("ends within its header; to convert it, get a complete copy".to_owned())
+                Err("the file ends within its header; get a complete copy, and convert that".to_owned())
             }
-            None => Err("is not a mailbox of Outlook".to_owned()),
+            None => Err("the file is not a mailbox of Outlook".to_owned()),
             Some(14 | 15) => Self::of(Width::Ansi, header),
             Some(23) => Self::of(Width::Unicode, header),
             Some(36) => Err(
-                "has the version 36 of Outlook 2013 and later, which embody does not read"
+                "the file has the version 36 of Outlook 2013 and later, which embody does not read; export the mailbox to a .pst file in Outlook, and convert that file"
                     .to_owned(),
             ),
             Some(other) => {
@@ -156,11 +155,11 @@ impl Start {
                 let start = starts.find(|start| start.has_trees(bytes));
                 let mut start = start.ok_or_else(|| {
                     format!(
-                        "has the version {other}, and embody reads the versions 14, 15 and 23; export the mailbox to a new .pst file in Outlook, and convert that file"
+                        "the file has the version {other}, and embody reads the versions 14, 15 and 23; export the mailbox to a new .pst file in Outlook, and convert that file"
                     )
                 })?;
                 start.damage = Some(format!(
-                    "the header is damaged: it names the version {other}"
+                    "the header of the file is damaged: the header gives the unknown version {other}"
                 ));
                 Ok(start)
             }
@@ -183,11 +182,15 @@ impl Start {
             Width::Ansi => (188, 196, 461),
             Width::Unicode => (224, 240, 513),
         };
-        let number = |at| width.id(header, at).ok_or("is cut off within its header");
+        let number = |at| {
+            width
+                .id(header, at)
+                .ok_or("the file ends within its header")
+        };
         let encoding = header
             .get(encoding)
             .copied()
-            .ok_or("is cut off within its header")?;
+            .ok_or("the file ends within its header")?;
         let known = Encoding::of(encoding);
         Ok(Self {
             width,
@@ -195,7 +198,7 @@ impl Start {
             nodes: number(nodes)?,
             blocks: number(blocks)?,
             damage: known.is_none().then(|| {
-                format!("the header is damaged: it names the unknown encoding {encoding}")
+                format!("the header of the file is damaged: the header gives the unknown encoding {encoding}")
             }),
         })
     }
@@ -242,12 +245,13 @@ impl Allowance {
 }
 
 /// Reason for content that exceeds the limit of the caller.
-pub const TOO_LARGE: &str = "it has more bytes than the limit";
+pub const TOO_LARGE: &str = "the content has more bytes than the limit";
 
-const WRONG_PAGE: &str = "a page of the index has a wrong checksum; items may be missing or wrong";
+const WRONG_PAGE: &str =
+    "a page of the index in the file has a wrong checksum; items may be missing or wrong";
 /// Advice for the user if content cannot be found in the file.
 pub(super) const REPAIR: &str =
-    "; to get them back, repair a copy of the file with scanpst, which comes with Outlook";
+    "; to get the items back, repair a copy of the file with scanpst, which comes with Outlook";
 /// Consequence for the user if a list of subnodes is damaged.
 const PARTS: &str = "attachments, recipients or long texts may be missing";
 
@@ -341,12 +345,13 @@ impl File {
         self.bytes.length()
     }
 
-    fn exact(&self, offset: u64, length: usize) -> Result<Vec<u8>, Fault> {
+    /// Reads `length` bytes. `what` names them in an error.
+    fn exact(&self, offset: u64, length: usize, what: &str) -> Result<Vec<u8>, Fault> {
         let mut bytes = vec![0; length];
         let read = exact(&*self.bytes, offset, &mut bytes);
-        match read.map_err(|why| format!("cannot be read: {why}"))? == length {
+        match read.map_err(|why| format!("{what} cannot be read: {why}"))? == length {
             true => Ok(bytes),
-            false => Err("is after the end of the file".to_owned()),
+            false => Err(format!("{what} is after the end of the file")),
         }
     }
 
@@ -356,10 +361,10 @@ impl File {
         }
         let width = self.start.width;
         if offset > self.length() {
-            return Err("is after the end of the file".to_owned());
+            return Err("a page of the index is after the end of the file".to_owned());
         }
-        let bytes = self.exact(offset, PAGE)?;
-        let bytes: [u8; PAGE] = bytes.try_into().map_err(|_| "is cut off")?;
+        let bytes = self.exact(offset, PAGE, "a page of the index")?;
+        let bytes: [u8; PAGE] = (bytes.try_into()).map_err(|_| "a page of the index is cut off")?;
         let trailer = PAGE - width.of_trailer();
         let kind = match tree {
             Tree::Blocks => BLOCKS,
@@ -368,7 +373,7 @@ impl File {
         // A page contains its type twice. One correct copy is enough.
         let kinds = bytes.get(trailer..trailer + 2).unwrap_or_default();
         if !kinds.contains(&kind) {
-            return Err("was overwritten with other data".to_owned());
+            return Err("a page of the index was overwritten with other data".to_owned());
         }
         let (counts, sum) = match width {
             Width::Ansi => (496, 508),
@@ -384,7 +389,7 @@ impl File {
         // In version 23, an entry of the node index is longer than its fields together. So the length of an entry is
         // not compared with the exact sum, and only a minimum is required.
         if step < least || level > DEEPEST {
-            return Err("is damaged".to_owned());
+            return Err("a page of the index is damaged".to_owned());
         }
         let page = Arc::new(Page {
             level,
@@ -448,10 +453,9 @@ impl File {
         let mut offset = self.topmost(tree);
         let mut above = None;
         loop {
-            let page = self.page(tree, offset);
-            let page = page.map_err(|why| format!("a page of the index {why}"))?;
+            let page = self.page(tree, offset)?;
             if above.is_some_and(|above: u8| above != page.level + 1) {
-                return Err("a page of the index was overwritten with another one".to_owned());
+                return Err("a page of the index was overwritten with another page".to_owned());
             }
             *is_right &= page.is_right;
             if page.level == 0 {
@@ -518,7 +522,7 @@ impl File {
     pub(super) fn node(&self, id: u32, allowance: &mut Allowance) -> Result<Node, Fault> {
         let entry = self.entry(Tree::Nodes, id.into(), allowance)?;
         let node = entry.and_then(|entry| self.node_of(&entry));
-        node.ok_or_else(|| "it is not in the index of the file".to_owned())
+        node.ok_or_else(|| "the index of the file does not contain the item".to_owned())
     }
 
     /// Calls `take` for every node, in the order of their ids. Pages that cannot be read count as damage.
@@ -549,14 +553,12 @@ impl File {
                 Ok(page) if level.is_none_or(|level| level == page.level) => page,
                 Ok(_) => {
                     allowance.tell(format!(
-                        "a page of the index was overwritten with another one; the items in it are missing{REPAIR}"
+                        "a page of the index was overwritten with another page; the items in the lost page are missing{REPAIR}"
                     ));
                     continue;
                 }
                 Err(why) => {
-                    allowance.tell(format!(
-                        "a page of the index {why}; the items in it are missing{REPAIR}"
-                    ));
+                    allowance.tell(format!("{why}; the items in this page are missing{REPAIR}"));
                     continue;
                 }
             };
@@ -582,28 +584,25 @@ impl File {
     fn block(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<u8>, Fault> {
         let width = self.start.width;
         let entry = self.entry(Tree::Blocks, id, allowance)?;
-        let entry = entry.ok_or("a block of its data is not in the index of the file")?;
+        let entry = entry.ok_or("a data block is not in the index of the file")?;
         let step = width.of_id();
         let damaged = "a page of the index is damaged";
         let offset = width.id(&entry, step).ok_or(damaged)?;
         let length = usize::from(u16_at(&entry, 2 * step).ok_or(damaged)?);
         if offset > self.length() {
-            return Err("a block of its data is after the end of the file".to_owned());
+            return Err("a data block is after the end of the file".to_owned());
         }
         let mut bytes = match self.whole_block(offset, id, length) {
             Some(bytes) => bytes,
             None if length > width.of_block() => {
-                return Err(
-                    "the index names an impossible length for a block of its data".to_owned(),
-                );
+                return Err("the index gives an impossible length for a data block".to_owned());
             }
             None => {
-                let wrong = "a block of its data has a wrong checksum, so bytes in it may be wrong";
-                let bytes = self.exact(offset, length);
-                let bytes = bytes.map_err(|why| format!("a block of its data {why}"))?;
+                let wrong = "a data block has a wrong checksum, so some bytes may be wrong";
+                let bytes = self.exact(offset, length, "a data block")?;
                 let end = offset + (length + width.of_trailer()) as u64;
                 allowance.tell(match end > self.length() {
-                    true => "the end of the file cuts off a block of its data".to_owned(),
+                    true => "the file ends within a data block".to_owned(),
                     false => wrong.to_owned(),
                 });
                 bytes
@@ -658,7 +657,9 @@ impl File {
         };
         let end_of = |length: usize| (length + width.of_trailer()).next_multiple_of(UNIT);
         if length <= width.of_block() {
-            let mut bytes = self.exact(offset, end_of(length)).unwrap_or_default();
+            let mut bytes = self
+                .exact(offset, end_of(length), "a data block")
+                .unwrap_or_default();
             if let Some((_, sum, _)) = trailer(&bytes, end_of(length))
                 && has_sum(&bytes, length, sum)
             {
@@ -702,22 +703,22 @@ impl File {
                     let list = self.block(id, allowance)?;
                     match list.get(..2) {
                         Some([1, 1]) => self.ids(&list, &mut ids),
-                        _ => return Err("the list of the blocks of its data is damaged".to_owned()),
+                        _ => return Err("the list of data blocks is damaged".to_owned()),
                     }
                 }
             }
-            _ => return Err("the list of the blocks of its data is damaged".to_owned()),
+            _ => return Err("the list of data blocks is damaged".to_owned()),
         }
         let mut blocks = Vec::new();
         for id in ids {
             if id & INTERNAL != 0 {
-                return Err("the list of the blocks of its data is damaged".to_owned());
+                return Err("the list of data blocks is damaged".to_owned());
             }
             match self.block(id, allowance) {
                 Ok(block) => blocks.push(block),
                 Err(why) if why == TOO_LARGE => return Err(why),
                 Err(why) => {
-                    allowance.tell(format!("{why}; the bytes of this block are missing"));
+                    allowance.tell(format!("{why}; the bytes of the block are missing"));
                     blocks.push(Vec::new());
                 }
             }
@@ -757,7 +758,7 @@ impl File {
                 Ok(list) => list,
                 Err(why) => {
                     allowance.tell(format!(
-                        "the list of its parts cannot be read: {why}; {PARTS}"
+                        "the list of parts of the item cannot be read: {why}; {PARTS}"
                     ));
                     continue;
                 }
@@ -780,7 +781,7 @@ impl File {
                         };
                         if subnodes.len() >= MOST_SUBNODES {
                             allowance.tell(format!(
-                                "the list of its parts has more than {MOST_SUBNODES} entries; the others were not read"
+                                "the list of parts of the item has more than {MOST_SUBNODES} entries; the others were not read"
                             ));
                             return subnodes;
                         }
@@ -793,7 +794,7 @@ impl File {
                     let lists = entries.chunks_exact(2 * step).take(count);
                     open.extend(lists.filter_map(|entry| Some((width.id(entry, step)?, 0))));
                 }
-                _ => allowance.tell(format!("the list of its parts is damaged; {PARTS}")),
+                _ => allowance.tell(format!("the list of parts of the item is damaged; {PARTS}")),
             }
         }
         subnodes

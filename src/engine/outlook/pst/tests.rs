@@ -207,7 +207,10 @@ fn message_without_a_folder_is_in_a_folder_of_its_own_and_a_lost_one_is_named() 
     // is used, which is usually empty, so the item is checked only if the folder lists it.
     if let Some(folder) = mailbox.folders().first() {
         let unread = mailbox.item(folder.items[0], ROOM).unwrap_err();
-        assert_eq!(unread.why, "it is not in the index of the file");
+        assert_eq!(
+            unread.why,
+            "the index of the file does not contain the item"
+        );
     }
 }
 
@@ -234,7 +237,9 @@ fn items_within_items_are_read_to_the_limit() {
     let read = mailbox.item(mailbox.folders()[0].items[0], ROOM).unwrap();
     assert_eq!(
         read.damage,
-        ["it has messages within messages to more than 20 levels; the innermost ones are missing"]
+        [
+            "the item has messages within messages to more than 20 levels; the innermost messages are missing"
+        ]
     );
 }
 
@@ -383,7 +388,10 @@ fn header_with_an_unknown_version_or_encoding_is_named_and_the_mail_is_read() {
         bytes[10..12].copy_from_slice(&0x1313_u16.to_le_bytes());
         let (whole, damage) = read_whole(bytes);
         assert_eq!(whole, 60, "{form:?}: {damage}");
-        assert_eq!(damage, "the header is damaged: it names the version 4883");
+        assert_eq!(
+            damage,
+            "the header of the file is damaged: the header gives the unknown version 4883"
+        );
     }
     for form in FORMS {
         let at = if form.version < 23 { 461 } else { 513 };

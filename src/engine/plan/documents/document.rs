@@ -216,7 +216,7 @@ impl<'d> Document<'d> {
         if self.looks_encoded {
             let encoding = encoding.as_str();
             let detail = format!(
-                "an attribute begins with 3D, as in quoted-printable, but the declared encoding is {encoding}"
+                "the value of an HTML attribute begins with 3D, as in quoted-printable text, but the declared encoding is {encoding}"
             );
             return Some(Refusal::lasting(Reason::LooksEncoded, detail));
         }

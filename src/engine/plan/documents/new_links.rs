@@ -277,6 +277,6 @@ impl Documents<'_> {
 
 fn unclear(links: u64) -> String {
     format!(
-        "{links} relative links were not changed, because they are not ASCII and embody cannot decode the charset of the document safely"
+        "{links} relative links were not changed, because the links are not ASCII and embody cannot decode the charset of the document safely"
     )
 }

@@ -270,7 +270,7 @@ impl Documents<'_> {
             Ok((changes, ()))
         })?;
         let Some((_, edits, _)) = rewritten else {
-            let detail = "nothing in it would change";
+            let detail = "the style sheet contains nothing that embedding would change";
             return Err(Refusal::lasting(Reason::UnsupportedDocument, detail));
         };
         Ok(edits)
@@ -310,7 +310,7 @@ pub(crate) fn absolute_sheet<'s>(
             continue;
         }
         let Some(base) = base.as_deref() else {
-            let detail = "the style sheet contains relative URLs, but has no URL of its own to complete them";
+            let detail = "the style sheet contains relative URLs, but has no URL of its own that could complete the relative URLs";
             return Err(Refusal::lasting(Reason::NoBase, detail));
         };
         let Ok(absolute) = resolve_as_browser(base, &reference) else {

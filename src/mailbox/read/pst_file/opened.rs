@@ -97,7 +97,7 @@ impl Bytes for OnDisk {
 /// Returns the reason as a text that the caller prints after the name of the file.
 #[allow(clippy::type_complexity)] // a list of folders, and a list of sentences
 pub(crate) fn open(path: &Path) -> Result<(Vec<(PathBuf, PstFolder)>, Vec<String>), String> {
-    let file = File::open(path).map_err(|why| format!("cannot be read: {why}"))?;
+    let file = File::open(path).map_err(|why| format!("the file cannot be read: {why}"))?;
     opened(path, file)
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn opened(
     file: File,
 ) -> Result<(Vec<(PathBuf, PstFolder)>, Vec<String>), String> {
     let length = file.metadata().map(|found| found.len());
-    let length = length.map_err(|why| format!("cannot be read: {why}"))?;
+    let length = length.map_err(|why| format!("the file cannot be read: {why}"))?;
     let mailbox = Mailbox::open(Box::new(OnDisk { file, length }))?;
     let damage = mailbox.damage().to_vec();
     let paths = paths(&mailbox);
