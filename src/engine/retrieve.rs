@@ -7,8 +7,6 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::rc::Rc;
 
-use url::Url;
-
 use super::copies;
 use super::needs::{Found, Needs, too_much};
 use super::obtained::{self, OCTETS, Obtained};
@@ -20,6 +18,7 @@ use crate::engine::plan::{Item, Plan, Step};
 use crate::engine::policy::{Policy, Scheme};
 use crate::engine::report::{Detail, Reason, Refusal};
 use crate::engine::{Content, Need, Neighbour};
+use crate::link::server_url::ServerUrl;
 use crate::mime::{PartId, TransferEncoding, Tree};
 
 pub(super) struct Contents<'t> {
@@ -240,13 +239,11 @@ fn location<'a>(
     if !is_mapped || !answer.is_direct(policy, need.url().unwrap_or_default()) {
         return Cow::Borrowed(&answer.origin.url);
     }
-    let Ok(mut own) = Url::parse(own) else {
+    let Ok(own) = ServerUrl::parse(own) else {
         return Cow::Borrowed("");
     };
-    own.set_fragment(None);
     // In this URL, the password was replaced with a mask. The mask is removed, because a URL with it would be wrong.
-    let _ = own.set_password(None);
-    Cow::Owned(own.into())
+    Cow::Owned(own.without_fragment().without_password().into())
 }
 
 /// Returns the X-Embody-Source field, or `None` if parts get no such field. A detached attachment gets none, because its hash

@@ -32,6 +32,7 @@ mod eudora;
 #[cfg(feature = "http")]
 mod exchange;
 mod fetcher;
+mod file_url;
 mod gate;
 mod memory;
 #[cfg(any(feature = "http", feature = "ftp"))]

@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime};
 use crate::engine::report::{Provenance, Reason, Refusal};
 use crate::engine::{Announcement, Answer, Content, Mode, Need};
 use crate::error::unpoisoned;
+use crate::fetch::file_url;
 use crate::link::url::masked;
 
 /// A request for content that is not in the message.
@@ -46,7 +47,7 @@ pub(super) fn just_now(url: String, from: Provenance, body: Vec<u8>, begun: Inst
 
 /// Builds content that was read from a file. Its URL has the scheme `file`.
 pub(super) fn of_file(path: &Path, body: Vec<u8>, begun: Instant) -> Content {
-    let url = url::Url::from_file_path(path).map_or_else(|()| "file:".to_owned(), String::from);
+    let url = file_url::of_file(path).unwrap_or_else(|| "file:".to_owned());
     just_now(url, Provenance::File, body, begun)
 }
 

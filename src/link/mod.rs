@@ -10,6 +10,7 @@ pub mod label;
 pub mod markup;
 mod names;
 mod scopes;
+pub(crate) mod server_url;
 mod srcset;
 pub mod svg;
 mod tags;

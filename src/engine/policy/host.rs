@@ -7,6 +7,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::error::Error;
+pub(crate) use crate::link::server_url::Host;
+use crate::link::server_url::advice;
 
 /// Addresses of the name `localhost`, which is not looked up in the DNS (RFC 6761 §6.3).
 pub(super) const LOOPBACK: [IpAddr; 2] = [
@@ -17,13 +19,6 @@ pub(super) const LOOPBACK: [IpAddr; 2] = [
 pub(super) fn is_localhost(name: &str) -> bool {
     let name = name.trim_end_matches('.');
     name == "localhost" || name.ends_with(".localhost")
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) enum Host {
-    Name(String),
-    /// An IP address. It can be written in several notations: `127.1`, `0x7f.1` and `2130706433` are the same address.
-    Address(IpAddr),
 }
 
 /// Domains of local networks (RFC 6761, RFC 6762, RFC 8375, and `internal`, which ICANN reserved).
@@ -44,18 +39,6 @@ impl Host {
             Self::Address(address) => Some(vec![*address]),
             Self::Name(name) if is_localhost(name) => Some(LOOPBACK.to_vec()),
             Self::Name(_) => None,
-        }
-    }
-
-    pub(crate) fn parse(text: &str) -> Option<Self> {
-        url::Host::parse(text).ok().map(Self::from_url)
-    }
-
-    pub(super) fn from_url<S: AsRef<str>>(host: url::Host<S>) -> Self {
-        match host {
-            url::Host::Domain(name) => Self::Name(name.as_ref().to_ascii_lowercase()),
-            url::Host::Ipv4(address) => Self::Address(address.into()),
-            url::Host::Ipv6(address) => Self::Address(address.into()),
         }
     }
 }
@@ -102,8 +85,8 @@ fn reached(address: IpAddr) -> IpAddr {
 /// A pattern for hosts: an exact host, or `*.example.org` (also `.example.org`) for all names below example.org, but
 /// not example.org itself.
 ///
-/// Case and trailing dots are ignored. An IPv6 address that leads to an IPv4 address equals that address. Names may
-/// contain Unicode.
+/// Case and trailing dots are ignored. An IPv6 address that leads to an IPv4 address equals that address. With the
+/// feature `url`, names may contain Unicode.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct HostPattern {
     host: Host,
@@ -128,7 +111,9 @@ impl FromStr for HostPattern {
     /// [`Error::Usage`] if the text is neither a host nor `*.` followed by a name.
     fn from_str(text: &str) -> Result<Self, Error> {
         let wrong = || {
-            let what = format!("'{text}' is not a host such as www.example.org or *.example.org");
+            let advice = advice();
+            let what =
+                format!("'{text}' is not a host such as www.example.org or *.example.org{advice}");
             Error::Usage(what.into())
         };
         let trimmed = text.trim();

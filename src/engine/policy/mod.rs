@@ -13,9 +13,10 @@
 //!
 //! For `file:` URLs, the allowed directories are checked instead of 3 to 6.
 //!
-//! The host that was checked is always the host that receives the request: `fetch` sends the URL as the `url` crate
-//! (the WHATWG parser) understood it, not the text of the mail, and it checks each address again before it connects
-//! ([`Policy::judge_address`]).
+//! The host that was checked is always the host that receives the request: `fetch` sends the URL as the parser of
+//! `link::server_url` understood it, not the text of the mail, and it checks each address again before it connects
+//! ([`Policy::judge_address`]). With the feature `url`, this is the WHATWG parser of the crate `url`. Without it, the
+//! parser accepts only simple URLs, and refuses all others with [`Reason::BadUrl`].
 
 mod address;
 mod choice;
@@ -32,6 +33,7 @@ use std::time::Duration;
 
 use crate::engine::external_body::{Reading, size_in_words};
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
+use crate::link::server_url::advice;
 
 pub use crate::engine::external_body::{Follow, Followed, Scheme};
 pub use choice::{Embed, Limits, Links, OnFailure, Protected, Trackers, TypePattern};
@@ -194,9 +196,9 @@ impl Policy {
     /// [`Reason::RedirectRefused`] for the scheme, or if `location` is not a URL. Otherwise as [`Policy::judge_url`].
     pub fn judge_redirect(&self, from: &Target, location: &str) -> Result<Target, Refusal> {
         let refused = |detail: Detail| Refusal::lasting(Reason::RedirectRefused, detail);
-        let next = from
-            .join(location)
-            .ok_or_else(|| refused("the redirect has an invalid URL".into()))?;
+        let next = from.join(location).ok_or_else(|| {
+            refused(format!("the redirect has an invalid URL{}", advice()).into())
+        })?;
         let (name, _) = target::split_scheme(&next)?;
         let scheme = Scheme::from_name(name.as_bytes())
             .filter(|scheme| scheme.is_http())

@@ -11,11 +11,11 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
-use url::Url;
 
 use super::{Host, Scheme};
 use crate::engine::report::{Reason, Refusal};
 use crate::error::Error;
+use crate::link::server_url::{ServerUrl, advice};
 use crate::link::url::{scheme_and_rest, without_fragment};
 
 /// A valid URL. Only [`super::Policy`] creates targets, so a target may be retrieved.
@@ -27,7 +27,7 @@ pub struct Target {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Location {
-    Server(Url),
+    Server(ServerUrl),
     File { path: PathBuf, url: String },
 }
 
@@ -38,7 +38,7 @@ impl Target {
     }
 
     pub(crate) fn host(&self) -> Option<Host> {
-        self.server()?.host().map(Host::from_url)
+        self.server()?.host()
     }
 
     /// Returns the port of the server, which is the default port of the scheme if the URL has none. Returns `None` for files.
@@ -56,7 +56,7 @@ impl Target {
 
     /// Returns the path of the URL as it is sent to the server, with its percent-escapes. The path is empty for files.
     pub fn server_path(&self) -> &str {
-        self.server().map_or("", Url::path)
+        self.server().map_or("", ServerUrl::path)
     }
 
     /// Returns whether the URL contains a user name or a password.
@@ -75,34 +75,26 @@ impl Target {
 
     /// Returns the URL for the request: without fragment, user name and password.
     pub fn request_url(&self) -> String {
-        let Some(mut url) = self.server().cloned() else {
-            return self.public_url();
-        };
-        url.set_fragment(None);
-        // The setters fail only for URLs without a host. This URL has one, so their results are ignored.
-        let _ = url.set_password(None);
-        let _ = url.set_username("");
-        url.into()
+        match self.server().cloned() {
+            Some(url) => url.without_fragment().without_userinfo().into(),
+            None => self.public_url(),
+        }
     }
 
     /// Returns the URL for reports and files: without fragment and password.
     pub fn public_url(&self) -> String {
-        let mut url = match &self.location {
-            Location::File { url, .. } => return url.clone(),
-            Location::Server(url) => url.clone(),
-        };
-        url.set_fragment(None);
-        let _ = url.set_password(None);
-        url.into()
+        match &self.location {
+            Location::File { url, .. } => url.clone(),
+            Location::Server(url) => url.clone().without_fragment().without_password().into(),
+        }
     }
 
     /// Resolves the URL of a redirect. In contrast to browsers, a relative URL does not inherit the user name and the password.
     pub(super) fn join(&self, reference: &str) -> Option<String> {
-        let base = Url::parse(&self.request_url()).ok()?;
-        Some(base.join(reference).ok()?.into())
+        ServerUrl::parse(&self.request_url()).ok()?.join(reference)
     }
 
-    fn server(&self) -> Option<&Url> {
+    fn server(&self) -> Option<&ServerUrl> {
         match &self.location {
             Location::Server(url) => Some(url),
             Location::File { .. } => None,
@@ -139,8 +131,8 @@ fn parse_server(url: &str, rest: &str) -> Result<Location, Refusal> {
         let detail = "addresses with a zone (such as fe80::1%eth0) are not allowed, because they belong to a local network of this computer";
         return Err(Refusal::lasting(Reason::PrivateAddress, detail));
     }
-    let parsed = Url::parse(url).map_err(|why| bad(&why.to_string()))?;
-    if parsed.host_str().is_none_or(str::is_empty) {
+    let parsed = ServerUrl::parse(url).map_err(|why| bad(&format!("{why}{}", advice())))?;
+    if parsed.host_str().is_empty() {
         return Err(bad("the URL contains no host name"));
     }
     Ok(Location::Server(parsed))
@@ -230,7 +222,7 @@ fn bad(why: &str) -> Refusal {
 
 /// `--proxy URL`: an HTTP proxy. Requests for http URLs are sent to it, and connections for https URLs are opened with CONNECT.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Proxy(Url);
+pub struct Proxy(ServerUrl);
 
 impl Proxy {
     /// Returns the URL, including user name and password.
@@ -241,15 +233,15 @@ impl Proxy {
     #[cfg(feature = "cache")]
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     pub(crate) fn public_url(&self) -> String {
-        let mut url = self.0.clone();
-        let _ = url.set_password(None);
-        url.into()
+        self.0.clone().without_password().into()
     }
 
     #[cfg(feature = "http")]
     pub(crate) fn place(&self) -> String {
-        let host = self.0.host_str().unwrap_or_default();
-        let port = self.0.port_or_known_default().unwrap_or_default();
+        let host = self.0.host_str();
+        let scheme = Scheme::of_url(self.0.as_str());
+        let port = self.0.port().or(scheme.and_then(Scheme::default_port));
+        let port = port.unwrap_or_default();
         format!("{host}:{port}")
     }
 }
@@ -257,7 +249,7 @@ impl Proxy {
 impl std::fmt::Debug for Proxy {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // A derived implementation would print the password.
-        write!(formatter, "Proxy({:?})", self.0.host_str().unwrap_or(""))
+        write!(formatter, "Proxy({:?})", self.0.host_str())
     }
 }
 
@@ -269,9 +261,14 @@ impl FromStr for Proxy {
     /// # Errors
     /// [`Error::Usage`]. The message does not repeat the text, because it can contain a password.
     fn from_str(text: &str) -> Result<Self, Error> {
-        let is_proxy = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
-        let url = Url::parse(text.trim()).ok().filter(is_proxy);
-        let wrong = "the proxy is not an http or https URL such as http://proxy.example.org:3128";
+        let is_proxy = |url: &ServerUrl| {
+            matches!(url.scheme(), "http" | "https") && !url.host_str().is_empty()
+        };
+        let url = ServerUrl::parse(text.trim()).ok().filter(is_proxy);
+        let advice = advice();
+        let wrong = format!(
+            "the proxy is not an http or https URL such as http://proxy.example.org:3128{advice}"
+        );
         url.map(Self).ok_or_else(|| Error::Usage(wrong.into()))
     }
 }

@@ -23,6 +23,7 @@ use super::places::Places;
 use super::users::list;
 use super::{Store, StoreError, User, the_store};
 use crate::error::unpoisoned;
+use crate::fetch::file_url;
 use crate::key::Key;
 use crate::platform::disk::layout::{STORE_LOCK, STORE_PREFIX, STORE_TEMPORARIES, is_tagged};
 use crate::platform::disk::{open_to_write, sweep};
@@ -214,8 +215,8 @@ impl Store for Folder {
     }
 
     fn base_url(&self) -> String {
-        // The path is absolute, and percent-encoding allows any byte in a URL, so the conversion succeeds.
-        url::Url::from_directory_path(self.path()).map_or_else(|()| String::new(), String::from)
+        // The path is absolute, and percent-encoding allows any byte in a URL, so there is a URL.
+        file_url::of_directory(self.path()).unwrap_or_default()
     }
 }
 

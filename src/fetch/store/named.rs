@@ -10,6 +10,7 @@ use super::web::{Dav, Web};
 use super::{Store, StoreError};
 use crate::engine::policy::Policy;
 use crate::error::Error;
+use crate::fetch::file_url;
 use crate::link::url::{masked, scheme_and_rest};
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,8 +57,7 @@ pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, E
     let path = std::path::absolute(folder_of(name)?).map_err(|_| not_a_store(name))?;
     // Symbolic links are resolved, because opening a store resolves them, too. Otherwise one store would have two URLs.
     let path = path.canonicalize().unwrap_or(path);
-    let url = url::Url::from_directory_path(path).map_err(|()| not_a_store(name))?;
-    Ok(url.into())
+    file_url::of_directory(&path).ok_or_else(|| not_a_store(name))
 }
 
 /// Returns the path of a store in a directory. A name that may be a misspelt URL is refused: otherwise a directory with this

@@ -28,8 +28,6 @@ impl<W: Write> Encoder<W> {
         self.0.write_all(bytes)
     }
 
-    // The encoder of a build with compression can fail here.
-    #[allow(clippy::unnecessary_wraps)]
     pub(crate) fn finish(self) -> io::Result<W> {
         Ok(self.0)
     }

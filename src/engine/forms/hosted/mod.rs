@@ -12,8 +12,6 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, UNIX_EPOCH};
 
-use url::Url;
-
 use self::marks::{Marked, may_show, shown};
 use self::provider::{Located, known, shared};
 use crate::engine::external_body::facts::{Facts, Insertion};
@@ -25,6 +23,7 @@ use crate::engine::forms::reference_form::{Needles, ReferenceForm};
 use crate::engine::report::{HostedFile, Kind, rfc3339};
 use crate::link::html::{Syntax, locate_in};
 use crate::link::label::in_xml_declaration;
+use crate::link::server_url::ServerUrl;
 use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
 use crate::mime::{PartId, PartKind, Tree};
@@ -202,8 +201,8 @@ fn is_other(label: &[u8]) -> bool {
     Charset::of_label(label) == Some(Charset::Other)
 }
 
-fn place_of(shown: &Marked) -> Option<(Url, Located)> {
-    let url = Url::parse(&shown.link).ok()?;
+fn place_of(shown: &Marked) -> Option<(ServerUrl, Located)> {
+    let url = ServerUrl::parse(&shown.link).ok()?;
     if !["http", "https"].contains(&url.scheme()) {
         return None;
     }
@@ -239,7 +238,7 @@ fn body<'a>(
     tree: &Tree<'a>,
     part: PartId,
     shown: &Marked,
-    url: &Url,
+    url: &ServerUrl,
     place: Located,
     name: Option<String>,
 ) -> ExternalBody<'a> {

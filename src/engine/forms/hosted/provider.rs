@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
-use url::Url;
 
 use crate::engine::external_body::reference::{bad_value, missing_parameter};
 use crate::engine::external_body::texts::extension_of;
 use crate::engine::report::{Reason, Refusal};
+use crate::link::server_url::ServerUrl;
 use crate::link::url::all_but;
 
 /// Characters that are escaped in one component of a URL, as browsers do (`encodeURIComponent`).
@@ -29,7 +29,7 @@ pub(crate) struct Located {
 type Row = (
     &'static str,
     &'static str,
-    fn(&Url, Option<&str>) -> Option<Located>,
+    fn(&ServerUrl, Option<&str>) -> Option<Located>,
 );
 
 const ROWS: [Row; 9] = [
@@ -56,8 +56,11 @@ pub(super) const HOSTS: [&str; 6] = [
 ];
 
 /// Returns the file that a page of a known provider shows. `name` is the name of the file in the mail.
-pub(crate) fn known(page: &Url, name: Option<&str>) -> Option<Located> {
-    let host = page.host_str().filter(|_| page.scheme() == "https")?;
+pub(crate) fn known(page: &ServerUrl, name: Option<&str>) -> Option<Located> {
+    if page.scheme() != "https" {
+        return None;
+    }
+    let host = page.host_str();
     let is_of = |end: &str| match end.starts_with('.') {
         true => host.ends_with(end) || Some(host) == end.get(1..),
         false => host == end,
@@ -68,18 +71,16 @@ pub(crate) fn known(page: &Url, name: Option<&str>) -> Option<Located> {
 }
 
 /// Returns the file of a link that a mail program marked as an attachment, on any server, such as Nextcloud or ownCloud.
-pub(crate) fn shared(page: &Url) -> Located {
+pub(crate) fn shared(page: &ServerUrl) -> Located {
     let segments: Vec<&str> = page.path().split('/').filter(|it| !it.is_empty()).collect();
-    let mut plain = page.clone();
     let (provider, path) = match segments.as_slice() {
         [.., "s", _] => ("nextcloud", format!("/{}/download", segments.join("/"))),
         [.., "s", _, "download"] => ("nextcloud", page.path().to_owned()),
         _ => ("filelink", page.path().to_owned()),
     };
-    plain.set_path(&path);
     Located {
         provider,
-        ..Located::at(plain)
+        ..Located::at(page.clone().with_path(&path))
     }
 }
 
@@ -105,7 +106,7 @@ impl Located {
 }
 
 /// Returns a query parameter, percent-decoded once. A plus sign stays a plus sign.
-fn parameter<'u>(page: &'u Url, name: &str) -> Option<Cow<'u, str>> {
+fn parameter<'u>(page: &'u ServerUrl, name: &str) -> Option<Cow<'u, str>> {
     let mut all = page.query().unwrap_or_default().split('&');
     let value = all.find_map(|it| it.split_once('=').filter(|(found, _)| *found == name));
     percent_decode_str(value?.1).decode_utf8().ok()
@@ -116,7 +117,7 @@ fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(is_known)
 }
 
-fn drive(page: &Url, _: Option<&str>) -> Option<Located> {
+fn drive(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
     let path = page.path();
     if path.contains("/folders/") {
         return Some(Located::nowhere("a folder of Google Drive"));
@@ -135,7 +136,7 @@ fn drive(page: &Url, _: Option<&str>) -> Option<Located> {
     Some(Located::at(plain))
 }
 
-fn document(page: &Url, _: Option<&str>) -> Option<Located> {
+fn document(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
     if page.path().contains("/file/d/") {
         return drive(page, None);
     }
@@ -144,7 +145,7 @@ fn document(page: &Url, _: Option<&str>) -> Option<Located> {
 }
 
 /// Reads a Mail Drop link. One parameter is a template for the URL of the file, and the others are inserted into it.
-fn mail_drop(page: &Url, _: Option<&str>) -> Option<Located> {
+fn mail_drop(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
     if page.path().trim_end_matches('/') != "/attachment" {
         return None;
     }
@@ -156,10 +157,11 @@ fn mail_drop(page: &Url, _: Option<&str>) -> Option<Located> {
     {
         name = Cow::Owned(again.into_owned());
     }
-    let file = template.split('?').next().unwrap_or_default();
-    let is_kept_there = Url::parse(file).is_ok_and(|file| {
-        let host = file.host_str().unwrap_or_default();
-        file.scheme() == "https" && host.ends_with(".icloud-content.com")
+    // Only the scheme and the host of the template are parsed, because the braces in its path are not valid in a URL.
+    let (scheme, rest) = template.split_once("://").unwrap_or_default();
+    let host = rest.split(['/', '\\', '?', '#']).next().unwrap_or_default();
+    let is_kept_there = ServerUrl::parse(&format!("{scheme}://{host}/")).is_ok_and(|file| {
+        file.scheme() == "https" && file.host_str().ends_with(".icloud-content.com")
     });
     let ends = template
         .split(['?', '&'])
@@ -183,7 +185,7 @@ fn mail_drop(page: &Url, _: Option<&str>) -> Option<Located> {
     })
 }
 
-fn onedrive(page: &Url, _: Option<&str>) -> Option<Located> {
+fn onedrive(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
     let path = page.path();
     if path.starts_with("/f/") || path.starts_with("/o/") {
         return Some(Located::nowhere("a folder of OneDrive"));
@@ -195,7 +197,7 @@ fn onedrive(page: &Url, _: Option<&str>) -> Option<Located> {
 }
 
 /// Reads a SharePoint link such as `/:x:/g/...`. The letter is the kind of the file or folder.
-fn sharepoint(page: &Url, _: Option<&str>) -> Option<Located> {
+fn sharepoint(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
     match page.path().get(..5)? {
         "/:f:/" => Some(Located::nowhere("a folder of SharePoint")),
         start if start.starts_with("/:") && start.ends_with(":/") => {
@@ -206,7 +208,7 @@ fn sharepoint(page: &Url, _: Option<&str>) -> Option<Located> {
     }
 }
 
-fn dropbox(page: &Url, _: Option<&str>) -> Option<Located> {
+fn dropbox(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
     let segments: Vec<&str> = page.path().split('/').skip(1).collect();
     let name = match segments.as_slice() {
         ["s", _, name] | ["scl", "fi", _, name] | ["s", _, _, name] => *name,
@@ -222,9 +224,9 @@ fn dropbox(page: &Url, _: Option<&str>) -> Option<Located> {
     })
 }
 
-fn by_token(page: &Url, name: Option<&str>) -> Option<Located> {
+fn by_token(page: &ServerUrl, name: Option<&str>) -> Option<Located> {
     let token = page.path().strip_prefix("/s/")?.trim_end_matches('/');
-    let host = page.host_str().filter(|_| is_token(token))?;
+    let host = is_token(token).then(|| page.host_str())?;
     let extension = name.and_then(extension_of);
     let extension = extension.map_or_else(String::new, |extension| format!(".{extension}"));
     let plain = format!("https://{host}/shared/static/{token}{extension}");
@@ -232,7 +234,7 @@ fn by_token(page: &Url, name: Option<&str>) -> Option<Located> {
 }
 
 /// Adds the parameter `wanted` to a URL. The parameters in `without` have the opposite meaning and are removed.
-fn with(page: &Url, wanted: &str, without: &[&str]) -> String {
+fn with(page: &ServerUrl, wanted: &str, without: &[&str]) -> String {
     let query = page.query().unwrap_or_default();
     let stays = |it: &&str| {
         let name = it.split('=').next().unwrap_or_default();
@@ -240,10 +242,8 @@ fn with(page: &Url, wanted: &str, without: &[&str]) -> String {
     };
     let mut query: Vec<&str> = query.split('&').filter(stays).collect();
     query.push(wanted);
-    let mut url = page.clone();
-    url.set_query(Some(&query.join("&")));
-    url.set_fragment(None);
-    url.into()
+    let url = page.clone().with_query(&query.join("&"));
+    url.without_fragment().into()
 }
 
 #[cfg(test)]
@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     fn plain(url: &str, name: Option<&str>) -> String {
-        match known(&Url::parse(url).unwrap(), name) {
+        match known(&ServerUrl::parse(url).unwrap(), name) {
             None => "unknown".to_owned(),
             Some(place) => match place.plain {
                 Ok(plain) => format!("{}: {plain}", place.provider),
@@ -345,7 +345,7 @@ mod tests {
             ),
             ("https://c.example/f/1", "filelink https://c.example/f/1"),
         ] {
-            let place = shared(&Url::parse(page).unwrap());
+            let place = shared(&ServerUrl::parse(page).unwrap());
             assert_eq!(
                 format!("{} {}", place.provider, place.plain.unwrap()),
                 expected
