@@ -260,7 +260,7 @@ pub struct Spliced<'a> {
 pub(crate) const BEHIND_HEADER: usize = 16 << 10;
 
 impl<'a> Spliced<'a> {
-    /// Returns the slices in order.
+    /// Returns the slices of the original and of the replacements, in the order in which they make up the output.
     pub fn chunks(&self) -> &[&'a [u8]] {
         &self.chunks
     }

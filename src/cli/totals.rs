@@ -23,7 +23,8 @@ const TABLES: [(&str, [usize; 2]); 8] = [
     ("kept by", [99, 99]),
     ("scheme", [99, 6]),
     ("host", [40, 10]),
-    // Attachments that are missing next to the mailbox, by the subject and date of their mail.
+    // Attachments that a mail program keeps in files next to the mailbox, and whose files are missing. Each row contains
+    // the subject and the date of a mail, and the number of its missing attachments.
     ("missing", [40, 10]),
     ("outcome", [99, 12]),
     ("not from", [0, 5]),

@@ -41,7 +41,7 @@ impl Mail {
         }
     }
 
-    /// Approximate memory, in bytes.
+    /// Returns the approximate size of the mail in memory, in bytes.
     fn weight(&self) -> usize {
         let plain = self.plain.get().map_or(0, |(plain, _)| plain.len());
         self.bytes.len() + plain
@@ -58,7 +58,9 @@ impl Mail {
         parts.with_digest(&self.bytes, number, is_wanted)
     }
 
-    /// Returns a part by its id. The digest is that of its content in the plain form of the mail.
+    /// Returns the part with this id and digest. The digest is that of the part's content in the plain form of the mail
+    /// ([`plain`]): lines end with LF, and the quoting and the fields that mailboxes add are removed. Copies of a mail in
+    /// different mailboxes therefore have equal digests.
     pub(super) fn part(&self, part: (PartId, Digest), limits: &ScanLimits) -> Option<Part> {
         let parts = self.parts.get_or_init(|| Parts::of(&self.bytes, limits));
         let (plain, plain_parts) = self.plain.get_or_init(|| {

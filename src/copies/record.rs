@@ -75,9 +75,11 @@ pub(super) struct Place {
 /// The file from which the bytes of a mail are read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Kept {
-    /// The mailbox itself. The value is the kind of quoting (`>From `) that must be removed.
+    /// The mailbox in which the mail was found. The value is the kind of quoting (`>From `) that must be removed from the
+    /// mail when it is read again.
     Mailbox(Quoting),
-    /// The temporary file for mails that cannot be read again from their mailbox. The mails in it have no quoting.
+    /// The temporary file for mails that cannot be read again from their mailbox, for example because the mailbox is
+    /// compressed. The mails in the temporary file have no quoting.
     Spool,
 }
 

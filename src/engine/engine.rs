@@ -164,8 +164,9 @@ impl Engine {
 
     /// Refuses further rounds if the rounds so far have together read `spent` bytes, and this is more than one round may read.
     ///
-    /// Each round repeats the work of the rounds before it. Otherwise a hostile message could cost many times its work limit.
-    /// So a program that drives the engine adds up [`Outcome::work`], and answers further needs with this refusal.
+    /// Each round repeats the work of the rounds before it, so a hostile message could cost many times its work limit. To
+    /// prevent this, a program that drives the engine adds up [`Outcome::work`], passes the sum as `spent`, and answers
+    /// further needs with the returned refusal.
     ///
     /// # Errors
     /// Returns [`Reason::TooMuchWork`](crate::engine::report::Reason::TooMuchWork) if the limit is exceeded.

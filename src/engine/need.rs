@@ -163,8 +163,9 @@ impl Need {
         }
     }
 
-    /// Returns a name for the source that is different for every source. For example, a file of `--attachments` has another
-    /// name than the content of the URL that leads to it.
+    /// Returns a name for the source of the content. Two sources with the same name are treated as one source, so that
+    /// content that refers to its own source is detected. For example, a URL and the file in `--attachments` that is
+    /// found by this URL are two sources and have different names.
     pub(crate) fn source_name(&self) -> Cow<'_, str> {
         match self {
             Self::Url { url, .. } => Cow::Borrowed(url),

@@ -70,8 +70,9 @@ impl Driver<'_> {
                     _ => Ok(outcome),
                 };
             };
-            // A round can repeat work of the earlier rounds. So the total work is limited to twice the limit of one
-            // round: once for the last round, and once for all rounds before it together.
+            // The work limit of the policy applies to one round, but each round can repeat the work of the earlier rounds.
+            // So the work of all rounds is added up. If the sum exceeds the limit of one round, nothing more is
+            // retrieved, and the next round gets the refusal in place of the content.
             spent = spent.saturating_add(outcome.work);
             answers = std::mem::take(&mut outcome.answers);
             drop(outcome);

@@ -94,8 +94,9 @@ impl Expander {
 
     pub(crate) fn touched_messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         if self.marks() {
-            // An X-Embody field that another program added is also removed from messages without references. A search
-            // for references alone would skip such messages, so each message is searched for the field on its own.
+            // An X-Embody field that another program added is removed from every message. `Prefilter::messages` finds
+            // only messages with references, so it would miss a message that has the field but no reference.
+            // `first_touch` finds both.
             return one_by_one(|bytes| self.first_touch(bytes), bytes, ends);
         }
         self.prefilter().messages(bytes, ends)

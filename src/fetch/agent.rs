@@ -67,8 +67,8 @@ pub(super) fn system_roots(more: &[Certificate<'static>]) -> Vec<Certificate<'st
     system.chain(more.iter().cloned()).collect()
 }
 
-/// Reads the certificates of `--ca-file`. This also checks the proxy, so that an invalid one stops the run at its start and not
-/// at the first retrieval.
+/// Reads the certificates of `--ca-file`, and checks that the proxy of the policy is supported. The proxy is checked here
+/// because this function is called at the start of the run: an invalid proxy then ends the run before the first retrieval.
 pub(super) fn certificates(policy: &Policy) -> Result<Vec<Certificate<'static>>, Error> {
     let mut found = Vec::new();
     if let Some(path) = &policy.ca_file {

@@ -131,7 +131,7 @@ impl Location {
         };
         if login.contains(':') {
             return Err(wrong(
-                "the URL contains a password, which other users and the shell history can see; remove the password, and let a command print it",
+                "the URL contains a password, which other users and the shell history can see; remove the password from the URL, and use a password command or a password file",
             ));
         }
         let (user, mechanism) = split_parameter(login, ";AUTH=");

@@ -732,8 +732,8 @@ impl Machine {
         }
     }
 
-    /// Checks that the new message is a message of its own. Gmail stores equal messages only once, and may return the UID of an
-    /// existing message.
+    /// Checks that the server stored the new message in addition to the old one. Gmail stores equal messages only once, and
+    /// may return the UID of an existing message.
     fn identify(&mut self) -> Command {
         match self.terms.is_gmail && !self.is_resumed {
             true => self.to(At::Identifying, Command::Labels(self.copy)),
@@ -748,8 +748,9 @@ impl Machine {
                 self.left(Reason::AlteredByServer, SAME)
             }
             (Some(_), Some(_)) => self.read(self.copy),
-            // Without the labels, it is unknown whether the server stored the new message as a message of its own. They
-            // are requested again after a pause.
+            // The response with the labels also contains the number that Gmail gives to each message (X-GM-MSGID).
+            // Without the numbers of both messages, it is unknown whether Gmail stored the new message or only returned
+            // the old one. So the labels are requested again after a pause.
             _ => self.doubt(NO_LABELS.to_owned(), Again::Identify),
         }
     }

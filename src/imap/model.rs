@@ -113,7 +113,8 @@ struct Nature {
     has_replace: bool,
     is_full: bool,
     alters: bool,
-    /// Whether the server also changes the content of the old message, if embody restores this message with APPEND.
+    /// Whether the server changes the content of the old message when embody restores the old message with APPEND. The
+    /// field `alters` affects only the new message.
     alters_original: bool,
     changes_date: bool,
     gives_no_uid: bool,
@@ -1138,7 +1139,7 @@ fn natures() -> Vec<(String, Nature)> {
             },
         ),
         (
-            "a server with REPLACE that also changes the bytes of the old message".into(),
+            "REPLACE, other bytes in the new message and in the restored old message".into(),
             Nature {
                 alters: true,
                 alters_original: true,

@@ -32,8 +32,8 @@ const PROXY: &str = "Use this proxy for a store that is a server";
     &["note_format", "on_failure"]
 )))]
 pub(crate) struct DetachArgs {
-    /// One message; or, with --output or --in-place, mailboxes, directories and imaps: URLs. Without it,
-    /// standard input is read
+    /// One message [default: standard input]; or, with --output or --in-place, mailboxes, directories and
+    /// imaps: URLs
     #[arg(value_name = "FILE|SOURCE")]
     pub sources: Vec<PathBuf>,
     /// Move attachments to DIR, s3://BUCKET/PREFIX or https://HOST/PATH
@@ -107,8 +107,8 @@ impl DetachArgs {
 #[command(mut_arg("on_failure", |option| option.help(FAILS)))]
 #[command(mut_args(levels(&["store"], &["on_failure"])))]
 pub(crate) struct RestoreArgs {
-    /// One message; or, with --output or --in-place, mailboxes, directories and imaps: URLs. Without it,
-    /// standard input is read
+    /// One message [default: standard input]; or, with --output or --in-place, mailboxes, directories and
+    /// imaps: URLs
     #[arg(value_name = "FILE|SOURCE")]
     pub sources: Vec<PathBuf>,
     /// Get the attachments from this store

@@ -265,12 +265,13 @@ impl ConvertArgs {
     }
 }
 
-// The options of `convert`, or of `filter` for one message, with other defaults.
+// The options of `embed` and `recover`. Both commands run `convert` with other defaults, or `filter` with other defaults if
+// the run has neither --output nor --in-place and so processes one message.
 #[derive(Args, Debug)]
 #[group(skip)]
 pub(super) struct PresetArgs {
-    /// One message; or, with --output or --in-place, mailboxes, directories and imaps: URLs. Without it,
-    /// standard input is read
+    /// One message [default: standard input]; or, with --output or --in-place, mailboxes, directories and
+    /// imaps: URLs
     #[arg(value_name = "FILE|SOURCE")]
     sources: Vec<PathBuf>,
     #[command(flatten)]
@@ -401,7 +402,7 @@ impl PresetArgs {
     &["keys", "larger_than", "messages", "links"]
 )))]
 pub(super) struct InspectArgs {
-    /// Messages, mailboxes, archives, directories or imaps: URLs. Without it, standard input is read
+    /// Messages, mailboxes, archives, directories or imaps: URLs [default: standard input]
     #[arg(value_name = "SOURCE")]
     pub(super) sources: Vec<PathBuf>,
     /// Print JSON lines, one per reference

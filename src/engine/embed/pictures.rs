@@ -241,8 +241,8 @@ impl<'p> Pictures<'p> {
         source.map_or(0, |(url, field)| url.len() * 3 + field.len())
     }
 
-    /// Describes a new part that has the Content-ID of `picture` and the bytes of `shown`. These differ for a style sheet
-    /// whose URLs were rewritten.
+    /// Describes a new part that has the Content-ID of `picture` and the bytes of `shown`. `picture` and `shown` differ
+    /// only for a style sheet whose URLs were rewritten.
     pub(super) fn new_part(&mut self, container: Container, picture: usize, shown: usize) -> New {
         let newline = self.tree.newline;
         let (content_id, _) = self.identity(container, picture);
@@ -333,11 +333,13 @@ fn spaces_kept(url: &str) -> Cow<'_, str> {
 
 pub(super) struct New {
     pub(super) content_id: String,
-    /// Number of the content that gives the part its Content-ID. The number of the content that is written into the part is
-    /// `shown`. They differ for style sheets, whose URLs are rewritten.
+    /// Index in [`Pictures`] of the picture or style sheet from which the Content-ID of the part is derived.
     pub(super) picture: usize,
+    /// Index in [`Pictures`] of the content that is written into the part. `shown` differs from `picture` only if the
+    /// content is a style sheet whose URLs were rewritten.
     pub(super) shown: usize,
     pub(super) header: Vec<u8>,
+    /// Length of the body in base64, in bytes.
     pub(super) body: usize,
 }
 

@@ -8,12 +8,12 @@ use crate::mime::{Part, TransferEncoding};
 /// A byte string of a form. Every message with a part of the form contains at least one of the form's marks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Mark {
-    /// A string that counts only at the start of a line, because it is the start of an encoded body.
+    /// A string that is a mark only at the start of a line, because the string is the start of an encoded body.
     Line(&'static [u8]),
-    /// A string that counts anywhere, in exactly this case.
+    /// A string that is a mark at every position. Upper and lower case are distinguished.
     Text(&'static [u8]),
-    /// A string that counts anywhere, in any case. To be fast, the search first looks for three bytes of it: two letters and
-    /// the byte before them. These three bytes should be rare in other text.
+    /// A string that is a mark at every position, in upper or lower case. To be fast, the search first looks for three
+    /// bytes of the string: two letters and the byte before these letters. The three bytes should be rare in other text.
     Word {
         text: &'static [u8],
         /// Position in `text` of the three bytes that are searched first. The first of them is the byte before the two

@@ -26,7 +26,8 @@ const EXTERNAL_BODY: Facts = Facts {
 };
 
 impl Form {
-    /// Returns the facts about this form, which are defined in the directory of the form.
+    /// Returns the [`Facts`] about this form. The module of each form defines its facts, except that the facts about
+    /// `message/external-body` are defined in this file.
     pub fn facts(self) -> &'static Facts {
         match self {
             Self::ExternalBody => &EXTERNAL_BODY,

@@ -39,7 +39,7 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// Returns the sentence for the report.
+    /// Returns a description of the fault for the report.
     pub fn what(self) -> &'static str {
         match self {
             Self::NoSignature => "the file does not begin like a winmail.dat file",

@@ -98,8 +98,9 @@ impl Lists {
         }
     }
 
-    /// Returns whether a Reply-To contains the address of the list, which must be the only recipient. If there were several
-    /// recipients, an attacker could declare one of them to be a list and direct the replies there.
+    /// Returns whether the address in a Reply-To field is the address of the list. Returns false if To and Cc contain
+    /// more than one recipient: an attacker could add List fields that declare one of several recipients to be a list, and
+    /// so direct the replies to this recipient.
     pub(super) fn have_reply_to(&self, mailbox: &Mailbox) -> bool {
         let address = mailbox.address();
         self.is_alone

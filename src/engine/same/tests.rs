@@ -721,8 +721,9 @@ fn footer_with_other_words_or_of_another_list_is_text() {
         attached(&format!("{LINE}\ndev mailing list\n")),
     ));
     assert_others(&cases);
-    // The links of these footers lead to a host that is not the host of the list, and only the List fields of the copy confirm
-    // it. Of two such footers with different hosts, one may be forged.
+    // The link in each of these footers leads to a host that is not the host of the list. Only the List-Subscribe field of the
+    // same mail confirms the link, and an attacker can write this field. One such footer is ignored. If two copies have
+    // such footers with different hosts, one of the footers may be forged, so the copies are different mails.
     let claimed = |host: &str| {
         let field = format!("List-Subscribe: <https://{host}/listinfo/dev>\n");
         format!(

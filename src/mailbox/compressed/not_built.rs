@@ -11,12 +11,15 @@ pub(super) fn member<R: Read>(method: Method) -> io::Result<Member<R>> {
     Err(unsupported(method.name()))
 }
 
-/// Writes without compression.
+/// A writer that writes the bytes unchanged, because this build contains no compression.
 pub(crate) struct Encoder<W>(W);
 
 impl<W: Write> Encoder<W> {
+    /// Creates a writer for an uncompressed file.
+    ///
     /// # Errors
-    /// Returns an error if the file is to be compressed.
+    /// Returns an error that names the feature `archives` if `method` is a compression, because only a build with this
+    /// feature can compress.
     pub(crate) fn new(method: Option<Method>, writer: W) -> io::Result<Self> {
         match method {
             None => Ok(Self(writer)),

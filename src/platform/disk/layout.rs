@@ -119,9 +119,12 @@ pub(crate) fn is_store(folder: &Path) -> bool {
             .is_some_and(|path| matches!(is_its_name(path), Ok(true)))
 }
 
-/// Returns whether a directory may be an attachment store, even if it contains other files, is empty, or lacks the
-/// files for locking and writing, as a copy of a store can. Only the names of files are read, and only in directories
-/// whose names occur in a store.
+/// Returns whether a directory may be an attachment store. This check accepts more directories than [`is_store`]:
+/// * an empty directory;
+/// * a store that also contains other files;
+/// * a store without its lock file and its directory of temporary files, because a copy of a store can lack these.
+///
+/// The check reads the names of files, not their contents. It enters only directories whose names occur in a store.
 pub(crate) fn may_be_store(folder: &Path) -> io::Result<bool> {
     if is_empty_file(&folder.join(STORE_LOCK)) && is_folder(&folder.join(STORE_TEMPORARIES)) {
         return Ok(true);

@@ -108,12 +108,12 @@ fn hosted<'a>(
                 .entry((message, key.to_owned()))
                 .or_insert(bodies.len());
             if let Some(body) = bodies.get_mut(number) {
-                // A further link to the same file adds to the reference: a file is often linked twice, with a picture and with
-                // its name.
+                // A file is often linked twice: once by a picture, and once by the name of the file. The second link does
+                // not become another reference, but the facts that it contains, such as the file name, complete the first.
                 let is_bare = body.selected_by == Some(Follow::Links);
                 if is_bare && shown.follow != Follow::Links {
-                    // The earlier link was a bare link. This one has the mark of an attachment, which contains more facts about
-                    // the file.
+                    // The earlier link was an ordinary link. The later link is marked as an attachment and contains more
+                    // facts about the file, so its facts replace those of the earlier link.
                     body.selected_by = Some(shown.follow);
                     body.size = shown.size.or(body.size);
                     body.file_name = name.or(body.file_name.take());

@@ -203,8 +203,9 @@ fn message_without_a_folder_is_in_a_folder_of_its_own_and_a_lost_one_is_named() 
     pst.contents(folder, &rows);
     let bytes = pst.bytes();
     let mailbox = open(bytes).unwrap();
-    // The folder now has two tables of items with the same id: an empty one, and one with the lost item. The first one
-    // is used, which is usually empty, so the item is checked only if the folder lists it.
+    // The file now contains two tables of items with the same id for this folder: an empty table, and a table with the
+    // lost item. Either table may be found first. If the empty table is found, the folder has no items and is not listed,
+    // so the item is checked only if the folder is listed.
     if let Some(folder) = mailbox.folders().first() {
         let unread = mailbox.item(folder.items[0], ROOM).unwrap_err();
         assert_eq!(

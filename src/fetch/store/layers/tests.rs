@@ -141,8 +141,9 @@ fn what_is_no_use_is_none() {
     }
 }
 
-/// Two expensive inputs: files that consist only of digits, and files that consist only of bytes that may interrupt a
-/// reference. The time for them must be proportional to their length.
+/// A reference consists of hexadecimal digits, which white space, soft line breaks or the names of RFC 2231 parameters can
+/// interrupt. Files that contain only digits, or only such interruptions, could cause the same bytes to be decoded and
+/// searched many times. The number of searched bytes must be proportional to the length of the file.
 #[test]
 fn hostile_files_cost_what_their_length_says() {
     let long = 4 << 20;
