@@ -7,8 +7,6 @@
 use std::fmt;
 use std::ops::Deref;
 
-use serde::Serialize;
-
 /// Defines an enum from a table. Each row has the name of the variant, its text in reports, and its documentation.
 /// `ALL` is a slice of all variants, or an array if the table states their number.
 macro_rules! words {
@@ -109,12 +107,13 @@ impl fmt::Display for Setting {
 /// assert_eq!(refusal.detail.settings().collect::<Vec<_>>(), [Setting::Body]);
 /// assert_eq!(refusal.detail.measured(), Some((10, 12)));
 /// ```
-#[derive(Clone, Default, PartialEq, Eq, Hash, Debug, Serialize)]
-#[serde(transparent)]
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(transparent))]
 pub struct Detail {
     text: String,
     /// The settings that the text mentions, in the order of the text.
-    #[serde(skip)]
+    #[cfg_attr(feature = "serde", serde(skip))]
     named: Vec<Mention>,
 }
 

@@ -160,6 +160,7 @@
 //! * `archives`: the module `mailbox` also reads and writes compressed mail (gzip, zstd, bzip2, xz), and reads zip and
 //!   tar archives. Without this feature, compressed mail and archives are errors.
 //! * `cache`: the module `cache`, which stores responses of servers for later runs. It needs `http`.
+//! * `serde`: reports and their rows implement `serde::Serialize`.
 //! * `s3`: attachment stores in S3 and compatible servers. Not on by default.
 //! * `cli`: the program `embody`, without the IMAP accounts and the milter of the next two features. The manual pages
 //!   describe its options. docs/ describes its reports and contains recipes for mail systems.

@@ -7,7 +7,6 @@ use std::net::IpAddr;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use ureq::http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::allowance::{Allowance, Failed};
@@ -83,20 +82,22 @@ pub(crate) fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<Str
     Some(value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) enum Source {
     /// The response came directly from a server with these addresses. The policy has allowed all of them.
-    #[serde(rename = "addresses")]
+    #[cfg_attr(feature = "serde", serde(rename = "addresses"))]
     Server(Vec<IpAddr>),
-    #[serde(rename = "proxy")]
+    #[cfg_attr(feature = "serde", serde(rename = "proxy"))]
     Proxy,
     /// The response came from the cache. `at` is when the server sent or last confirmed it, `first` is when the server sent it,
     /// both in seconds since 1970.
-    #[serde(skip)]
+    #[cfg_attr(feature = "serde", serde(skip))]
     Kept { at: u64, first: u64 },
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Recorded {
     pub(crate) id: String,
     pub(crate) url: String,

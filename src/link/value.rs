@@ -17,8 +17,6 @@
 //! the document [without trail bytes](crate::mime::charset::Charset::without_trail_bytes), and must not change values
 //! whose decoded form is not ASCII.
 
-use serde::Serialize;
-
 use crate::mime::packed;
 use crate::span::Span;
 
@@ -79,8 +77,9 @@ pub enum ImageSet {
 
 /// Purpose of the content that a link refers to. The variants are in alphabetical order, because `survey` lists them in
 /// this order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Role {
     /// Base of other URLs: `codebase`, `<base href>`.
     Base,

@@ -1,7 +1,5 @@
 //! Reasons why a part was left unchanged. A test compares this list with docs/reasons.md.
 
-use serde::Serialize;
-
 use crate::detail::Setting;
 
 /// Converts one column of the table below into an `Option`: the name of a setting becomes `Some`, `none` becomes `None`.
@@ -17,8 +15,9 @@ macro_rules! remedy {
 macro_rules! reasons {
     ($($variant:ident $word:literal $remedy:ident $meaning:literal;)*) => {
         /// Reason why a part was left unchanged. The words are stable: later versions do not rename them.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
-        #[serde(rename_all = "kebab-case")]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+        #[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
         #[non_exhaustive]
         pub enum Reason {
             $(#[doc = concat!("`", $word, "`: ", $meaning)] $variant,)*

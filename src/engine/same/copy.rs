@@ -6,8 +6,6 @@
 
 use std::collections::HashMap;
 
-use serde::{Deserialize, Serialize};
-
 use super::body::Body;
 use super::fields::Digests;
 use super::item::{Item, Place, Spot};
@@ -25,7 +23,8 @@ use crate::mime::{Header, PartId, Tree, scan};
 const LONGEST_HEADER: usize = 1 << 20;
 
 /// A description of one copy of a mail, for the comparison with other copies.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct MailCopy {
     pub(super) header: CopyHeader,
     pub(super) items: Vec<Item>,
@@ -37,7 +36,8 @@ pub(crate) struct MailCopy {
     pub(super) footers: Footers,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct CopyHeader {
     /// Digest of all From fields. `date` and `subject` below are the digests of the fields with these names.
     pub(super) from: u64,

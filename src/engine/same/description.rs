@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use percent_encoding::percent_decode;
-use serde::{Deserialize, Serialize};
 
 use super::fields::{
     Digests, describes_content, each_field, is, is_added, is_content, is_of_programs,
@@ -29,7 +28,8 @@ const LARGEST_DATA: u64 = 512 << 20;
 /// Media types that embody gives to texts that Eudora marked as HTML or as rich text (`<x-html>`, `<x-rich>`).
 const MARKED_BY_EUDORA: [&str; 2] = ["text/html", "text/enriched"];
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Description {
     key: u64,
     /// Digest of the header fields that embody never changes, in their order.
@@ -49,7 +49,8 @@ pub(crate) struct Description {
     pub(super) opened: Option<Box<Self>>,
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum Item {
     /// Text before the first part of a multipart, or after the last one.
     Aside(u64),
@@ -58,7 +59,8 @@ pub(super) enum Item {
     Part(Box<Part>),
 }
 
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Part {
     /// Number of the part as in IMAP, for reports.
     pub(super) number: String,
@@ -97,14 +99,16 @@ pub(super) struct Part {
 }
 
 /// An HTML or CSS document, divided into links and the text around them.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Document {
     /// Digest of the document without the URLs of its links, and with each run of white space reduced to one space.
     pub(super) frame: Digest,
     pub(super) links: Vec<Link>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) enum Link {
     /// Digest of the absolute URL. If the document has no base URL, the digest of the URL as it is written.
     Url(u64),
@@ -115,7 +119,8 @@ pub(super) enum Link {
 }
 
 /// A part that refers to content outside the message.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Reference {
     /// Digests of the external content, as far as the part determines it: its hash in a note of `embody detach`, or the bytes
     /// in a `data:` URL. Otherwise empty.

@@ -1,7 +1,5 @@
 //! Computes digests of header fields, and classifies the fields that embody changes.
 
-use serde::{Deserialize, Serialize};
-
 use super::plain::hash;
 use crate::mime::MediaType;
 use crate::mime::header::Fields;
@@ -21,7 +19,8 @@ const REWRITTEN_FIELDS: [&str; 7] = [
 ];
 
 /// A set of digests, sorted.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Digests(Vec<u64>);
 
 impl Digests {

@@ -1,6 +1,5 @@
 //! The plain form of a message: the message without the traces of the mailbox that contains it.
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::lines::{lines, unquoted};
@@ -26,7 +25,8 @@ const FIELDS_OF_MAILBOXES: [&[u8]; 14] = [
 ];
 
 /// The first half of a SHA-256 hash. It is long enough to distinguish messages, and saves memory.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Digest(u64, u64);
 
 impl Digest {
