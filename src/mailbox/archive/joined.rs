@@ -303,7 +303,7 @@ mod tests {
             (
                 vec!["S", "F", "!", "!"],
                 "F",
-                "3 files in the archive were not read, the first is S (a message)",
+                "3 files in the archive were not read; the first of these files is S (a message)",
             ),
             (
                 vec!["F", "!x"],
@@ -359,7 +359,7 @@ mod tests {
         assert!(!said[1].goes_on && said[1].whole);
         assert_eq!(
             said[1].to_string(),
-            "2 files in the archive were not read, the first is F2~ (damaged; the complete messages before the damage were read)"
+            "2 files in the archive were not read; the first of these files is F2~ (damaged; the complete messages before the damage were read)"
         );
     }
 
