@@ -1,6 +1,6 @@
-//! Spans (byte ranges of a message that is never modified), and an iterator over the lines in a span. Parts, header
-//! fields, attribute values and edits refer to bytes by their [`Span`]. A span does not contain bytes, and it is not
-//! adjusted after it was created.
+//! Spans (byte ranges of a message that is never modified), an iterator over the lines in a span, and functions that
+//! divide bytes. Parts, header fields, attribute values and edits refer to bytes by their [`Span`]. A span does not
+//! contain bytes, and it is not adjusted after it was created.
 
 use memchr::memchr;
 
@@ -84,6 +84,38 @@ pub(crate) fn is_from_field(line: &[u8]) -> bool {
 pub(crate) fn starts_like(text: &[u8], start: &[u8]) -> bool {
     let front = text.get(..start.len());
     front.is_some_and(|front| front.eq_ignore_ascii_case(start))
+}
+
+/// Returns the first `most` bytes, or all bytes if there are fewer.
+pub(crate) fn front(bytes: &[u8], most: usize) -> &[u8] {
+    bytes.get(..most).unwrap_or(bytes)
+}
+
+/// Returns the bytes before the first `byte`, or all bytes if it does not occur.
+pub(crate) fn until(byte: u8, bytes: &[u8]) -> &[u8] {
+    front(bytes, memchr(byte, bytes).unwrap_or(bytes.len()))
+}
+
+/// Splits at the first `byte`, which is in neither half. Returns `None` if it does not occur.
+pub(crate) fn split_once(byte: u8, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (before, rest) = bytes.split_at(memchr(byte, bytes)?);
+    Some((before, rest.split_first()?.1))
+}
+
+/// Splits before the first item for which `holds` is false.
+pub(crate) fn split_while<T>(items: &[T], holds: impl Fn(&T) -> bool) -> (&[T], &[T]) {
+    let end = items.iter().position(|item| !holds(item));
+    items.split_at(end.unwrap_or(items.len()))
+}
+
+/// Returns the bytes after the last `\n`, or all bytes if there is none.
+pub(crate) fn last_line(bytes: &[u8]) -> &[u8] {
+    memchr::memrchr(b'\n', bytes).map_or(bytes, |at| &bytes[at + 1..])
+}
+
+/// Returns the bytes from `at`. Returns no bytes if `at` is at the end, or after it.
+pub(crate) fn rest_or_empty(bytes: &[u8], at: usize) -> &[u8] {
+    bytes.get(at..).unwrap_or_default()
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -200,6 +232,26 @@ mod tests {
         let lines: Vec<_> = Lines::new(b"a\rb\r\r\nc", Span::new(0, 7)).collect();
         assert_eq!(lines.len(), 2);
         assert_eq!(lines[0].content.of(b"a\rb\r\r\nc"), b"a\rb\r");
+    }
+
+    #[test]
+    fn bytes_are_divided_at_their_ends_and_without_a_match() {
+        assert_eq!(front(b"abc", 2), b"ab");
+        assert_eq!(front(b"abc", 9), b"abc");
+        assert_eq!(until(b';', b"a;b;c"), b"a");
+        assert_eq!(until(b';', b"abc"), b"abc");
+        assert_eq!(split_once(b';', b"a;b;c"), Some((&b"a"[..], &b"b;c"[..])));
+        assert_eq!(split_once(b';', b"a;"), Some((&b"a"[..], &b""[..])));
+        assert_eq!(split_once(b';', b"abc"), None);
+        let digits = |text| split_while(text, u8::is_ascii_digit);
+        assert_eq!(digits(b"12a3"), (&b"12"[..], &b"a3"[..]));
+        assert_eq!(digits(b"123"), (&b"123"[..], &b""[..]));
+        assert_eq!(last_line(b"a\nbc"), b"bc");
+        assert_eq!(last_line(b"a\n"), b"");
+        assert_eq!(last_line(b"a"), b"a");
+        assert_eq!(rest_or_empty(b"abc", 1), b"bc");
+        assert_eq!(rest_or_empty(b"abc", 3), b"");
+        assert_eq!(rest_or_empty(b"abc", 4), b"");
     }
 
     #[test]

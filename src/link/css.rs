@@ -13,7 +13,7 @@ use memchr::{memchr, memchr_iter, memmem};
 
 use super::value::{Grammar, ImageSet, LinkValue, Links, Markup, Role};
 use super::wrapping::{escaped_code_point, line_end, unescape};
-use crate::span::Span;
+use crate::span::{Span, rest_or_empty};
 
 pub fn locate(css: &[u8]) -> Links {
     let mut links = Links::default();
@@ -274,8 +274,9 @@ impl<F: FnMut(LinkValue)> Scanner<'_, F> {
         self.css.get(self.at + ahead).copied()
     }
 
+    /// Returns the bytes from an offset. A backslash can be the last byte, and the parser is then one byte after the end.
     fn rest(&self, from: usize) -> &[u8] {
-        self.css.get(from..).unwrap_or_default()
+        rest_or_empty(self.css, from)
     }
 
     fn skip_while(&mut self, holds: impl Fn(&u8) -> bool) {

@@ -76,7 +76,7 @@ impl<'a> DataUrl<'a> {
         if is_base64 {
             let length = declared.len() - b";base64".len();
             match &mut declared {
-                Cow::Borrowed(text) => *text = text.get(..length).unwrap_or_default(),
+                Cow::Borrowed(text) => *text = &text[..length],
                 Cow::Owned(text) => text.truncate(length),
             }
         }

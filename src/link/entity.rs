@@ -55,7 +55,7 @@ fn decode(raw: &[u8], within: Within, write: fn(char, &mut Vec<u8>)) -> Cow<'_, 
     let mut copied = 0;
     while let Some(reference) = next_reference(raw, within, copied) {
         text.reserve(raw.len() - copied);
-        text.extend_from_slice(raw.get(copied..reference.span.start).unwrap_or_default());
+        text.extend_from_slice(&raw[copied..reference.span.start]);
         let (first, second) = reference.meaning;
         write(first, &mut text);
         if let Some(second) = second {
@@ -66,7 +66,7 @@ fn decode(raw: &[u8], within: Within, write: fn(char, &mut Vec<u8>)) -> Cow<'_, 
     if copied == 0 {
         return Cow::Borrowed(raw);
     }
-    text.extend_from_slice(raw.get(copied..).unwrap_or_default());
+    text.extend_from_slice(&raw[copied..]);
     Cow::Owned(text)
 }
 
@@ -162,8 +162,8 @@ impl<'a> Offsets<'a> {
 /// of a new URL are escaped as well.
 pub(super) fn escapes_ampersands(raw: &[u8]) -> bool {
     memchr_iter(b'&', raw).any(|at| {
-        let rest = raw.get(at..).unwrap_or_default();
-        matches!(reference(rest, Within::Attribute), Some((('&', _), _)))
+        let meaning = reference(&raw[at..], Within::Attribute);
+        matches!(meaning, Some((('&', _), _)))
     })
 }
 
@@ -180,7 +180,7 @@ pub(super) fn encode(text: &[u8], quote: Option<u8>, escapes_ampersands: bool) -
         if !matches!(byte, 0..=b'\'' | b'-' | b'<' | b'>' | b'`') {
             continue;
         }
-        let rest = text.get(at..).unwrap_or_default();
+        let rest = &text[at..];
         let before = at.checked_sub(1).and_then(|at| text.get(at));
         let written: &[u8] = match byte {
             b'&' if escapes_ampersands || reference(rest, Within::Attribute).is_some() => b"&amp;",
@@ -204,11 +204,11 @@ pub(super) fn encode(text: &[u8], quote: Option<u8>, escapes_ampersands: bool) -
                 _ => continue,
             },
         };
-        out.extend_from_slice(text.get(copied..at).unwrap_or_default());
+        out.extend_from_slice(&text[copied..at]);
         out.extend_from_slice(written);
         copied = at + 1;
     }
-    out.extend_from_slice(text.get(copied..).unwrap_or_default());
+    out.extend_from_slice(&text[copied..]);
     out
 }
 

@@ -12,6 +12,7 @@ use memchr::memmem;
 use super::names::Name;
 use super::tags::{Attribute, text_of};
 use super::wrapping::unescape;
+use crate::span::split_once;
 
 const TINY: f64 = 3.0;
 
@@ -49,16 +50,14 @@ fn style(text: &[u8]) -> [Option<f64>; PROPERTIES.len()] {
         let (declaration, behind) = first_declaration(rest);
         rest = behind;
         let declaration = without_comments(declaration);
-        let Some(colon) = memchr::memchr(b':', &declaration) else {
+        let Some((name, value)) = split_once(b':', &declaration) else {
             continue;
         };
-        let (name, value) = declaration.split_at(colon);
         let name = unescape(name.trim_ascii());
         // Most declarations have other names, so the value is decoded only for these properties.
         let mut places = PROPERTIES.iter().zip(&mut declared);
         if let Some((name, place)) = places.find(|(known, _)| known.eq_ignore_ascii_case(&name)) {
-            let value = value.get(1..).unwrap_or_default().trim_ascii();
-            let value = unescape(value).to_ascii_lowercase();
+            let value = unescape(value.trim_ascii()).to_ascii_lowercase();
             let (value, important) = without_importance(&value);
             let meaning = meaning(name, value).filter(|_| important || !place.1);
             if meaning.is_some() {
@@ -103,8 +102,7 @@ fn first_declaration(text: &[u8]) -> (&[u8], &[u8]) {
             (None, b'(') => depth += 1,
             (None, b')') => depth = depth.saturating_sub(1),
             (None, b';') if depth == 0 => {
-                let (declaration, behind) = text.split_at(at);
-                return (declaration, behind.get(1..).unwrap_or_default());
+                return (&text[..at], &text[at + 1..]);
             }
             _ => {}
         }
@@ -113,9 +111,11 @@ fn first_declaration(text: &[u8]) -> (&[u8], &[u8]) {
     (text, &[])
 }
 
+/// Returns the offset after the comment that begins at `at` with `/*`.
 fn behind_comment(text: &[u8], at: usize) -> usize {
-    let content = text.get(at + 2..).unwrap_or_default();
-    memmem::find(content, b"*/").map_or(text.len(), |length| at + 2 + length + 2)
+    let content = at + b"/*".len();
+    let end = memmem::find(&text[content..], b"*/");
+    end.map_or(text.len(), |length| content + length + b"*/".len())
 }
 
 fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
@@ -123,13 +123,13 @@ fn without_comments(text: &[u8]) -> Cow<'_, [u8]> {
         return Cow::Borrowed(text);
     }
     let mut out = Vec::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(length) = memmem::find(text.get(at..).unwrap_or_default(), b"/*") {
-        out.extend_from_slice(text.get(at..at + length).unwrap_or_default());
+    let mut rest = text;
+    while let Some(start) = memmem::find(rest, b"/*") {
+        out.extend_from_slice(&rest[..start]);
         out.push(b' ');
-        at = behind_comment(text, at + length);
+        rest = &rest[behind_comment(rest, start)..];
     }
-    out.extend_from_slice(text.get(at..).unwrap_or_default());
+    out.extend_from_slice(rest);
     Cow::Owned(out)
 }
 

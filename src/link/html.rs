@@ -125,9 +125,12 @@ pub fn blanks_in_tags<'d>(
 /// Returns whether the space at this offset may become a line ending: the name of an attribute must follow, and the new
 /// line must not begin with `From `.
 fn may_break(document: &[u8], at: usize) -> bool {
-    let rest = document.get(at..).unwrap_or_default();
-    matches!(rest, [b' ' | b'\t', next, ..] if next.is_ascii_alphabetic())
-        && !rest.get(1..).unwrap_or_default().starts_with(b"From ")
+    match &document[at..] {
+        [b' ' | b'\t', behind @ ..] => {
+            behind.first().is_some_and(u8::is_ascii_alphabetic) && !behind.starts_with(b"From ")
+        }
+        _ => false,
+    }
 }
 
 struct Locator<'a> {

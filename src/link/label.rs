@@ -1,13 +1,14 @@
 //! The charset that a document declares itself, which is used if the mail does not declare one. The functions return
 //! labels as they are written; [`Charset`](crate::mime::charset::Charset) interprets them.
 
+use crate::span::front;
 use memchr::{memchr, memmem};
 
 const LIMIT: usize = 1_024;
 
 /// Returns the charset in `text/html; charset=label`, the value of a `<meta>` (HTML standard §2.5.3).
 pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
-    let mut rest = content.get(..LIMIT).unwrap_or(content);
+    let mut rest = front(content, LIMIT);
     loop {
         let at = rest
             .windows(7)
@@ -22,7 +23,7 @@ pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
 
 /// Returns the charset in `<?xml version="1.0" encoding="label"?>` (XML 1.0 §4.3.3).
 pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
-    let head = document.get(..LIMIT).unwrap_or(document);
+    let head = front(document, LIMIT);
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
     let declaration = head.strip_prefix(b"<?xml")?;
     let declaration = declaration.get(..memmem::find(declaration, b"?>")?)?;
@@ -34,7 +35,7 @@ pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
 /// Returns the charset in `@charset "label";` (CSS Syntax §3.2). The style sheet must begin with exactly these bytes.
 pub fn in_style_sheet(sheet: &[u8]) -> Option<&[u8]> {
     let label = sheet.strip_prefix(b"@charset \"")?;
-    label.get(..memchr(b'"', label.get(..LIMIT).unwrap_or(label))?)
+    label.get(..memchr(b'"', front(label, LIMIT))?)
 }
 
 fn unquoted(value: &[u8], ends: impl Fn(&u8) -> bool) -> Option<&[u8]> {

@@ -9,7 +9,7 @@ use memchr::{memchr, memmem};
 use super::entity::{self, Within};
 use super::html::Syntax;
 use super::tags::{Event, Tags};
-use crate::span::Span;
+use crate::span::{Span, split_while};
 
 #[derive(Clone, Copy, Debug)]
 pub enum Token<'d> {
@@ -69,7 +69,7 @@ pub fn tokens<'d>(document: &'d [u8], mut see: impl FnMut(Token<'d>)) {
         let (name, attributes) = inside.split_at(length);
         see(Token::Start(StartTag { name, attributes }));
     }
-    between(document.get(at..).unwrap_or_default(), &mut see);
+    between(&document[at..], &mut see);
 }
 
 fn between<'d>(mut rest: &'d [u8], see: &mut impl FnMut(Token<'d>)) {
@@ -84,8 +84,8 @@ fn between<'d>(mut rest: &'d [u8], see: &mut impl FnMut(Token<'d>)) {
         };
         let (tag, behind) = behind.split_at(end.unwrap_or(behind.len()));
         if let Some(name) = tag.strip_prefix(b"</") {
-            let length = name.iter().take_while(|byte| byte.is_ascii_alphanumeric());
-            see(Token::End(name.get(..length.count()).unwrap_or_default()));
+            let (name, _) = split_while(name, u8::is_ascii_alphanumeric);
+            see(Token::End(name));
         }
         rest = behind;
     }

@@ -15,7 +15,7 @@ pub(super) fn candidates(text: &[u8], mut found: impl FnMut(Range<usize>)) {
         if start == at {
             return;
         }
-        let url = text.get(start..at).unwrap_or_default();
+        let url = &text[start..at];
         let commas = length_while(url.iter().rev(), |byte| *byte == b',');
         // The text does not begin with a comma, so something remains after the trailing commas are removed.
         found(start..at - commas);

@@ -83,7 +83,7 @@ fn has_event_attribute(lower: &[u8]) -> bool {
         if !before.is_none_or(separates) {
             return false;
         }
-        let behind = lower.get(at + 2..).unwrap_or_default();
+        let behind = &lower[at + b"on".len()..];
         let (letters, behind) = behind.split_at(letters_in_front(behind));
         !letters.is_empty() && behind.trim_ascii_start().starts_with(b"=")
     })

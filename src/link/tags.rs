@@ -72,10 +72,11 @@ pub(super) struct Tags<'a> {
 
 impl<'a> Tags<'a> {
     pub(super) fn new(document: &'a [u8], within: Span, syntax: Syntax) -> Self {
+        let end = within.end.min(document.len());
         Self {
             document,
-            at: within.start,
-            end: within.end.min(document.len()),
+            at: within.start.min(end),
+            end,
             syntax,
             inside: None,
             is_styling: false,
@@ -383,7 +384,7 @@ impl<'a> Tags<'a> {
     }
 
     fn rest(&self) -> &'a [u8] {
-        self.document.get(self.at..self.end).unwrap_or_default()
+        &self.document[self.at..self.end]
     }
 
     fn peek(&self) -> Option<u8> {

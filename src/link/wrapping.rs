@@ -7,6 +7,7 @@ use percent_encoding::percent_encode_byte;
 
 use super::entity::{self, Within, character, number_in_front, push_character};
 use super::value::{Grammar, LinkValue, Markup};
+use crate::span::front;
 
 impl LinkValue {
     /// Returns the URL as a parser reads it, without resolving or percent-decoding it. `document` must be the
@@ -124,7 +125,7 @@ fn unescape_with(css: &[u8], write: fn(char, &mut Vec<u8>)) -> Cow<'_, [u8]> {
     let mut at = 0;
     while let Some(&byte) = css.get(at) {
         at += 1;
-        let rest = css.get(at..).unwrap_or_default();
+        let rest = &css[at..];
         match byte {
             0 => write('\u{FFFD}', &mut out),
             b'\\' => at += unescape_one(rest, &mut out, write),
@@ -151,7 +152,7 @@ fn unescape_one(rest: &[u8], out: &mut Vec<u8>, write: fn(char, &mut Vec<u8>)) -
 /// Reads a CSS escape after its backslash (CSS Syntax §4.3.7): up to six hexadecimal digits, and one white space
 /// character that ends them. Returns the code point and the length. Returns `None` if no digit follows.
 pub(super) fn escaped_code_point(rest: &[u8]) -> Option<(u32, usize)> {
-    let (code_point, digits) = number_in_front(rest.get(..6).unwrap_or(rest), 16);
+    let (code_point, digits) = number_in_front(front(rest, 6), 16);
     let blank = line_end(rest.get(digits..)?, u8::is_ascii_whitespace);
     (digits > 0).then_some((code_point, digits + blank))
 }

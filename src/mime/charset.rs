@@ -182,15 +182,13 @@ fn without_idle_escapes(octets: &[u8]) -> Cow<'_, [u8]> {
     let mut kept: Cow<'_, [u8]> = Cow::Borrowed(b"");
     let mut from = 0;
     for at in memmem::find_iter(octets, &[ESCAPE]).filter(is_idle) {
-        kept.to_mut()
-            .extend_from_slice(octets.get(from..at).unwrap_or_default());
+        kept.to_mut().extend_from_slice(&octets[from..at]);
         from = at + LENGTH;
     }
     match from {
         0 => Cow::Borrowed(octets),
         _ => {
-            kept.to_mut()
-                .extend_from_slice(octets.get(from..).unwrap_or_default());
+            kept.to_mut().extend_from_slice(&octets[from..]);
             kept
         }
     }

@@ -8,6 +8,7 @@
 //! Times on a 12-hour clock (`11:18:56 PM`) are also accepted; Python reads `PM` as a time zone. The day of the week
 //! can be any word. An unknown time zone counts as UTC, as in Python.
 
+use crate::span::front;
 use mail_parser::DateTime;
 
 /// Maximum length of a value that is parsed, in bytes. A date has about 40 bytes, but it can contain comments and folds.
@@ -31,7 +32,7 @@ const MONTHS: [&str; 12] = [
 /// Parses a date, which may be folded, and returns the seconds since 1970 in UTC. Returns `None` if the date or time
 /// does not exist. The 31st of a shorter month counts as the first of the next month, as in Python.
 pub fn seconds(value: &[u8]) -> Option<i64> {
-    let value = value.get(..LONGEST).unwrap_or(value);
+    let value = front(value, LONGEST);
     usual_seconds(value)
         .or_else(|| asctime_seconds(value))
         .or_else(|| in_any_form(value))

@@ -13,6 +13,7 @@ use memchr::{memchr, memmem};
 use super::charset;
 use super::quoted_printable::Sign;
 use super::transfer::TransferEncoding;
+use crate::span::front;
 
 /// Returns the text for display. A word in an unsupported charset is not decoded, and bytes that are not part of a
 /// character become U+FFFD.
@@ -50,7 +51,7 @@ fn decoded(text: &[u8], label: Option<&[u8]>) -> (String, bool) {
             rest = behind;
             continue;
         }
-        let next = memmem::find(rest.get(1..).unwrap_or_default(), b"=?");
+        let next = memmem::find(&rest[1..], b"=?");
         let (plain, behind) = rest.split_at(next.map_or(rest.len(), |at| at + 1));
         decoded.take_text(plain, rest);
         rest = behind;
@@ -130,8 +131,8 @@ impl<'t> Decoded<'t> {
                     return;
                 }
                 let end = self.written.len().saturating_sub(behind);
-                let written = self.written.get(..end).unwrap_or_default();
-                self.text.push_str(&String::from_utf8_lossy(written));
+                let written = String::from_utf8_lossy(&self.written[..end]);
+                self.text.push_str(&written);
             }
         }
     }
@@ -151,7 +152,7 @@ impl<'t> Decoded<'t> {
 fn word(text: &[u8]) -> Option<(&[u8], Vec<u8>, &[u8])> {
     const LONGEST_LABEL: usize = 80;
     let label = text.strip_prefix(b"=?")?;
-    let end = memchr(b'?', label.get(..LONGEST_LABEL).unwrap_or(label))?;
+    let end = memchr(b'?', front(label, LONGEST_LABEL))?;
     let (label, encoded) = label.split_at(end);
     let [b'?', encoding, b'?', encoded @ ..] = encoded else {
         return None;
@@ -178,8 +179,8 @@ fn quoted(mut text: &[u8]) -> Vec<u8> {
         octets.push(match first {
             b'_' => b' ',
             b'=' => match Sign::read(rest) {
-                (Sign::Escape(octet), digits) => {
-                    text = rest.get(digits..).unwrap_or_default();
+                (Sign::Escape(octet), behind) => {
+                    text = behind;
                     octet
                 }
                 _ => b'=',

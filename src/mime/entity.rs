@@ -64,8 +64,7 @@ pub fn folded_url(name: &str, url: &str, newline: Newline) -> Vec<u8> {
 /// it. It contains `=_`, which cannot occur in base64 and quoted-printable.
 pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     let hash = sha256(seed);
-    let hash = hash.get(..24).unwrap_or_default();
-    let first = format!("=_embody_{hash}");
+    let first = format!("=_embody_{hash:.24}");
     // A boundary that is taken gets a number. The sender can predict this, and write a million lines with the numbers
     // that would be tried. The numbers in all lines are therefore collected first, instead of searching the content
     // once for each number.

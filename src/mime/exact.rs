@@ -169,10 +169,8 @@ fn is_plain(octets: &[u8]) -> bool {
 /// which would change the body.
 fn has_from_line(octets: &[u8]) -> bool {
     memchr::memmem::find_iter(octets, b"From ").any(|at| {
-        let front = octets.get(..at).unwrap_or_default();
-        let marks = front.iter().rev().take_while(|&&byte| byte == b'>').count();
-        let line = front.get(..front.len() - marks).unwrap_or_default();
-        line.is_empty() || line.ends_with(b"\n")
+        let before = octets[..at].iter().rev().find(|&&byte| byte != b'>');
+        before.is_none_or(|&byte| byte == b'\n')
     })
 }
 

@@ -35,7 +35,7 @@ impl Field {
         let (start, end) = (whole.start, whole.start + content.len());
         let is_stray = matches!(bytes.first(), Some(b' ' | b'\t'));
         let colon = memchr(b':', content).filter(|_| !is_stray);
-        let name = content.get(..colon.unwrap_or(0)).unwrap_or_default();
+        let name = &content[..colon.unwrap_or(0)];
         Self {
             name: Span::new(start, start + name.trim_ascii_end().len()),
             value: Span::new(colon.map_or(start, |colon| start + colon + 1), end),

@@ -10,7 +10,7 @@ pub use self::changes::Changes;
 use self::written::{Base64Lines, push_joined};
 use super::quoted_printable::{ENCODED_COLUMNS, escape, is_plain, places, push_soft_break};
 use super::transfer::{TransferEncoding, decode_base64, in_alphabet};
-use crate::span::{Lines, Newline, Span};
+use crate::span::{Lines, Newline, Span, until};
 
 pub struct MappedBody<'a> {
     original: &'a [u8],
@@ -89,9 +89,9 @@ impl<'a> MappedBody<'a> {
             let free = bytes.get(behind.map_or(0, |(from, _)| from)..start);
             let bare = free.map_or(0, |front| half_escape(front, &octets));
             if bare > 0 {
+                let before = bytes[start - bare..start].iter().copied();
+                octets.to_mut().splice(0..0, before);
                 start -= bare;
-                let before = bytes.get(start..start + bare).unwrap_or_default();
-                octets.to_mut().splice(0..0, before.iter().copied());
             }
             line.seek(bytes, start);
             let column = match behind {
@@ -138,11 +138,11 @@ impl<'a> MappedBody<'a> {
     pub fn changed(&self, changes: &Changes, mut piece: impl FnMut(&[u8])) {
         let mut at = 0;
         for (octets, replacement) in changes.iter() {
-            piece(self.octets.get(at..octets.start).unwrap_or_default());
+            piece(&self.octets[at..octets.start]);
             piece(replacement);
             at = octets.end;
         }
-        piece(self.octets.get(at..).unwrap_or_default());
+        piece(&self.octets[at..]);
     }
 
     /// Encodes the lines from the first change to the last symbol again. Bytes after the last symbol are kept,
@@ -150,17 +150,17 @@ impl<'a> MappedBody<'a> {
     fn base64(&self, changes: Changes, newline: Newline) -> Vec<(Span, Vec<u8>)> {
         let bytes = self.body.of(self.original);
         let symbols_end = self.decoded;
-        let symbols = bytes.get(..symbols_end).unwrap_or_default();
+        let symbols = &bytes[..symbols_end];
         let first_changed = changes.first().unwrap_or(0);
         let (kept_octets, kept_bytes) = intact_lines(symbols, first_changed);
         let mut lines = Base64Lines::new(newline);
         let mut at = kept_octets;
         changes.for_each(|octets, replacement| {
-            lines.push(self.octets.get(at..octets.start).unwrap_or_default());
+            lines.push(&self.octets[at..octets.start]);
             lines.push(replacement);
             at = octets.end;
         });
-        lines.push(self.octets.get(at..).unwrap_or_default());
+        lines.push(&self.octets[at..]);
         // The first piece replaces the old lines, and the other pieces are inserted after it.
         let whole = Span::new(kept_bytes, symbols_end).shifted(self.body.start);
         let behind = Span::empty_at(whole.end);
@@ -251,12 +251,11 @@ impl LineAround {
             return;
         }
         let searched = self.end.unwrap_or(0);
-        let between = bytes.get(searched..at).unwrap_or_default();
-        let rest = bytes.get(at..).unwrap_or_default();
+        let between = &bytes[searched..at];
         self.start = memchr::memrchr(b'\n', between).map_or(0, |found| searched + found + 1);
-        let end = at + memchr::memchr(b'\n', rest).unwrap_or(rest.len());
-        let text = bytes.get(self.start..end).unwrap_or_default();
-        self.text_end = self.start + text.trim_ascii_end().len();
+        let end = at + until(b'\n', &bytes[at..]).len();
+        let text = bytes[self.start..end].trim_ascii_end();
+        self.text_end = self.start + text.len();
         self.end = Some(end);
     }
 }

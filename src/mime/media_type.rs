@@ -27,6 +27,7 @@ pub use super::parameters::{Lookup, Parameters};
 use super::parameters::{Written, skip_blanks_and_comments};
 
 use super::charset::{Charset, with_octets_escaped};
+use crate::span::{split_while, until};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MediaType<'a> {
@@ -50,9 +51,8 @@ impl<'a> MediaType<'a> {
             sub = token(value, at);
             at += sub.len();
         }
-        let rest = memchr::memchr(b';', value.get(at..).unwrap_or_default())
-            .and_then(|semicolon| value.get(at + semicolon..))
-            .unwrap_or_default();
+        let behind = &value[at..];
+        let rest = &behind[until(b';', behind).len()..];
         let essence = match (std::str::from_utf8(main), std::str::from_utf8(sub)) {
             (Ok(main), Ok(sub)) if !main.is_empty() && !sub.is_empty() => {
                 let mut essence = [main, "/", sub].concat();
@@ -190,8 +190,8 @@ impl Named {
 /// Returns the token that begins at `from` (RFC 2045 §5.1), which is empty if another character is at `from`.
 fn token(bytes: &[u8], from: usize) -> &[u8] {
     let ends = |byte: &u8| *byte <= b' ' || *byte == 0x7f || b"()<>@,;:\\\"/[]?=".contains(byte);
-    let rest = bytes.get(from..).unwrap_or_default();
-    rest.split(ends).next().unwrap_or_default()
+    let (token, _) = split_while(&bytes[from..], |byte| !ends(byte));
+    token
 }
 
 /// Returns a Content-Type field for a new part. Line endings are CRLF, and the field ends with one.

@@ -9,6 +9,7 @@ use memchr::{memchr, memchr_iter, memchr2, memchr3, memrchr};
 use percent_encoding::percent_decode;
 
 use super::charset;
+use crate::span::{rest_or_empty, split_once, split_while, until};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Lookup<'a> {
@@ -68,15 +69,15 @@ impl<'a> Parameter<'a> {
         let has_shifts = memchr(0x1b, self.raw).is_some();
         let mut value = Vec::with_capacity(self.raw.len());
         let mut rest = self.raw;
-        while let Some(at) = memchr(b'\\', rest) {
-            let (before, behind) = rest.split_at(at);
+        while let Some((before, behind)) = split_once(b'\\', rest) {
             value.extend_from_slice(before);
-            let next = behind.get(1).copied().unwrap_or(b'\\');
+            // A backslash at the end is kept.
+            let (&next, behind) = behind.split_first().unwrap_or((&b'\\', &[]));
             if has_shifts && !matches!(next, b'"' | b'\\') {
                 value.push(b'\\');
             }
             value.push(next);
-            rest = behind.get(2..).unwrap_or_default();
+            rest = behind;
         }
         value.extend_from_slice(rest);
         Cow::Owned(value)
@@ -152,8 +153,8 @@ impl<'a> Parameters<'a> {
         let mut at = start;
         let mut end = None;
         loop {
-            let rest = self.bytes.get(at..).unwrap_or_default();
-            let hit = memchr3(b'=', b';', b'(', rest).map_or(self.bytes.len(), |hit| at + hit);
+            let hit = memchr3(b'=', b';', b'(', &self.bytes[at..]);
+            let hit = hit.map_or(self.bytes.len(), |hit| at + hit);
             let is_comment = self.bytes.get(hit) == Some(&b'(');
             if end.is_some_and(|_| hit > at) {
                 // More text follows the comment, so the comment is in the middle of the name. It is kept as a part of
@@ -164,8 +165,8 @@ impl<'a> Parameters<'a> {
             }
             match self.behind_comments(hit) {
                 _ if !is_comment => {
-                    let name = self.bytes.get(start..end.unwrap_or(hit));
-                    return (name.unwrap_or_default().trim_ascii(), hit);
+                    let name = &self.bytes[start..end.unwrap_or(hit)];
+                    return (name.trim_ascii(), hit);
                 }
                 Some(behind) => at = behind,
                 None => {
@@ -204,8 +205,8 @@ impl<'a> Parameters<'a> {
             if section == 0 {
                 let mut quotes = memchr_iter(b'\'', text);
                 if let (Some(first), Some(second)) = (quotes.next(), quotes.next()) {
-                    charset = text.get(..first).unwrap_or_default().to_vec();
-                    text = text.get(second + 1..).unwrap_or_default();
+                    charset = text[..first].to_vec();
+                    text = &text[second + 1..];
                 }
             }
             joined.extend(percent_decode(text));
@@ -242,8 +243,8 @@ impl<'a> Parameters<'a> {
         }
         let mut at = start;
         let end = loop {
-            let rest = self.bytes.get(at..).unwrap_or_default();
-            let hit = memchr2(b';', b'(', rest).map_or(self.bytes.len(), |hit| at + hit);
+            let hit = memchr2(b';', b'(', &self.bytes[at..]);
+            let hit = hit.map_or(self.bytes.len(), |hit| at + hit);
             if self.bytes.get(hit) != Some(&b'(') {
                 self.at = hit;
                 break hit;
@@ -253,14 +254,12 @@ impl<'a> Parameters<'a> {
             let before = hit.checked_sub(1).filter(|_| hit > start);
             if before.is_some_and(|before| self.bytes.get(before).copied().is_some_and(is_blank)) {
                 let behind = self.behind_comments(hit).unwrap_or(hit);
-                let rest = self.bytes.get(behind..).unwrap_or_default();
-                self.at = memchr(b';', rest).map_or(self.bytes.len(), |semi| behind + semi);
+                self.at = behind + until(b';', &self.bytes[behind..]).len();
                 break hit;
             }
             at = hit + 1;
         };
-        let raw = self.bytes.get(start..end).unwrap_or_default();
-        (raw.trim_ascii(), Quoting::Bare)
+        (self.bytes[start..end].trim_ascii(), Quoting::Bare)
     }
 
     /// Returns the start of a value, after white space and comments. Text in parentheses is a comment only if white
@@ -273,9 +272,7 @@ impl<'a> Parameters<'a> {
         if start > from {
             return self.behind_comments(start).unwrap_or(start);
         }
-        let rest = self.bytes.get(start..).unwrap_or_default();
-        let end = memchr(b';', rest).unwrap_or(rest.len());
-        let within = rest.get(..end).unwrap_or_default();
+        let within = until(b';', &self.bytes[start..]);
         match closed_comments(within, 0) {
             Some(behind) if within.get(behind) == Some(&b'"') => start + behind,
             _ => start,
@@ -283,19 +280,20 @@ impl<'a> Parameters<'a> {
     }
 
     fn quoted(&mut self, open: usize) -> (&'a [u8], Quoting) {
-        let mut at = open;
+        let text = &self.bytes[open..];
+        let mut at = 0;
         loop {
-            let rest = self.bytes.get(at..).unwrap_or_default();
+            // A backslash can be the last byte. The byte that it escapes is then missing.
+            let rest = rest_or_empty(text, at);
             match memchr2(b'"', b'\\', rest) {
                 None => {
                     self.at = self.bytes.len();
-                    let raw = self.bytes.get(open..).unwrap_or_default();
-                    return (raw, Quoting::Unclosed);
+                    return (text, Quoting::Unclosed);
                 }
                 Some(hit) if rest[hit] == b'"' => {
-                    self.at = at + hit + 1;
-                    let raw = self.bytes.get(open..at + hit).unwrap_or_default();
-                    return (raw, Quoting::Quoted);
+                    let end = at + hit;
+                    self.at = open + end + 1;
+                    return (&text[..end], Quoting::Quoted);
                 }
                 Some(hit) => at += hit + 2,
             }
@@ -381,8 +379,8 @@ fn is_blank(byte: u8) -> bool {
 }
 
 fn skip_blanks(bytes: &[u8], from: usize) -> usize {
-    let rest = bytes.get(from..).unwrap_or_default();
-    from + rest.iter().take_while(|&&byte| is_blank(byte)).count()
+    let (blanks, _) = split_while(&bytes[from..], |&byte| is_blank(byte));
+    from + blanks.len()
 }
 
 /// Returns the offset after white space and comments. Comments can be nested (RFC 5322 §3.2.2). An unclosed comment
@@ -416,9 +414,7 @@ fn closed_comments(bytes: &[u8], from: usize) -> Option<usize> {
 /// Returns the only word of a value such as Content-MD5, without the comments around it (RFC 822 §3.1.4).
 pub fn without_comments(value: &[u8]) -> &[u8] {
     let start = skip_blanks_and_comments(value, 0);
-    let rest = value.get(start..).unwrap_or_default();
-    let end = memchr(b'(', rest).unwrap_or(rest.len());
-    rest.get(..end).unwrap_or_default().trim_ascii()
+    until(b'(', &value[start..]).trim_ascii()
 }
 
 #[cfg(test)]

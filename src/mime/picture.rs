@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use crate::span::{front, rest_or_empty};
 use encoding_rs::{Encoding, UTF_8};
 use imagesize::ImageType;
 use memchr::{memchr, memmem};
@@ -75,13 +76,14 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
         [0x1a, 0x45, 0xdf, 0xa3, head @ ..] => {
             // DocType, which contains the word `webm`, is among the first elements of the header (RFC 8794 §11.2.4), so
             // only the first 64 bytes are searched.
-            let head = head.get(..head.len().min(64))?;
-            memmem::find(head, b"\x42\x82\x84webm").map(|_| FileType::new("video/webm", "webm"))
+            memmem::find(front(head, 64), b"\x42\x82\x84webm")
+                .map(|_| FileType::new("video/webm", "webm"))
         }
         [b'O', b'g', b'g', b'S', 0, page @ ..] => {
             // The name of the codec is at offset 28 of the file, after the first page header (RFC 3533 §6).
-            let codec = page.get(23..).unwrap_or_default();
-            Some(match codec.starts_with(b"\x80theora") {
+            let codec = page.get(23..);
+            let is_video = codec.is_some_and(|codec| codec.starts_with(b"\x80theora"));
+            Some(match is_video {
                 true => FileType::new("video/ogg", "ogv"),
                 false => FileType::new("audio/ogg", "ogg"),
             })
@@ -108,8 +110,8 @@ pub fn sniff_font(octets: &[u8]) -> Option<FileType> {
     // (OpenType, `otff`). The number must be positive and the name printable.
     let has_tables = || {
         let tables = matches!(octets.get(4..6), Some([0, count]) if *count > 0);
-        let name = octets.get(12..16).unwrap_or_default();
-        tables && name.len() == 4 && name.iter().all(|byte| matches!(byte, b' '..=b'~'))
+        let is_printable = |name: &[u8]| name.iter().all(|byte| matches!(byte, b' '..=b'~'));
+        tables && octets.get(12..16).is_some_and(is_printable)
     };
     match octets.get(..4)? {
         b"wOFF" => Some(FileType::new("font/woff", "woff")),
@@ -161,7 +163,8 @@ fn brands(octets: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let size = (size as usize).min(BRANDS_LIMIT).min(octets.len());
     let file_type = octets.get(4..size)?.strip_prefix(b"ftyp")?;
     let major = file_type.get(..4)?;
-    let compatible = file_type.get(8..).unwrap_or_default().chunks_exact(4);
+    // After the major brand and its version. A short header ends before the compatible brands.
+    let compatible = rest_or_empty(file_type, 8).chunks_exact(4);
     Some(std::iter::once(major).chain(compatible))
 }
 

@@ -5,7 +5,7 @@
 
 use memchr::memchr;
 
-use crate::span::{Lines, Newline, Span};
+use crate::span::{Lines, Newline, Span, split_while};
 
 /// Maximum length of an encoded line, in columns (RFC 2045 §6.7 rule 5, §6.8).
 pub(super) const ENCODED_COLUMNS: usize = 76;
@@ -18,18 +18,18 @@ pub enum Sign {
 }
 
 impl Sign {
-    /// Returns what an `=` means, and the number of bytes of `behind` (the text after the `=`) that belong to it.
-    pub fn read(behind: &[u8]) -> (Self, usize) {
-        let digit = |at: usize| char::from(*behind.get(at)?).to_digit(16);
-        if let (Some(high), Some(low)) = (digit(0), digit(1)) {
-            return (Self::Escape((high << 4 | low) as u8), 2);
+    /// Returns what an `=` means, and the text after it. `behind` is the text after the `=`.
+    pub fn read(behind: &[u8]) -> (Self, &[u8]) {
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        if let [high, low, rest @ ..] = behind
+            && let (Some(high), Some(low)) = (digit(*high), digit(*low))
+        {
+            return (Self::Escape((high << 4 | low) as u8), rest);
         }
-        let is_blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
-        let blanks = behind.iter().take_while(is_blank).count();
-        match behind.get(blanks..) {
-            Some([b'\n', ..]) => (Self::SoftBreak, blanks + 1),
-            Some([b'\r', b'\n', ..]) => (Self::SoftBreak, blanks + 2),
-            _ => (Self::Bare, 0),
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        match split_while(behind, is_blank).1 {
+            [b'\n', rest @ ..] | [b'\r', b'\n', rest @ ..] => (Self::SoftBreak, rest),
+            _ => (Self::Bare, behind),
         }
     }
 }
@@ -71,7 +71,7 @@ fn pieces(bytes: &[u8]) -> impl Iterator<Item = (Span, Option<u8>)> {
         let rest = text.of(bytes);
         let (escaped, length) = match rest.split_first() {
             Some((b'=', behind)) => match Sign::read(behind) {
-                (Sign::Escape(octet), digits) => (Some(octet), 1 + digits),
+                (Sign::Escape(octet), after) => (Some(octet), rest.len() - after.len()),
                 // Soft line breaks were already removed from the end of `text`, so this `=` is an ordinary byte.
                 (Sign::SoftBreak | Sign::Bare, _) => (None, 1),
             },
@@ -120,8 +120,8 @@ pub(super) fn encode(text: &[u8], newline: Newline) -> Vec<u8> {
 /// Appends one line with soft line breaks. Line endings in `content` are escaped like other bytes.
 pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>) {
     let mut column = 0;
-    for index in 0..content.len() {
-        let rest = content.get(index..).unwrap_or_default();
+    let mut rest = content;
+    while let [_, behind @ ..] = rest {
         // The `=` of a soft line break needs a column, unless this is the last byte of the line.
         let room = ENCODED_COLUMNS - usize::from(rest.len() > 1);
         if column + width(rest, column) > room {
@@ -129,6 +129,7 @@ pub(super) fn push_line(content: &[u8], newline: Newline, encoded: &mut Vec<u8>)
             column = 0;
         }
         column += push_octet(rest, column, encoded);
+        rest = behind;
     }
 }
 
@@ -149,7 +150,7 @@ pub(super) fn encode_by_words(text: &[u8], newline: Newline) -> Vec<u8> {
                 .position(is_blank)
                 .map_or(rest.len(), |at| at + 1);
             let room = COLUMNS[usize::from(word == rest.len())];
-            let behind = |at| rest.get(at..).unwrap_or_default();
+            let behind = |at| &rest[at..];
             // Apple Mail measures a word as if it were in the middle of a line, where fewer bytes must be escaped than
             // at the start.
             let wide: usize = (0..word).map(|at| width(behind(at), 1)).sum();
@@ -218,7 +219,7 @@ pub(super) fn is_throughout(body: &[u8]) -> bool {
     signs.peek().is_some()
         && body.is_ascii()
         && signs.all(|at| {
-            let (sign, _) = Sign::read(body.get(at + 1..).unwrap_or_default());
+            let (sign, _) = Sign::read(&body[at + 1..]);
             !matches!(sign, Sign::Bare)
         })
 }

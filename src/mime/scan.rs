@@ -269,7 +269,7 @@ impl Scanner<'_> {
     }
 
     fn line_break_before(&self, line: usize) -> usize {
-        match self.original.get(self.floor..line).unwrap_or_default() {
+        match &self.original[self.floor..line] {
             [.., b'\r', b'\n'] => line - 2,
             [.., b'\n'] => line - 1,
             _ => line,

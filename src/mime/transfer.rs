@@ -7,7 +7,7 @@ use memchr::{memchr, memchr_iter};
 
 use super::parameters::without_comments;
 use super::quoted_printable::{self, ENCODED_COLUMNS};
-use crate::span::{Lines, Newline, Span};
+use crate::span::{Lines, Newline, Span, front};
 
 /// Maximum length of a line, in bytes without the line ending (RFC 5322 §2.1.1).
 pub const LINE_LIMIT: usize = 998;
@@ -179,7 +179,7 @@ fn bare(value: &[u8]) -> &[u8] {
 /// encodings are short.
 fn letters(word: &[u8]) -> Vec<u8> {
     const LONGEST: usize = 64;
-    let word = word.get(..LONGEST).unwrap_or(word);
+    let word = front(word, LONGEST);
     let kept = word.iter().filter(|byte| byte.is_ascii_alphanumeric());
     kept.map(u8::to_ascii_lowercase).collect()
 }

@@ -15,7 +15,7 @@ static STARTS: Packed = Packed::new();
 /// Returns true if the body contains `<base`. The time is linear, because no other start can occur between two characters of
 /// one match, so each byte is read only a few times.
 pub(super) fn may_spell_base(bytes: &[u8]) -> bool {
-    let spelled = |at: usize| spells_base(bytes.get(at..).unwrap_or_default());
+    let spelled = |at: usize| spells_base(&bytes[at..]);
     STARTS
         .any_in(bytes, starts, spelled)
         .unwrap_or_else(|| memchr2_iter(b'<', b'=', bytes).any(spelled))
@@ -54,8 +54,8 @@ fn spells_base(mut bytes: &[u8]) -> bool {
                 bytes = behind;
                 break first;
             }
-            let (sign, length) = Sign::read(behind);
-            bytes = behind.get(length..).unwrap_or_default();
+            let (sign, behind) = Sign::read(behind);
+            bytes = behind;
             match sign {
                 Sign::Escape(octet) => break octet,
                 Sign::Bare => break b'=',

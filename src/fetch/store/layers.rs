@@ -3,10 +3,9 @@
 //!
 //! The search must not miss anything, so no header is read: truncated, quoted and attached messages are decoded, too.
 
-use memchr::memchr;
-
 use super::uses::LONGEST;
 use crate::mime::quoted_printable::Sign;
+use crate::span::split_once;
 
 const DEEPEST: usize = 16;
 
@@ -101,8 +100,8 @@ impl Layers {
 /// Returns whether the bytes contain an escape sequence of quoted-printable (RFC 2045 §6.7) that can occur in a reference.
 fn has_escapes(octets: &[u8]) -> bool {
     let mut rest = octets;
-    while let Some(at) = memchr(b'=', rest) {
-        rest = rest.get(at + 1..).unwrap_or_default();
+    while let Some((_, behind)) = split_once(b'=', rest) {
+        rest = behind;
         match rest {
             [b'\n' | b'\r' | b' ' | b'\t', ..] => return true,
             [b'2'..=b'7', b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..] => return true,
@@ -117,21 +116,19 @@ fn unquoted(begun: &mut Vec<u8>, octets: &[u8]) -> Vec<u8> {
     joined.extend_from_slice(octets);
     let mut decoded = Vec::with_capacity(joined.len());
     let mut rest = joined.as_slice();
-    while let Some(at) = memchr(b'=', rest) {
-        decoded.extend_from_slice(rest.get(..at).unwrap_or_default());
-        let escape = rest.get(at..).unwrap_or_default();
-        let behind = escape.get(1..).unwrap_or_default();
-        let (sign, length) = Sign::read(behind);
+    while let Some((before, behind)) = split_once(b'=', rest) {
+        decoded.extend_from_slice(before);
+        let (sign, after) = Sign::read(behind);
         match sign {
             Sign::Escape(octet) => decoded.push(octet),
             Sign::SoftBreak => {}
             Sign::Bare if may_go_on(behind) => {
-                *begun = escape.to_vec();
+                *begun = [b"=", behind].concat();
                 return decoded;
             }
             Sign::Bare => decoded.push(b'='),
         }
-        rest = behind.get(length..).unwrap_or_default();
+        rest = after;
     }
     decoded.extend_from_slice(rest);
     decoded
@@ -172,10 +169,10 @@ impl Block {
         let mut rest = octets;
         while let Some((&first, behind)) = rest.split_first() {
             if self.state == Base64State::Elsewhere {
-                let Some(end) = memchr(b'\n', rest) else {
+                let Some((_, behind)) = split_once(b'\n', rest) else {
                     return;
                 };
-                rest = rest.get(end + 1..).unwrap_or_default();
+                rest = behind;
                 (self.state, self.line) = (Base64State::Inside, 0);
                 continue;
             }

@@ -2,6 +2,7 @@
 //! contains no white space. For white space it is slow, because it removes it byte by byte. Therefore this module
 //! collects symbols without white space in a buffer, the stage, and lets the crate decode the buffer.
 
+use crate::span::front;
 use base64_simd::{STANDARD_NO_PAD, forgiving_decode_inplace};
 use memchr::memchr;
 
@@ -49,7 +50,7 @@ fn decode_lines<'a>(
             };
             // The search is limited to the symbols that are decoded next. Otherwise, one very long line would be
             // searched to its end again and again.
-            let ahead = rest.get(..reach).unwrap_or(rest);
+            let ahead = front(rest, reach);
             // The words of a folded URL usually have the same length, so the next space is expected at the same
             // distance as the last one. If this is wrong and the word contains a space, the decoder rejects it, and
             // `decode_pieces` decodes the rest.
@@ -62,14 +63,14 @@ fn decode_lines<'a>(
             if stage.length == 0 && word > STAGE {
                 // The last one to four symbols are left for the stage, because they may be padding, which this decoder
                 // does not accept.
-                let symbols = rest.get(..(word - 1) / 4 * 4).unwrap_or_default();
+                let (symbols, behind) = rest.split_at((word - 1) / 4 * 4);
                 decode_whole(symbols, content).ok_or(undecoded)?;
-                rest = rest.get(symbols.len()..).unwrap_or_default();
+                rest = behind;
                 break;
             }
             // The loop always advances: `rest` begins with a symbol, and the stage has room for at least one symbol.
             let taken = stage.take(rest, word);
-            rest = skip_folding(rest.get(taken..).unwrap_or_default());
+            rest = skip_folding(&rest[taken..]);
         }
         if rest.is_empty() {
             return stage.finish(content).ok_or(undecoded);
@@ -91,7 +92,7 @@ fn decode_pieces(body: &[u8], stage: &mut Stage, content: &mut Vec<u8>) -> Optio
                 stage.flush(content)?;
             }
             let taken = stage.take(symbols, symbols.len());
-            symbols = symbols.get(taken..).unwrap_or_default();
+            symbols = &symbols[taken..];
         }
     }
     stage.finish(content)
@@ -165,8 +166,8 @@ pub(super) fn pieces(data: &[u8]) -> impl Iterator<Item = &[u8]> {
         match first {
             b'#' => None,
             b'%' => {
-                let (octet, length) = escaped(behind).unwrap_or((b'%', 0));
-                rest = behind.get(length..).unwrap_or_default();
+                let (octet, behind) = escaped(behind).unwrap_or((b'%', behind));
+                rest = behind;
                 OCTETS.get(usize::from(octet)..=usize::from(octet))
             }
             _ => {
@@ -212,9 +213,9 @@ pub(super) fn skip_folding(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// Returns the byte of an escape, and the length of its two digits including white space between them. The crate
-/// percent-encoding does not accept white space there.
-fn escaped(behind: &[u8]) -> Option<(u8, usize)> {
+/// Returns the byte of an escape, and the data after its two digits. The digits may have white space between them, which
+/// the crate percent-encoding does not accept.
+fn escaped(behind: &[u8]) -> Option<(u8, &[u8])> {
     let mut rest = behind;
     let mut octet = 0;
     for _ in 0..2 {
@@ -223,5 +224,5 @@ fn escaped(behind: &[u8]) -> Option<(u8, usize)> {
         octet = octet << 4 | u8::try_from(value).ok()?;
         rest = after;
     }
-    Some((octet, behind.len() - rest.len()))
+    Some((octet, rest))
 }
