@@ -6,6 +6,7 @@ use super::clock::{self, DAY, Zone};
 use super::header::{self, Person};
 use super::properties::{APPOINTMENT, Guid, Item, MEETING, Value, id, integer, text};
 use super::recurrence::{self, Exception, Recurrence, Unmapped};
+use crate::span::until;
 
 /// A meeting as text/calendar, and a list of those values of the item that are not in it.
 pub(super) struct Calendar {
@@ -328,13 +329,11 @@ fn uid(item: &Item<'_>, start: i64) -> String {
     let Some(bytes) = bytes else {
         let seed = format!("{start} {}", item.text(id::SUBJECT).unwrap_or_default());
         let hash = crate::mime::entity::sha256(seed.as_bytes());
-        return format!("{}@embody.invalid", hash.get(..24).unwrap_or_default());
+        return format!("{hash:.24}@embody.invalid");
     };
     const FOREIGN: &[u8] = b"vCal-Uid\x01\0\0\0";
     if let Some(at) = memchr::memmem::find(bytes, FOREIGN) {
-        let foreign = bytes.get(at + FOREIGN.len()..).unwrap_or_default();
-        let end = memchr::memchr(0, foreign).unwrap_or(foreign.len());
-        let foreign = foreign.get(..end).unwrap_or_default();
+        let foreign = until(0, &bytes[at + FOREIGN.len()..]);
         let is_plain = |byte: &u8| byte.is_ascii_graphic() || *byte == b' ';
         if !foreign.is_empty() && foreign.iter().all(is_plain) {
             return escaped(&String::from_utf8_lossy(foreign));

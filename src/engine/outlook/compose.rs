@@ -323,16 +323,11 @@ fn referred(html: &[u8]) -> HashSet<String> {
     let links = links.iter().map(|link| {
         let url = link.decoded(html);
         let url = url.trim_ascii();
-        let is_id = url
-            .get(..4)
-            .is_some_and(|it| it.eq_ignore_ascii_case(b"cid:"));
-        let url = match is_id {
-            true => [
-                b"cid:".to_vec(),
-                percent_decode(url.get(4..).unwrap_or_default()).collect(),
-            ]
-            .concat(),
-            false => url.to_vec(),
+        let url = match url.split_at_checked(b"cid:".len()) {
+            Some((scheme, id)) if scheme.eq_ignore_ascii_case(b"cid:") => {
+                [b"cid:".to_vec(), percent_decode(id).collect()].concat()
+            }
+            _ => url.to_vec(),
         };
         String::from_utf8_lossy(&url).into_owned()
     });

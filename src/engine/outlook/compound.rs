@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet, btree_map};
 use std::io::{Cursor, Read as _};
 use std::path::{Path, PathBuf};
 
+use crate::span::{front, rest_or_empty};
 use cfb::CompoundFile;
 
 pub(super) enum Compound<'a> {
@@ -224,18 +225,19 @@ impl<'a> Damaged<'a> {
         (file.entries.len() > 1).then_some(file)
     }
 
-    /// Returns the bytes of a sector. At the end of the file, the sector can be shorter.
+    /// Returns the bytes of a sector. At the end of the file, the sector can be shorter. A sector after the end of the
+    /// file has no bytes.
     fn at(&self, sector: u32) -> &'a [u8] {
         let start = usize::try_from(sector).unwrap_or(usize::MAX);
         let start = start.saturating_add(1).saturating_mul(self.sector);
-        let rest = self.bytes.get(start..).unwrap_or_default();
-        rest.get(..self.sector).unwrap_or(rest)
+        front(rest_or_empty(self.bytes, start), self.sector)
     }
 
     /// Returns the allocation table: for each sector, the next sector of its chain.
     fn table(&self) -> Vec<u32> {
         let count = (self.bytes.len() / self.sector).saturating_add(1);
-        let mut sectors: Vec<u32> = numbers(self.bytes.get(76..512).unwrap_or_default()).collect();
+        let header = front(self.bytes, 512);
+        let mut sectors: Vec<u32> = numbers(rest_or_empty(header, 76)).collect();
         // The header contains the numbers of the first sectors that hold the table. The numbers of further sectors are
         // in a linked list of sectors: the last number in each sector of the list is the next sector of the list.
         let (mut at, mut seen) = (u32_at(self.bytes, 68).unwrap_or(END), HashSet::new());
@@ -345,7 +347,7 @@ impl<'a> Damaged<'a> {
             let start = usize::try_from(sector).ok()?.checked_mul(SMALL)?;
             let outer = self.at(*self.small.get(start / self.sector)?);
             let rest = outer.get(start % self.sector..)?;
-            Some(rest.get(..SMALL).unwrap_or(rest))
+            Some(front(rest, SMALL))
         };
         let sectors = match entry.length < LARGE {
             true => chain(entry.start, &self.next_small, wanted.div_ceil(SMALL)),
@@ -386,8 +388,7 @@ impl Entry {
 /// Returns the name of an entry in lower case. Path separators and other special characters are replaced by underscores.
 fn name(bytes: &[u8]) -> String {
     let length = usize::from(u16_at(bytes, 64).unwrap_or_default()).clamp(2, 64) - 2;
-    let units = bytes.get(..length).unwrap_or_default();
-    let units = units.as_chunks::<2>().0.iter();
+    let units = front(bytes, length).as_chunks::<2>().0.iter();
     let units: Vec<u16> = units.map(|unit| u16::from_le_bytes(*unit)).collect();
     let name = String::from_utf16_lossy(&units).to_lowercase();
     let name = name.replace(['/', '\\', ':', '!', '\0'], "_");

@@ -1,6 +1,7 @@
 //! Decompresses RTF bodies (MS-OXRTFCP).
 
 use super::rtf::Damage;
+use crate::span::front;
 
 /// Initial content of the dictionary (MS-OXRTFCP 2.1.2.1). Compressed streams refer to it.
 const DICTIONARY: &[u8] = b"{\\rtf1\\ansi\\mac\\deff0\\deftab720{\\fonttbl;}{\\f0\\fnil \\froman \\fswiss \\fmodern \\fscript \\fdecor MS Sans SerifSymbolArialTimes New RomanCourier{\\colortbl\\red0\\green0\\blue0\r\n\\par \\pard\\plain\\f0\\fs20\\b\\i\\u\\tab\\tx";
@@ -22,21 +23,21 @@ pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
         return Err(Damage::Header);
     };
     let raw = usize::try_from(raw).unwrap_or(usize::MAX);
-    let content = bytes.get(HEADER..).unwrap_or_default();
+    let content = &bytes[HEADER..];
     match bytes.get(8..12) {
         Some(UNCOMPRESSED) => {
             // Some programs add 12 bytes of the header to the declared size. Content that is 12 bytes shorter than
             // declared is therefore not damaged.
             let is_short = raw > content.len().saturating_add(12);
-            let rtf = content.get(..raw.min(content.len())).unwrap_or_default();
-            Ok((rtf.to_vec(), is_short.then_some(Damage::Truncated)))
+            let rtf = front(content, raw).to_vec();
+            Ok((rtf, is_short.then_some(Damage::Truncated)))
         }
         Some(COMPRESSED) => {
             // The declared size also includes the header except its first four bytes. These 12 bytes are subtracted to
             // get the size of the content.
             let declared = usize::try_from(compressed).unwrap_or(usize::MAX);
             let declared = declared.saturating_sub(HEADER - 4);
-            let content = content.get(..declared).unwrap_or(content);
+            let content = front(content, declared);
             let rtf = inflate(content, raw);
             let damage = match () {
                 () if crc(content) != checksum => Some(Damage::Checksum),

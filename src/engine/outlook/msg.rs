@@ -279,8 +279,9 @@ impl Reading<'_> {
         let mut properties = Properties::default();
         let list = contents.streams.get(PROPERTIES);
         let list = list.and_then(|path| self.stream(path));
-        let list = match &list {
-            Some(list) => list.get(header..).unwrap_or_default().as_chunks::<16>().0,
+        // A list that ends within its header counts as one that cannot be read.
+        let list = match list.as_ref().and_then(|list| list.get(header..)) {
+            Some(list) => list.as_chunks::<16>().0,
             None => {
                 self.tell("a list of properties is missing or cannot be read; only values with streams of their own were used"
                         .to_owned());
@@ -627,6 +628,32 @@ mod tests {
             damage.contains("a list of properties is missing or cannot be read"),
             "{damage}"
         );
+    }
+
+    #[test]
+    fn msg_with_a_list_of_properties_that_ends_within_its_header_keeps_the_values_with_streams() {
+        let bytes = |list: Vec<u8>| {
+            compound(&[
+                ("/__properties_version1.0", list),
+                ("/__substg1.0_0037001E", b"subject".to_vec()),
+                ("/__substg1.0_1000001E", b"text".to_vec()),
+            ])
+        };
+        let properties = [(id::SUBJECT, kind::NARROW), (id::BODY, kind::NARROW)];
+        let whole = read(&bytes(list(32, &properties)), 1).unwrap();
+        assert!(whole.damage.is_empty(), "{:?}", whole.damage);
+        for length in [1, 8, 31] {
+            let message = read(&bytes(vec![0; length]), 1).unwrap();
+            assert_eq!(message.item.text(id::SUBJECT).as_deref(), Some("subject"));
+            assert_eq!(message.item.text(id::BODY).as_deref(), Some("text"));
+            let damage = message.damage.join("\n");
+            assert!(
+                damage.contains("a list of properties is missing or cannot be read"),
+                "{length}: {damage}"
+            );
+        }
+        // A list without properties is not damaged.
+        assert!(read(&bytes(list(32, &[])), 1).unwrap().damage.is_empty());
     }
 
     #[test]

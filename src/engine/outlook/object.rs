@@ -1,6 +1,7 @@
 //! Reads OLE objects: compound files (MS-CFB) that often contain a file of another program.
 
 use super::properties::without_end;
+use crate::span::front;
 
 /// The file inside an OLE object.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -74,7 +75,7 @@ pub fn read(_storage: &[u8]) -> Object {
 fn native(stream: &[u8]) -> Option<Inner> {
     let (length, rest) = stream.split_first_chunk::<4>()?;
     let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-    let rest = rest.get(..length).unwrap_or(rest);
+    let rest = front(rest, length);
     packed(rest).or_else(|| {
         let bytes = rest.to_vec();
         (!rest.is_empty()).then_some(Inner { name: None, bytes })

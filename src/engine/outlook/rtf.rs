@@ -402,10 +402,10 @@ impl Reader {
         self.flush();
         if let Some((high, from)) = self.half.take() {
             let pair = char::decode_utf16([high, unit]).next();
-            let between = self.text.get(from..).unwrap_or_default();
             // Some programs write two replacement characters although they declare one. The second one is then in the text, as
             // a question mark between the two halves, and is removed.
             if let Some(Ok(symbol)) = pair
+                && let Some(between) = self.text.get(from..)
                 && between.bytes().all(|byte| byte == b'?')
             {
                 self.skip += between.len();

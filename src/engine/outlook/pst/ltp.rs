@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use super::ndb::{Allowance, Fault, File, Node, TOO_LARGE, Width, u16_at, u32_at};
 use crate::engine::outlook::properties::{Properties, Value, id};
 use crate::engine::outlook::values::{Names, fixed, kind, stored, width};
+use crate::span::rest_or_empty;
 
 /// Maximum number of levels of a tree in a heap.
 const DEEPEST: u8 = 8;
@@ -268,6 +269,8 @@ fn called(property: u16) -> Cow<'static, str> {
 pub(super) struct Table<'f> {
     heap: Heap<'f>,
     columns: Vec<Column>,
+    /// Whether the table has fewer columns than it counts.
+    is_cut: bool,
     /// Id and position of each row.
     pub rows: Vec<(u32, usize)>,
     cells: u32,
@@ -304,12 +307,9 @@ impl<'f> Table<'f> {
         let (bits, step) = (number(6)?, number(8)?);
         let long = |at| u32_at(header, at).ok_or_else(damaged);
         let (index, cells) = (long(10)?, long(14)?);
-        let columns = header
-            .get(22..)
-            .unwrap_or_default()
-            .chunks_exact(8)
-            .take(count);
-        let columns = columns.filter_map(|column| {
+        let columns = rest_or_empty(header, 22).chunks_exact(8);
+        let is_cut = columns.len() < count;
+        let columns = columns.take(count).filter_map(|column| {
             Some(Column {
                 kind: u16_at(column, 0)?,
                 id: u16_at(column, 2)?,
@@ -335,6 +335,7 @@ impl<'f> Table<'f> {
         rows.sort_by_key(|row| row.1);
         Ok(Self {
             columns,
+            is_cut,
             rows,
             cells,
             step,
@@ -370,6 +371,12 @@ impl<'f> Table<'f> {
         };
         if self.step == 0 {
             return Err("the columns of the table are damaged".to_owned());
+        }
+        if self.is_cut {
+            allowance.tell(
+                "the columns of the recipients are cut off; names or addresses may be missing"
+                    .to_owned(),
+            );
         }
         // A block contains only whole rows. So its size determines how many rows are in each block, and in which block
         // a row is.

@@ -6,10 +6,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::iter::Take;
+use std::slice::ChunksExact;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::encoding::Encoding;
 use crate::error::unpoisoned;
+use crate::span::{front, rest_or_empty};
 
 /// A file that can be read at any position.
 pub trait Bytes: Send + Sync {
@@ -29,11 +32,9 @@ impl Bytes for Vec<u8> {
 
     fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<usize> {
         let rest = usize::try_from(offset).ok().and_then(|at| self.get(at..));
-        let rest = rest.unwrap_or_default();
-        let length = rest.len().min(into.len());
-        let (front, _) = into.split_at_mut(length);
-        front.copy_from_slice(rest.get(..length).unwrap_or_default());
-        Ok(length)
+        let found = front(rest.unwrap_or_default(), into.len());
+        into[..found.len()].copy_from_slice(found);
+        Ok(found.len())
     }
 }
 
@@ -88,6 +89,19 @@ impl Width {
     }
 }
 
+/// Returns as many entries of a list as the list counts, in its third and fourth byte. Calls `cut` if there are fewer.
+fn counted<'l>(
+    list: &[u8],
+    entries: ChunksExact<'l, u8>,
+    cut: impl FnOnce(),
+) -> Take<ChunksExact<'l, u8>> {
+    let count = u16_at(list, 2).map_or(usize::MAX, usize::from);
+    if entries.len() < count {
+        cut();
+    }
+    entries.take(count)
+}
+
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
@@ -135,7 +149,7 @@ impl Start {
         let mut header = [0; HEADER];
         let read = exact(bytes, 0, &mut header);
         let read = read.map_err(|why| format!("the file cannot be read: {why}"))?;
-        let header = header.get(..read).unwrap_or_default();
+        let header = &header[..read];
         match version(header) {
             None if header.starts_with(SIGNATURE) => {
                 Err("the file ends within its header; get a complete copy, and convert that".to_owned())
@@ -365,13 +379,13 @@ impl File {
         }
         let bytes = self.exact(offset, PAGE, "a page of the index")?;
         let bytes: [u8; PAGE] = (bytes.try_into()).map_err(|_| "a page of the index is cut off")?;
-        let trailer = PAGE - width.of_trailer();
+        let (content, trailer) = bytes.split_at(PAGE - width.of_trailer());
         let kind = match tree {
             Tree::Blocks => BLOCKS,
             Tree::Nodes => NODES,
         };
         // A page contains its type twice. One correct copy is enough.
-        let kinds = bytes.get(trailer..trailer + 2).unwrap_or_default();
+        let kinds = &trailer[..2];
         if !kinds.contains(&kind) {
             return Err("a page of the index was overwritten with other data".to_owned());
         }
@@ -395,8 +409,7 @@ impl File {
             level,
             count: usize::from(byte(counts)).min(counts / step),
             step,
-            is_right: kinds == [kind, kind]
-                && u32_at(&bytes, sum) == Some(checksum(bytes.get(..trailer).unwrap_or_default())),
+            is_right: kinds == [kind, kind] && u32_at(&bytes, sum) == Some(checksum(content)),
             bytes,
         });
         let mut pages = unpoisoned(self.pages.lock());
@@ -623,9 +636,11 @@ impl File {
         let known = self.start.encoding.or_else(|| self.guessed.get().copied());
         known.unwrap_or_else(|| {
             let begins_heap = |encoding: &Encoding| {
-                let mut start = bytes.get(..4).unwrap_or_default().to_vec();
+                let Some(mut start) = bytes.first_chunk::<4>().copied() else {
+                    return false;
+                };
                 encoding.decode(&mut start, id);
-                start.get(2) == Some(&HEAP)
+                start[2] == HEAP
             };
             // The encodings in the order in which they are tried. Outlook uses Permute by default.
             let all = [Encoding::Permute, Encoding::None, Encoding::Cyclic];
@@ -695,14 +710,14 @@ impl File {
         let list = self.block(id, allowance)?;
         let mut ids = Vec::new();
         match list.get(..2) {
-            Some([1, 1]) => self.ids(&list, &mut ids),
+            Some([1, 1]) => self.ids(&list, &mut ids, allowance),
             Some([1, 2]) => {
                 let mut lists = Vec::new();
-                self.ids(&list, &mut lists);
+                self.ids(&list, &mut lists, allowance);
                 for id in lists {
                     let list = self.block(id, allowance)?;
                     match list.get(..2) {
-                        Some([1, 1]) => self.ids(&list, &mut ids),
+                        Some([1, 1]) => self.ids(&list, &mut ids, allowance),
                         _ => return Err("the list of data blocks is damaged".to_owned()),
                     }
                 }
@@ -735,14 +750,17 @@ impl File {
         })
     }
 
-    fn ids(&self, list: &[u8], ids: &mut Vec<u64>) {
+    /// Appends the ids in a list. If the list has fewer ids than it counts, this counts as damage.
+    fn ids(&self, list: &[u8], ids: &mut Vec<u64>, allowance: &mut Allowance) {
         let width = self.start.width;
-        let count = u16_at(list, 2).unwrap_or_default();
-        let found = list
-            .get(8..)
-            .unwrap_or_default()
-            .chunks_exact(width.of_id());
-        ids.extend(found.take(count.into()).filter_map(|id| width.id(id, 0)));
+        let found = rest_or_empty(list, 8).chunks_exact(width.of_id());
+        let found = counted(list, found, || {
+            allowance.tell(
+                "the list of data blocks is cut off; the bytes of the other blocks are missing"
+                    .to_owned(),
+            );
+        });
+        ids.extend(found.filter_map(|id| width.id(id, 0)));
     }
 
     /// Returns the subnodes of a node, by their ids. Subnodes that cannot be read count as damage.
@@ -766,11 +784,13 @@ impl File {
             let width = self.start.width;
             let step = width.of_id();
             let begins = if width == Width::Unicode { 8 } else { 4 };
-            let entries = list.get(begins..).unwrap_or_default();
-            let count = usize::from(u16_at(&list, 2).unwrap_or_default());
+            let entries = rest_or_empty(&list, begins);
+            let tell_cut = || {
+                allowance.tell(format!("the list of parts of the item is cut off; {PARTS}"));
+            };
             match (list.get(..2), levels) {
                 (Some([2, 0]), _) => {
-                    for entry in entries.chunks_exact(3 * step).take(count) {
+                    for entry in counted(&list, entries.chunks_exact(3 * step), tell_cut) {
                         let read = || {
                             Some(Node {
                                 id: u32_at(entry, 0)?,
@@ -791,7 +811,7 @@ impl File {
                     }
                 }
                 (Some([2, 1]), 1) => {
-                    let lists = entries.chunks_exact(2 * step).take(count);
+                    let lists = counted(&list, entries.chunks_exact(2 * step), tell_cut);
                     open.extend(lists.filter_map(|entry| Some((width.id(entry, step)?, 0))));
                 }
                 _ => allowance.tell(format!("the list of parts of the item is damaged; {PARTS}")),

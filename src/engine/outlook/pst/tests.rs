@@ -445,6 +445,67 @@ fn list_of_blocks_that_names_one_block_often_gives_no_more_than_the_limit() {
 }
 
 #[test]
+fn list_that_has_fewer_entries_than_it_counts_is_named_as_damage() {
+    let content = vec![7; 20_000];
+    for form in [USUAL, FORMS[1]] {
+        let mut pst = Pst::in_memory(form);
+        let message = Message::mail("x", "y").with_file("a.bin", &content);
+        pst.folder(None, "Inbox", &[message]);
+        let good = pst.bytes();
+        let damage = |bytes: Vec<u8>| {
+            let mailbox = open(bytes).unwrap();
+            let item = mailbox.folders()[0].items[0];
+            mailbox.item(item, ROOM).unwrap().damage.join("\n")
+        };
+        assert_eq!(damage(good.clone()), "");
+        // The blocks of the attachment, and the parts of the message, in lists that begin with the kind of the list and
+        // the number of its entries.
+        for (list, named) in [
+            ([1, 1, 3, 0], "the list of data blocks is cut off"),
+            ([2, 0, 3, 0], "the list of parts of the item is cut off"),
+        ] {
+            let is_list = |block: &&[u8]| block.starts_with(&list);
+            let places: Vec<usize> = (0..good.len())
+                .step_by(64)
+                .filter(|at| good.get(*at..).as_ref().is_some_and(is_list))
+                .collect();
+            assert!(!places.is_empty(), "{form:?} {named}");
+            let named_by = places.iter().filter(|at| {
+                let mut bytes = good.clone();
+                bytes[**at + 2] = 4;
+                damage(bytes).contains(named)
+            });
+            assert_eq!(named_by.count(), places.len(), "{form:?} {named}");
+        }
+    }
+}
+
+#[test]
+fn table_of_recipients_that_has_fewer_columns_than_it_counts_is_named_as_damage() {
+    let mut pst = Pst::in_memory(Form {
+        version: 23,
+        encoding: 0,
+    });
+    pst.folder(None, "Inbox", &[Message::mail("x", "y")]);
+    let good = pst.bytes();
+    // A table begins with its kind and the number of its columns. That of the folder has other columns.
+    let tables: Vec<usize> = memchr::memchr_iter(0x7c, &good)
+        .filter(|at| (1..9).contains(&good[at + 1]) && good[at + 10..at + 14] == [0x40, 0, 0, 0])
+        .collect();
+    assert!(!tables.is_empty());
+    let mut named = 0;
+    for at in tables {
+        let mut bytes = good.clone();
+        bytes[at + 1] = 200;
+        let mailbox = open(bytes).unwrap();
+        let item = mailbox.folders()[0].items[0];
+        let damage = mailbox.item(item, ROOM).unwrap().damage.join("\n");
+        named += usize::from(damage.contains("the columns of the recipients are cut off"));
+    }
+    assert_eq!(named, 1);
+}
+
+#[test]
 fn damaged_file_is_read_without_a_panic_and_most_of_its_mail_is_there() {
     let mut random = 1_u64;
     let mut next = || {
