@@ -163,13 +163,13 @@ impl Edits {
         let mut places = Vec::with_capacity(self.len());
         let mut at = 0;
         for Edit { span, replacement } in self {
-            output.extend_from_slice(Span::new(at, span.start).of(original));
+            output.extend_from_slice(&original[at..span.start]);
             let start = output.len();
             output.extend_from_slice(&replacement);
             places.push((span, start..output.len()));
             at = span.end;
         }
-        output.extend_from_slice(original.get(at..).unwrap_or_default());
+        output.extend_from_slice(&original[at..]);
         let output = Bytes::from(output);
         let edits = places.into_iter().map(|(span, place)| Edit {
             span,
@@ -181,11 +181,15 @@ impl Edits {
 
     /// Returns the output (the original after all edits) as slices of the original and of the replacements. No bytes
     /// are copied.
+    ///
+    /// # Panics
+    /// Panics if an edit is not within `original`. The edits then belong to another message, and the output would lack
+    /// bytes of this one.
     pub fn splice<'a>(&'a self, original: &'a [u8]) -> Spliced<'a> {
         let mut chunks = Vec::with_capacity(self.len() * 2 + 1);
         let mut at = 0;
         for edit in self.iter() {
-            let kept = Span::new(at, edit.span.start).of(original);
+            let kept = &original[at..edit.span.start];
             if !kept.is_empty() {
                 chunks.push(kept);
             }
@@ -194,7 +198,7 @@ impl Edits {
                 chunks.push(&edit.replacement);
             }
         }
-        let rest = original.get(at..).unwrap_or_default();
+        let rest = &original[at..];
         if !rest.is_empty() {
             chunks.push(rest);
         }
@@ -292,7 +296,7 @@ impl<'a> Spliced<'a> {
                     // The copy can end in the middle of a field name, which does not look like a field and therefore
                     // seems to end the header section. Only a complete line after the section shows that it really
                     // ends there.
-                    let behind = front.get(ends(&front)..).unwrap_or_default();
+                    let behind = &front[ends(&front)..];
                     if behind.len() >= BEHIND_HEADER && memchr::memchr(b'\n', behind).is_some() {
                         return front;
                     }

@@ -22,6 +22,14 @@ fn a_group_that_overlaps_is_refused_whole() {
     assert_eq!(edits.splice(b"abcdef").into_bytes().as_ref(), b"abxef");
 }
 
+#[test]
+fn edit_after_the_end_of_the_message_loses_no_bytes_but_panics() {
+    let edits = || Edits::of([Edit::insert(5, b"x".to_vec())]).expect("one edit");
+    let spliced = std::panic::catch_unwind(|| edits().splice(b"abc").into_bytes().into_owned());
+    let together = std::panic::catch_unwind(|| edits().put_together(b"abc").0);
+    assert!(spliced.is_err() && together.is_err());
+}
+
 proptest! {
     #[test]
     fn bytes_outside_edits_are_the_inputs(
