@@ -32,6 +32,7 @@ use crate::mailbox::read::second::is_one_message;
 pub(crate) use crate::mailbox::start::Kind;
 use crate::mailbox::start::{BYTE_ORDER_MARK, kind_of_start};
 use crate::platform::disk::layout::is_object;
+use crate::span::front;
 use crate::stop::Stop;
 
 pub(crate) const LOOKED_AT: u64 = 64 << 10;
@@ -309,7 +310,7 @@ pub(crate) fn look_at(
         .read_to_end(&mut start)
         .map_err(cannot_read(path))?;
     let may_be_msg = matches!(format, Format::Auto | Format::Eml);
-    let Some(method) = Method::of_start(start.get(..MAGIC).unwrap_or(&start)) else {
+    let Some(method) = Method::of_start(front(&start, MAGIC)) else {
         if may_be_msg && outlook::starts_like_msg(&start) {
             let is_msg = outlook::is_named_msg(path) || outlook::is_msg(&file);
             (&file).rewind().map_err(cannot_read(path))?;

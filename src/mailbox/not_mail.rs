@@ -10,6 +10,7 @@ use std::path::Path;
 use crate::detail::{Detail, Setting};
 use crate::error::Error;
 use crate::platform::disk::layout;
+use crate::span::rest_or_empty;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum NotMail {
@@ -114,7 +115,7 @@ impl NotMail {
 /// file contains no mail and is skipped. A Takeout can contain thousands of them, so the check reads only the start of
 /// the file.
 pub(crate) fn is_document(start: &[u8]) -> bool {
-    let first = start.get(30..).unwrap_or_default();
+    let first = rest_or_empty(start, 30);
     let known: [&[u8]; 8] = [
         b"mimetype",
         b"[Content_Types].xml",

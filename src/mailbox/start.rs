@@ -4,6 +4,7 @@ use crate::mailbox::archive;
 use crate::mailbox::forms::separator::{from_line_length, name_length};
 use crate::mailbox::forms::{self, emlx, mmdf, outlook};
 use crate::mailbox::not_mail::NotMail;
+use crate::span::split_while;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -39,9 +40,7 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
         return Err(*other);
     }
     let behind = start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start);
-    let is_blank = |octet: &&u8| matches!(octet, b'\n' | b'\r');
-    let blanks = behind.iter().take_while(is_blank).count();
-    let text = behind.get(blanks..).unwrap_or_default();
+    let (blanks, text) = split_while(behind, |octet| matches!(octet, b'\n' | b'\r'));
     if from_line_length(text).is_some() || mmdf::starts(start) {
         return Ok(Kind::Mbox);
     }
@@ -50,7 +49,7 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     }
     let is_header = match emlx::behind_count(start) {
         Some(header) => starts_with_mail_header(header, false),
-        None => starts_with_mail_header(text, blanks > 0),
+        None => starts_with_mail_header(text, !blanks.is_empty()),
     };
     if is_header {
         return Ok(Kind::Eml);

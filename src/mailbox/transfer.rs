@@ -283,7 +283,7 @@ impl<S: Send> Job<'_, S> {
             // A `>From ` line directly after the separator is an older separator: the `From ` line of an earlier mailbox,
             // which a program quoted. It is not part of the message, so it is removed.
             let older = own_separator(&plain).map_or(0, |(_, length)| length);
-            let plain = plain.get(older..).unwrap_or_default();
+            let plain = &plain[older..];
             deliver(Letter {
                 content: plain,
                 flags: self.eudora.and_then(|index| index.get(&start).copied()),
@@ -332,7 +332,7 @@ impl<S: Send> Job<'_, S> {
         let is_of_mbox = is_file && content.starts_with(b"From ");
         let own = own_separator(content).filter(|_| delivery.is_mbox() || is_of_mbox);
         let (line, length) = own.unwrap_or_default();
-        let content = content.get(length..).unwrap_or_default();
+        let content = &content[length..];
         let envelope = self.envelope(mmdf::from_line(line), content);
         let date = match separator::is_plausible(line) {
             true => envelope.date.or(modified),

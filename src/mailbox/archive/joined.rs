@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use super::spooled::Spooled;
 use crate::error::unpoisoned;
 use crate::mailbox::compressed::Damage;
+use crate::span::front;
 
 const LOOKED_AT: usize = 64 << 10;
 /// Maximum number of skipped members that are reported by name. Further members are only counted, because an archive
@@ -108,7 +109,7 @@ impl<M: Members> Joined<M> {
             return Ok(());
         };
         // The name is only shown in messages. It is never used as a path.
-        let name = member.name.get(..NAME).unwrap_or(&member.name);
+        let name = front(&member.name, NAME);
         let name = String::from_utf8_lossy(name).into_owned();
         if let Some(why) = member.closed {
             self.leave(&name, why);
@@ -118,7 +119,7 @@ impl<M: Members> Joined<M> {
         let between = ready.len();
         // If the reader fails, the bytes before the error are enough to recognise the format of the member.
         let mut failed = start_of(&mut self.members, &mut ready).err();
-        let judged = match ready.get(between..).unwrap_or_default() {
+        let judged = match &ready[between..] {
             [] => None,
             start => Some((self.judge)(&member.name, start)),
         };
@@ -135,7 +136,7 @@ impl<M: Members> Joined<M> {
                 unpoisoned(self.skipped.lock()).add(name.clone(), what);
             }
             Some(Judged::Spooled) => {
-                let start = ready.get(between..).unwrap_or_default();
+                let start = &ready[between..];
                 let rest: &mut dyn Read = match failed {
                     None => &mut self.members,
                     Some(_) => &mut io::empty(),

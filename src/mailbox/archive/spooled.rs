@@ -37,10 +37,7 @@ impl Spooled {
         let error = loop {
             match reader.read(&mut piece) {
                 Ok(0) => break None,
-                Ok(read) => {
-                    let read = piece.get(..read).unwrap_or_default();
-                    file.write_all(read).map_err(failed)?;
-                }
+                Ok(read) => file.write_all(&piece[..read]).map_err(failed)?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => break Some(error),
             }

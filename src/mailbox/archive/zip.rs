@@ -175,9 +175,9 @@ impl Members for Zip {
         };
         let (start, end) = found.compressed_data_range();
         let behind = opened.starts.partition_point(|&other| other <= entry.start);
-        let before = opened.starts.get(..behind).unwrap_or_default();
+        let (before, behind) = opened.starts.split_at(behind);
         let is_alone = !before.ends_with(&[entry.start; 2]);
-        if !is_alone || opened.starts.get(behind).is_none_or(|&next| end > next) {
+        if !is_alone || behind.first().is_none_or(|&next| end > next) {
             return Err(damaged("files in the archive overlap"));
         }
         if entry.closed.is_none() {

@@ -8,6 +8,7 @@ use std::io::{self, BufRead as _, Read, Write};
 
 use super::method::DOVECOT_LZ4;
 use super::octets::Member;
+use crate::span::rest_or_empty;
 
 /// Maximum size of a chunk in bytes, both compressed and decompressed. Dovecot refuses larger chunks, and the limit
 /// protects the memory.
@@ -36,7 +37,7 @@ pub(super) fn chunks<R: Read>() -> Member<R> {
             Some(most) => most,
             None => {
                 let header = octets.peek(DOVECOT_LZ4.len() + 4)?;
-                let largest = size(header.get(DOVECOT_LZ4.len()..).unwrap_or_default())?;
+                let largest = size(rest_or_empty(header, DOVECOT_LZ4.len()))?;
                 octets.consume(DOVECOT_LZ4.len() + 4);
                 *most.insert(largest)
             }

@@ -1,3 +1,4 @@
+use crate::span::{front, rest_or_empty};
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -49,7 +50,7 @@ impl Method {
         // A text can start with "BZh", so the level and the next magic bytes are checked too.
         let level = start.get(3);
         let level = level.is_none_or(|level| (b'1'..=b'9').contains(level));
-        let behind = start.get(4..10.min(start.len())).unwrap_or_default();
+        let behind = rest_or_empty(front(start, 10), 4);
         let starts = |magic: &&[u8; 6]| magic.starts_with(behind);
         let block = [b"1AY&SY", EMPTY_BZIP2].iter().any(starts);
         (level && block).then_some(method)

@@ -1,6 +1,7 @@
 use std::io::{self, BufRead, Read};
 
 use crate::mailbox::read::file::uninterrupted;
+use crate::span::front;
 
 const BUFFER: usize = 64 << 10;
 
@@ -45,8 +46,7 @@ impl<R: Read> Octets<R> {
                 more => self.end += more,
             }
         }
-        let end = self.end.min(self.start + length);
-        Ok(self.buffer.get(self.start..end).unwrap_or_default())
+        Ok(front(&self.buffer[self.start..self.end], length))
     }
 }
 
@@ -61,7 +61,7 @@ impl<R: Read> Read for Octets<R> {
 impl<R: Read> BufRead for Octets<R> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
         self.peek(1)?;
-        Ok(self.buffer.get(self.start..self.end).unwrap_or_default())
+        Ok(&self.buffer[self.start..self.end])
     }
 
     fn consume(&mut self, length: usize) {

@@ -12,6 +12,7 @@ use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation as _, OutBuffer
 use super::dovecot_lz4::chunks;
 use super::method::{Method, is_skippable};
 use super::octets::Member;
+use crate::span::front;
 
 pub(super) fn member<R: Read>(method: Method) -> io::Result<Member<R>> {
     Ok(match method {
@@ -115,7 +116,7 @@ fn zstd<R: Read>() -> io::Result<Member<R>> {
             let is_end = input.is_empty();
             // Each call decompresses only one block. If a call fails, the bytes that it has decompressed are lost, so a
             // call must not decompress more.
-            let block = input.get(..left).unwrap_or(input);
+            let block = front(input, left);
             let mut input = InBuffer::around(block);
             let mut output = OutBuffer::around(&mut *into);
             left = decoder.run(&mut input, &mut output)?;

@@ -19,6 +19,7 @@ use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::mbox;
 use crate::mailbox::place::temporary::folder_of;
 use crate::mailbox::program::Program;
+use crate::span::front;
 
 const DIGITS: usize = 12;
 const LINE: usize = 64;
@@ -30,7 +31,7 @@ struct Count {
 }
 
 fn count(bytes: &[u8]) -> Option<Count> {
-    let head = bytes.get(..LINE).unwrap_or(bytes);
+    let head = front(bytes, LINE);
     let end = memchr(b'\n', head)?;
     let line = head.get(..end)?;
     let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -53,7 +54,7 @@ pub(crate) fn behind_count(bytes: &[u8]) -> Option<&[u8]> {
 pub(crate) fn message(file: &[u8]) -> Option<Result<Range<usize>, &'static str>> {
     let Count { octets, start, .. } = count(file)?;
     Some(counted(file, start, octets).or_else(|why| {
-        let list = list(file.get(start..).unwrap_or_default()).ok_or(why)?;
+        let list = list(&file[start..]).ok_or(why)?;
         Ok(start..start + list)
     }))
 }
@@ -86,7 +87,7 @@ pub(crate) fn noted(file: &[u8]) -> (Option<Flags>, Option<SystemTime>) {
     let Some(Ok(range)) = message(file) else {
         return (None, None);
     };
-    let list = file.get(range.end..).unwrap_or_default();
+    let list = &file[range.end..];
     let flags = value(list, b"flags").and_then(|flags| flags.parse().ok());
     let seconds = value(list, b"date-received").and_then(|seconds| seconds.parse().ok());
     let since = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -98,11 +99,13 @@ fn counted(file: &[u8], start: usize, octets: u64) -> Result<Range<usize>, &'sta
     let end = usize::try_from(octets)
         .ok()
         .and_then(|octets| start.checked_add(octets));
-    let Some((end, behind)) = end.and_then(|end| Some((end, file.get(end..)?))) else {
+    let Some((end, (before, behind))) =
+        end.and_then(|end| Some((end, file.split_at_checked(end)?)))
+    else {
         return Err("the first line of the file gives a larger size than the file has");
     };
     let list = behind.trim_ascii_start();
-    let within = file.get(start..end).unwrap_or_default().trim_ascii_end();
+    let within = before[start..].trim_ascii_end();
     if list.is_empty() && within.ends_with(b"</plist>") {
         return Err("the size in the first line of the file includes the property list");
     }
@@ -119,10 +122,10 @@ fn counted(file: &[u8], start: usize, octets: u64) -> Result<Range<usize>, &'sta
 
 pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<u8> {
     let width = count(file).map_or(0, |count| count.width);
-    let line_end = file.get(width..range.start).unwrap_or_default();
-    let behind = file.get(range.end..).unwrap_or_default();
+    let line_end = &file[width..range.start];
+    let behind = &file[range.end..];
     // The property list must start on a new line. If the new message has no line ending at its end, one is added.
-    let was_line = file.get(range).is_some_and(|old| old.ends_with(b"\n"));
+    let was_line = file[range].ends_with(b"\n");
     let ending: &[u8] = match was_line && !new.ends_with(b"\n") {
         true => b"\n",
         false => b"",

@@ -18,6 +18,7 @@ use memchr::memmem::Finder;
 use crate::mailbox::forms::flags::Flags;
 use crate::mailbox::forms::separator::is_plausible;
 use crate::platform::{FileExt as _, OsStrExt as _};
+use crate::span::front;
 
 const OPENING: &[u8] = b"From ???@??? ";
 static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(OPENING));
@@ -25,7 +26,7 @@ static SEPARATOR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(OPENI
 pub(crate) const LOOK_AHEAD: usize = 64;
 
 pub(crate) fn starts(bytes: &[u8]) -> bool {
-    let line = bytes.get(..LOOK_AHEAD).unwrap_or(bytes);
+    let line = front(bytes, LOOK_AHEAD);
     let end = memchr2(b'\r', b'\n', line).unwrap_or(line.len());
     line.starts_with(OPENING) && is_plausible(&line[..end])
 }
@@ -50,7 +51,7 @@ pub(crate) fn with_line_feeds(bytes: &mut [u8], next: Option<u8>) {
 /// Returns the start of the next message. The line ending before it (an LF or CR) is at `from` or later. A message that
 /// starts in the last bytes is found only if no more bytes follow (`whole`), because its first line may be incomplete.
 pub(crate) fn next_message(bytes: &[u8], from: usize, whole: bool) -> Option<usize> {
-    let searched = bytes.get(from..).unwrap_or_default();
+    let searched = &bytes[from..];
     let hits = SEPARATOR.find_iter(searched).filter(|&hit| hit > 0);
     let mut places = hits.map(|hit| from + hit);
     let is_next = |&start: &usize| {
@@ -97,8 +98,8 @@ fn index(octets: &[u8], file: &File, length: u64) -> Option<Index> {
         let end = start + u64::from(number(4)?);
         let is_message = |at: u64| {
             let mut opening = [0; LOOK_AHEAD];
-            let read = file.read_at(&mut opening, at).unwrap_or(0);
-            starts(opening.get(..read).unwrap_or_default())
+            let read = file.read_at(&mut opening, at);
+            read.is_ok_and(|read| starts(&opening[..read]))
         };
         if end <= start || !is_message(start) || !(end == length || is_message(end)) {
             return None;

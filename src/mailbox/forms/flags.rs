@@ -11,7 +11,7 @@ use crate::engine::outlook::source::ItemState;
 use crate::mailbox::forms::mbox::{self, Header};
 use crate::mailbox::forms::quoting::replaced;
 use crate::mailbox::state::MailState;
-use crate::span::{Lines, Newline, Span, is_from_line};
+use crate::span::{Lines, Newline, Span, is_from_line, starts_like};
 
 /// The flags of a message. A message without any flag is new. Each other flag implies [`OLD`].
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -271,7 +271,7 @@ impl Flags {
             missing.extend(field(b"X-Keywords", keyword));
         }
         let end = header_end(content);
-        let header = content.get(..end).unwrap_or_default();
+        let header = &content[..end];
         let edited = fields(content).filter(|(noted, line, _)| match noted {
             Noted::Keywords => adds_keyword && is_seen(*line),
             _ => !keeps_status,
@@ -473,10 +473,9 @@ fn fields(content: &[u8]) -> impl Iterator<Item = (Noted, Span, Span)> {
         if is_folded(text) {
             return None;
         }
-        let start = text.get(..2).unwrap_or_default();
         // Fields of Thunderbird count only at the start of the header, because the sender may have written one further
         // down. A `From ` line between them is accepted: programs that copy mailboxes leave one there.
-        is_in_front &= start.eq_ignore_ascii_case(b"x-") || is_from_line(text);
+        is_in_front &= starts_like(text, b"x-") || is_from_line(text);
         let (name, value) = mbox::field(text)?;
         let (_, noted) = NAMES.iter().find(|row| row.0.eq_ignore_ascii_case(name))?;
         let is_of_thunderbird = matches!(noted, Noted::Mozilla | Noted::MoreMozilla);

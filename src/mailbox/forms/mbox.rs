@@ -25,7 +25,7 @@ use crate::mailbox::forms::separator::{
     self, LOOK_AHEAD, from_line_length, holds_plausible, is_separator,
 };
 use crate::mailbox::forms::{cost, mmdf};
-use crate::span::Span;
+use crate::span::{Span, front};
 
 const MAX_TRAILING_LINE_ENDS: usize = 2;
 
@@ -94,12 +94,12 @@ impl Frame {
         if self.is_looked_at {
             return self;
         }
-        let bytes = bytes.get(..self.end).unwrap_or(bytes);
+        let bytes = front(bytes, self.end);
         self.with_header(bytes, &Header::of_message(bytes, self.start))
     }
 
     fn with_header(self, bytes: &[u8], header: &Header) -> Self {
-        let bytes = bytes.get(..self.end).unwrap_or(bytes);
+        let bytes = front(bytes, self.end);
         let body = header.body.unwrap_or_default();
         let content_end = header
             .counted_end()
@@ -259,7 +259,7 @@ impl Window<'_, '_> {
     fn look(&mut self, at: u64, length: usize) -> Option<Cow<'_, [u8]>> {
         let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
         let here = here.unwrap_or_default();
-        let here = here.get(..length).unwrap_or(here);
+        let here = front(here, length);
         if self.whole || here.len() == length {
             return Some(Cow::Borrowed(here));
         }
@@ -289,7 +289,7 @@ impl Window<'_, '_> {
 
     fn following(&mut self, at: u64) -> Option<Right> {
         let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
-        let here = here.map(|rest| rest.get(..FOLLOWING_HEADER).unwrap_or(rest));
+        let here = here.map(|rest| front(rest, FOLLOWING_HEADER));
         let header = here.map(|rest| Header::of_message(rest, 0));
         let header = match header.filter(|header| header.body.is_some()) {
             Some(header) => header,
@@ -410,7 +410,7 @@ impl HeaderReader {
             (self.line, self.searched) = (start, start);
         }
         while !self.is_over {
-            let searched = message.get(self.searched..).unwrap_or_default();
+            let searched = &message[self.searched..];
             let Some(length) = memchr(b'\n', searched) else {
                 cost::count(searched.len());
                 self.searched = message.len();

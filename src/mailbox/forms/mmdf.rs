@@ -38,16 +38,14 @@ pub(crate) fn starts(bytes: &[u8]) -> bool {
 
 pub(crate) fn content_start(message: &[u8]) -> Option<usize> {
     let opening = line(message)?;
-    let behind = message.get(opening..).unwrap_or_default();
-    Some(opening + from_line_length(behind).unwrap_or(0))
+    let from_line = from_line_length(&message[opening..]);
+    Some(opening + from_line.unwrap_or(0))
 }
 
 /// Returns the text after `From ` in the `From ` line of a message in MMDF or in an mbox. Returns an empty
 /// slice if there is no such line.
 pub(crate) fn from_line(opening: &[u8]) -> &[u8] {
-    let behind = opening
-        .get(line(opening).unwrap_or(0)..)
-        .unwrap_or_default();
+    let behind = &opening[line(opening).unwrap_or(0)..];
     behind.strip_prefix(b"From ").unwrap_or_default()
 }
 
@@ -63,7 +61,7 @@ pub(crate) fn end_of_message(
     from: usize,
     whole: bool,
 ) -> Option<(usize, usize)> {
-    let opening = line(bytes.get(start..).unwrap_or_default()).unwrap_or_default();
+    let opening = line(&bytes[start..]).unwrap_or(0);
     // In an empty message, the closing line directly follows the opening line. So the search includes the line ending
     // of the opening line.
     let from = (start + opening).saturating_sub(1).max(from);
@@ -74,16 +72,16 @@ pub(crate) fn end_of_message(
 /// Returns the start and the end of the first closing line whose preceding LF is at `from` or later. Returns `None` if
 /// no such line exists, or if the last bytes may be the start of one.
 pub(crate) fn closing(bytes: &[u8], from: usize, whole: bool) -> Option<(usize, usize)> {
-    let searched = bytes.get(from..).unwrap_or_default();
+    let searched = &bytes[from..];
     cost::count(searched.len());
     for hit in LINE.find_iter(searched) {
         let start = from + hit + 1;
-        let rest = bytes.get(start..).unwrap_or_default();
+        let rest = &bytes[start..];
         if rest.len() < LOOK_AHEAD && !whole {
             return None;
         }
         let Some(length) = line(rest) else { continue };
-        let behind = rest.get(length..).unwrap_or_default();
+        let behind = &rest[length..];
         if starts(behind) {
             return Some((start, start + length));
         }

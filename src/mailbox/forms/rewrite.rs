@@ -81,7 +81,7 @@ pub(crate) fn rewritten(
     // * The message's own separator may stop being a separator if the header field after it changes.
     // * If the message then consists only of separators, the separator of the next message would be read as one of
     //   them.
-    let old = bytes.get(frame.start..).unwrap_or_default();
+    let old = &bytes[frame.start..];
     let is_lost = |is: fn(&[u8]) -> bool| is(old) && !is(&new);
     // The separator at the start of the message must not begin to look like an older separator, which is a `From ` line
     // of an earlier mailbox. If the message before it is empty, both messages would then be read as one.
@@ -143,7 +143,7 @@ pub(crate) fn for_mbox(content: &[u8]) -> Cow<'_, [u8]> {
     let body = body_of(content);
     // In the header, a line that starts with `From ` is quoted, because it would be read as a separator. A line that
     // starts with `>` is kept, because unquoting does not change the header.
-    let kept: Vec<usize> = quoting::from_lines(content.get(..body).unwrap_or_default())
+    let kept: Vec<usize> = quoting::from_lines(&content[..body])
         .filter(|(line, at)| at > line)
         .map(|(line, _)| line)
         .collect();

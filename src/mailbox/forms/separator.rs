@@ -409,9 +409,8 @@ fn holds_whole_date(line: &[u8]) -> bool {
     let Some(month) = all.iter().rposition(is_month) else {
         return false;
     };
-    let before = month.checked_sub(1).and_then(|at| all.get(at));
-    let before = before.filter(is_number);
-    let behind = all.get(month + 1..).unwrap_or_default();
+    let (before, behind) = (&all[..month], &all[month + 1..]);
+    let before = before.last().filter(is_number);
     let is_adjacent = before.is_some() || behind.first().is_some_and(|word| is_number(&word));
     let numbers = behind.iter().filter(is_number).count() + usize::from(before.is_some());
     is_adjacent && numbers > 1 && behind.iter().any(|word| is_time(word))
@@ -513,8 +512,7 @@ enum After {
 
 /// Returns the lines that start with `From `. The line ending before each line is at `from` or later.
 fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
-    let searched = bytes.get(from..).unwrap_or_default();
-    FROM.find_iter(searched).filter_map(move |hit| {
+    FROM.find_iter(&bytes[from..]).filter_map(move |hit| {
         let start = from + hit;
         let before = &bytes[..start];
         let before = match (hit > 0, before.strip_suffix(b"\n")) {

@@ -33,6 +33,7 @@ use crate::mailbox::read::sink::{Output, Sink};
 use crate::mailbox::read::source::Source;
 use crate::mailbox::{Stop, Summary};
 use crate::platform::MetadataExt as _;
+use crate::span::front;
 
 const ATTEMPTS: usize = 3;
 /// Maximum number of rounds for mail that is appended during the run. Mail that arrives later is copied unchanged.
@@ -239,7 +240,7 @@ fn digest_of(file: &File, length: u64, path: &Path) -> Result<Vec<u8>, Error> {
 /// Returns whether a new message starts at `at`. If not, the appended bytes continue the last message that was read.
 fn message_starts(file: &File, at: u64, path: &Path) -> Result<bool, Error> {
     let start = octets_at(file, at, BLANKS.max(mmdf::LOOK_AHEAD)).map_err(unreadable(path))?;
-    let text = start.get(..BLANKS).unwrap_or(&start).trim_ascii_start();
+    let text = front(&start, BLANKS).trim_ascii_start();
     Ok(text.starts_with(b"From ") || mmdf::starts(&start) || start.is_empty())
 }
 

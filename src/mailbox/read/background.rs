@@ -52,10 +52,7 @@ impl Background {
             let mut buffer = vec![0; PIECE];
             loop {
                 let (piece, goes_on) = match uninterrupted(|| reader.read(&mut buffer)) {
-                    Ok(read) => (
-                        Ok(buffer.get(..read).unwrap_or_default().to_vec()),
-                        read > 0,
-                    ),
+                    Ok(read) => (Ok(buffer[..read].to_vec()), read > 0),
                     Err(error) => match error.downcast::<Damage>() {
                         Ok(damage) => (Err(damage.clone().into()), damage.goes_on),
                         Err(error) => (Err(in_full(error)), false),

@@ -50,7 +50,7 @@ impl<S> Messages<'_, S> {
         // are passed on.
         let ends = chunk.frames.iter().map(|frame| frame.end - first.start);
         let ends: Vec<usize> = ends.collect();
-        let bytes = chunk.bytes().get(first.start..).unwrap_or_default();
+        let bytes = &chunk.bytes()[first.start..];
         let mut touched = transform.touched(bytes, &ends);
         // The search words of the transform are for lines that end with LF. A message with CR could be missed, so it is
         // always examined.

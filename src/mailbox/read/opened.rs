@@ -116,7 +116,7 @@ impl<S: Send> Job<'_, S> {
             match decoder.read(&mut piece) {
                 Ok(0) => return Ok(Ok(plain)),
                 Ok(read) => {
-                    let written = plain.write_all(piece.get(..read).unwrap_or_default());
+                    let written = plain.write_all(&piece[..read]);
                     written.map_err(cannot_write(&folder))?;
                 }
                 Err(error) => {

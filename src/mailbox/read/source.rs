@@ -232,8 +232,7 @@ impl Stream {
                 Ok(0) => break,
                 Ok(read) => {
                     self.ahead.seek(SeekFrom::Start(self.end))?;
-                    self.ahead
-                        .write_all(octets.get(..read).unwrap_or_default())?;
+                    self.ahead.write_all(&octets[..read])?;
                     self.end += read as u64;
                 }
                 Err(error) => {

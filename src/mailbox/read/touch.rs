@@ -23,7 +23,7 @@ pub(crate) fn one_by_one(
         {
             (last, end) = (last + 1, further);
         }
-        let searched = bytes.get(start..end).unwrap_or_default();
+        let searched = &bytes[start..end];
         match next_touch(searched) {
             None => {
                 (next, start) = (last + 1, end);

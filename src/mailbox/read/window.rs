@@ -58,8 +58,13 @@ impl Chunk {
         self.frames.len() as u64 + self.oversized
     }
 
+    /// Returns the bytes of the chunk.
+    ///
+    /// # Panics
+    /// Panics if the buffer was freed ([`let_go`](Self::let_go)) and not read again. A caller that then received no bytes
+    /// would write no bytes, and the messages of the chunk would be lost.
     pub(crate) fn bytes(&self) -> &[u8] {
-        self.buffer.get(..self.length).unwrap_or_default()
+        &self.buffer[..self.length]
     }
 
     /// Returns the message with this index in the chunk, with LF line endings.
@@ -141,7 +146,7 @@ impl Chunk {
             true => self.buffers.take(),
             false => vec![0; self.length],
         };
-        let bytes = buffer.get_mut(..self.length).unwrap_or_default();
+        let bytes = &mut buffer[..self.length];
         let end = offset + self.length as u64;
         let filled = read_between(file, *offset, end, bytes)?;
         if filled < self.length || digest(bytes) != expected {
@@ -491,6 +496,7 @@ impl Windows {
         // skipped message. A line ending there belongs to a line that was already passed on, and is no empty line. The
         // search therefore starts after them.
         let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
+        let from = from.min(bytes.len());
         let next = match self.division {
             Division::Mmdf => mmdf::closing(bytes, from, whole).map(|(_, end)| end),
             Division::Eudora { .. } => eudora::next_message(bytes, from, whole),
