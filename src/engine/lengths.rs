@@ -145,7 +145,7 @@ impl<'c> BodyCounts<'c> {
 
     fn count(&self, part: PartId, measure: Measure) -> [usize; 2] {
         let Span { start, end } = self.tree.part(part).body;
-        let behind = match self.tree.original.get(end..).unwrap_or_default() {
+        let behind = match &self.tree.original[end..] {
             [b'\n', ..] => 1,
             [b'\r', b'\n', ..] => 2,
             _ => 0,

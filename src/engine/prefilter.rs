@@ -15,6 +15,7 @@ use crate::engine::plan::documents::subtypes;
 use crate::engine::plan::opaque_parts;
 use crate::engine::policy::{Embed, Follow, Followed, Links, Policy};
 use crate::mime::{self, PartId, ScanLimits, TransferEncoding, Tree};
+use crate::span::{front, split_while};
 pub(super) use data::may_show_data;
 use hidden::may_spell_base;
 use words::{Word, Words, word};
@@ -240,7 +241,7 @@ const LOOKED_AT: usize = 32;
 /// signed fields. No media type follows there, so it does not count.
 fn is_document_type(behind: &[u8]) -> bool {
     let unblanked = |bytes: &mut &[u8]| *bytes = bytes.trim_ascii_start();
-    let mut rest = behind.get(..LOOKED_AT).unwrap_or(behind);
+    let mut rest = front(behind, LOOKED_AT);
     unblanked(&mut rest);
     match rest.split_first() {
         Some((b':', value)) => rest = value,
@@ -251,8 +252,7 @@ fn is_document_type(behind: &[u8]) -> bool {
     }
     unblanked(&mut rest);
     let is_symbol = |byte: &u8| byte.is_ascii_alphanumeric() || b"-.+_".contains(byte);
-    let main = rest.iter().take_while(|byte| is_symbol(byte)).count();
-    let mut slash = rest.get(main..).unwrap_or_default();
+    let (_, mut slash) = split_while(rest, is_symbol);
     let is_apart = slash.first().is_some_and(u8::is_ascii_whitespace);
     unblanked(&mut slash);
     let subtype = match slash.split_first() {

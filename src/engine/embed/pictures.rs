@@ -259,7 +259,7 @@ impl<'p> Pictures<'p> {
         let Some(picture) = self.pictures.get(number) else {
             return Vec::new();
         };
-        let name = picture.hash.get(..DIGITS).unwrap_or_default();
+        let name = &picture.hash[..DIGITS];
         let media_type = match &picture.charset {
             Some(charset) => format!("{}; charset=\"{charset}\"", picture.kind.essence),
             None => picture.kind.essence.to_owned(),
@@ -297,7 +297,7 @@ impl<'p> Pictures<'p> {
             return known.clone();
         }
         let names = self.names.get_or_insert_with(|| Names::of(tree));
-        let digits = picture.identity.get(..DIGITS).unwrap_or_default();
+        let digits = &picture.identity[..DIGITS];
         let (place, related) = match container {
             Container::Extended { related, .. } => (related, Some(related)),
             Container::Wrapped(document) => (document, None),

@@ -421,8 +421,7 @@ fn is_wanted(embed: Embed, role: Role) -> bool {
 }
 
 fn fragment(url: &str) -> &str {
-    let fragment = url.get(without_fragment(url).len()..).unwrap_or_default();
-    fragment.strip_prefix('#').unwrap_or_default()
+    url.split_once('#').map_or("", |(_, fragment)| fragment)
 }
 
 /// Returns the refusal for a URL whose bytes are not valid in the charset that the document declares.

@@ -99,10 +99,10 @@ fn looks_like_markup(octets: &[u8]) -> bool {
         if matches!(comment.trim_ascii_start(), [b'<', next, ..] if next.is_ascii_alphabetic()) {
             return true;
         }
-        rest = match memchr::memmem::find(comment, b"-->") {
-            Some(end) => comment.get(end + 3..).unwrap_or_default(),
-            None => return false,
+        let Some(end) = memchr::memmem::find(comment, b"-->") else {
+            return false;
         };
+        rest = &comment[end + b"-->".len()..];
     }
 }
 

@@ -71,7 +71,7 @@ fn unwrap_data(value: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
         whole => whole.len(),
     };
     match value {
-        Cow::Borrowed(bytes) => Cow::Borrowed(bytes.get(start..end).unwrap_or_default()),
+        Cow::Borrowed(bytes) => Cow::Borrowed(&bytes[start..end]),
         Cow::Owned(mut bytes) => {
             bytes.truncate(end);
             bytes.drain(..start);

@@ -146,7 +146,7 @@ mod tests {
     /// Tests with a simple loop whether a mark occurs at or after `from`, as a reference for the fast searches.
     fn plainly(bytes: &[u8], from: usize) -> bool {
         let is_at = |at: usize| {
-            let rest = bytes.get(at..).unwrap_or_default();
+            let rest = &bytes[at..];
             MARKS.iter().any(|mark| match mark {
                 Mark::Line(start) => rest
                     .strip_prefix(b"\n")

@@ -97,9 +97,10 @@ fn digest(bytes: &[u8], name: Option<&str>) -> Digest {
 /// Returns the digest of a text. The kind of line endings, and line endings at the end, make no difference.
 fn text_digest(text: &[u8]) -> Digest {
     let lines = with_newlines(text.to_vec(), Newline::Lf);
-    let end = lines.iter().rposition(|byte| *byte != b'\n');
-    let end = end.map_or(0, |end| end + 1);
-    let lines = lines.get(..end).unwrap_or_default();
+    let mut lines = lines.as_slice();
+    while let [before @ .., b'\n'] = lines {
+        lines = before;
+    }
     Sha256::digest([b"text: ", lines].concat()).into()
 }
 
@@ -112,7 +113,7 @@ fn name_of(tree: &Tree<'_>, id: PartId) -> Option<String> {
 /// differ, but it is still recognized by this id.
 fn made_id(leaf: &Leaf<'_>) -> String {
     let hash = entity::sha256(leaf.bytes());
-    format!("{}@embody.invalid", hash.get(..32).unwrap_or_default())
+    format!("{hash:.32}@embody.invalid")
 }
 
 /// Returns the texts of the message that contains `part`, except attachments, empty texts and `part` itself.

@@ -254,7 +254,8 @@ impl Pending<'_, '_, '_> {
             let group = self.header_edits(text.part, new.fields.clone());
             return (group, vec![Edit::replace(part, body)]);
         }
-        let delimiter = [newline, b"--", &text.boundary, newline].concat();
+        let delimiter_line = [b"--", text.boundary.as_slice(), newline].concat();
+        let delimiter = [newline, &delimiter_line].concat();
         // The pieces get the Content-Type and the encoding of the original text. If it declares no charset, they get the one
         // of their bytes (RFC 1428).
         let value = self.tree.value(text.part, "Content-Type");
@@ -287,8 +288,10 @@ impl Pending<'_, '_, '_> {
             let is_first = index == 0;
             let has_header = is_first && !text.is_nested;
             if !has_header {
-                let from = if is_first { newline.len() } else { 0 };
-                new.extend_from_slice(delimiter.get(from..).unwrap_or_default());
+                new.extend_from_slice(match is_first {
+                    true => &delimiter_line,
+                    false => &delimiter,
+                });
             }
             match piece {
                 (None, span) => {

@@ -14,8 +14,9 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
     let mut rest = line.trim_start();
     while !rest.is_empty() {
         let mut word = String::new();
-        while let Some(letter) = rest.chars().next().filter(|letter| !letter.is_whitespace()) {
-            rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+        let mut letters = rest.chars();
+        while let Some(letter) = letters.next().filter(|letter| !letter.is_whitespace()) {
+            rest = letters.as_str();
             if letter == '\'' || letter == '"' {
                 let quoted = rest.split_once(letter);
                 let (quoted, behind) = quoted.ok_or_else(|| {
@@ -23,6 +24,7 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
                 })?;
                 word.push_str(quoted);
                 rest = behind;
+                letters = rest.chars();
             } else {
                 word.push(letter);
             }

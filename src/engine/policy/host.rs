@@ -162,7 +162,7 @@ impl HostPatterns {
         let from = name.len().saturating_sub(self.longest + 1);
         let dots = name.bytes().enumerate().skip(from.max(1));
         dots.filter(|(_, byte)| *byte == b'.').any(|(dot, _)| {
-            let above = name.get(dot + 1..).unwrap_or_default();
+            let above = &name[dot + 1..];
             self.patterns.contains(&HostPattern {
                 host: Host::Name(above.to_owned()),
                 is_beneath: true,

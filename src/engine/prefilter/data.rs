@@ -2,6 +2,7 @@
 //! scheme with blanks, which browsers remove from URLs, or with character references and CSS escapes. Blanks are skipped here.
 //! One reference or escape that may be a byte of the scheme is enough for a match.
 
+use crate::span::{front, split_while};
 use memchr::memchr3_iter;
 
 /// The scheme `data`, last byte first, because the search begins at the colon. The bytes in `DROPPED` are skipped: browsers
@@ -31,7 +32,7 @@ fn ends_in_scheme(before: &[u8]) -> bool {
     // again for each colon.
     const LONGEST: usize = 64;
     let start = before.len().saturating_sub(LONGEST);
-    let mut octets = before.get(start..).unwrap_or_default().iter().rev();
+    let mut octets = before[start..].iter().rev();
     let mut octets = octets.by_ref().filter(|octet| !DROPPED.contains(octet));
     let found = |wanted: &u8, octet: Option<&u8>| match octet {
         Some(octet) => octet.eq_ignore_ascii_case(wanted),
@@ -51,12 +52,11 @@ fn may_refer(reference: &[u8]) -> bool {
         [b'x' | b'X', digits @ ..] => (digits, 16),
         digits => (digits, 10),
     };
-    let is_digit = |octet: &&u8| char::from(**octet).is_digit(radix);
-    let length = digits.iter().take(DIGITS + 1).take_while(is_digit).count();
-    if length > DIGITS {
+    let is_digit = |octet: &u8| char::from(*octet).is_digit(radix);
+    let (digits, _) = split_while(front(digits, DIGITS + 1), is_digit);
+    if digits.len() > DIGITS {
         return true;
     }
-    let digits = digits.get(..length).unwrap_or_default();
     let value = std::str::from_utf8(digits).ok();
     let value = value.and_then(|digits| u64::from_str_radix(digits, radix).ok());
     let octet = value.and_then(|value| u8::try_from(value).ok());

@@ -66,7 +66,7 @@ impl Prefilter {
     #[cfg(feature = "milter")]
     pub(crate) fn kinds_so_far(&self, bytes: &[u8], searched: usize, known: Kinds) -> Kinds {
         let from = searched.saturating_sub(Self::OVERLAP);
-        self.further(bytes.get(from..).unwrap_or_default(), known)
+        self.further(&bytes[from..], known)
     }
 
     /// Searches the end of a message that arrived in pieces. A type that was cut at the end of a piece counted as the type of

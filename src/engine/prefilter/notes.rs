@@ -10,8 +10,7 @@ pub(super) fn add_messages(
 ) {
     let (mut start, mut number) = (0, 0);
     while let Some(at) = search(start) {
-        let behind = ends.get(number..).unwrap_or_default();
-        number += behind.partition_point(|&end| end <= at);
+        number += ends[number..].partition_point(|&end| end <= at);
         let Some(&end) = ends.get(number) else {
             break;
         };

@@ -17,7 +17,7 @@ use crate::engine::external_body::{ExternalBody, Reading, name_of, text_of_part}
 use crate::engine::forms::mailman::{divided, scrubbed};
 use crate::mime::charset::Charset;
 use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
-use crate::span::Span;
+use crate::span::{Span, last_line};
 
 /// Maximum number of items that are compared one by one. If a mail has more, it equals only a mail with exactly the same items.
 /// A copy of it that lacks a part is then treated as a different mail and is kept.
@@ -573,7 +573,7 @@ fn decoded(tree: &Tree<'_>, id: PartId, body: &[u8], is_cut: bool) -> Option<Vec
             // If the mail is truncated within an escape sequence, the incomplete sequence is removed.
             let near = body.len().saturating_sub(2);
             let sign = memchr::memrchr(b'=', body).filter(|at| *at >= near);
-            let whole = body.get(..sign.unwrap_or(body.len())).unwrap_or_default();
+            let whole = &body[..sign.unwrap_or(body.len())];
             Some(tree.part(id).encoding.decode(whole)?.into_owned())
         }
         encoding => Some(encoding.decode(body)?.into_owned()),
@@ -617,8 +617,7 @@ fn decoded_start(body: &[u8]) -> Vec<u8> {
 /// Removes the beginning of a boundary line from the last part of a mail that is truncated within this line.
 fn without_torn_boundary<'b>(tree: &Tree<'_>, id: PartId, body: &'b [u8]) -> &'b [u8] {
     let body = body.trim_ascii_end();
-    let start = memchr::memrchr(b'\n', body).map_or(0, |at| at + 1);
-    let line = body.get(start..).unwrap_or_default();
+    let line = last_line(body);
     let is_torn = line.starts_with(b"-")
         && tree.ancestors(id).any(|id| {
             let boundary = tree.part(id).content.boundary().unwrap_or_default();
@@ -626,7 +625,7 @@ fn without_torn_boundary<'b>(tree: &Tree<'_>, id: PartId, body: &'b [u8]) -> &'b
             whole.starts_with(line)
         });
     match is_torn {
-        true => body.get(..start).unwrap_or_default(),
+        true => &body[..body.len() - line.len()],
         false => body,
     }
 }

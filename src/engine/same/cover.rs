@@ -150,7 +150,7 @@ fn behind_end<'i, 'a>(items: &'i [(usize, &'a Item)]) -> &'i [(usize, &'a Item)]
             Item::Content(_) | Item::Missing(_) => {}
         }
         if depth == 0 {
-            return items.get(at + 1..).unwrap_or_default();
+            return &items[at + 1..];
         }
     }
     &[]

@@ -3,6 +3,7 @@
 use super::plain::hash;
 use crate::mime::MediaType;
 use crate::mime::header::Fields;
+use crate::span::starts_like;
 
 /// Maximum number of parameters of a media type that are compared. It limits the memory for a hostile mail.
 const MOST_PARAMETERS: usize = 64;
@@ -88,8 +89,7 @@ pub(super) fn is(name: &[u8], other: &str) -> bool {
 
 /// Returns whether a field describes content. Embody may change such a field even in the header of a whole message.
 pub(super) fn is_content(name: &[u8]) -> bool {
-    let start = name.get(..b"content-".len()).unwrap_or_default();
-    start.eq_ignore_ascii_case(b"content-") || is(name, "MIME-Version") || is(name, "Lines")
+    starts_like(name, b"content-") || is(name, "MIME-Version") || is(name, "Lines")
 }
 
 /// Returns whether a field describes content and is not changed by embody when the content changes.

@@ -1,5 +1,7 @@
 //! Divides mails into lines for the comparison.
 
+use crate::span::split_while;
+
 /// Returns the lines of `text` without their line endings. A line ends with LF or CRLF, and several CRs before the LF also
 /// belong to the line ending.
 ///
@@ -17,8 +19,11 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
             false => memchr::memchr(b'\n', rest),
         };
         let (line, behind) = rest.split_at(end.unwrap_or(rest.len()));
-        let ending = if behind.starts_with(b"\r\n") { 2 } else { 1 };
-        rest = behind.get(ending..).unwrap_or_default();
+        rest = match behind {
+            [b'\r', b'\n', next @ ..] | [_, next @ ..] => next,
+            // The last line has no line ending.
+            [] => &[],
+        };
         Some(match is_old {
             true => line,
             false => without_returns(line),
@@ -28,14 +33,16 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// Removes all CRs at the end of a line, because some programs write several before the LF.
 fn without_returns(line: &[u8]) -> &[u8] {
-    let end = line.iter().rposition(|byte| *byte != b'\r');
-    line.get(..end.map_or(0, |end| end + 1)).unwrap_or_default()
+    let mut line = line;
+    while let [before @ .., b'\r'] = line {
+        line = before;
+    }
+    line
 }
 
 /// Removes every `>` before a quoted `From ` line, because mailbox formats and programs add different numbers of them.
 pub(super) fn unquoted(line: &[u8]) -> &[u8] {
-    let quotes = line.iter().take_while(|byte| **byte == b'>').count();
-    let behind = line.get(quotes..).unwrap_or_default();
+    let (_, behind) = split_while(line, |byte| *byte == b'>');
     match behind.starts_with(b"From ") {
         true => behind,
         false => line,

@@ -342,12 +342,13 @@ impl PlainText {
             && let Some(text) = whole.get(..length)
             && let Some((start, is_proved)) = lists.footer(text)
         {
-            let digest = hash(text.get(start..).unwrap_or_default());
+            let (own, footer) = text.split_at(start);
+            let digest = hash(footer);
             match is_proved {
                 true => footers.proved.push(digest),
                 false => footers.claimed.push(digest),
             }
-            length = text.get(..start).unwrap_or_default().trim_ascii_end().len();
+            length = own.trim_ascii_end().len();
         }
         Self {
             whole,
@@ -358,7 +359,7 @@ impl PlainText {
 
     /// Returns the text without the footers of mailing lists.
     pub(super) fn own(&self) -> &[u8] {
-        self.whole.get(..self.length).unwrap_or_default()
+        &self.whole[..self.length]
     }
 }
 

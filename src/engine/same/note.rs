@@ -13,7 +13,7 @@ use crate::engine::forms::apple::LENGTH_FIELD;
 use crate::engine::forms::thunderbird::SENTENCE;
 use crate::mime::header::{Field, Fields};
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
-use crate::span::Span;
+use crate::span::{Span, starts_like};
 
 /// Maximum length of a note in bytes. A longer text cannot consist only of the words of the program.
 const LONGEST_NOTE: usize = 4096;
@@ -262,11 +262,7 @@ fn is_note_of_mailman(text: &[u8]) -> bool {
     is_sentence
         && text.len() <= LONGEST_NOTE
         && lines.all(|line| {
-            let is_its = |name: &&[u8]| {
-                let start = line.get(..name.len()).unwrap_or_default();
-                start.eq_ignore_ascii_case(name)
-            };
-            let at = known.iter().position(is_its);
+            let at = known.iter().position(|name| starts_like(line, name));
             at.map(|at| known.remove(at)).is_some()
         })
 }

@@ -98,8 +98,7 @@ pub(crate) fn identity(plain: &[u8]) -> Digest {
 
 fn is_field_of_mailboxes(line: &[u8]) -> bool {
     FIELDS_OF_MAILBOXES.iter().any(|name| {
-        let behind = line.get(name.len()..).unwrap_or_default();
-        starts_like(line, name) && behind.trim_ascii_start().starts_with(b":")
+        starts_like(line, name) && line[name.len()..].trim_ascii_start().starts_with(b":")
     })
 }
 

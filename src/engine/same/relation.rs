@@ -398,8 +398,7 @@ impl<'c> Comparison<'c> {
     }
 
     fn finish(&mut self) -> Result<(), Altered> {
-        self.extra
-            .extend(self.new.get(self.at..).unwrap_or_default());
+        self.extra.extend(&self.new[self.at..]);
         // Inserted content can itself be a message, a multipart, or a document with pictures. So there can be more additional
         // items than references, and only their minimum number is checked.
         if self.expected > 0 {

@@ -7,6 +7,7 @@ use std::borrow::Cow;
 
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
+use crate::span::{front, split_while};
 
 /// Characters that separate the elements of an address field (RFC 5322 section 3.2.3).
 const SPECIALS: &[u8] = b"<>(),;:@";
@@ -151,7 +152,7 @@ fn tokens(value: &[u8]) -> Vec<Token> {
     // Becomes false when a quotation mark has no closing one after it. Later quotation marks then have none either, and
     // searching for it each time would take quadratic time.
     let mut has_end = true;
-    while let Some(&first) = rest.first() {
+    while let Some((&first, behind)) = rest.split_first() {
         if first.is_ascii_whitespace() {
             is_spaced = true;
             rest = rest.trim_ascii_start();
@@ -162,13 +163,10 @@ fn tokens(value: &[u8]) -> Vec<Token> {
                 Some((words, behind)) => (Token::Words(words), behind),
                 None => {
                     has_end = false;
-                    let behind = rest.get(1..).unwrap_or_default();
                     (Token::Words(b"\"".to_vec()), behind)
                 }
             },
-            _ if SPECIALS.contains(&first) => {
-                (Token::Special(first), rest.get(1..).unwrap_or_default())
-            }
+            _ if SPECIALS.contains(&first) => (Token::Special(first), behind),
             // The word after `@` is a host name, in which encoded words are not decoded.
             _ if tokens.last() == Some(&Token::Special(b'@')) => {
                 let (word, behind) = rest.split_at(word_length(rest));
@@ -232,13 +230,15 @@ fn word(text: &[u8]) -> (Token, &[u8]) {
     let mut end = length;
     loop {
         let next = behind.trim_ascii_start();
-        let length = word_length(next);
-        let word = next.get(..length).unwrap_or_default();
-        if next.len() == behind.len() || !is_encoded(word) {
+        if next.is_empty() || next.len() == behind.len() {
             break;
         }
-        end = text.len() - next.len() + length;
-        behind = next.get(length..).unwrap_or_default();
+        let (word, after) = next.split_at(word_length(next));
+        if !is_encoded(word) {
+            break;
+        }
+        end = text.len() - after.len();
+        behind = after;
     }
     let (words, behind) = text.split_at(end);
     let decoded = decoded_words(words);
@@ -255,9 +255,8 @@ fn word_length(text: &[u8]) -> usize {
     let ends = |byte: &u8| byte.is_ascii_whitespace() || SPECIALS.contains(byte) || *byte == b'"';
     // An encoded word may contain characters that otherwise end a word, so its end is searched first.
     if text.starts_with(b"=?") {
-        let near = text.get(..LONGEST_ENCODED).unwrap_or(text);
-        let blank = near.iter().position(u8::is_ascii_whitespace);
-        let until_blank = near.get(..blank.unwrap_or(near.len())).unwrap_or_default();
+        let is_of_word = |byte: &u8| !byte.is_ascii_whitespace();
+        let (until_blank, _) = split_while(front(text, LONGEST_ENCODED), is_of_word);
         if let Some(end) = end_of_encoded(until_blank) {
             return end;
         }
@@ -284,16 +283,13 @@ pub(super) fn with_addresses_shown(text: &[u8]) -> Cow<'_, [u8]> {
     let mut copied = 0;
     for at in memchr::memmem::find_iter(text, AT) {
         let before = text.get(..at).and_then(<[u8]>::last);
-        let behind = text.get(at + AT.len()..).unwrap_or_default();
-        let end = behind.iter().position(u8::is_ascii_whitespace);
-        let host = behind
-            .get(..end.unwrap_or(behind.len()))
-            .unwrap_or_default();
+        let behind = &text[at + AT.len()..];
+        let (host, _) = split_while(behind, |byte| !byte.is_ascii_whitespace());
         let is_of_name = before.is_some_and(|byte| !byte.is_ascii_whitespace());
         let last = host.iter().rposition(u8::is_ascii_alphanumeric);
-        let host = host.get(..last.unwrap_or_default()).unwrap_or_default();
+        let host = &host[..last.unwrap_or(0)];
         if is_of_name && host.contains(&b'.') && at >= copied {
-            shown.extend_from_slice(text.get(copied..at).unwrap_or_default());
+            shown.extend_from_slice(&text[copied..at]);
             shown.push(b'@');
             copied = at + AT.len();
         }
@@ -301,7 +297,7 @@ pub(super) fn with_addresses_shown(text: &[u8]) -> Cow<'_, [u8]> {
     if copied == 0 {
         return Cow::Borrowed(text);
     }
-    shown.extend_from_slice(text.get(copied..).unwrap_or_default());
+    shown.extend_from_slice(&text[copied..]);
     Cow::Owned(shown)
 }
 

@@ -137,7 +137,7 @@ impl Flattened<'_> {
             // place, it is already decoded.
             Some(b"quoted-printable") => !memchr::memchr_iter(b'=', octets).all(|at| {
                 let hexadecimal = |octet: Option<&u8>| octet.is_some_and(u8::is_ascii_hexdigit);
-                let behind = octets.get(at + 1..).unwrap_or_default();
+                let behind = &octets[at + 1..];
                 matches!(behind, [] | [b'\n', ..] | [b'\r', b'\n', ..])
                     || hexadecimal(behind.first()) && hexadecimal(behind.get(1))
             }),

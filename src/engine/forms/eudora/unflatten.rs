@@ -279,7 +279,7 @@ fn links(flattened: &Flattened<'_>) -> Referred {
             let url = link.decoded(document);
             let is_id = starts_like(&url, b"cid:");
             let text_of: Cow<'_, [u8]> = match is_id {
-                true => percent_decode(url.get(4..).unwrap_or_default()).into(),
+                true => percent_decode(&url[b"cid:".len()..]).into(),
                 false => url,
             };
             let hash = hash(&text_of);

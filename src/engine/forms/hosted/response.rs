@@ -15,7 +15,7 @@ use crate::engine::{Content, Need};
 use crate::link::url::Reference;
 use crate::mime::date;
 use crate::mime::media_type::is_page;
-use crate::span::starts_like;
+use crate::span::{front, starts_like};
 
 /// Number of bytes at the start of a web page that are searched for an explanation, such as that the file has expired. Pages
 /// contain the explanation near their start.
@@ -49,7 +49,7 @@ const SAID: [(Reason, &str); 11] = [
 
 fn judge_page(body: &ExternalBody<'_>, answer: &Content) -> Result<(), Refusal> {
     let octets = answer.bytes();
-    let start = octets.get(..octets.len().min(LONGEST)).unwrap_or_default();
+    let start = front(octets, LONGEST);
     let essence = answer.essence();
     let is_html = match essence.as_deref() {
         Some(essence) => is_page(essence),

@@ -35,7 +35,7 @@ use crate::engine::external_body::{
 use crate::engine::forms::reference_form::{Needles, ReferenceForm};
 use crate::engine::report::Kind;
 use crate::mime::{Header, MediaType, PartId, PartKind, Tree};
-use crate::span::{Lines, Span};
+use crate::span::{Lines, Span, last_line};
 
 /// Facts about notes that Mailman left in a text in place of an attachment. Files on different lists often have the same name,
 /// so a file in `--attachments` must also be in a directory with the right name, which is a hash. Servers guess the media types
@@ -198,15 +198,13 @@ static REMOVED: LazyLock<Finder<'static>> =
 fn removed(text: &[u8]) -> impl Iterator<Item = Note<'_>> {
     let length = REMOVED.needle().len();
     let is_alone = move |&at: &usize| {
-        let before = text.get(at.saturating_sub(128)..at).unwrap_or_default();
+        let before = &text[at.saturating_sub(128)..at];
         let (is_line, above) = match before.strip_suffix(b"\n") {
             Some(above) => (true, above),
             None => (before.is_empty(), before),
         };
-        let start = memchr::memrchr(b'\n', above).map_or(0, |end| end + 1);
-        let line = above.get(start..).unwrap_or_default();
-        let is_edge = before.is_empty() || separator::at_end(line).is_some();
-        let behind = text.get(at + length..).unwrap_or_default();
+        let is_edge = before.is_empty() || separator::at_end(last_line(above)).is_some();
+        let behind = &text[at + length..];
         let is_end = behind.is_empty() || behind.starts_with(b"\n") || behind.starts_with(b"\r\n");
         is_line && is_edge && is_end
     };

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::span::{Line, Lines, Span};
+use crate::span::{Line, Lines, Span, last_line};
 
 const LONGEST: usize = 120;
 /// Minimum number of hyphens before and after the words. Most translations of Mailman have 14.
@@ -127,9 +127,7 @@ fn beside<'t>(text: &'t [u8], within: Span, notes: &[(Span, bool)]) -> BTreeSet<
         let above = note.start.checked_sub(1).filter(|&end| end >= within.start);
         if let Some(end) = above {
             let low = within.start.max(end.saturating_sub(8 * LONGEST));
-            let line = text.get(low..end).unwrap_or_default();
-            let from = memchr::memrchr(b'\n', line).map_or(0, |at| at + 1);
-            let line = line.get(from..).unwrap_or_default().trim_ascii_end();
+            let line = last_line(&text[low..end]).trim_ascii_end();
             known.extend(at_end(line).and_then(|from| line.get(from..)));
         }
         let blank = blank_behind(text, Span::new(note.end, within.end));

@@ -14,7 +14,7 @@ use memchr::{memchr, memrchr};
 use super::separator;
 use crate::engine::external_body::Scrap;
 use crate::engine::external_body::reference::number;
-use crate::span::{Line, Lines, Span};
+use crate::span::{Line, Lines, Span, front};
 
 const LONGEST_LINE: usize = 1 << 10;
 /// Maximum length in bytes of the label of a URL: the words before the URL on the same line.
@@ -198,7 +198,7 @@ fn note_above(text: &[u8], from: usize, label: Span) -> Option<(usize, Vec<&[u8]
         used = count + 1;
     }
     fields.reverse();
-    let above = lines.get(used..).unwrap_or_default();
+    let above = &lines[used..];
     let start = match (above, top) {
         // No sentence is above the fields. A note with four fields is accepted nevertheless. A note with fewer fields
         // could be ordinary text, so it is accepted only if the words before its URL are such a sentence.
@@ -232,7 +232,7 @@ fn is_sentence(line: &[u8]) -> bool {
 
 fn value(line: &[u8]) -> Option<usize> {
     const LONGEST: usize = 60;
-    let front = line.get(..line.len().min(LONGEST)).unwrap_or_default();
+    let front = front(line, LONGEST);
     let is_plain = !matches!(front.first(), Some(b' ' | b'\t' | b'>' | b':') | None);
     let colon = memchr(b':', front).map(|at| at + 1);
     let wide = WIDE_COLONS

@@ -9,6 +9,7 @@ use crate::engine::obtained::{OCTETS, Obtained};
 use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
 use crate::mime::media_type::{is_composite, is_page};
+use crate::span::front;
 
 /// First word of a stored message. Mailman writes this line before the message.
 const ENVELOPE: &[u8] = b"From ";
@@ -98,8 +99,7 @@ fn is_page_instead(obtained: &Obtained, note: &TextNote) -> bool {
 
 fn asks_for_password(page: &[u8]) -> bool {
     const LONGEST: usize = 64 << 10;
-    let page = page.get(..page.len().min(LONGEST)).unwrap_or_default();
-    let page = page.to_ascii_lowercase();
+    let page = front(page, LONGEST).to_ascii_lowercase();
     let holds = |words: &str| memchr::memmem::find(&page, words.as_bytes()).is_some();
     holds("<form") && holds("/private/") && holds("password")
 }

@@ -27,7 +27,7 @@ use crate::engine::report::{Kind, Refusal};
 use crate::mime::encoded_words::decoded_name;
 use crate::mime::header::{self, SectionEnd};
 use crate::mime::{Field, Fields, Header, MediaType, PartKind, TransferEncoding};
-use crate::span::{Lines, Span};
+use crate::span::{Lines, Span, front, until};
 
 pub(crate) const URL_FIELD: &str = "X-Mozilla-External-Attachment-URL";
 pub(crate) const ALTERED_FIELD: &str = "X-Mozilla-Altered";
@@ -110,7 +110,7 @@ impl<'a> Reader<'a, '_> {
         let is_named = fields.any(|field| is_reference_field(self.tree.original, &field));
         let is_deleted = self.tree.part(self.part).essence == DELETED_ESSENCE;
         let body = self.tree.part(self.part).body.of(self.tree.original);
-        let start = body.get(..body.len().min(16)).unwrap_or_default();
+        let start = front(body, 16);
         if !is_named && !is_deleted && !is_of_part(start.trim_ascii_start()) {
             return None;
         }
@@ -329,8 +329,7 @@ fn is_of_part(name: &[u8]) -> bool {
 
 /// Returns the text before the first `;`: `AttachmentDetached` of `AttachmentDetached; date="..."`.
 fn first_word(value: &[u8]) -> &[u8] {
-    let end = memchr::memchr(b';', value).unwrap_or(value.len());
-    value.get(..end).unwrap_or_default().trim_ascii()
+    until(b';', value).trim_ascii()
 }
 
 /// Reads the URL in a header field. Blanks become `%20`, because some programs do not escape blanks in file names. A line
@@ -369,13 +368,12 @@ fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
         return quoted.split_at_checked(end);
     }
     let begins_parameter = |at: &usize| {
-        let behind = url.get(at + 1..).unwrap_or_default();
+        let behind = &url[at + 1..];
         let named = behind.trim_ascii_start();
         // Only as many bytes as the longest name are searched, because a hostile value can contain a million semicolons and no
         // `=`.
-        let front = named.get(..named.len().min(LONGEST + 1));
-        let end = memchr::memchr2(b'=', b'*', front.unwrap_or_default()).unwrap_or(0);
-        let name = named.get(..end).unwrap_or_default();
+        let end = memchr::memchr2(b'=', b'*', front(named, LONGEST + 1));
+        let name = &named[..end.unwrap_or(0)];
         (named.len() < behind.len()) == is_spaced
             && BEHIND.iter().any(|known| name.eq_ignore_ascii_case(known))
     };

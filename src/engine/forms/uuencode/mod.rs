@@ -224,15 +224,12 @@ fn divided(tree: &Tree<'_>, id: PartId, text: &[u8], blocks: Vec<Block>) -> Grou
     };
     let mut at = 0;
     for block in blocks {
-        push_text(
-            &mut parts,
-            text.get(at..block.span.start).unwrap_or_default(),
-        );
+        push_text(&mut parts, &text[at..block.span.start]);
         at = block.span.end;
         let leaf = Leaf::file(&block.name, block.bytes);
         parts.push(Part::Leaf(leaf));
     }
-    push_text(&mut parts, text.get(at..).unwrap_or_default());
+    push_text(&mut parts, &text[at..]);
     let above = part.parent.map(|above| tree.part(above));
     let boundary = above.and_then(|above| match above.essence.as_str() {
         "multipart/mixed" => above.content.boundary(),

@@ -16,7 +16,7 @@ use crate::mime::mapped::Changes;
 use crate::mime::parameters::without_comments;
 use crate::mime::transfer::LINE_LIMIT;
 use crate::mime::{Field, PartId, Tree};
-use crate::span::Newline;
+use crate::span::{Newline, split_once, until};
 
 /// Adds line endings where changes make a line too long. A line that was too long before stays unchanged. Returns
 /// `None` if a line has no place for a line ending. `html` is the syntax of an HTML document and the text in which its
@@ -50,12 +50,9 @@ pub(super) fn lines_broken(
 
 /// Returns lines that become too long: their position and their new length. Lines that a change joins count as one line.
 fn stretches(document: &[u8], changes: &Changes) -> Vec<(Range<usize>, usize)> {
-    let line_end = |from: usize| {
-        let rest = document.get(from..).unwrap_or_default();
-        from + memchr::memchr(b'\n', rest).unwrap_or(rest.len())
-    };
+    let line_end = |from: usize| from + until(b'\n', &document[from..]).len();
     let is_long = |from: usize, to: usize| {
-        let lines = document.get(from..to).unwrap_or_default();
+        let lines = &document[from..to];
         // The text between two changes is usually a single short line. If all of it is shorter than the limit, its
         // lines need not be searched.
         lines.len() > LINE_LIMIT
@@ -67,7 +64,7 @@ fn stretches(document: &[u8], changes: &Changes) -> Vec<(Range<usize>, usize)> {
     let mut searched = 0;
     let mut changes = changes.iter();
     while let Some((first, replacement)) = changes.next() {
-        let between = document.get(searched..first.start).unwrap_or_default();
+        let between = &document[searched..first.start];
         let start = memchr::memrchr(b'\n', between).map_or(searched, |at| searched + at + 1);
         let mut end = line_end(first.end);
         let mut was_long = is_long(start, end);
@@ -87,7 +84,7 @@ fn stretches(document: &[u8], changes: &Changes) -> Vec<(Range<usize>, usize)> {
             changes = further.clone();
         }
         searched = (end + 1).min(document.len());
-        let text = document.get(start..end).unwrap_or_default();
+        let text = &document[start..end];
         let before = text.strip_suffix(b"\r").unwrap_or(text).len();
         let length = (before + gained).saturating_sub(lost);
         if length > LINE_LIMIT && !was_long {
@@ -138,15 +135,14 @@ fn md5(is_text: bool, pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> String {
     let mut last = 0;
     pieces(&mut |octets| {
         let mut rest = octets;
-        while is_text && let Some(at) = memchr::memchr(b'\n', rest) {
-            let (line, behind) = rest.split_at(at);
+        while is_text && let Some((line, behind)) = split_once(b'\n', rest) {
             md5.update(line);
             if line.last().copied().unwrap_or(last) != b'\r' {
                 md5.update(b"\r");
             }
             md5.update(b"\n");
             last = b'\n';
-            rest = behind.get(1..).unwrap_or_default();
+            rest = behind;
         }
         md5.update(rest);
         last = rest.last().copied().unwrap_or(last);

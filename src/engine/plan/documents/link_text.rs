@@ -8,6 +8,7 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use crate::link::base::{Base, THIS_MESSAGE};
 use crate::link::url::all_but;
+use crate::span::starts_like;
 
 pub(super) fn mentions_base(document: &[u8]) -> bool {
     let is_base = |name: &[u8]| name.eq_ignore_ascii_case(b"base");
@@ -122,8 +123,7 @@ pub(super) fn cleaned(value: &[u8]) -> Cow<'_, str> {
 }
 
 pub(super) fn is_data(url: &str) -> bool {
-    let scheme = url.as_bytes().get(..b"data:".len()).unwrap_or_default();
-    scheme.eq_ignore_ascii_case(b"data:")
+    starts_like(url.as_bytes(), b"data:")
 }
 
 /// Returns the scheme of a base, with its colon. A reference such as `http:g` is relative only to a base with the same

@@ -185,7 +185,7 @@ impl Documents<'_> {
         self.looked_at(part, ledger, true, |_, ledger, _, document| {
             let base_url = base_url(document.base.as_deref());
             let scheme = scheme(&base_url);
-            let text = |from: usize, to: usize| document.octets.get(from..to).unwrap_or_default();
+            let text = |from: usize, to: usize| &document.octets[from..to];
             let mut until = 0;
             for link in document.links.iter() {
                 if link.span.start < until {
@@ -316,7 +316,7 @@ pub(crate) fn absolute_sheet<'s>(
         let Ok(absolute) = resolve_as_browser(base, &reference) else {
             continue;
         };
-        written.extend_from_slice(octets.get(until..link.span.start).unwrap_or_default());
+        written.extend_from_slice(&octets[until..link.span.start]);
         written.extend(link.encoded(raw(absolute)));
         until = link.span.end;
         if written.len() as u64 > most {
@@ -330,7 +330,7 @@ pub(crate) fn absolute_sheet<'s>(
     if until == 0 {
         return Ok(Cow::Borrowed(octets));
     }
-    written.extend_from_slice(octets.get(until..).unwrap_or_default());
+    written.extend_from_slice(&octets[until..]);
     Ok(Cow::Owned(written))
 }
 
@@ -347,12 +347,12 @@ pub(crate) fn sheet_with_urls(
     if let Ok(document) = read_sheet(octets, label) {
         let links = &document.links;
         candidates::replacements(octets, links, urls, fallbacks, |place, new| {
-            written.extend_from_slice(octets.get(until..place.start).unwrap_or_default());
+            written.extend_from_slice(&octets[until..place.start]);
             written.extend_from_slice(new);
             until = place.end;
         });
     }
-    written.extend_from_slice(octets.get(until..).unwrap_or_default());
+    written.extend_from_slice(&octets[until..]);
     written
 }
 

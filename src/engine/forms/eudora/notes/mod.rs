@@ -19,7 +19,7 @@ use self::files::decoded;
 pub(crate) use self::files::{decoded as decoded_name, is_file_name};
 use crate::mime::header::unfold;
 use crate::mime::{Fields, file_type};
-use crate::span::{Lines, Span, starts_like};
+use crate::span::{Lines, Span, front, starts_like};
 
 pub(crate) enum EudoraPiece {
     Text(EudoraText),
@@ -159,7 +159,7 @@ impl EudoraText {
             wrapper: Some(wrapper),
             ..Self::plain(within)
         };
-        let start = text.get(..text.len().min(LONGEST)).unwrap_or_default();
+        let start = front(text, LONGEST);
         let Some(end) = memchr::memchr(b'>', start).filter(|_| start.starts_with(COMMENT)) else {
             return plain;
         };
