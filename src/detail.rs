@@ -136,11 +136,11 @@ impl Detail {
         let mut text = String::with_capacity(self.text.len());
         let mut until = 0;
         for &(setting, at, _) in &self.named {
-            text.push_str(self.text.get(until..at).unwrap_or_default());
+            text.push_str(&self.text[until..at]);
             text.push_str(words(setting));
             until = at + setting.as_str().len();
         }
-        text.push_str(self.text.get(until..).unwrap_or_default());
+        text.push_str(&self.text[until..]);
         text
     }
 
@@ -178,7 +178,7 @@ impl Detail {
             Some((setting, at, measured))
         };
         Self {
-            text: self.text.get(octets..).unwrap_or_default().to_owned(),
+            text: self.text[octets..].to_owned(),
             named: self.named.iter().filter_map(behind).collect(),
         }
     }

@@ -176,7 +176,8 @@ impl ConfigFile {
 fn read(path: &Path) -> Result<(Table, ConfigFile), Error> {
     let what = format!("the configuration {}", path.display());
     let text = fs::read_to_string(path).map_err(Error::cannot_read(what))?;
-    let line = |at: usize| text.get(..at).unwrap_or_default().matches('\n').count() + 1;
+    let is_end = |octet: &u8| *octet == b'\n';
+    let line = |at: usize| text.bytes().take(at).filter(is_end).count() + 1;
     let wrong = |error: toml::de::Error| {
         let line = line(error.span().map_or(0, |span| span.start));
         let (file, problem) = (path.display(), error.message());

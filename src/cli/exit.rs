@@ -181,7 +181,7 @@ fn ignored(stat: &str) -> u64 {
     const HANGUP: u64 = 1;
     let mut text = [0; 2048];
     let read = File::open(stat).and_then(|mut file| file.read(&mut text));
-    field_of_stat(text.get(..read.unwrap_or(0)).unwrap_or_default(), 33)
+    field_of_stat(&text[..read.unwrap_or(0)], 33)
         .and_then(|digits| digits.parse().ok())
         .unwrap_or(HANGUP)
 }

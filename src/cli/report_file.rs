@@ -210,7 +210,7 @@ fn write_all(mut file: &File, mut bytes: &[u8]) -> io::Result<()> {
         match file.write(bytes) {
             Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
             Ok(written) => {
-                bytes = bytes.get(written..).unwrap_or_default();
+                bytes = &bytes[written..];
                 moved = Instant::now();
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -17,6 +17,7 @@ use crate::mailbox::find::{Kind, LOOKED_AT, NotMail, find, kind_of};
 use crate::mailbox::{Format, Judged, Method, Options, PackedFile, Stop, unpacked};
 use crate::platform::disk::layout::is_name_of_store;
 use crate::platform::{MetadataExt as _, OsStrExt as _};
+use crate::span::front;
 
 const ROUNDS: usize = 10;
 
@@ -247,7 +248,7 @@ impl Sources {
             if read.map_err(&failed)? == 0 {
                 break;
             }
-            let start = piece.get(..LOOKED_AT as usize).unwrap_or(&piece);
+            let start = front(&piece, LOOKED_AT as usize);
             if at == 0
                 && let Some((_, what)) = hidden(path, start)
             {

@@ -148,7 +148,7 @@ impl Input {
             // A word that the prefilter searches for can be divided between two windows. The end of this window is
             // therefore kept for the next search, and written after it.
             let kept = window.len().saturating_sub(overlap);
-            if let Err(error) = file.write_all(window.get(..kept).unwrap_or_default()) {
+            if let Err(error) = file.write_all(&window[..kept]) {
                 let bytes = unspooled(&file, spooled, window, reader)?;
                 return Ok(Self::Message(bytes, Some(no_spool(&error))));
             }

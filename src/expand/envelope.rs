@@ -10,6 +10,7 @@ use crate::mailbox::Envelope;
 use crate::mime::date::seconds;
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::{Header, unfold};
+use crate::span::front;
 
 const MOST: usize = 1 << 20;
 /// Maximum length of the labels of one message, in bytes: room for a few hundred of the longest labels of Gmail.
@@ -23,10 +24,10 @@ const LONGEST: usize = 1000;
 /// and states are from the labels of a Google Takeout.
 pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
     let fields = Header::of_message(message, MOST).fields;
-    let (sender, date) = separated(separator.get(..LONGEST).unwrap_or(separator));
+    let (sender, date) = separated(front(separator, LONGEST));
     let addressed = |name: &str| {
         let value = fields.value(message, name)?;
-        address(&unfold(value.get(..LONGEST).unwrap_or(value)))
+        address(&unfold(front(value, LONGEST)))
     };
     let sender = match sender.is_empty() {
         true => addressed("Return-Path").or_else(|| addressed("From")),
@@ -56,7 +57,7 @@ fn separated(line: &[u8]) -> (String, Option<SystemTime>) {
     let time = words.iter().rposition(|word| {
         word.starts_with(|symbol: char| symbol.is_ascii_digit()) && word.contains(':')
     });
-    let before = words.get(..time.unwrap_or(0)).unwrap_or_default();
+    let before = &words[..time.unwrap_or(0)];
     let Some(month) = before.iter().rposition(|word| starts_as(word, &MONTHS)) else {
         return (one_word(&words), None);
     };
@@ -148,7 +149,7 @@ fn address(value: &[u8]) -> Option<String> {
 /// Decodes encoded words (RFC 2047) and splits the text at commas. A label in quotation marks can contain commas.
 fn labels(value: &[u8]) -> Vec<String> {
     let is_cut = value.len() > LABELS;
-    let value = unfold(value.get(..LABELS).unwrap_or(value));
+    let value = unfold(front(value, LABELS));
     let text = decoded_words(&value);
     let mut labels = Vec::new();
     let mut label = String::new();

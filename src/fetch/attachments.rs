@@ -140,8 +140,7 @@ pub(super) fn ambiguous(first: &Path, second: &Path) -> Refusal {
 /// Returns the components of the path as file names, from the end back to the first invalid one. Each is percent-decoded once,
 /// and none can lead to another directory.
 fn components(url: &str) -> Vec<String> {
-    let end = url.find(['?', '#']).unwrap_or(url.len());
-    let path = url.get(..end).unwrap_or_default();
+    let path = url.split_once(['?', '#']).map_or(url, |(path, _)| path);
     let scheme = path.split_once(':');
     let scheme = scheme.filter(|(front, _)| !front.contains('/'));
     let path = scheme.map_or(path, |(_, path)| path);

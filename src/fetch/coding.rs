@@ -200,7 +200,7 @@ impl<R: Read> Read for Inflater<R> {
                 1 if self.state.is_none() => self.fill()?,
                 _ => true,
             };
-            let input = self.input.get(self.start..self.end).unwrap_or_default();
+            let input = &self.input[self.start..self.end];
             if self.state.is_none() && input.len() < 2 && has_more {
                 continue;
             }

@@ -7,6 +7,7 @@
 //!
 //! Parsing takes linear time. [`MOST_VALUES`] and [`DEEPEST`] limit the memory that one response can use.
 
+use crate::span::split_while;
 use std::borrow::Cow;
 
 /// Maximum number of values in one response. A longer response, for example a huge BODYSTRUCTURE, is an error.
@@ -338,7 +339,7 @@ impl<'a> Reader<'a> {
         // Number of open lists that are nested deeper than [`DEEPEST`]. Their values are skipped.
         let mut deep = 0_usize;
         loop {
-            let rest = self.octets.get(self.at..).unwrap_or_default();
+            let rest = &self.octets[self.at..];
             let value = match rest.first() {
                 None | Some(b'\r' | b'\n') => {
                     return match open.is_empty() && deep == 0 {
@@ -404,7 +405,7 @@ impl<'a> Reader<'a> {
     /// Parses a list of flags. A flag may contain any characters, even parentheses and quotation marks. If the next
     /// value is not a list, it is parsed like any other value.
     fn flags(&mut self) -> Result<Next<'a>, &'static str> {
-        let rest = self.octets.get(self.at..).unwrap_or_default();
+        let rest = &self.octets[self.at..];
         let blanks = rest.len() - rest.trim_ascii_start().len();
         if rest.get(blanks) != Some(&b'(') {
             return self.next();
@@ -412,7 +413,7 @@ impl<'a> Reader<'a> {
         self.at += blanks + 1;
         let mut flags = Vec::new();
         loop {
-            let rest = self.octets.get(self.at..).unwrap_or_default();
+            let rest = &self.octets[self.at..];
             match rest.first() {
                 None | Some(b'\r' | b'\n') => return Err(NOT_CLOSED),
                 Some(b' ') => {
@@ -578,8 +579,8 @@ fn literal(octets: &[u8]) -> Result<Option<(&[u8], usize)>, &'static str> {
 fn atom(octets: &[u8]) -> usize {
     let is_end = |octet: &u8| matches!(octet, b' ' | b'(' | b')' | b'"' | b'\r' | b'\n');
     let end = |from: usize| {
-        let rest = octets.get(from..).unwrap_or_default();
-        from + rest.iter().position(is_end).unwrap_or(rest.len())
+        let (word, _) = split_while(&octets[from..], |octet| !is_end(octet));
+        from + word.len()
     };
     let section = octets
         .get(..7)

@@ -222,7 +222,7 @@ fn answer(mut stream: &TcpStream, counters: &Counters) -> io::Result<()> {
         stream.set_read_timeout(Some(left))?;
         match stream.read(&mut buffer)? {
             0 => return Ok(()),
-            length => request.extend_from_slice(buffer.get(..length).unwrap_or_default()),
+            length => request.extend_from_slice(&buffer[..length]),
         }
     }
     let is_end = |octet: &u8| matches!(octet, b' ' | b'?' | b'\r');

@@ -11,7 +11,7 @@
 use crate::engine::report::{Detail, Setting};
 use crate::engine::{Kinds, Prefilter};
 use crate::mime::Header;
-use crate::span::{Newline, Span};
+use crate::span::{Newline, Span, split_once};
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Left {
@@ -132,15 +132,14 @@ impl Draft {
                 None => self.message.bytes.push(b'\r'),
             }
         }
-        while let Some(at) = memchr::memchr(b'\n', rest) {
-            let (line, behind) = rest.split_at(at);
+        while let Some((line, behind)) = split_once(b'\n', rest) {
             let Some(line) = line.strip_suffix(b"\r") else {
                 self.take_returns_back();
                 return self.message.bytes.extend_from_slice(rest);
             };
             self.message.bytes.extend_from_slice(line);
             self.message.bytes.push(b'\n');
-            rest = behind.get(1..).unwrap_or_default();
+            rest = behind;
         }
         let held = rest.strip_suffix(b"\r");
         self.holds_return |= held.is_some();

@@ -24,7 +24,7 @@ use crate::error::Error;
 use crate::expand::Expander;
 use crate::mime::header::{Field, Header, SectionEnd};
 use crate::mime::transfer::with_newlines;
-use crate::span::{Lines, Newline, Span};
+use crate::span::{Lines, Newline, Span, split_once};
 
 #[derive(Debug)]
 pub enum Verdict {
@@ -397,15 +397,14 @@ fn write_body(
     };
     let mut skip = start;
     for chunk in output.chunks() {
-        let mut rest = chunk.get(skip.min(chunk.len())..).unwrap_or_default();
-        skip -= skip.min(chunk.len());
+        let (skipped, mut rest) = chunk.split_at(skip.min(chunk.len()));
+        skip -= skipped.len();
         while newline == Newline::Lf
-            && let Some(at) = memchr::memchr(b'\n', rest)
+            && let Some((line, behind)) = split_once(b'\n', rest)
         {
-            let (line, behind) = rest.split_at(at);
             push(line)?;
             push(b"\r\n")?;
-            rest = behind.get(1..).unwrap_or_default();
+            rest = behind;
         }
         push(rest)?;
     }

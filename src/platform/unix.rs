@@ -229,13 +229,14 @@ fn copy_attributes(new: &File, like: &File) -> io::Result<()> {
         return Ok(());
     };
     let mut value = vec![0_u8; 64 << 10];
-    let names = names.get(..length).unwrap_or_default();
-    for name in names.split(|&b| b == 0).filter(|name| !name.is_empty()) {
+    for name in names[..length]
+        .split(|&b| b == 0)
+        .filter(|name| !name.is_empty())
+    {
         let Ok(length) = fgetxattr(like, name, value.as_mut_slice()) else {
             continue;
         };
-        let value = value.get(..length).unwrap_or_default();
-        let set = fsetxattr(new, name, value, XattrFlags::empty());
+        let set = fsetxattr(new, name, &value[..length], XattrFlags::empty());
         if name.starts_with(b"user.") || name == b"system.posix_acl_access" {
             set?;
         }

@@ -71,7 +71,7 @@ impl FileExt for File {
             match self.seek_write(bytes, offset)? {
                 0 => return Err(io::ErrorKind::WriteZero.into()),
                 written => {
-                    bytes = bytes.get(written..).unwrap_or_default();
+                    bytes = &bytes[written..];
                     offset += written as u64;
                 }
             }

@@ -70,10 +70,10 @@ pub(super) fn contents(survey: &Survey) -> String {
     let mut text = counted(mail.messages, "message", "messages");
     if let (Some(first), Some(last)) = (survey.dates.first, survey.dates.last) {
         let [first, last] = [first, last].map(super::sum::day);
-        let years = [&first, &last].map(|day| day.get(..4).unwrap_or_default());
-        text += &match years {
-            [one, other] if one != other => format!(" from {one} to {other}"),
-            [year, _] => format!(" of {year}"),
+        let [first, last] = [first, last].map(|day| format!("{day:.4}"));
+        text += &match first == last {
+            true => format!(" of {first}"),
+            false => format!(" from {first} to {last}"),
         };
     }
     text += &format!(", {}", size(mail.octets));

@@ -31,6 +31,7 @@ use crate::mailbox::{Message, Transform};
 use crate::mime::encoded_words::decoded_text;
 use crate::mime::header::unfold;
 use crate::mime::{MediaType, PartId, Tree, scan};
+use crate::span::front;
 
 /// Maximum length of a From field that is parsed, in bytes. Longer fields are not from normal mail, and parsing them
 /// takes long.
@@ -311,7 +312,7 @@ fn large(tree: &Tree<'_>, place: Place, date: Option<String>) -> Large {
     let label = content_type.and_then(|value| MediaType::parse(value).parameter("charset"));
     let value = |name| {
         let value = tree.value(PartId::ROOT, name)?;
-        let value = value.get(..LONGEST_FROM).unwrap_or(value);
+        let value = front(value, LONGEST_FROM);
         let text = decoded_text(&unfold(value), label.as_deref());
         let text: String = text.trim().chars().take(LONGEST_TEXT).collect();
         (!text.is_empty()).then_some(text)
@@ -341,7 +342,7 @@ fn sender(tree: &Tree<'_>) -> String {
 
 /// Returns the domain of a sender in the form of mailing list archives, `anna at example.org (Anna)`.
 fn sender_at(value: &[u8]) -> Option<String> {
-    let value = str::from_utf8(value.get(..LONGEST_FROM).unwrap_or(value)).ok()?;
+    let value = str::from_utf8(front(value, LONGEST_FROM)).ok()?;
     let address = match value.rsplit_once('<') {
         Some((_, address)) => address.split_once('>')?.0,
         None => value.split('(').next().unwrap_or(value),
@@ -354,7 +355,7 @@ fn sender_at(value: &[u8]) -> Option<String> {
 }
 
 fn parsed_sender(value: &[u8]) -> Option<String> {
-    let line = [value.get(..LONGEST_FROM).unwrap_or(value), b"\n"].concat();
+    let line = [front(value, LONGEST_FROM), b"\n"].concat();
     let address = MessageStream::new(&line).parse_address();
     let first = address.as_address().and_then(|it| it.first());
     let address = first.and_then(|it| it.address.as_deref());

@@ -128,7 +128,7 @@ impl Captures {
         let file = open(path).map_err(&failed)?;
         let mut start = [0; 5];
         let read = io::Read::read(&mut &file, &mut start).map_err(failed)?;
-        let start = start.get(..read).unwrap_or_default();
+        let start = &start[..read];
         let is_known = [&b"\x1f\x8b"[..], b"WARC/", b"PK\x03\x04"];
         // A file that is shorter than the expected first bytes may be truncated. It is accepted if it begins like them,
         // because truncated files are read as far as possible.
@@ -163,7 +163,7 @@ impl Captures {
         let all = &self.captures;
         let start = all.partition_point(|it| it.loose < loose);
         let end = all.partition_point(|it| it.loose <= loose);
-        let similar = all.get(start..end).unwrap_or_default();
+        let similar = &all[start..end];
         let distance = |it: &Capture| (it.at.abs_diff(at), it.at, it.volume, it.offset);
         let nearest = |those: &mut dyn Iterator<Item = &Capture>| {
             let mut nearest: Vec<Capture> = Vec::new();

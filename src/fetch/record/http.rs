@@ -3,6 +3,8 @@
 //! Interim responses (RFC 9110 §15.2) and bytes after the end are skipped. The length of the content is determined as `fetch`
 //! does it: by a single `chunked` coding, by a Content-Length field, or by the end of the connection.
 
+use crate::span::split_once;
+
 /// Maximum length of the head of a response, in bytes. If a head is longer, parsing stops, and the end of the response is
 /// unknown.
 const LONGEST_HEAD: usize = 1 << 20;
@@ -84,10 +86,9 @@ impl Answered {
         let lines = self.head.split(|octet| *octet == b'\n').skip(1);
         lines
             .filter_map(|line| {
-                let colon = memchr::memchr(b':', line)?;
-                let (known, value) = line.split_at(colon);
+                let (known, value) = split_once(b':', line)?;
                 let is_it = known.eq_ignore_ascii_case(name.as_bytes());
-                is_it.then(|| value.get(1..).unwrap_or_default().trim_ascii())
+                is_it.then(|| value.trim_ascii())
             })
             .next()
     }
@@ -128,7 +129,7 @@ impl Answered {
                 return &[];
             };
             self.head.truncate(end);
-            rest = rest.get(end - known..).unwrap_or_default();
+            rest = &rest[end - known..];
             match self.status() {
                 Some(101) => self.stage = Stage::UntilClosed,
                 Some(100..=199) => self.head.clear(),
@@ -157,7 +158,7 @@ impl Answered {
                 }
             }
         }
-        rest.get(..taken).unwrap_or_default()
+        &rest[..taken]
     }
 
     /// Returns the state of the parser after the head. It depends on how the end of the content is marked.
@@ -248,12 +249,8 @@ pub(super) fn masked(request: &[u8], instead: &str) -> (Vec<u8>, bool) {
     let mut told = Vec::with_capacity(request.len());
     let mut is_masked = false;
     for line in head.split_inclusive(|octet| *octet == b'\n') {
-        let name = line
-            .split(|octet| *octet == b':')
-            .next()
-            .unwrap_or_default();
+        let (name, value) = split_once(b':', line).unwrap_or((line, &[]));
         let names = [&b"authorization"[..], b"proxy-authorization", b"cookie"];
-        let value = line.get(name.len() + 1..).unwrap_or_default();
         if !names.iter().any(|known| name.eq_ignore_ascii_case(known)) {
             told.extend_from_slice(line);
             continue;

@@ -18,6 +18,7 @@ use crate::engine::policy::Policy;
 use crate::engine::report::{Reason, Refusal};
 use crate::fetch::Coding;
 use crate::mime::picture_end;
+use crate::span::split_once;
 
 /// Maximum size, in bytes, of the parts of a block that are not content: the header and the framing of chunks.
 const AROUND: u64 = 1 << 20;
@@ -260,18 +261,16 @@ impl Head {
             if line.is_empty() {
                 break;
             }
-            let colon = memchr::memchr(b':', line);
-            match (line.first(), head.fields.last_mut(), colon) {
+            let field = split_once(b':', line);
+            match (line.first(), head.fields.last_mut(), field) {
                 _ if number == 0 => {}
                 (Some(b' ' | b'\t'), Some((_, value)), _) => {
                     value.push(b' ');
                     value.extend_from_slice(line.trim_ascii());
                 }
-                (_, _, Some(colon)) => {
-                    let (name, value) = line.split_at(colon);
+                (_, _, Some((name, value))) => {
                     let name = String::from_utf8_lossy(name.trim_ascii()).to_ascii_lowercase();
-                    let value = value.get(1..).unwrap_or_default().trim_ascii();
-                    head.fields.push((name, value.to_owned()));
+                    head.fields.push((name, value.trim_ascii().to_owned()));
                 }
                 _ => {}
             }

@@ -100,7 +100,7 @@ fn stored(source: &mut impl Read, target: SpooledTempFile) -> io::Result<Spooled
         target.write_all(&[u8::from(length == 0)])?;
         target.write_all(&short.to_le_bytes())?;
         target.write_all(&(!short).to_le_bytes())?;
-        target.write_all(block.get(..length).unwrap_or_default())?;
+        target.write_all(&block[..length])?;
         if length == 0 {
             return Ok(target);
         }

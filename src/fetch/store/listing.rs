@@ -95,7 +95,7 @@ impl Folder {
         loop {
             match file.read(&mut piece) {
                 Ok(0) => return Ok(()),
-                Ok(read) => each(piece.get(..read).unwrap_or_default()),
+                Ok(read) => each(&piece[..read]),
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
                 Err(why) => return Err(self.places.trouble(&key.path(), why)),
             }

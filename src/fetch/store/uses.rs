@@ -13,7 +13,7 @@
 use memchr::{memchr, memmem};
 
 use super::Key;
-use crate::span::starts_like;
+use crate::span::{front, starts_like};
 
 pub(crate) const LONGEST: usize = 2 << 10;
 
@@ -72,7 +72,7 @@ fn keys_within(octets: &[u8], start: usize, end: usize, each: &mut dyn FnMut(Key
                 each(Key::of_words(digits), first, at);
             }
         } else if count > 0 && !is_between(octet) {
-            match next_piece(octets.get(at..).unwrap_or_default()) {
+            match next_piece(&octets[at..]) {
                 Some(length) => {
                     at += length;
                     continue;
@@ -100,9 +100,8 @@ const NOTE: [&[u8]; 2] = [b"X-Embody-Detached:", b"x-embody-detached:"];
 pub(crate) fn references(octets: &[u8], each: &mut dyn FnMut(Key, usize)) {
     for name in NOTE {
         for at in memmem::find_iter(octets, name) {
-            let value = octets.get(at + name.len()..).unwrap_or_default();
-            let value = value.get(..LONGEST / 2).unwrap_or(value);
-            if let Some(key) = noted(value) {
+            let value = &octets[at + name.len()..];
+            if let Some(key) = noted(front(value, LONGEST / 2)) {
                 each(key, at);
             }
         }
@@ -110,7 +109,7 @@ pub(crate) fn references(octets: &[u8], each: &mut dyn FnMut(Key, usize)) {
     keys(octets, &mut |key, first, last| {
         let goes_on = octets.get(last + 1).is_some_and(u8::is_ascii_hexdigit);
         let path = key.path();
-        let before = path.get(..6).unwrap_or_default().bytes().rev();
+        let before = path.bytes().take(6).rev();
         let mut found = (0..first)
             .rev()
             .filter_map(|at| octets.get(at).copied())

@@ -23,7 +23,7 @@ pub(super) fn read_whole(
             body.shrink_to_fit();
             return Ok(body);
         }
-        body.extend_from_slice(piece.get(..read).unwrap_or_default());
+        body.extend_from_slice(&piece[..read]);
         judge(body.len() as u64)?;
     }
 }
