@@ -118,8 +118,8 @@ const MONTHS: [&str; 12] = [
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 
 fn starts_as(word: &str, names: &[&str]) -> bool {
-    let start = word.get(..3).unwrap_or_default();
-    names.iter().any(|name| name.eq_ignore_ascii_case(start))
+    let start = word.split_at_checked(3).map(|(start, _)| start);
+    start.is_some_and(|start| names.iter().any(|name| name.eq_ignore_ascii_case(start)))
 }
 
 /// Returns the sender if it is one word, and otherwise an empty text. A sender of several words (`a at b`) is not kept,
