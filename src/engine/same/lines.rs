@@ -32,8 +32,7 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Removes all CRs at the end of a line, because some programs write several before the LF.
-fn without_returns(line: &[u8]) -> &[u8] {
-    let mut line = line;
+fn without_returns(mut line: &[u8]) -> &[u8] {
     while let [before @ .., b'\r'] = line {
         line = before;
     }
