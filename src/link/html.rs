@@ -228,8 +228,9 @@ impl Locator<'_> {
 
     fn style_attribute(&mut self, attribute: &Attribute) {
         let raw = attribute.value.of(self.document);
-        // Most `style` attributes contain no links and are not scanned. Each link in a `style` attribute is in the
-        // parentheses of a function, so there is none without a `(`. A `&` can begin a reference to `(`.
+        // Most `style` attributes contain no link, and scanning them would waste time. A link needs a function such as
+        // `url(...)`, so a value without a `(` contains no link. The `(` can also be written as a character reference
+        // such as `&#40;`, so values with a `&` are scanned, too.
         if memchr::memchr2(b'(', b'&', raw).is_none() {
             return;
         }

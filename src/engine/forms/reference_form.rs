@@ -1,5 +1,6 @@
-//! What a form of references provides, apart from the [facts](crate::engine::external_body::facts) on which planning and editing
-//! depend: how the prefilter recognises it, and how its references are found in a message.
+//! The interface of a form of references: functions that tell the prefilter which bytes occur in mail with such references, and
+//! functions that find the references in a message. The [facts](crate::engine::external_body::facts) about a form, on which
+//! planning and editing depend, are in a module of a lower level.
 
 use std::collections::HashSet;
 

@@ -331,17 +331,17 @@ impl Messages<'_> {
     /// Returns the current name of the message that was listed as `listed`, or `None` if it is gone. If the last search
     /// did not find the message, and the directories have changed since, they are listed again.
     ///
-    /// If `anew` is true, the name that an earlier call returned no longer exists, so the directories are listed in any
-    /// case.
-    pub(crate) fn find(&self, listed: &Path, anew: bool) -> io::Result<Option<PathBuf>> {
+    /// If `lists_again` is true, the directories are listed again in any case. The caller sets it if the name that an earlier
+    /// call returned no longer exists.
+    pub(crate) fn find(&self, listed: &Path, lists_again: bool) -> io::Result<Option<PathBuf>> {
         if self.place.is_mh {
             return Ok(None);
         }
         let mut searches = unpoisoned(self.searches.lock());
-        let mut found = self.listed(&searches, listed).filter(|_| !anew);
+        let mut found = self.listed(&searches, listed).filter(|_| !lists_again);
         for number in 0..LISTINGS {
             let state = self.place.state(&PARTS);
-            let is_known = state == searches.state && !(anew && number == 0);
+            let is_known = state == searches.state && !(lists_again && number == 0);
             let most = MOST_SEARCHED * (self.names.len() as u64 + 1000);
             if found.is_some() || is_known || searches.cost > most {
                 break;

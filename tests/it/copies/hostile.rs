@@ -65,7 +65,7 @@ fn mail_with_the_message_id_and_anything_else_different_is_no_copy() {
         let (reason, detail) = place(&copy).left();
         assert_eq!(reason, "not-in-copies", "{copy}");
         assert!(
-            detail.contains("1 other mail with this Message-ID"),
+            detail.contains("1 other mail with the same Message-ID"),
             "{detail}"
         );
     }

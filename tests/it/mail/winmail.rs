@@ -205,7 +205,7 @@ fn winmail_whose_content_is_in_the_mail_goes_and_nothing_comes() {
     let whole = mail(&tnef.bytes());
     let whole = whole.replace("--b--", &format!("--b\n{attached}--b--"));
     let (text, ran) = opened(&whole);
-    assert!(ran.column("detail")[0].contains("in the mail already"));
+    assert!(ran.column("detail")[0].contains("the mail already contains"));
     assert_eq!(
         text,
         format!(

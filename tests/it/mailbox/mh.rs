@@ -178,7 +178,7 @@ fn a_folder_that_does_not_show_what_it_is_can_be_said_to_be_one() {
         .output()
         .unwrap();
     assert_eq!(refused.status.code(), Some(1));
-    assert!(stderr(&refused).contains("whose name is a number"));
+    assert!(stderr(&refused).contains("no file name is a number"));
 }
 
 fn seen_by_python(folder: &Path) -> String {

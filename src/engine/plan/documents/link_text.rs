@@ -84,8 +84,8 @@ pub(super) fn ascii(url: &str) -> String {
     written
 }
 
-/// Returns the URL of a base. If there is none, returns the base URL of a message that declares none (`thismessage:/`),
-/// so that links can still refer to other parts of the message.
+/// Returns the URL against which the relative links of a document are resolved. If the message declares no base URL, this is
+/// `thismessage:/` (RFC 2557 §5): a link then still leads to the part of the message with that Content-Location.
 pub(super) fn base_url(base: Option<&Base>) -> String {
     ascii(base.map_or(THIS_MESSAGE, |base| &base.url))
 }
