@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_may_hold_a_size_or_anything() {
+    fn cache_max_is_a_size_or_none() {
         assert_eq!(cache_max("1k"), Ok(Some(1024)));
         assert_eq!(cache_max("none"), Ok(None));
         assert!(cache_max("much").is_err());

@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_are_found_behind_what_another_file_system_has_in_place_of_the_colon() {
+    fn flags_are_found_after_each_substitute_for_the_colon() {
         let folder = tempfile::tempdir().unwrap();
         let message = |uid, flags: &[&str]| Metadata {
             uid,

@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_asks_for_what_the_url_and_the_options_mean() {
+    fn search_criteria_follow_the_url_and_the_options() {
         let choice = Choice {
             uid: Some(7),
             since: Some("3-Jan-2020".into()),

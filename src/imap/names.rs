@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_mean_what_list_means_by_them() {
+    fn folder_patterns_match_as_in_the_list_command() {
         for (pattern, name, delimiter, is_meant) in [
             ("*", "a/b", '/', true),
             ("%", "a/b", '/', false),

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_says_nothing_is_none() {
+    fn unusable_base_values_are_ignored() {
         for raw in ["", " \r\n ", "<>", "\"\"", "URL:", "=?us-ascii?Q?=01?="] {
             assert_eq!(value(raw), None, "{raw:?}");
         }

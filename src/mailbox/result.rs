@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_each_program_become_levels() {
+    fn folder_names_of_each_program_become_levels() {
         for (key, kind, expected) in [
             ("", Kind::Maildir, "INBOX"),
             ("", Kind::Eml, ""),

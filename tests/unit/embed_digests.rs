@@ -188,7 +188,7 @@ fn a_document_that_came_in_is_changed_with_its_digest() {
 
 /// Two steps change the document: the picture is embedded, and then a link is resolved.
 #[test]
-fn a_link_beside_the_picture_is_resolved_and_the_digest_is_of_the_last_octets() {
+fn link_next_to_a_picture_is_resolved_and_the_digest_covers_both_changes() {
     let body = format!("<a href=\"x\">y</a>{}", body());
     let mail = format!(
         "From: a@b\nMIME-Version: 1.0\nContent-Base: https://a.example/long/\nContent-Type: text/html\nContent-MD5: {}\n\n{body}",

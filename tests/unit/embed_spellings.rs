@@ -103,7 +103,7 @@ fn in_the_style_of_an_svg_references_count_and_in_other_style_they_do_not() {
 }
 
 #[test]
-fn comments_and_other_elements_in_the_style_of_an_svg_are_no_style() {
+fn comments_and_elements_in_the_style_of_an_svg_are_not_style() {
     let url = "url(https://h.example/x)";
     for body in [
         format!("<svg><style><!-- a{{b:{url}}} --></style></svg>"),
@@ -207,7 +207,7 @@ fn a_url_without_a_host_is_left_with_a_reason() {
 }
 
 #[test]
-fn a_content_location_that_is_written_holds_characters_of_uris_only() {
+fn written_content_location_contains_only_uri_characters() {
     let written = "https://h.example/a|b^c`d{e}&quot;f<g>\u{e9} h%20i%zz";
     let url = "https://h.example/a|b^c`d{e}\"f<g>\u{e9}%20h%20i%zz";
     let text = asked(html(&format!("<img src=\"{written}\">")).as_bytes(), url);
@@ -296,7 +296,7 @@ fn an_svg_in_a_charset_that_may_hide_markup_is_left() {
 }
 
 #[test]
-fn equal_octets_in_two_charsets_are_two_pictures() {
+fn equal_bytes_in_two_charsets_are_two_pictures() {
     let one = |charset: &str| format!("<img src=\"data:image/svg+xml;charset={charset},{SVG}\">");
     let mail = html(&[one("iso-8859-1"), one("koi8-r"), one("iso-8859-1")].concat());
     let (output, _) = run(policy(), &Canned::new(), mail.as_bytes());

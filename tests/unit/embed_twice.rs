@@ -77,7 +77,7 @@ const HIDDEN: [&str; 5] = [
 ];
 
 #[test]
-fn one_url_shown_and_hidden_is_one_picture_in_either_order() {
+fn url_that_is_displayed_and_hidden_is_one_picture_in_either_order() {
     let shown = "<img src=\"https://a.example/x.png\">";
     for hidden in HIDDEN {
         let hidden = format!("<img src=\"https://a.example/x.png\" {hidden}>");

@@ -563,7 +563,7 @@ fn whole(outer: &str, phantom: &str) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_mail_system_could_not_take_is_left() {
+fn change_that_the_mail_system_cannot_accept_is_not_made() {
     let house = House::new(expander(Mark::Off), 8);
     let mut mail_system = house.connect();
     let long = |octets: usize| {

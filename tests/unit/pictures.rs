@@ -207,7 +207,7 @@ fn icon_and_cursor_need_a_picture_after_their_list() {
 }
 
 #[test]
-fn what_only_is_called_a_picture_is_none() {
+fn content_that_is_only_declared_as_a_picture_is_refused() {
     let wide: Vec<u8> = "<svg/>".encode_utf16().flat_map(u16::to_le_bytes).collect();
     let texts: [&[u8]; 16] = [
         b"",

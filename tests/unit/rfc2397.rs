@@ -313,7 +313,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_give_an_answer_within_the_limit(
+    fn any_data_url_gives_a_result_within_the_limit(
         bytes in proptest::collection::vec(any::<u8>(), 0..300),
         limit in 0u64..300,
     ) {

@@ -55,7 +55,7 @@ fn meant(case: &Case) -> Vec<Leaf> {
 }
 
 #[test]
-fn we_read_what_was_meant_before_and_after() {
+fn parts_are_read_as_intended_before_and_after_the_change() {
     let made = made();
     let (mut leaves, mut expanded) = (0, 0);
     for case in cases(&made) {

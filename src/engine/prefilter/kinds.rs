@@ -98,7 +98,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn they_are_the_same_however_the_message_comes(
+        fn kinds_are_the_same_for_every_division_of_the_message(
             pieces in proptest::collection::vec((0..PIECES.len(), 0_usize..90), 0..6),
             cuts in proptest::collection::vec(0_usize..200, 0..9),
             resolve: bool,

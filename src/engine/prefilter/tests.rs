@@ -337,7 +337,7 @@ proptest! {
 }
 
 #[test]
-fn each_half_has_its_own_words() {
+fn words_for_references_and_for_documents_are_disjoint() {
     let is_of_documents = |word: &Word| word.text == b"content-type";
     assert!(!REFERENCES.words.iter().any(is_of_documents));
     assert!(DOCUMENTS.words.iter().all(is_of_documents));

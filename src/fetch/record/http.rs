@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn of_credentials_only_the_scheme_is_told() {
+    fn recorded_credentials_contain_only_the_scheme() {
         let request =
             b"GET / HTTP/1.1\r\nHost: a\r\nauthorization: Basic c2VjcmV0\r\n\r\nAuthorization: x";
         let (told, is_masked) = masked(request, "***");

@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_entry_is_read_as_it_was_written_whatever_the_path() {
+    fn list_entry_of_any_path_is_read_as_it_was_written() {
         use std::ffi::OsStr;
         for mail in [
             Mail::Filtered,

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn in_a_part_of_a_file_a_closing_line_at_its_end_is_waited_for() {
+    fn chunk_that_ends_with_a_closing_line_waits_for_the_next_line() {
         let text = format!("{LINE}a\n{LINE}{LINE}b\n{LINE}");
         for length in 5..text.len() {
             let found = end_of_message(&text.as_bytes()[..length], 0, 0, false);

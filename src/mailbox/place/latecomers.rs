@@ -137,7 +137,7 @@ mod tests {
     use std::process::{Command, Stdio};
 
     #[test]
-    fn whoever_may_still_write_is_seen_and_readers_are_not() {
+    fn open_file_of_a_writer_is_detected_and_that_of_a_reader_is_not() {
         if !Path::new("/proc/self/fdinfo").exists() {
             return;
         }

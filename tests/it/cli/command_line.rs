@@ -34,7 +34,7 @@ fn every_sample_runs_as_a_filter() {
 }
 
 #[test]
-fn a_message_with_nothing_to_do_comes_out_as_it_went_in() {
+fn message_without_references_is_unchanged() {
     let external = |newline: &str| {
         with_external_body("access-type=mail-server", "Content-Type: text/plain\n")
             .split(|&byte| byte == b'\n')
@@ -363,7 +363,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
 }
 
 #[test]
-fn the_password_of_a_wrong_proxy_is_not_told() {
+fn error_about_an_invalid_proxy_hides_the_password() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("embody.toml");
     let file = file.to_string_lossy();

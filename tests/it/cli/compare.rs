@@ -548,7 +548,7 @@ fn picture_that_is_not_the_one_of_the_data_url_is_an_alteration() {
 }
 
 #[test]
-fn samples_with_their_content_in_are_the_same_mail() {
+fn samples_with_inserted_content_count_as_the_same_mail() {
     for name in [".", "wild", "mhtml", "embed"] {
         let samples = samples_in(&samples_folder().join(name));
         for sample in samples {

@@ -574,7 +574,7 @@ fn memory_is_bounded_by_the_mail_however_many_fields_it_has() {
 
 /// The command of the systemd unit, with paths of this test.
 #[test]
-fn the_unit_for_systemd_starts_what_there_is() {
+fn command_of_the_systemd_unit_starts() {
     let unit = include_str!("../../../docs/milter/embody.service");
     let command = unit
         .lines()

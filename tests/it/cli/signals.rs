@@ -69,7 +69,7 @@ fn wait_until(what: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_stopped_run_over_a_maildir_says_how_many_messages_stand_changed() {
+fn stopped_run_over_a_maildir_prints_the_number_of_changed_messages() {
     for (signal, status) in SIGNALS {
         let folder = tempfile::tempdir().unwrap();
         for part in ["cur", "new", "tmp"] {

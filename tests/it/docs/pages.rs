@@ -375,7 +375,7 @@ fn help(command: &str) -> String {
 }
 
 #[test]
-fn commands_and_options_within_the_text_exist() {
+fn commands_and_options_in_the_text_of_pages_exist() {
     let all = [
         "filter", "convert", "embed", "recover", "inspect", "split", "detach", "restore", "store",
         "milter", "compare", "merge",

@@ -240,8 +240,9 @@ fn an_error_that_is_nearer_gives_way_to_what_the_index_knows() {
 }
 
 #[test]
-fn what_was_never_captured_is_left_and_secrets_are_not_told() {
-    const TEST: &str = "what_was_never_captured_is_left_and_secrets_are_not_told";
+fn reference_without_a_capture_is_left_and_secret_urls_are_not_sent_to_the_archive() {
+    const TEST: &str =
+        "reference_without_a_capture_is_left_and_secret_urls_are_not_sent_to_the_archive";
     let secret = "http://gone.example/9e107d9d372bb6826bd81d3542a419d6.txt";
     let captures = [Capture::of(secret, "20030501000000", TEXT, b"of May")];
     let Some(server) = pywb(TEST, &captures, Nearest::AtOnce) else {

@@ -291,7 +291,7 @@ fn a_damaged_entry_is_a_miss_and_never_content() {
 }
 
 #[test]
-fn planted_links_lead_nowhere() {
+fn planted_symbolic_links_are_not_followed() {
     let server = server();
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("c");

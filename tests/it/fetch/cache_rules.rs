@@ -219,8 +219,8 @@ fn rules_server(test: &str) -> Option<Served> {
 }
 
 #[test]
-fn each_rule_of_the_server_is_heeded() {
-    const TEST: &str = "each_rule_of_the_server_is_heeded";
+fn cache_obeys_each_directive_of_the_server() {
+    const TEST: &str = "cache_obeys_each_directive_of_the_server";
     let Some(server) = rules_server(TEST) else {
         return;
     };
@@ -322,8 +322,8 @@ fn asked(
 }
 
 #[test]
-fn what_is_gone_is_not_asked_for_a_day() {
-    const TEST: &str = "what_is_gone_is_not_asked_for_a_day";
+fn url_that_is_gone_is_not_requested_again_for_a_day() {
+    const TEST: &str = "url_that_is_gone_is_not_requested_again_for_a_day";
     for (fields, clock, again) in [
         ("", "+23h", 0),
         ("", "+25h", 1),
@@ -556,7 +556,7 @@ fn a_message_that_ran_out_of_time_says_nothing_of_the_host() {
 }
 
 #[test]
-fn redirects_are_steps_of_their_own() {
+fn each_redirect_has_its_own_cache_entry() {
     let server = Raw::http(|path, stream| {
         let moved = |line: &str, fields: &str, to: &str| {
             status(line, &format!("{fields}Location: {to}\r\n")).into_bytes()

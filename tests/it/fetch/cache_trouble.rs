@@ -204,7 +204,7 @@ fn what_an_archive_captured_asks_for_no_pause() {
 }
 
 #[test]
-fn what_cannot_be_put_in_is_not_kept() {
+fn response_that_cannot_be_inserted_is_not_cached() {
     let server = Raw::saying(fresh("text/html", &[b'.'; 50_000]));
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("c");

@@ -108,7 +108,7 @@ fn fresh(body: &[u8]) -> Raw {
 }
 
 #[test]
-fn what_came_through_one_proxy_is_not_given_through_another_or_without() {
+fn response_through_one_proxy_is_not_used_with_another_proxy_or_without() {
     let servers = [
         fresh(b"GIF89a of the first"),
         fresh(b"GIF89a of the second"),

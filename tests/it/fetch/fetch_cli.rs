@@ -127,7 +127,7 @@ fn ftp_and_files_bring_the_body() {
 }
 
 #[test]
-fn without_the_options_nothing_is_asked_and_nothing_changes() {
+fn without_options_no_request_is_made_and_nothing_changes() {
     let (server, options) = saying("image/gif", GIF);
     let port = server.address.port();
     let before = mail(&[reference(&server.url("/"), "image/gif")]);

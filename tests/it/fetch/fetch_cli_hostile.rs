@@ -120,7 +120,7 @@ fn hostile() -> Raw {
 }
 
 #[test]
-fn whatever_a_server_does_the_part_stays_and_the_others_are_filled() {
+fn part_of_a_failing_server_is_left_and_the_other_parts_are_filled() {
     let server = hostile();
     let options = format!(
         "{} {LIMITS} --max-in-flight 64",
@@ -139,7 +139,7 @@ fn whatever_a_server_does_the_part_stays_and_the_others_are_filled() {
             filled(Some(&good), "image/gif", GIF),
         ]);
     }
-    let name = "whatever_a_server_does_the_part_stays_and_the_others_are_filled";
+    let name = "part_of_a_failing_server_is_left_and_the_other_parts_are_filled";
     let before = mail(&before);
     let ran = measured(name, &options, &before).unwrap_or_else(|| filter(&options, &before));
     ran.gives(&mail(&after));

@@ -62,7 +62,7 @@ fn first_line(head: &str) -> &str {
 }
 
 #[test]
-fn http_is_asked_for_in_absolute_form_on_connections_that_stay() {
+fn http_requests_to_a_proxy_have_absolute_form_and_reuse_connections() {
     let (proxy, heads) = answering(9, |head| stays(first_line(head)));
     let policy = through(&proxy)
         .with_allow_ports([8080])
@@ -106,7 +106,7 @@ fn http_is_asked_for_in_absolute_form_on_connections_that_stay() {
 }
 
 #[test]
-fn a_proxy_that_closed_the_connection_meanwhile_is_asked_once_more() {
+fn request_is_repeated_if_the_proxy_closed_an_idle_connection() {
     let (proxy, heads) = answering(1, |head| stays(first_line(head)));
     let fetcher = Fetcher::new(through(&proxy)).unwrap();
     for number in 0..4 {

@@ -198,7 +198,7 @@ fn a_tracker_that_nobody_asked_is_blanked_and_one_that_was_asked_says_so() {
 }
 
 #[test]
-fn what_comes_back_from_a_store_says_so() {
+fn restored_attachment_has_the_field_with_its_source() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("store").display().to_string();
     let content = "a line of text\n".repeat(1000);

@@ -316,7 +316,7 @@ fn a_size_that_is_a_lie_cuts_nothing_short() {
 
 /// As with Dovecot: responses to later commands arrive before the first command ends.
 #[test]
-fn answers_in_another_order_are_put_together() {
+fn responses_in_another_order_are_combined() {
     let text = format!("Subject: long\r\n\r\n{}", "0123456789\r\n".repeat(250_000));
     let long = text.clone();
     let waiting = std::sync::Mutex::new(Vec::new());

@@ -413,7 +413,7 @@ fn an_original_that_replace_took_away_is_put_back_or_kept_in_a_file() {
 /// The server refuses to return the copy for longer than a run waits. After the next run, the message must not be duplicated.
 #[test]
 #[ignore = "a minute of pauses"]
-fn a_copy_that_cannot_be_read_is_finished_by_the_next_run() {
+fn replacement_with_an_unreadable_new_message_is_finished_by_the_next_run() {
     let model = Arc::new(Mutex::new(Model::new(Nature::Honest)));
     let refuses = Arc::new(Mutex::new(true));
     let refusing = Arc::clone(&refuses);

@@ -334,7 +334,7 @@ fn a_server_without_condstore_or_without_appenduid_has_its_message_replaced() {
 }
 
 #[test]
-fn gmail_keeps_labels_and_gets_the_old_message_into_its_trash() {
+fn gmail_labels_are_kept_and_the_old_message_is_moved_to_the_trash() {
     let nature = Nature::Gmail { gives_back: false };
     let (model, status, said, why) = detached(nature, &[]);
     assert_eq!((why.as_str(), status), ("detached", 0), "{said}");

@@ -283,7 +283,7 @@ fn with_certificate(
 }
 
 #[test]
-fn tls_is_with_a_certificate_that_is_trusted_and_of_that_host() {
+fn tls_requires_a_trusted_certificate_for_the_host() {
     for (starts, scheme) in [(true, "imaps"), (false, "imap")] {
         let folder = TempDir::new().unwrap();
         let (port, file) = with_tls(folder.path(), starts);

@@ -234,7 +234,7 @@ fn a_circle_is_left_where_it_closes_and_a_second_run_goes_no_further() {
 
 /// The mail does not record from which file content came, so no part of the cycle is filled.
 #[test]
-fn a_circle_of_files_is_left_where_it_is_entered() {
+fn loop_of_files_is_left_at_the_first_reference() {
     let (one, two) = ("file:///a/one", "file:///a/two");
     let letter = |url| {
         let letter = letter(url);

@@ -46,7 +46,7 @@ fn inspect_tells_of_what_is_not_followed_and_which_word_follows_it() {
 }
 
 #[test]
-fn a_wrong_word_and_the_option_of_before_say_what_to_write() {
+fn wrong_follow_word_and_the_old_option_shortcuts_name_the_right_option() {
     let said = |arguments: &[&str]| {
         let mut program = embody();
         let output = fed(program.arg("inspect").args(arguments), b"\n");

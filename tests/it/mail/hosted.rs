@@ -382,7 +382,7 @@ fn every_cloud_gives_its_file_and_the_octets_are_those_that_came() {
 }
 
 #[test]
-fn a_page_in_place_of_the_file_is_refused_by_what_it_is() {
+fn web_page_in_place_of_the_file_is_refused_with_the_reason_of_the_page() {
     let page = |last, octets: &str| {
         Clouds::default().with(CHIP_FILE, last, "text/html", octets.as_bytes())
     };
@@ -578,7 +578,7 @@ fn a_thousand_links_are_as_many_requests_as_the_limit_allows() {
 
 /// Filled content is scanned for references in the same run, so a second run changes nothing.
 #[test]
-fn a_page_that_an_external_body_brings_may_show_files_itself() {
+fn retrieved_html_may_display_files() {
     let page = "data:text/html,".to_owned()
         + &CHIP
             .replace('%', "%25")

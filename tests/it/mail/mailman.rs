@@ -233,7 +233,7 @@ fn a_text_that_was_all_of_the_mail_is_its_text_again() {
 }
 
 #[test]
-fn texts_without_a_charset_get_the_one_that_their_octets_have() {
+fn text_without_a_charset_gets_the_charset_of_its_bytes() {
     let archive = Archive::with(&[(0, "a.png", PICTURE)]);
     let note = file_note(0, "a.png", "image/png", PICTURE.len(), "a.png");
     for (text, charset) in [

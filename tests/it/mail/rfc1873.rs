@@ -52,7 +52,7 @@ fn several_references_with_one_id_all_find_the_content() {
 }
 
 #[test]
-fn an_id_in_the_phantom_header_only_is_the_reference_as_well() {
+fn content_id_only_in_the_inner_header_is_the_reference() {
     let reference = "Content-Type: message/external-body; access-type=content-id\n\n\
                      Content-Type: image/png\nContent-ID: <p@example.org>\n";
     let (_, report) = expand(&mail_of(&[PICTURE, reference]));

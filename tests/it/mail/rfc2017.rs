@@ -110,7 +110,7 @@ fn the_parameters_come_unquoted_in_any_case_and_order() {
 }
 
 #[test]
-fn a_type_that_disagrees_leaves_the_part_as_it_came() {
+fn part_with_a_different_type_of_content_is_left_unchanged() {
     let mail = with_url("data:text/html,x", "Content-Type: image/png\n");
     assert_left(Policy::default(), &mail, "type-mismatch");
 }

@@ -95,7 +95,7 @@ fn what_is_no_reference_or_no_mere_note_is_left() {
 }
 
 #[test]
-fn attached_shortcuts_are_followed_when_asked_for() {
+fn attached_shortcuts_are_followed_only_with_the_option() {
     let before = std::fs::read(wild().join("untouched/attached-shortcut.in.eml")).unwrap();
     let ran = filter(&format!("{} --follow shortcuts", options()), &before);
     assert_eq!(ran.column("outcome"), ["expanded"], "{}", ran.stderr);

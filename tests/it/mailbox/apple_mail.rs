@@ -485,7 +485,7 @@ fn a_file_is_known_by_its_name_or_is_the_only_one() {
 }
 
 #[test]
-fn names_of_strangers_and_links_lead_nowhere() {
+fn untrusted_names_and_symbolic_links_are_not_followed() {
     const SECRET: &[u8] = b"a secret of this machine";
     for filename in [
         "../../../../../secret",

@@ -239,7 +239,7 @@ fn in_place_keeps_the_method_and_twice_is_once() {
 }
 
 #[test]
-fn garbage_behind_is_said_and_never_dropped_in_place() {
+fn trailing_garbage_is_reported_and_never_removed_in_place() {
     let (before, after) = with_data_url();
     for method in METHODS {
         for garbage in [
@@ -491,7 +491,7 @@ proptest! {
     }
 
     #[test]
-    fn an_octet_that_is_wrong_is_never_replaced(
+    fn compressed_mailbox_with_one_wrong_byte_is_never_replaced(
         method in prop_oneof![Just("gz"), Just("zst"), Just("bz2"), Just("xz")],
         part in 0.0..1.0_f64,
         bit in 0_u32..8,

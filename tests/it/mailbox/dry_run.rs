@@ -123,7 +123,7 @@ fn without_probe_nobody_is_asked() {
 
 /// The words are those in docs/reasons.md.
 #[test]
-fn a_dry_run_says_what_would_be_whatever_the_source_is() {
+fn dry_run_predicts_the_result_for_every_kind_of_source() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let message = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n\

@@ -551,7 +551,7 @@ fn what_is_put_in_is_text_whatever_it_looks_like_and_no_message_goes_with_it() {
 }
 
 #[test]
-fn a_wrong_content_length_that_could_hide_mail_becomes_true_in_an_mbox() {
+fn wrong_content_length_that_could_hide_mail_is_corrected_in_an_mbox() {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
     fs::create_dir(at.join("in")).unwrap();

@@ -74,7 +74,7 @@ fn converted(source: &Path, target: &Path, range: Option<Range<u64>>) -> Result<
 }
 
 #[test]
-fn ranges_put_together_are_one_run_whatever_the_cuts_and_their_counts_add_up() {
+fn concatenated_ranges_equal_one_run_for_any_cuts_and_their_counts_add_up() {
     let mut runner = TestRunner::deterministic();
     let (mut compared, mut refused, mut without_start) = (0, 0, 0);
     for _ in 0..150 {

@@ -270,7 +270,7 @@ fn without_the_line_of_the_recipe_postfix_cuts_off_a_large_data_url() {
 }
 
 #[test]
-fn a_message_that_the_filter_makes_larger_than_what_may_come_in_arrives() {
+fn message_that_grows_beyond_the_size_limit_of_the_mail_system_is_delivered() {
     if !possible("Postfix and a message that grows") {
         return;
     }

@@ -285,7 +285,7 @@ impl Escaped for Vec<u8> {
 }
 
 #[test]
-fn what_is_no_content_is_left_and_what_is_farther_and_whole_is_put_in() {
+fn incomplete_capture_is_skipped_and_a_complete_farther_capture_is_used() {
     let far = response(URL, "2010-01-01T00:00:00Z", &text("of 2010"));
     let rows = useless();
     assert!(rows.len() > 20);

@@ -157,7 +157,7 @@ fn a_field_of_a_stranger_is_no_second_one() {
 }
 
 #[test]
-fn where_map_led_is_not_told() {
+fn source_field_does_not_contain_the_url_after_map() {
     let server = server();
     let named = "http://NAMED.example/a.gif";
     let before = mail(&[

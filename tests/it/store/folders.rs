@@ -306,7 +306,7 @@ fn a_collection_lists_what_is_not_used_and_removes_it_when_asked() {
 }
 
 #[test]
-fn what_is_young_or_no_object_stays() {
+fn gc_keeps_young_objects_and_files_that_are_not_objects() {
     let place = Place::new();
     let young = place.object(b"young");
     File::options()
