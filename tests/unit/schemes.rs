@@ -133,7 +133,7 @@ fn what_a_row_says_of_the_default_is_what_happens() {
             panic!("{row:?}");
         };
         let Some(message) = mail_of(name) else {
-            assert_eq!(by_default, "as the URL's scheme", "{name}");
+            assert_eq!(by_default, "as for the scheme of the URL", "{name}");
             continue;
         };
         let (output, report) = expand(&message);

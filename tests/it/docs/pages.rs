@@ -19,6 +19,16 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     ),
     ("cargo test", ".ci/run", "EMBODY_REQUIRE_ALL=1 cargo test"),
     (
+        "cargo test fuzz_replay::",
+        ".ci/run",
+        "EMBODY_REQUIRE_ALL=1 cargo test",
+    ),
+    (
+        "cargo bench --features internals --bench micro",
+        ".ci/run",
+        "cargo clippy --all-targets --features internals",
+    ),
+    (
         "cargo install --locked --path .",
         ".ci/run",
         "cargo install --locked --path .",
