@@ -234,7 +234,7 @@ impl<S: Send> Job<'_, S> {
             |_| vec![0],
             |chunk, _| {
                 let start = before + (chunk.offset - first);
-                let mut batch = handler.batch();
+                let mut batch = handler.batch(chunk.length);
                 let mut add = |letter: Letter<'_>| {
                     batch.add(&letter, form.flags(&letter));
                     Ok(())

@@ -41,7 +41,6 @@ pub(crate) enum Order {
 
 /// Messages that were read from one folder of a source, prepared for the index. The threads that read prepare them, so
 /// that [`Index::add`], which only one thread calls at a time, does little more than write.
-#[derive(Default)]
 pub(crate) struct Arrivals {
     /// Records of the messages. The fields that depend on other messages are 0: the number, the place in the spool, the
     /// source and the folder.
@@ -51,6 +50,14 @@ pub(crate) struct Arrivals {
 }
 
 impl Arrivals {
+    /// Reserves memory for messages of about this length together, in bytes.
+    pub(crate) fn of_length(length: usize) -> Self {
+        Self {
+            records: Vec::new(),
+            bytes: Vec::with_capacity(length),
+        }
+    }
+
     /// Adds a message with its flags.
     pub(crate) fn add(&mut self, letter: &Letter<'_>, flags: Flags) {
         let plain = plain(letter.content);

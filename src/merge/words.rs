@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::mime::Header;
 use crate::mime::encoded_words::decoded_words;
 use crate::mime::header::unfold;
-use crate::span::Newline;
+use crate::span::{Newline, starts_like};
 
 /// Names of the fields in which mail programs store keywords and labels. The second value is true if commas separate
 /// the words of the field, and false if blanks do.
@@ -36,6 +36,10 @@ pub(super) struct Words([Vec<String>; 4]);
 
 impl Words {
     pub(super) fn of(content: &[u8]) -> Self {
+        // Most messages have no such field, and this search is faster than parsing the header.
+        if !contains_name(content) {
+            return Self::default();
+        }
         let header = Header::of_message(content, LONGEST_HEADER);
         let mut words = Self::default();
         for (own, (name, by_comma)) in words.0.iter_mut().zip(FIELDS) {
@@ -124,6 +128,15 @@ impl Words {
         out.extend_from_slice(content.get(copied..).unwrap_or_default());
         Cow::Owned(out)
     }
+}
+
+/// Returns whether the name of a field in [`FIELDS`] occurs anywhere in the message.
+fn contains_name(content: &[u8]) -> bool {
+    memchr::memchr_iter(b'-', content).any(|at| {
+        let start = at.checked_sub(1).and_then(|start| content.get(start..));
+        let mut names = FIELDS.iter().map(|(name, _)| name.as_bytes());
+        start.is_some_and(|start| names.any(|name| starts_like(start, name)))
+    })
 }
 
 fn unite(own: &mut Vec<String>, others: Vec<String>) {
@@ -236,5 +249,6 @@ mod tests {
             assert!(content.ends_with(b"\r\n\r\ny\r\n"));
         }
         assert!(Words::of(b"").is_empty());
+        assert!(!Words::of(b"x-gMAIL-labels: a\n\n").is_empty());
     }
 }

@@ -119,10 +119,10 @@ struct Collecting {
 struct ToIndex(SharedCollecting);
 
 impl Handler for ToIndex {
-    fn batch(&self) -> Box<dyn Batch> {
+    fn batch(&self, length: usize) -> Box<dyn Batch> {
         Box::new(IndexBatch {
             collecting: Arc::clone(&self.0),
-            arrivals: Arrivals::default(),
+            arrivals: Arrivals::of_length(length),
         })
     }
 }

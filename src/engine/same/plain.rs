@@ -1,5 +1,6 @@
 //! The plain form of a message: the message without the traces of the mailbox that contains it.
 
+use memchr::memmem;
 use sha2::{Digest as _, Sha256};
 
 use super::lines::{lines, unquoted};
@@ -67,7 +68,16 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
 pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(content.len() + 1);
     let (mut is_header, mut is_dropped) = (true, false);
+    let has_returns = memchr::memchr(b'\r', content).is_some();
+    let mut read = 0;
     for line in lines(content) {
+        if !is_header && !has_returns {
+            // Each line of the body already ends with a line feed, so the body is not divided into lines.
+            append_unquoted(&mut plain, content.get(read..).unwrap_or_default());
+            break;
+        }
+        // Exact only if the message has no carriage returns.
+        read += line.len() + 1;
         // A quoted `>From ` line in the header is not text but the separator line of an earlier mailbox. It is not unquoted
         // here, and is removed below.
         let line = if is_header { line } else { unquoted(line) };
@@ -89,6 +99,24 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
     let end = plain.iter().rposition(|byte| *byte != b'\n');
     plain.truncate(end.map_or(0, |end| end + 2));
     plain
+}
+
+/// Appends a text whose lines end with line feeds, without the quoting of `From ` lines, and with a line feed at its end.
+fn append_unquoted(plain: &mut Vec<u8>, text: &[u8]) {
+    let mut copied = 0;
+    for quote in memmem::find_iter(text, b">From ") {
+        let before = text.get(..quote).unwrap_or_default();
+        let start = before.iter().rposition(|byte| *byte != b'>');
+        let start = start.map_or(0, |last| last + 1);
+        if start == 0 || text.get(start - 1) == Some(&b'\n') {
+            plain.extend_from_slice(text.get(copied..start).unwrap_or_default());
+            copied = quote + 1;
+        }
+    }
+    plain.extend_from_slice(text.get(copied..).unwrap_or_default());
+    if !text.ends_with(b"\n") {
+        plain.push(b'\n');
+    }
 }
 
 /// Returns the digest of a plain form. Messages with the same digest are identical.
@@ -142,6 +170,16 @@ mod tests {
     }
 
     proptest! {
+        // A mail with carriage returns is divided into lines, and the body of a mail without them is not.
+        #[test]
+        fn plain_form_is_the_same_with_and_without_carriage_returns(
+            lines in prop::collection::vec("(>{0,2}From x|a>From x|>|>>From|Status: R|Subject: b| folded||text)", 0..12),
+            end in "\n{0,2}",
+        ) {
+            let mail = lines.join("\n") + &end;
+            prop_assert_eq!(plain(mail.as_bytes()), plain(mail.replace('\n', "\r\n").as_bytes()));
+        }
+
         #[test]
         fn plain_form_of_a_plain_form_is_itself(
             lines in prop::collection::vec("(>{0,2}From x|Status: R|Subject: b| folded||text)(\r\n|\n|\r)", 0..12),

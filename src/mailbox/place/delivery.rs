@@ -111,8 +111,8 @@ enum NewMailbox {
 /// Receives the messages of mailboxes in batches of consecutive messages. Several threads fill batches at the same time,
 /// so work that depends on a single message only belongs to [`Batch::add`].
 pub(crate) trait Handler: Send + Sync {
-    /// Returns an empty batch.
-    fn batch(&self) -> Box<dyn Batch>;
+    /// Returns an empty batch for messages of about this length together, in bytes.
+    fn batch(&self, length: usize) -> Box<dyn Batch>;
 }
 
 /// Consecutive messages of a mailbox, for the [`Handler`] that has created the batch.
@@ -345,7 +345,7 @@ impl Delivery {
         summary: &mut Summary,
     ) -> Result<(), Error> {
         if let Some(handler) = self.handler() {
-            let mut batch = handler.batch();
+            let mut batch = handler.batch(letter.content.len());
             batch.add(&letter, self.message_form().flags(&letter));
             return batch.finish();
         }
