@@ -175,7 +175,8 @@ fn an_object_of_many_octets_goes_whole_and_more_than_is_allowed_does_not_come() 
     assert_eq!(store.get(&key, u64::MAX).unwrap().unwrap(), content);
     let why = store.get(&key, 19_999_999).unwrap_err();
     assert!(
-        why.to_string().contains("larger than the limit of 19999999 bytes"),
+        why.to_string()
+            .contains("larger than the limit of 19999999 bytes"),
         "{why}"
     );
     let small = store.put(b"abc").unwrap();
