@@ -139,7 +139,7 @@ impl Session<'_> {
     }
 
     /// Plans the pass, and looks up the content that is retrieved in advance.
-    fn begin<'t>(&mut self, tree: &'t Tree<'t>, place: &Place) -> Result<Progress<'t>, Stop> {
+    fn begin<'t>(&mut self, tree: &'t Tree<'t>, place: &Place) -> Result<Box<Progress<'t>>, Stop> {
         let room = self.ledger.room_for_urls();
         let policy = self.policy();
         let told = policy.reading_to_tell();
@@ -196,7 +196,8 @@ impl Session<'_> {
         if self.is_stopped() {
             return Err(Stop::Needs);
         }
-        Ok(Progress::new(tree, plan, place.base.clone()))
+        // Passes are nested, and the stack can be small.
+        Ok(Box::new(Progress::new(tree, plan, place.base.clone())))
     }
 
     /// Decides about the references of an entity, from the one on at which an earlier round stopped.
@@ -207,8 +208,8 @@ impl Session<'_> {
         &mut self,
         tree: &'t Tree<'t>,
         place: &Place,
-        progress: Progress<'t>,
-    ) -> Result<Pass, Box<(Stop, Progress<'t>)>> {
+        progress: Box<Progress<'t>>,
+    ) -> Result<Pass, Box<(Stop, Box<Progress<'t>>)>> {
         let plan = Rc::clone(&progress.plan);
         let in_group = by_member(&plan.rivals);
         let mut pending = Pending {
@@ -263,7 +264,7 @@ struct Pending<'p, 't, 's> {
     session: &'p mut Session<'s>,
     tree: &'t Tree<'t>,
     place: &'p Place,
-    progress: Progress<'t>,
+    progress: Box<Progress<'t>>,
 }
 
 impl Pending<'_, '_, '_> {

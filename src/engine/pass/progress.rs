@@ -89,14 +89,14 @@ impl<'t> Progress<'t> {
 
 /// A pass that stopped because content is missing, and the state of its session before the reference that needs the content.
 pub(in crate::engine) struct Stopped<'t> {
-    pub(super) progress: Progress<'t>,
+    pub(super) progress: Box<Progress<'t>>,
     pub(super) ledger: Ledger,
     pub(super) retrieved: HashMap<Need, Found<Content>>,
 }
 
 /// The state before a pass decides about a reference.
 pub(super) struct Before {
-    ledger: Ledger,
+    ledger: Box<Ledger>,
     asked: usize,
     settled: Settled,
     texts: usize,
@@ -105,7 +105,7 @@ pub(super) struct Before {
 impl Before {
     pub(super) fn of(session: &Session<'_>, progress: &Progress<'_>) -> Self {
         Self {
-            ledger: session.ledger.clone(),
+            ledger: Box::new(session.ledger.clone()),
             asked: session.asked.len(),
             settled: progress.contents.settled(),
             texts: progress.texts.len(),
@@ -120,7 +120,7 @@ impl Before {
         progress: &mut Progress<'_>,
         index: usize,
     ) {
-        session.undo(self.ledger, self.asked);
+        session.undo(*self.ledger, self.asked);
         progress.contents.undo(self.settled);
         if progress.texts.len() > self.texts
             && let Some(item) = progress.plan.references.get(index)

@@ -323,7 +323,7 @@ fn what_is_no_folder_of_this_machine_is_named_as_that() {
             1,
             "it is not a directory",
         ),
-        ("detach --store file", 75, "it is not a directory"),
+        ("detach --store file", 75, "does not lead to a directory"),
         (
             "store check https://h/store",
             2,

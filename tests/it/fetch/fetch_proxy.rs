@@ -188,7 +188,7 @@ fn a_proxy_that_wants_a_password_is_named_and_mail_waits_for_it() {
         assert_eq!(refusal.retry, Retry::Later, "{url}");
         let said = refusal.detail.to_string();
         assert!(
-            said.contains(&format!("the proxy {}: ", proxy.address)) && said.contains("407"),
+            said.contains(&format!("{}: the proxy ", proxy.address)) && said.contains("407"),
             "{said}"
         );
     }
@@ -448,7 +448,10 @@ fn a_proxy_is_used_when_it_is_named_and_its_password_is_not_told() {
     let other = mail(&[reference("http://other.example.org/x", "text/plain")]);
     let refused = filter(&options, &other);
     refused.leaves(&other, &["http-status"]);
-    let named = format!("answered 403, through the proxy {} <", proxy.address);
+    let named = format!(
+        "responded with status 403, through the proxy {} <",
+        proxy.address
+    );
     assert!(refused.stderr.contains(&named), "{}", refused.stderr);
     for ran in [ran, refused] {
         assert!(

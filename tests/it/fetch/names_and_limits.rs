@@ -96,7 +96,7 @@ fn a_size_that_no_number_holds_is_larger_than_every_limit() {
         assert_eq!(ran.column("bytes"), ["-"], "{}", ran.stderr);
         let detail = &ran.column("detail")[0];
         assert!(
-            detail.starts_with("18446744073709551615 bytes or more, "),
+            detail.starts_with("the content has 18446744073709551615 bytes or more; "),
             "{detail}"
         );
     }
