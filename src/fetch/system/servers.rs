@@ -141,8 +141,8 @@ impl Servers {
             // error.
             listening.forget();
             let place = proxy.place();
-            let what = "the proxy requires a login (status 407); check the user name and password of the proxy";
-            let detail = format!("{place}: {what}");
+            let what = "it requires a login (status 407); check the user name and password of the proxy";
+            let detail = format!("the proxy {place}: {what}");
             return Err(Refusal::temporary(Reason::ConnectionFailed, detail).into());
         }
         let headers = response.headers().clone();

@@ -343,5 +343,5 @@ fn what_is_no_folder_of_this_machine_is_named_as_that() {
     }
     let output = run(folder.path(), "split file", b"");
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(said.contains("\"whole\":\"it is empty\""), "{said}");
+    assert!(said.contains("\"whole\":\"the source is empty\""), "{said}");
 }

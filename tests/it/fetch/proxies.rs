@@ -87,7 +87,7 @@ fn wants_a_password(server: &Served, place: &str) {
         let options = format!("{} --proxy http://{user}{place}", open(&[server.port]));
         let ran = filter(&options, &before);
         ran.gives(&before);
-        let named = format!("{place}: the proxy requires a login");
+        let named = format!("the proxy {place}");
         assert!(ran.stderr.contains(&named), "{}", ran.stderr);
         assert!(!ran.stderr.contains("wrong"), "{}", ran.stderr);
     }

@@ -91,7 +91,7 @@ fn one_damaged_member_of_a_zip_keeps_no_other_from_being_read() {
         "{said}"
     );
     assert!(
-        said.contains("1 file could not be read completely"),
+        said.contains("1 file or message could not be read completely"),
         "{said}"
     );
     let shown = embody()

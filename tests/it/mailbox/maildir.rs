@@ -394,8 +394,8 @@ fn a_link_in_the_place_of_a_message_is_named_and_not_followed() {
         let said = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{said}");
         for line in [
-            "Mail/inbox/cur/9.link:2,S: not read, because it is a link or not a regular file",
-            "Mail/mh/9: not read, because it is a link or not a regular file",
+            "Mail/inbox/cur/9.link:2,S: the file was not read, because it is a symbolic link or not a regular file",
+            "Mail/mh/9: the file was not read, because it is a symbolic link or not a regular file",
             "Mail/box: skipped: a symbolic link",
         ] {
             assert!(said.contains(line), "{said}");

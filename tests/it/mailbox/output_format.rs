@@ -641,7 +641,7 @@ fn a_name_that_says_something_else_is_refused_with_both_ways_out_before_anything
                 "--output",
                 "-",
             ],
-            "folder",
+            "name a directory",
         ),
         (
             &["in.mbox", "--output-format", "maildir", "--output", "-"],
