@@ -645,7 +645,7 @@ fn a_name_that_says_something_else_is_refused_with_both_ways_out_before_anything
         ),
         (
             &["in.mbox", "--output-format", "maildir", "--output", "-"],
-            "folder",
+            "name a directory",
         ),
         (&["md", "--output", "-"], "--output-format mbox"),
         (
