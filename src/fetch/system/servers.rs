@@ -141,7 +141,8 @@ impl Servers {
             // error.
             listening.forget();
             let place = proxy.place();
-            let what = "it requires a login (status 407); check the user name and password of the proxy";
+            let what =
+                "it requires a login (status 407); check the user name and password of the proxy";
             let detail = format!("the proxy {place}: {what}");
             return Err(Refusal::temporary(Reason::ConnectionFailed, detail).into());
         }
