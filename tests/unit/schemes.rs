@@ -53,7 +53,7 @@ const EXAMPLES: [(&str, &str); 20] = [
         "Content-Type: text/plain\n\nAn HTML attachment was scrubbed...\nURL: <http://lists.example.org/pipermail/x/attachments/20240514/542cdbd7/attachment.html>\n",
     ),
     (
-        "any other access type, or none",
+        "any other access type, or no access type",
         "Content-Type: message/external-body; access-type=x-carrier-pigeon\n\nContent-Type: text/plain\n",
     ),
     (
@@ -140,8 +140,8 @@ fn what_a_row_says_of_the_default_is_what_happens() {
         let first = report.rows.first();
         let said = match first.and_then(|row| row.reason) {
             Some(reason) => format!("unchanged: `{}`", reason.as_str()),
-            None if report.expanded() == 1 => "put in".to_owned(),
-            None => "no reference".to_owned(),
+            None if report.expanded() == 1 => "inserted".to_owned(),
+            None => "not a reference".to_owned(),
         };
         assert_eq!(by_default, said, "{name}");
         assert_eq!(output == message, report.expanded() == 0, "{name}");
