@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::mailbox::archive::{Inner, names_psts};
 use crate::mailbox::begin::{Job, begun, look_at};
 use crate::mailbox::find::Kind;
-use crate::mailbox::place::delivery::{Delivery, Handler, Letter};
+use crate::mailbox::place::delivery::{Delivery, Handler, Letter, PreparedMessages};
 use crate::mailbox::place::temporary;
 use crate::mailbox::read::sink::Output;
 use crate::mailbox::result::{form, groups, levels};
@@ -191,17 +191,17 @@ impl Merged {
             next,
             |_| vec![0],
             |batch, _| {
-                let mut prepared = Vec::new();
-                letters(batch, &mut |letter| {
-                    prepared.push(form.prepared(letter).into_owned());
-                })?;
+                let mut prepared = PreparedMessages::default();
+                letters(batch, &mut |letter| prepared.add(form.prepared(letter)))?;
                 Ok(prepared)
             },
             |_, _| None,
             |_, done| {
-                for message in done.into_iter().flat_map(|(_, prepared)| prepared) {
-                    summary.messages += 1;
-                    delivery.write(&message, summary)?;
+                for (_, prepared) in done {
+                    prepared.try_for_each(|message| {
+                        summary.messages += 1;
+                        delivery.write(message, summary)
+                    })?;
                 }
                 match summary.overlabelled {
                     0 => Ok(()),

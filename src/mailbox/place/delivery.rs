@@ -144,13 +144,41 @@ pub(crate) struct PreparedMessage<'m> {
     labels: Vec<String>,
 }
 
-impl PreparedMessage<'_> {
-    #[cfg(feature = "cli")]
-    pub(crate) fn into_owned(self) -> PreparedMessage<'static> {
-        PreparedMessage {
-            bytes: Cow::Owned(self.bytes.into_owned()),
-            ..self
+/// Messages that one thread has prepared and another one writes. Their bytes are in one buffer: if the writing thread freed
+/// a buffer for each message, it would wait for the allocator of the other threads.
+#[cfg(feature = "cli")]
+#[derive(Default)]
+pub(crate) struct PreparedMessages {
+    bytes: Vec<u8>,
+    /// For each message the position of its end in `bytes`, and the message without its bytes.
+    messages: Vec<(usize, PreparedMessage<'static>)>,
+}
+
+#[cfg(feature = "cli")]
+impl PreparedMessages {
+    pub(crate) fn add(&mut self, message: PreparedMessage<'_>) {
+        self.bytes.extend_from_slice(&message.bytes);
+        let without_bytes = PreparedMessage {
+            bytes: Cow::Borrowed(&[]),
+            flags: message.flags,
+            date: message.date,
+            labels: message.labels,
+        };
+        self.messages.push((self.bytes.len(), without_bytes));
+    }
+
+    /// Calls `write` for each message, in the order in which they were added, until it returns an error.
+    pub(crate) fn try_for_each(
+        self,
+        mut write: impl FnMut(&PreparedMessage<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut start = 0;
+        for (end, message) in self.messages {
+            let bytes = Cow::Borrowed(&self.bytes[start..end]);
+            write(&PreparedMessage { bytes, ..message })?;
+            start = end;
         }
+        Ok(())
     }
 }
 
