@@ -21,6 +21,10 @@ use crate::pool;
 
 const LONGEST_HEADER: usize = 1 << 20;
 
+/// Maximum length of a separator line and of a sender, in bytes. A longer one is left out, and the result gets a new
+/// separator line. The limit keeps the length of the metadata far below 4 GiB, because the index stores it in 32 bits.
+const LONGEST_SEPARATOR: usize = 1 << 20;
+
 /// Length of the mails that a thread compares, or reads for the result, at a time, in bytes. A batch is only longer if its
 /// last mails are.
 const LONGEST_BATCH: usize = 256 << 10;
@@ -69,10 +73,13 @@ impl Arrivals {
         let header = Header::of_message(&plain, LONGEST_HEADER);
         let date = header.fields.value(&plain, "Date").and_then(seconds);
         let date = date.or(arrival.and_then(|it| i64::try_from(it).ok()));
+        let is_short = |length: usize| length <= LONGEST_SEPARATOR;
+        let sender = Some(&letter.envelope.sender).filter(|sender| is_short(sender.len()));
+        let separator = letter.separator.filter(|line| is_short(line.len()));
         let about = About {
-            sender: letter.envelope.sender.clone(),
+            sender: sender.cloned().unwrap_or_default(),
             arrived: arrival,
-            separator: letter.separator.map(<[u8]>::to_vec),
+            separator: separator.map(<[u8]>::to_vec),
             words: Words::of(letter.content),
         };
         let start = self.bytes.len();
@@ -663,5 +670,32 @@ impl Numbers {
 
     pub(crate) fn name(&self, number: u32) -> &str {
         self.1.get(number as usize).map_or("", String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mailbox::Envelope;
+
+    #[test]
+    fn separator_line_of_two_megabytes_is_left_out_of_the_index() {
+        let mut arrivals = Arrivals::of_length(0);
+        let long = "x".repeat(2 << 20);
+        let separator = format!("From {long} Tue May 14 12:00:00 2024");
+        let content = b"Subject: x\n\nbody\n";
+        let letter = Letter {
+            content,
+            flags: None,
+            envelope: Envelope {
+                sender: long,
+                ..Envelope::default()
+            },
+            separator: Some(separator.as_bytes()),
+        };
+        arrivals.add(&letter, Flags::default());
+        let about = arrivals.records[0].entry.about as usize;
+        assert!(about < 100, "{about}");
+        assert_eq!(&arrivals.bytes[about..], content);
     }
 }
