@@ -135,7 +135,7 @@ impl Engine {
             context,
             answers,
             (Mode::Run, None),
-            &mut Kept::of(self.parts(message, kinds, context).as_ref()),
+            &mut Kept::of(self.parts(message, kinds).as_ref()),
         )
     }
 
@@ -158,7 +158,7 @@ impl Engine {
             context,
             answers,
             (Mode::DryRun, None),
-            &mut Kept::of(self.parts(message, kinds, context).as_ref()),
+            &mut Kept::of(self.parts(message, kinds).as_ref()),
         )
     }
 
@@ -206,14 +206,9 @@ impl Engine {
     }
 
     /// Returns the parts of a message for [`Kept::of`], or `None` if no reference is searched for.
-    pub(crate) fn parts<'m>(
-        &self,
-        message: &'m [u8],
-        kinds: Kinds,
-        context: &Context,
-    ) -> Option<Tree<'m>> {
-        let is_wanted = kinds.references && self.matters(message, kinds, context.form_beside());
-        is_wanted.then(|| mime::scan(message, &self.settings.policy.limits.scan()))
+    pub(crate) fn parts<'m>(&self, message: &'m [u8], kinds: Kinds) -> Option<Tree<'m>> {
+        let limits = self.settings.policy.limits.scan();
+        kinds.references.then(|| mime::scan(message, &limits))
     }
 
     /// Runs one round over a message. `kinds` are the kinds of words that the prefilter found in the message. If `last` is set,

@@ -56,7 +56,7 @@ impl Driver<'_> {
         let mut last = None;
         let mut answers = Answers::new();
         let mut spent = 0_u64;
-        let parts = self.engine.parts(message, kinds, &context);
+        let parts = self.engine.parts(message, kinds);
         let mut kept = Kept::of(parts.as_ref());
         loop {
             let how = (self.mode, last.clone());
