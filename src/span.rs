@@ -108,7 +108,7 @@ pub(crate) fn split_while<T>(items: &[T], holds: impl Fn(&T) -> bool) -> (&[T], 
     items.split_at(end.unwrap_or(items.len()))
 }
 
-/// Returns the bytes after the last `\n`, or all bytes if there is none.
+/// Returns the bytes after the last `\n`, or all bytes if they contain no `\n`.
 pub(crate) fn last_line(bytes: &[u8]) -> &[u8] {
     memchr::memrchr(b'\n', bytes).map_or(bytes, |at| &bytes[at + 1..])
 }

@@ -1,8 +1,8 @@
 use super::pass::Stopped;
 use crate::mime::Tree;
 
-/// What the rounds over one message keep for the next round. A large message can need many rounds, and each round begins with
-/// the same steps.
+/// State that a round over a message passes on to the next round over the same message. Each round begins with the same steps,
+/// and a large message can need many rounds, so these steps are not repeated.
 pub(crate) struct Kept<'t> {
     /// The parts of the message as it arrived. `None` if no reference is searched for.
     pub(super) parts: Option<&'t Tree<'t>>,

@@ -33,7 +33,7 @@ enum Part {
     Document(Vec<usize>),
 }
 
-/// What a server returns for a URL.
+/// The response of a server to a request for a URL.
 #[derive(Clone, Debug)]
 enum Body {
     Absent,

@@ -1,6 +1,6 @@
-//! What a pass has decided so far. If content is missing, the driver retrieves it and starts another round. The pass over the
-//! mail then continues where it stopped, because a mail can have thousands of references, and each failing source or enclosed
-//! message needs a round.
+//! The progress of a pass: its plan, and the changes for the references that are decided. If content is missing, the driver
+//! retrieves it and starts another round. The pass over the mail then continues where it stopped, because a mail can have
+//! thousands of references, and each failing source or enclosed message needs a round.
 //!
 //! This changes nothing in the result. A round reads its answers by need, and the driver only adds answers, so another round
 //! would decide about the references before the stop in the same way.
