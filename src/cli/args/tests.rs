@@ -11,7 +11,7 @@ const WORDS: [&str; 6] = [
     "all public",
     "all",
     "one for each core",
-    "that of the scheme",
+    "the port of the scheme",
 ];
 
 pub(crate) fn policy_of(options: &str) -> Policy {
