@@ -45,6 +45,9 @@ pub(crate) enum How {
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
     pub(crate) status: u16,
+    /// Time when the server sent this response, or last confirmed it, in seconds since 1970. It is read from the clock only
+    /// once, so that a report about the first retrieval and one about the stored response name the same time.
+    pub(crate) at: u64,
     pub(crate) headers: HeaderMap,
     /// Content, decompressed. Empty unless the status is 200 and the whole content was requested ([`How::Whole`]).
     pub(crate) body: Bytes,
@@ -59,15 +62,20 @@ impl Response {
         let mut content = Content::new(target.public_url(), media_type, self.body);
         let origin = &mut content.origin;
         origin.status = Some(self.status);
-        origin.at = Some(SystemTime::now());
+        origin.at = Some(time(self.at));
         origin.record = self.recorded.map(|recorded| recorded.id.into());
-        if let Source::Kept { at, first } = self.source {
+        if let Source::Kept { first } = self.source {
             origin.from = Provenance::Cache;
-            origin.at = Some(time(at));
             origin.first = Some(time(first));
         }
         content
     }
+}
+
+/// Returns the current time in seconds since 1970.
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 /// Converts seconds since 1970 to a [`SystemTime`].
@@ -90,10 +98,9 @@ pub(crate) enum Source {
     Server(Vec<IpAddr>),
     #[cfg_attr(feature = "serde", serde(rename = "proxy"))]
     Proxy,
-    /// The response came from the cache. `at` is when the server sent or last confirmed it, `first` is when the server sent it,
-    /// both in seconds since 1970.
+    /// The response came from the cache. `first` is the time when the server sent it, in seconds since 1970.
     #[cfg_attr(feature = "serde", serde(skip))]
-    Kept { at: u64, first: u64 },
+    Kept { first: u64 },
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

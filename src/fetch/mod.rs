@@ -76,7 +76,7 @@ pub(crate) use self::{
     connection::basic,
     exchange::{
         Ask, Asked, Disk, How, LONGEST_PAUSE, MEMENTO_DATETIME, Recorded, Response, Source, Whose,
-        agrees, captured, is_redirect, is_temporary, retry_after, text, time,
+        agrees, captured, is_redirect, is_temporary, now, retry_after, text, time,
     },
     names::SystemNames,
     system::Servers,

@@ -277,6 +277,7 @@ mod tests {
             }
             pace.heed(&Ok(Response {
                 status,
+                at: 0,
                 headers,
                 body: Default::default(),
                 source: crate::fetch::Source::Proxy,

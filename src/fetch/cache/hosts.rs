@@ -8,10 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::{LONGEST, read, written};
 use super::folder::CacheFolder;
-use super::now;
 use crate::engine::policy::Host;
 use crate::engine::report::{Reason, Refusal, Retry};
-use crate::fetch::{Failed, LONGEST_PAUSE, Nobody};
+use crate::fetch::{Failed, LONGEST_PAUSE, Nobody, now};
 use crate::key::Key;
 use crate::platform::disk::layout::Area;
 

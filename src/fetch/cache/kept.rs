@@ -20,12 +20,11 @@ use ureq::http::{HeaderName, HeaderValue, header};
 use super::entry::{self, Body, Entry, Gone, KeptAnswer};
 use super::folder::CacheFolder;
 use super::hosts;
-use super::now;
 use super::semantics::{self, Ignoring, header_map};
 use crate::engine::policy::{Host, Policy};
 use crate::engine::report::{Reason, Refusal};
 use crate::fetch::{
-    Ask, Asked, Disk, Failed, How, Response, Source, Whose, agrees, is_redirect, is_temporary,
+    Ask, Asked, Disk, Failed, How, Response, Source, Whose, agrees, is_redirect, is_temporary, now,
     retry_after,
 };
 use crate::key::Key;
@@ -176,7 +175,7 @@ impl Kept {
         // A temporary error is not stored, because it may be over at the next try. A capture is stored even if it has the
         // status of a temporary error: it repeats an old response and does not change.
         if is_capture(&given) || !is_temporary(given.status) {
-            self.keep_whatever(asked, &mut entry, &given, now());
+            self.keep_whatever(asked, &mut entry, &given);
         }
         Ok(given)
     }
@@ -204,17 +203,17 @@ impl Kept {
             || is_redirect(given.status)
             || is_capture(&given);
         if is_whole && is_lasting {
-            self.keep_whatever(asked, &mut entry, &given, now);
+            self.keep_whatever(asked, &mut entry, &given);
         }
         Ok(given)
     }
 
-    fn keep_whatever(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Response, at: u64) {
+    fn keep_whatever(&self, asked: &Asked<'_>, entry: &mut Entry, given: &Response) {
         if let Some(from) = entry::from(&given.source) {
             let mut headers = semantics::relevant(&given.headers, self.ignoring);
             headers.extend(semantics::capture_time(&given.headers));
             entry.gone = None;
-            entry.answer = self.kept_answer(asked, given, headers, from, at);
+            entry.answer = self.kept_answer(asked, given, headers, from);
             entry.store(&self.folder);
         }
     }
@@ -274,7 +273,7 @@ impl Kept {
             return self.renew(asked, entry, ask);
         };
         let renewed = KeptAnswer {
-            at: now(),
+            at: given.at,
             first: Some(kept.first.unwrap_or(kept.at)),
             asked: semantics::of_request(asked),
             from: match (&kept.from, entry::from(&given.source)) {
@@ -329,7 +328,7 @@ impl Kept {
             return;
         };
         let headers = semantics::relevant(&given.headers, self.ignoring);
-        let at = now();
+        let at = given.at;
         match given.status {
             // Some servers respond to HEAD with 404 although GET succeeds, so only the 404 of a GET is stored. After a HEAD, a
             // probe sends a GET anyway.
@@ -352,7 +351,7 @@ impl Kept {
                 let may_be_put_in =
                     status != 200 || self.policy.accept_mismatch || agrees(asked.accept, named);
                 if may_be_put_in && semantics::may_be_kept(status, asked, &headers) {
-                    entry.answer = self.kept_answer(asked, given, headers, from, at);
+                    entry.answer = self.kept_answer(asked, given, headers, from);
                 }
             }
             _ => return,
@@ -366,7 +365,6 @@ impl Kept {
         given: &Response,
         headers: Vec<(String, String)>,
         from: Source,
-        at: u64,
     ) -> Option<KeptAnswer> {
         let body = match given.status {
             200 => {
@@ -382,7 +380,7 @@ impl Kept {
             _ => None,
         };
         Some(KeptAnswer {
-            at,
+            at: given.at,
             first: None,
             status: given.status,
             asked: semantics::of_request(asked),
@@ -405,10 +403,10 @@ fn answer(kept: &KeptAnswer, body: Bytes) -> Response {
     }
     Response {
         status: kept.status,
+        at: kept.at,
         headers,
         body,
         source: Source::Kept {
-            at: kept.at,
             first: kept.first.unwrap_or(kept.at),
         },
         recorded: kept.recorded.clone(),
@@ -418,12 +416,71 @@ fn answer(kept: &KeptAnswer, body: Bytes) -> Response {
 fn gone_answer(gone: &Gone) -> Response {
     Response {
         status: gone.status,
+        at: gone.at,
         headers: Default::default(),
         body: Bytes::new(),
-        source: Source::Kept {
-            at: gone.at,
-            first: gone.at,
-        },
+        source: Source::Kept { first: gone.at },
         recorded: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::engine::policy::Scheme;
+    use crate::fetch::allowance::Allowance;
+
+    #[test]
+    fn stored_response_keeps_the_time_at_which_it_arrived() {
+        let folder = tempfile::tempdir().unwrap();
+        let policy = Arc::new(Policy::default().with_fetch([Scheme::Http]));
+        for (ignoring, whose) in [
+            (Ignoring::Nothing, Whose::Source),
+            (Ignoring::Nothing, Whose::Archive),
+            (Ignoring::Everything, Whose::Source),
+        ] {
+            let path = folder.path().join(format!("{ignoring:?} {whose:?}"));
+            let cache = Kept {
+                folder: Arc::new(CacheFolder::open(&path, None).unwrap()),
+                policy: Arc::clone(&policy),
+                trust: String::new(),
+                ignoring,
+                is_offline: false,
+                behind: None,
+            };
+            let asked = Asked {
+                target: &policy.judge_url("http://www.example.org/a").unwrap(),
+                accept: "*/*",
+                how: How::Whole,
+                whose,
+                more: &[],
+                is_personal: false,
+                allowance: Allowance::of(Duration::from_secs(60)),
+            };
+            // The response arrived five seconds before the cache gets it.
+            let arrival = now() - 5;
+            let headers = [
+                (
+                    header::CACHE_CONTROL,
+                    HeaderValue::from_static("max-age=600"),
+                ),
+                (header::CONTENT_TYPE, HeaderValue::from_static("text/plain")),
+            ];
+            let response = Response {
+                status: 200,
+                at: arrival,
+                headers: headers.into_iter().collect(),
+                body: Bytes::from_static(b"kept"),
+                source: Source::Server(vec![Ipv4Addr::new(93, 184, 215, 14).into()]),
+                recorded: None,
+            };
+            let first = cache.answer(&asked, &|_| Ok(response.clone())).unwrap();
+            let stored = cache.answer(&asked, &|_| panic!("{asked:?}")).unwrap();
+            assert_eq!(stored.source, Source::Kept { first: arrival });
+            assert_eq!((first.at, stored.at), (arrival, arrival));
+        }
     }
 }

@@ -39,7 +39,6 @@ mod size;
 
 use std::io;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) use fetcher::trust;
 pub use folder::CacheFolder;
@@ -61,10 +60,4 @@ pub(crate) fn cannot_write(path: &Path, why: &io::Error) -> String {
 pub(crate) fn is_of_disk(why: &io::Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
     matches!(why.kind(), QuotaExceeded | ReadOnlyFilesystem | StorageFull)
-}
-
-/// Returns the current time in seconds since 1970.
-fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_secs())
 }

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::now;
+use crate::fetch::now;
 use crate::platform::disk::layout::{Area, CACHE_SIZE};
 use crate::platform::disk::{names, open_folder, open_to_write};
 

@@ -35,7 +35,7 @@ use crate::error::{Error, unpoisoned};
 use crate::fetch::agent::{agent, broke, certificates, idle_age, is_of_tls, system_roots};
 use crate::fetch::allowance::{Allowance, Failed, Nobody, is_long};
 use crate::fetch::connection::{NoConnection, basic};
-use crate::fetch::exchange::{Asked, Disk, How, Response, Source, Whose};
+use crate::fetch::exchange::{Asked, Disk, How, Response, Source, Whose, now};
 use crate::fetch::gate::IsStopped;
 use crate::fetch::names::{self, Names};
 use crate::fetch::pace::Pace;
@@ -168,6 +168,7 @@ impl Servers {
         };
         Ok(Response {
             status,
+            at: now(),
             headers,
             body,
             source: self.source(asked.target),
