@@ -42,9 +42,10 @@ impl Stop {
     /// # Errors
     /// Returns [`Error::Interrupted`] if a stop was requested.
     pub fn check(&self) -> Result<(), Error> {
-        match self.is_requested() {
-            true => Err(Error::Interrupted),
-            false => Ok(()),
+        if self.is_requested() {
+            Err(Error::Interrupted)
+        } else {
+            Ok(())
         }
     }
 }

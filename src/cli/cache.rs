@@ -102,9 +102,10 @@ impl Cache {
             return Err(Error::cannot_write(the_cache(path))(why));
         }
         let at_most = args.cache_max.unwrap_or(CACHE_MAX);
-        let opened = match args.offline {
-            true => CacheFolder::open_to_read(path, at_most),
-            false => CacheFolder::open(path, at_most),
+        let opened = if args.offline {
+            CacheFolder::open_to_read(path, at_most)
+        } else {
+            CacheFolder::open(path, at_most)
         };
         match opened {
             Ok(folder) => cache.folder = Some(Arc::new(folder)),
@@ -185,9 +186,10 @@ impl Cache {
                 behind,
             })
         };
-        let ignoring = match self.args.cache_ignore.is_empty() {
-            true => Ignoring::Nothing,
-            false => Ignoring::NoStore,
+        let ignoring = if self.args.cache_ignore.is_empty() {
+            Ignoring::Nothing
+        } else {
+            Ignoring::NoStore
         };
         let shared = shared.map(|folder| kept(folder, ignoring, None));
         Ok(match of_run {

@@ -63,9 +63,10 @@ pub(super) fn run(args: &CompareArgs) -> Result<Status, Error> {
         Err(Error::Interrupted) => return Ok(signals.status()),
         done => done?,
     };
-    let text = match args.json {
-        true => verdict.json().map_err(write_error)?,
-        false => verdict.text(args).into_bytes(),
+    let text = if args.json {
+        verdict.json().map_err(write_error)?
+    } else {
+        verdict.text(args).into_bytes()
     };
     print(&text)?;
     Ok(verdict.status())
@@ -244,9 +245,12 @@ fn compare(
             }
         },
     )?;
-    let lost_flags = |known: &Known| match known.is_found && known.can_hold_flags {
-        true => known.old_flags.without(known.new_flags),
-        false => String::new(),
+    let lost_flags = |known: &Known| {
+        if known.is_found && known.can_hold_flags {
+            known.old_flags.without(known.new_flags)
+        } else {
+            String::new()
+        }
     };
     known.retain(|_, known| known.left > 0 || !lost_flags(known).is_empty());
     if known.is_empty() {
@@ -261,9 +265,10 @@ fn compare(
     for (identity, known) in &known {
         losses.insert(*identity, (known.left, lost_flags(known)));
     }
-    let copies = match is_merged {
-        true => Copies::OfDescribed,
-        false => Copies::Ignored,
+    let copies = if is_merged {
+        Copies::OfDescribed
+    } else {
+        Copies::Ignored
     };
     let mut cuts: HashMap<Digest, Vec<Place>> = HashMap::new();
     verdict.is_damaged |= read(&old.path, options, stop, (is_known, copies), |look| {
@@ -314,9 +319,10 @@ fn compare(
     entries.sort_by_key(|entry| (entry.key, entry.at));
     spool.finish().map_err(temporary)?;
     let is_other = |identity: &Digest| others.contains_key(identity);
-    let copies = match is_merged {
-        true => Copies::Of(&cuts),
-        false => Copies::Ignored,
+    let copies = if is_merged {
+        Copies::Of(&cuts)
+    } else {
+        Copies::Ignored
     };
     verdict.is_damaged |= read(&new.path, options, stop, (is_other, copies), |look| {
         if let Some(described) = look.described
@@ -587,9 +593,10 @@ impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Observer<Look> for Re
 
 impl Verdict {
     fn status(&self) -> Status {
-        match self.lost.is_empty() && !self.is_damaged {
-            true => Status::Success,
-            false => Status::Trouble,
+        if self.lost.is_empty() && !self.is_damaged {
+            Status::Success
+        } else {
+            Status::Trouble
         }
     }
 
@@ -761,9 +768,10 @@ fn of_changes(changes: &Changes) -> String {
             count => Some(format!("{count} {several}")),
         });
     let counts: Vec<String> = counts.collect();
-    match counts.is_empty() {
-        true => String::new(),
-        false => format!(" ({})", counts.join(", ")),
+    if counts.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", counts.join(", "))
     }
 }
 

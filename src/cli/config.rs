@@ -35,21 +35,18 @@ pub(super) fn merged<'a>(
     // This first parse is only needed to find `--config`, so it ignores errors. After the options of the file are
     // inserted, the complete command line is parsed again, which reports them.
     let mut of_program;
-    let (command, given) = match options.has_subcommands() {
-        true => {
-            of_program = options.clone().ignore_errors(true);
-            let given = of_program.try_get_matches_from_mut(arguments);
-            let given = given
-                .ok()
-                .and_then(|mut given| Some(given.remove_subcommand()?.1));
-            (of_program.find_subcommand(name), given)
-        }
-        false => {
-            *options = mem::take(options).ignore_errors(true);
-            let given = options.try_get_matches_from_mut(arguments.iter().skip(1));
-            *options = mem::take(options).ignore_errors(false);
-            (Some(&*options), given.ok())
-        }
+    let (command, given) = if options.has_subcommands() {
+        of_program = options.clone().ignore_errors(true);
+        let given = of_program.try_get_matches_from_mut(arguments);
+        let given = given
+            .ok()
+            .and_then(|mut given| Some(given.remove_subcommand()?.1));
+        (of_program.find_subcommand(name), given)
+    } else {
+        *options = mem::take(options).ignore_errors(true);
+        let given = options.try_get_matches_from_mut(arguments.iter().skip(1));
+        *options = mem::take(options).ignore_errors(false);
+        (Some(&*options), given.ok())
     };
     let (Some(command), Some(given)) = (command.filter(|it| takes_config(it)), given) else {
         return unchanged;

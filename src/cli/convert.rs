@@ -183,9 +183,10 @@ impl Walk<'_> {
             let target = targets.get(index);
             let place = target.unwrap_or(source);
             if let Some(store) = store {
-                store.puts_from(User::this(match is_standard(place) {
-                    true => Mail::Filtered,
-                    false => Mail::At(whole(place)),
+                store.puts_from(User::this(if is_standard(place) {
+                    Mail::Filtered
+                } else {
+                    Mail::At(whole(place))
                 }));
             }
             match self.convert_source(source, target, transform, &reporter) {
@@ -256,13 +257,15 @@ impl Walk<'_> {
             };
             let (text, remedy) = (ending.text(), ending.remedy());
             let is_verbose = self.saying.volume() == Volume::Verbose;
-            let table = match is_verbose {
-                true => counts.table(true),
-                false => counts.missing_and_skipped(),
+            let table = if is_verbose {
+                counts.table(true)
+            } else {
+                counts.missing_and_skipped()
             };
-            let names = match counts.left > 0 && !is_verbose {
-                true => "--verbose prints each reference; --report FILE writes each as JSON.\n",
-                false => "",
+            let names = if counts.left > 0 && !is_verbose {
+                "--verbose prints each reference; --report FILE writes each as JSON.\n"
+            } else {
+                ""
             };
             let missing = counts.missing_below(self.policy);
             let missing = missing.map(|line| line + "\n").unwrap_or_default();
@@ -464,9 +467,10 @@ impl Walk<'_> {
             }
         };
         let conversion = Conversion::of_stream(opened, source);
-        described(match is_standard(target) {
-            true => conversion.into_open(self.standard_output()?),
-            false => conversion.to(target),
+        described(if is_standard(target) {
+            conversion.into_open(self.standard_output()?)
+        } else {
+            conversion.to(target)
         })
     }
 

@@ -28,9 +28,10 @@ pub(super) const MAILBOXES: &str = "name --output or --in-place";
 
 pub(super) fn detach(args: &DetachArgs) -> Status {
     let policy = args.policy();
-    match args.walk.walks() {
-        true => Status::of(detach_all(args, &policy)),
-        false => Status::of_filter(detach_one(args, &policy)),
+    if args.walk.walks() {
+        Status::of(detach_all(args, &policy))
+    } else {
+        Status::of_filter(detach_one(args, &policy))
     }
 }
 
@@ -61,12 +62,9 @@ fn detach_all(args: &DetachArgs, policy: &Policy) -> Result<Status, Error> {
     let (detaching, store) = detacher(args, policy)?;
     walk.run(&detaching, store.as_deref(), None, || {
         let (objects, octets) = detaching.0.foreseen();
-        match args.walk.dry_run {
-            true => {
-                format!("The store would contain {objects} objects with these attachments: {octets} bytes.\n")
-            }
-            false => String::new(),
-        }
+        if args.walk.dry_run {
+            format!("The store would contain {objects} objects with these attachments: {octets} bytes.\n")
+        } else { String::new() }
     })
 }
 
@@ -74,14 +72,13 @@ fn detacher(
     args: &DetachArgs,
     policy: &Policy,
 ) -> Result<(Detaching, Option<Arc<dyn Store>>), Error> {
-    let (store, base_url) = match args.walk.dry_run {
+    let (store, base_url) = if args.walk.dry_run {
         // In a dry run the store is not opened, because opening it would create its directory.
-        true => (None, store::unopened_base_url(&args.store, policy)?),
-        false => {
-            let store = open(&args.store, Purpose::Put, policy)?;
-            let base_url = store.base_url();
-            (Some(store), base_url)
-        }
+        (None, store::unopened_base_url(&args.store, policy)?)
+    } else {
+        let store = open(&args.store, Purpose::Put, policy)?;
+        let base_url = store.base_url();
+        (Some(store), base_url)
     };
     let detacher = Detacher::new(Settings {
         store: store.clone(),
@@ -97,9 +94,10 @@ fn detacher(
 pub(super) fn restore(args: &RestoreArgs) -> Status {
     let policy = args.policy();
     let opened = OnceCell::new();
-    let status = match args.walk.walks() {
-        true => Status::of(restore_all(args, &policy, &opened)),
-        false => Status::of_filter(restore_one(args, &policy, &opened)),
+    let status = if args.walk.walks() {
+        Status::of(restore_all(args, &policy, &opened))
+    } else {
+        Status::of_filter(restore_one(args, &policy, &opened))
     };
     if let Some(cache) = opened.get() {
         cache.tell_trouble(args.saying.volume());

@@ -77,9 +77,10 @@ fn counted(args: &InspectArgs, signals: &Signals) -> Result<Status, Error> {
         sources: &args.sources,
         tally: &kept.tally,
     };
-    match args.json {
-        true => print(&summary.json("duplicates").map_err(write_error)?)?,
-        false => print(summary.text(true).as_bytes())?,
+    if args.json {
+        print(&summary.json("duplicates").map_err(write_error)?)?
+    } else {
+        print(summary.text(true).as_bytes())?
     }
     Ok(status)
 }

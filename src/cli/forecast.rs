@@ -129,9 +129,10 @@ impl Forecast {
         if self.remote > 0 {
             text.push_str(&self.time(limits));
         }
-        let (whose, per) = match is_mailbox {
-            true => ("the messages", ", for each message"),
-            false => ("the message", ""),
+        let (whose, per) = if is_mailbox {
+            ("the messages", ", for each message")
+        } else {
+            ("the message", "")
         };
         let (growth, most, each) = (self.growth, limits.growth, in_base64(limits.body));
         let retrieved = match self.remote {

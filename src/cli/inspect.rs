@@ -126,9 +126,10 @@ pub(super) fn run(args: &InspectArgs, arguments: &[OsString]) -> Result<Status, 
         trouble: Cell::new(false),
         start: Start::now(None),
     };
-    let mut status = match copies.is_damaged {
-        true => Status::Trouble,
-        false => Status::Success,
+    let mut status = if copies.is_damaged {
+        Status::Trouble
+    } else {
+        Status::Success
     };
     let mut sum = Totals::default();
     for source in sources {
@@ -322,9 +323,10 @@ impl Inspection<'_> {
         let stop = &Stop::default();
         let reporter = Reporter {
             display: Display::new(ProgressOption::Never, 0),
-            volume: match self.args.verbose {
-                true => Volume::Verbose,
-                false => Volume::Normal,
+            volume: if self.args.verbose {
+                Volume::Verbose
+            } else {
+                Volume::Normal
             },
             says_rows: false,
             needs_rows: Some(stop),
@@ -355,9 +357,10 @@ impl Inspection<'_> {
         }
         let mut text = self.heading(source);
         text += &format!("{}, {}\n", read(&summary), in_units(summary.bytes_in));
-        text += &match self.args.verbose {
-            true => totals.table(false),
-            false => totals.table_of(&["missing", "skipped"]),
+        text += &if self.args.verbose {
+            totals.table(false)
+        } else {
+            totals.table_of(&["missing", "skipped"])
         };
         if self.surveying.tells_embeds {
             text += &totals.forecast.lines(self.policy(), true);

@@ -120,10 +120,13 @@ fn parse(arguments: &[OsString], mut options: clap::Command) -> Result<Command, 
     let is_filter = !options.has_subcommands();
     let words = arguments.iter().skip(usize::from(is_filter));
     let matches = options.try_get_matches_from_mut(words);
-    let command = matches.and_then(|mut matches| match is_filter {
-        true => FilterArgs::from_arg_matches_mut(&mut matches)
-            .map(|filter| Command::Filter(Deferred(filter))),
-        false => Cli::from_arg_matches_mut(&mut matches).map(|cli| cli.command),
+    let command = matches.and_then(|mut matches| {
+        if is_filter {
+            FilterArgs::from_arg_matches_mut(&mut matches)
+                .map(|filter| Command::Filter(Deferred(filter)))
+        } else {
+            Cli::from_arg_matches_mut(&mut matches).map(|cli| cli.command)
+        }
     });
     command.map_err(|problem| without_passwords(problem.format(&mut options)))
 }
@@ -140,9 +143,10 @@ fn without_passwords(mut problem: clap::Error) -> clap::Error {
     let Some(value) = text(ContextKind::InvalidValue) else {
         return problem;
     };
-    let shown = match option.starts_with("--proxy") {
-        true => "(not shown)".to_owned(),
-        false => masked(&value).into_owned(),
+    let shown = if option.starts_with("--proxy") {
+        "(not shown)".to_owned()
+    } else {
+        masked(&value).into_owned()
     };
     if shown != value {
         problem.insert(ContextKind::InvalidValue, ContextValue::String(shown));
@@ -174,17 +178,19 @@ fn filtered(args: &FilterArgs) -> Status {
 
 fn embed(args: EmbedArgs) -> Status {
     let filtered = |args| filter::run(&args, "embed", detach::MAILBOXES);
-    match args.preset.walk.walks() {
-        true => Status::of(args.convert().and_then(|args| convert::run(&args))),
-        false => Status::of_filter(args.filter().and_then(filtered)),
+    if args.preset.walk.walks() {
+        Status::of(args.convert().and_then(|args| convert::run(&args)))
+    } else {
+        Status::of_filter(args.filter().and_then(filtered))
     }
 }
 
 fn recover(args: RecoverArgs) -> Status {
     let filtered = |args| filter::run(&args, "recover", detach::MAILBOXES);
-    match args.preset.walk.walks() {
-        true => Status::of(args.convert().and_then(|args| convert::run(&args))),
-        false => Status::of_filter(args.filter().and_then(filtered)),
+    if args.preset.walk.walks() {
+        Status::of(args.convert().and_then(|args| convert::run(&args)))
+    } else {
+        Status::of_filter(args.filter().and_then(filtered))
     }
 }
 

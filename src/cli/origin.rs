@@ -72,9 +72,10 @@ impl Origin {
         let day = self.date.as_deref().and_then(|date| date.get(..10));
         let subject = self.subject.as_deref().map(|subject| {
             let short: String = subject.chars().take(SUBJECT).collect();
-            let cut = match short.len() < subject.len() {
-                true => "...",
-                false => "",
+            let cut = if short.len() < subject.len() {
+                "..."
+            } else {
+                ""
             };
             format!("\"{}{cut}\"", harmless(&short))
         });

@@ -81,9 +81,10 @@ impl Outcomes {
             _ => Thing::of(row.kind),
         };
         self.links += row.links.unwrap_or(0);
-        match may_be_of_proxy(row, policy) {
-            true => self.of_proxy += 1,
-            false => self.count_response(row),
+        if may_be_of_proxy(row, policy) {
+            self.of_proxy += 1
+        } else {
+            self.count_response(row)
         }
         match (row.outcome, row.reason) {
             (Outcome::Left, Some(Reason::Tracker)) => self.trackers += 1,

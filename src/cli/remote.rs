@@ -155,9 +155,10 @@ pub(super) fn candidates(policy: &Policy, is_marked: bool) -> Candidates {
     // With `--copies`, parts of any form can be filled in, and the structure that the server reports does not show which
     // parts lack their content. So all messages are downloaded.
     let has_copies = !policy.copies.is_empty();
-    match is_marked || has_copies || Follow::ALL.iter().any(may_be_anywhere) {
-        true => Candidates::All,
-        false => Candidates::Documents,
+    if is_marked || has_copies || Follow::ALL.iter().any(may_be_anywhere) {
+        Candidates::All
+    } else {
+        Candidates::Documents
     }
 }
 
@@ -237,9 +238,10 @@ pub(super) fn overview(
         stop,
     };
     let whole = overview.run(&mut |folder| {
-        let told = match as_json {
-            true => json(folder).map_err(write_error)?,
-            false => line(folder, &say::harmless(&folder.folder)).into_bytes(),
+        let told = if as_json {
+            json(folder).map_err(write_error)?
+        } else {
+            line(folder, &say::harmless(&folder.folder)).into_bytes()
         };
         print(&told).map_err(Into::into)
     });

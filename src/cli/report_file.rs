@@ -127,9 +127,10 @@ pub(super) fn check_apart(
         return Ok(());
     };
     let is_place = |path: &Path, standard: fn() -> Result<File, Error>| {
-        let identity = match is_standard(path) {
-            true => standard().ok().and_then(|it| there(&it.metadata().ok()?)),
-            false => identity(path),
+        let identity = if is_standard(path) {
+            standard().ok().and_then(|it| there(&it.metadata().ok()?))
+        } else {
+            identity(path)
         };
         identity.as_ref() == Some(&place)
     };

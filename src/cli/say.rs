@@ -92,9 +92,10 @@ fn cleaned(text: &str, longest: usize) -> Cow<'_, str> {
 }
 
 pub(super) fn line(row: &Row, policy: &Policy) -> String {
-    let mut line = match row.part.is_empty() {
-        true => "message: ".to_owned(),
-        false => format!("part {}: ", harmless(&row.part)),
+    let mut line = if row.part.is_empty() {
+        "message: ".to_owned()
+    } else {
+        format!("part {}: ", harmless(&row.part))
     };
     line.push_str(&wording::outcome_and_reason(row));
     if !row.detail.is_empty() {

@@ -27,9 +27,10 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
     let mut status = Status::Success;
     for source in &args.sources {
         let what = "split cannot read standard input, because the ranges are positions in a file; name a file";
-        let finds = match is_standard(source) {
-            true => Err(Error::Usage(what.into())),
-            false => find(source, Format::Auto, &Stop::default()),
+        let finds = if is_standard(source) {
+            Err(Error::Usage(what.into()))
+        } else {
+            find(source, Format::Auto, &Stop::default())
         };
         let finds = match finds {
             Ok(finds) => finds,

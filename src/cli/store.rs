@@ -169,9 +169,10 @@ fn check(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
         lines.push('\n');
     }
     stdout.write_all(lines.as_bytes()).map_err(write_error)?;
-    Ok(match is_well {
-        true => Status::Success,
-        false => Status::Trouble,
+    Ok(if is_well {
+        Status::Success
+    } else {
+        Status::Trouble
     })
 }
 
@@ -181,9 +182,10 @@ fn unread_users(
     sources: &Sources,
     stop: &Stop,
 ) -> Result<Vec<String>, Failure> {
-    let users = match args.all_mail_is_here {
-        true => None,
-        false => store.users()?,
+    let users = if args.all_mail_is_here {
+        None
+    } else {
+        store.users()?
     };
     let mut unread = Vec::new();
     for (user, entry) in users.into_iter().flatten() {
@@ -255,11 +257,12 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
         }
     }
     let users = unread_users(args, &store, &sources, stop)?;
-    match args.delete {
-        true => sources.trouble.extend(users),
+    if args.delete {
+        sources.trouble.extend(users);
+    } else {
         // Without `--delete`, a mailbox that was not named is no error, because nothing is removed. The user still gets
         // a line about it.
-        false => users.iter().for_each(|user| say::tell(&harmless(user))),
+        users.iter().for_each(|user| say::tell(&harmless(user)));
     }
     let incomplete = told(&sources);
     let old = begun - YOUNG;
@@ -269,11 +272,12 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
     garbage.retain(|object| object.modified < old);
     let young = young - garbage.len();
     let delete = args.delete && !incomplete && !garbage.is_empty();
-    let store = match delete {
+    let store = if delete {
         // The store is locked: other processes must wait before they add an object. If an object was added again after
         // this command started, its modification time is new, so it is kept.
-        true => Folder::open_alone(store.path())?,
-        false => store,
+        Folder::open_alone(store.path())?
+    } else {
+        store
     };
     let (mut count, mut octets) = (0_u64, 0_u64);
     let mut failed = false;
@@ -308,8 +312,9 @@ fn collect(args: &StoreArgs, stop: &Stop) -> Result<Status, Failure> {
             sources.files, sources.octets,
         ));
     }
-    Ok(match incomplete || failed {
-        true => Status::Trouble,
-        false => Status::Success,
+    Ok(if incomplete || failed {
+        Status::Trouble
+    } else {
+        Status::Success
     })
 }

@@ -82,16 +82,18 @@ pub(super) fn stream(
     let skipped = Arc::<Mutex<Skipped>>::default();
     let most = options.max_expanded;
     let (path, named) = (source.to_owned(), Arc::clone(&skipped));
-    let name = match is_standard {
-        true => Path::new("standard input"),
-        false => source,
+    let name = if is_standard {
+        Path::new("standard input")
+    } else {
+        source
     };
     // Opening a named pipe waits until a program writes to it. The background thread opens it, so that the run can be
     // stopped during this time.
     let open = move || {
-        let file = match is_standard {
-            true => input(),
-            false => File::open(&path).map_err(Error::cannot_read(path.display())),
+        let file = if is_standard {
+            input()
+        } else {
+            File::open(&path).map_err(Error::cannot_read(path.display()))
         };
         untarred(
             file.map_err(io::Error::other)?,

@@ -109,9 +109,10 @@ impl Ending<'_> {
         }
         let (before, after) = (say::bytes(summary.bytes_in), say::bytes(summary.bytes_out));
         let time = elapsed(self.seconds);
-        let _ = match summary.bytes_in == summary.bytes_out {
-            true => writeln!(text, "{before} in {time}."),
-            false => writeln!(text, "{before} -> {after} in {time}."),
+        let _ = if summary.bytes_in == summary.bytes_out {
+            writeln!(text, "{before} in {time}.")
+        } else {
+            writeln!(text, "{before} -> {after} in {time}.")
         };
         text
     }

@@ -258,9 +258,10 @@ pub(super) fn base_url(text: &str) -> Result<String, String> {
     if scheme == Scheme::File && (is_elsewhere || !reference.path.starts_with('/')) {
         return wrong("is not a directory of this machine; write a URL such as file:///srv/store/");
     }
-    Ok(match text.ends_with('/') {
-        true => text.to_owned(),
-        false => format!("{text}/"),
+    Ok(if text.ends_with('/') {
+        text.to_owned()
+    } else {
+        format!("{text}/")
     })
 }
 
@@ -271,11 +272,10 @@ pub(super) fn file() -> impl TypedValueParser<Value = PathBuf> {
 }
 
 fn named(path: PathBuf) -> Result<PathBuf, &'static str> {
-    match is_standard(&path) {
-        true => {
-            Err("standard input contains the mail; name a file (./- if the file has the name -)")
-        }
-        false => Ok(path),
+    if is_standard(&path) {
+        Err("standard input contains the mail; name a file (./- if the file has the name -)")
+    } else {
+        Ok(path)
     }
 }
 

@@ -105,9 +105,10 @@ impl Transform<Said> for Expanding {
         let (expander, content) = (&self.expander, message.content);
         let beside = expander.beside(message);
         let expansion = expander.expand_beside(content, "", beside.as_ref(), self.mode)?;
-        let report = match self.mode.writes() {
-            true => expansion.report,
-            false => expansion.report.would(),
+        let report = if self.mode.writes() {
+            expansion.report
+        } else {
+            expansion.report.would()
         };
         let tells_rows = self.tells_rows || self.recorder.is_some();
         let said = Said::of(message, report, tells_rows);

@@ -114,9 +114,10 @@ impl Table {
         let (mut low, mut high) = (0, self.len());
         while low < high {
             let middle = low + (high - low) / 2;
-            match key_at(middle)? < wanted {
-                true => low = middle + 1,
-                false => high = middle,
+            if key_at(middle)? < wanted {
+                low = middle + 1
+            } else {
+                high = middle
             }
         }
         let mut found = Vec::new();

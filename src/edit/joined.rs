@@ -133,10 +133,7 @@ impl Joined {
             let own = std::mem::take(&mut self.own);
             self.edits.push(Edit {
                 span: Span::new(self.at, start),
-                replacement: match own.is_empty() {
-                    true => shared,
-                    false => own.into(),
-                },
+                replacement: if own.is_empty() { shared } else { own.into() },
             });
         }
     }

@@ -78,9 +78,10 @@ impl Announcement {
     /// Prepends a sentence about another source that was tried first.
     pub(crate) fn after(self, place: Detail) -> Self {
         Self {
-            detail: match self.detail.is_empty() {
-                true => place,
-                false => place.then("; ").then(self.detail),
+            detail: if self.detail.is_empty() {
+                place
+            } else {
+                place.then("; ").then(self.detail)
             },
             ..self
         }

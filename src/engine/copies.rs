@@ -225,13 +225,15 @@ fn both(item: &Item<'_>, refusal: Refusal, of_copies: Refusal) -> Refusal {
         reason if is_final => reason,
         _ => refusal.reason,
     };
-    let detail: Detail = match refusal.detail.is_empty() {
-        true => of_copies.detail,
-        false => refusal.detail.then("; ").then(of_copies.detail),
+    let detail: Detail = if refusal.detail.is_empty() {
+        of_copies.detail
+    } else {
+        refusal.detail.then("; ").then(of_copies.detail)
     };
-    let retry = match [refusal.retry, of_copies.retry].contains(&Retry::Later) {
-        true => Retry::Later,
-        false => Retry::Never,
+    let retry = if [refusal.retry, of_copies.retry].contains(&Retry::Later) {
+        Retry::Later
+    } else {
+        Retry::Never
     };
     Refusal {
         reason,

@@ -161,9 +161,10 @@ impl Ledger {
     /// Refuses another round if the rounds so far have read too much. `spent` is the number of bytes that they have
     /// read together. The limit is the work that one round may do, or [`FREE_ROUNDS`] if that is more.
     pub(crate) fn judge_rounds(&self, spent: u64) -> Result<(), Refusal> {
-        match spent <= self.most_work().max(FREE_ROUNDS) {
-            true => Ok(()),
-            false => Err(self.too_much_work()),
+        if spent <= self.most_work().max(FREE_ROUNDS) {
+            Ok(())
+        } else {
+            Err(self.too_much_work())
         }
     }
 

@@ -66,9 +66,10 @@ pub(crate) fn corrected(
     lengths: Lengths,
     limits: &ScanLimits,
 ) -> (Edits, bool) {
-    let told = match edits.is_empty() {
-        true => Vec::new(),
-        false => told_fields(tree, &edits),
+    let told = if edits.is_empty() {
+        Vec::new()
+    } else {
+        told_fields(tree, &edits)
     };
     if told.is_empty() {
         return (edits, true);

@@ -156,9 +156,10 @@ impl Stored {
             push_field(&mut fields, name, encoding, Newline::CrLf);
         }
         if self.name.is_some() || self.link.is_some() {
-            fields.extend_from_slice(match self.is_inline {
-                true => b"Content-Disposition: inline".as_slice(),
-                false => b"Content-Disposition: attachment",
+            fields.extend_from_slice(if self.is_inline {
+                b"Content-Disposition: inline".as_slice()
+            } else {
+                b"Content-Disposition: attachment"
             });
             let name = self.name.clone().map(|name| ("filename".to_owned(), name));
             fields.extend_from_slice(&media_type::write_more(name.as_slice()));

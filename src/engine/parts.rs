@@ -219,9 +219,10 @@ impl Leaf<'_> {
                 (encoded.encoding, encoded.body)
             }
             Body::Text(bytes) => {
-                let encoded = match is_ascii_compatible(&self.parameters) {
-                    true => encode_text(bytes.to_vec(), newline, around),
-                    false => encode_base64(bytes, newline),
+                let encoded = if is_ascii_compatible(&self.parameters) {
+                    encode_text(bytes.to_vec(), newline, around)
+                } else {
+                    encode_base64(bytes, newline)
                 };
                 (encoded.encoding, encoded.body)
             }
@@ -232,9 +233,10 @@ impl Leaf<'_> {
             push_field(&mut fields, name, encoding.as_str(), Newline::CrLf);
         }
         if self.is_attachment || self.name.is_some() {
-            fields.extend_from_slice(match self.is_attachment {
-                true => b"Content-Disposition: attachment".as_slice(),
-                false => b"Content-Disposition: inline",
+            fields.extend_from_slice(if self.is_attachment {
+                b"Content-Disposition: attachment".as_slice()
+            } else {
+                b"Content-Disposition: inline"
             });
             let name = self.name.clone().map(|name| ("filename".to_owned(), name));
             let parameters: Vec<_> = name.into_iter().chain(self.dates.clone()).collect();

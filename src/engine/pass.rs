@@ -144,18 +144,19 @@ impl Session<'_> {
         let policy = self.policy();
         let told = policy.reading_to_tell();
         let is_told = |form: &Follow| told.forms.contains(*form);
-        let reading = match place.prefix.is_empty() {
-            true => Reading {
+        let reading = if place.prefix.is_empty() {
+            Reading {
                 beside: self.context.form_beside().filter(is_told),
                 ..told
-            },
+            }
+        } else {
             // In inserted content, two kinds of references are not followed: files next to the mailbox, because the content was
             // never there, and Mailman notes, because only the mail itself contains them.
-            false => Reading {
+            Reading {
                 beside: None,
                 forms: told.forms.without_notes(),
                 ..told
-            },
+            }
         };
         let base = place.base.clone();
         let mut plan = Plan::of_references(tree, policy, &reading, base, room);
@@ -467,13 +468,12 @@ impl Pending<'_, '_, '_> {
         let number = self.place.number(&winner.number);
         row.outcome = Outcome::Rewritten;
         row.reason = Some(Reason::RivalExpanded);
-        row.detail = match self.session.mode.writes() {
-            true => format!(
+        row.detail = if self.session.mode.writes() {
+            format!(
                 "this part was removed, because part {number} offered the same content and was used"
-            ),
-            false => {
-                format!("this part would be removed, because part {number} offers the same content")
-            }
+            )
+        } else {
+            format!("this part would be removed, because part {number} offers the same content")
         }
         .into();
         self.progress.pass.report.rows.push(row);

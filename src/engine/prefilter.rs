@@ -82,9 +82,10 @@ impl Prefilter {
     }
 
     fn words(&self) -> &'static Words {
-        match self.looks_at_documents() {
-            true => &ALL,
-            false => self.references,
+        if self.looks_at_documents() {
+            &ALL
+        } else {
+            self.references
         }
     }
 

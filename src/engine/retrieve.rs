@@ -265,9 +265,10 @@ fn provenance(
     };
     // The path of a local file is private, so only the name in the mail is written.
     let has_server = Scheme::of_url(location).is_some_and(Scheme::has_server);
-    let last = match has_server && !answer.is_direct(policy, need.url().unwrap_or_default()) {
-        true => location,
-        false => named,
+    let last = if has_server && !answer.is_direct(policy, need.url().unwrap_or_default()) {
+        location
+    } else {
+        named
     };
     source_field::of(answer, named, last).map(Rc::from)
 }

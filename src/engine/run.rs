@@ -136,15 +136,14 @@ impl Session<'_> {
         (kind, not_done): (Kind, &str),
         change: impl FnOnce(&mut Self, &Tree<'_>, &mut Pass) -> Edits,
     ) {
-        let may_hold = match outcomes.edits.is_empty() {
-            true => self.kinds.documents,
-            false => {
-                let output = outcomes.edits.splice(message);
-                // The prefilter searches for media types in header fields. The output consists of chunks, but no field
-                // is split between two of them, so each chunk can be searched alone.
-                let mut chunks = output.chunks().iter();
-                chunks.any(|chunk| self.settings.prefilter.documents(chunk))
-            }
+        let may_hold = if outcomes.edits.is_empty() {
+            self.kinds.documents
+        } else {
+            let output = outcomes.edits.splice(message);
+            // The prefilter searches for media types in header fields. The output consists of chunks, but no field
+            // is split between two of them, so each chunk can be searched alone.
+            let mut chunks = output.chunks().iter();
+            chunks.any(|chunk| self.settings.prefilter.documents(chunk))
         };
         if !may_hold {
             return;

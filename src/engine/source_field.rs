@@ -60,9 +60,10 @@ fn push_parameter(field: &mut String, name: &str, value: &str) {
     let is_token = value
         .bytes()
         .all(|it| it.is_ascii_alphanumeric() || b"-._".contains(&it));
-    let line = match is_token {
-        true => format!("{name}={value}"),
-        false => format!("{name}=\"{value}\""),
+    let line = if is_token {
+        format!("{name}={value}")
+    } else {
+        format!("{name}=\"{value}\"")
     };
     if line.len() < COLUMNS - 1 {
         field.push_str("\r\n ");

@@ -105,9 +105,10 @@ impl<'p> Substitute<'p> {
 
     /// Returns the number under which IMAP counts the parts inside the new part.
     pub(super) fn number(&self) -> String {
-        match self.is_multipart() {
-            true => wrapped::number(self.tree, self.body.part),
-            false => self.tree.number(self.body.part),
+        if self.is_multipart() {
+            wrapped::number(self.tree, self.body.part)
+        } else {
+            self.tree.number(self.body.part)
         }
     }
 
@@ -129,9 +130,10 @@ impl<'p> Substitute<'p> {
     /// Returns the header that must precede the body of a multipart, so that both can be parsed as an entity. Returns
     /// an empty header for a message, because its body begins with its own header.
     pub(super) fn header_of_multipart(&self) -> Vec<u8> {
-        match self.is_multipart() {
-            true => [&self.content_type, self.newline.bytes()].concat(),
-            false => Vec::new(),
+        if self.is_multipart() {
+            [&self.content_type, self.newline.bytes()].concat()
+        } else {
+            Vec::new()
         }
     }
 
@@ -261,9 +263,10 @@ impl<'p> Substitute<'p> {
                     let fits = self.facts().quotes_header
                         && written_before.ends_with(b"\n")
                         && allows(self.declared_encoding(), encoded.encoding);
-                    written.extend_from_slice(match fits {
-                        true => written_before,
-                        false => &transfer_encoding,
+                    written.extend_from_slice(if fits {
+                        written_before
+                    } else {
+                        &transfer_encoding
                     });
                 }
             } else {

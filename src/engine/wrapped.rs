@@ -116,9 +116,10 @@ pub(super) fn parts<W: FnOnce(&mut Vec<u8>)>(
 /// the number of the message with `.1` (RFC 9051 §6.4.5), and the multipart has the number of the message itself.
 pub(super) fn number(tree: &Tree<'_>, part: PartId) -> String {
     let number = tree.number(part);
-    match tree.is_under_multipart(part) {
-        true => number,
-        false => above(&number).to_owned(),
+    if tree.is_under_multipart(part) {
+        number
+    } else {
+        above(&number).to_owned()
     }
 }
 

@@ -29,9 +29,10 @@ pub(crate) fn of(separator: &[u8], message: &[u8]) -> Envelope {
         let value = fields.value(message, name)?;
         address(&unfold(front(value, LONGEST)))
     };
-    let sender = match sender.is_empty() {
-        true => addressed("Return-Path").or_else(|| addressed("From")),
-        false => Some(sender),
+    let sender = if sender.is_empty() {
+        addressed("Return-Path").or_else(|| addressed("From"))
+    } else {
+        Some(sender)
     };
     let labels = fields.value(message, "X-Gmail-Labels");
     let Sorted { folders, states } = sorted(labels.map_or_else(Vec::new, self::labels));

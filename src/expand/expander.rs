@@ -113,9 +113,10 @@ impl ExpanderBuilder {
             None => fetch,
         };
         #[cfg(feature = "file")]
-        let fetch: Arc<dyn Fetch> = match policy.attachments.is_empty() {
-            true => fetch,
-            false => Arc::new(Attachments::open(policy, fetch)?),
+        let fetch: Arc<dyn Fetch> = if policy.attachments.is_empty() {
+            fetch
+        } else {
+            Arc::new(Attachments::open(policy, fetch)?)
         };
         Ok(Expander {
             fetch: match self.cache {
@@ -227,10 +228,11 @@ impl Expander {
     /// `None` proves that no message would change. A position does not prove that a message would change. This is as
     /// fast as reading memory.
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
-        match self.marks() {
-            false => self.prefilter().first(bytes),
+        if self.marks() {
             // An X-Embody field that another program added is removed even if the message needs no other change.
-            true => self.prefilter().first_or_mark(bytes),
+            self.prefilter().first_or_mark(bytes)
+        } else {
+            self.prefilter().first(bytes)
         }
     }
 

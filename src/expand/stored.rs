@@ -63,8 +63,9 @@ pub(crate) fn refusal_of(error: &StoreError) -> Refusal {
     let causes = successors(Some(error as &dyn Error), |&error| error.source());
     let causes: Vec<String> = causes.map(ToString::to_string).collect();
     let detail = causes.join(": ");
-    match error.is_temporary() {
-        true => Refusal::temporary(Reason::StoreFailed, detail),
-        false => Refusal::lasting(Reason::StoreFailed, detail),
+    if error.is_temporary() {
+        Refusal::temporary(Reason::StoreFailed, detail)
+    } else {
+        Refusal::lasting(Reason::StoreFailed, detail)
     }
 }

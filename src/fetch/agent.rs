@@ -222,8 +222,9 @@ fn failed(why: &ureq::Error) -> Refusal {
         Trouble::BadUri(_) | Trouble::Http(_) => "the HTTP client rejected the URL".to_owned(),
         why => why.to_string(),
     };
-    match is_temporary {
-        true => Refusal::temporary(Reason::ConnectionFailed, what),
-        false => Refusal::lasting(Reason::ConnectionFailed, what),
+    if is_temporary {
+        Refusal::temporary(Reason::ConnectionFailed, what)
+    } else {
+        Refusal::lasting(Reason::ConnectionFailed, what)
     }
 }

@@ -97,9 +97,10 @@ impl Attachments {
 /// `--attachments`, because the summary of a run counts refusals by the option that would help.
 fn refused_and_missing(refusal: Refusal) -> Refusal {
     Refusal {
-        detail: match refusal.detail.is_empty() {
-            true => missing(),
-            false => missing().then("; ").then(refusal.detail),
+        detail: if refusal.detail.is_empty() {
+            missing()
+        } else {
+            missing().then("; ").then(refusal.detail)
         },
         ..refusal
     }

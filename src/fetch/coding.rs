@@ -93,11 +93,12 @@ impl Coding {
             !names.any(is_written_as_text)
                 && media_type.is_some_and(|media_type| is_text_of_type(content, &media_type))
         };
-        match is_recognised(content) || is_text() {
-            true => Ok(()),
-            false => Err(format!(
+        if is_recognised(content) || is_text() {
+            Ok(())
+        } else {
+            Err(format!(
                 "the Content-Encoding field has the value {value}, which is not a content coding, and the bytes are not recognizable as a picture or as text of the declared type"
-            )),
+            ))
         }
     }
 }

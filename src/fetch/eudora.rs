@@ -200,13 +200,10 @@ impl EudoraFiles {
         let (message, _) = owner;
         let path = self.path(named.0, &named.1);
         let path = path.display();
-        let what = match message == by.0 {
-            true => format!("an earlier line of the same message already names {path}"),
-            false => {
-                format!(
-                    "message {message}, an earlier message in the mailbox, already names {path}"
-                )
-            }
+        let what = if message == by.0 {
+            format!("an earlier line of the same message already names {path}")
+        } else {
+            format!("message {message}, an earlier message in the mailbox, already names {path}")
         };
         Err(Refusal::lasting(Reason::FileTaken, what))
     }

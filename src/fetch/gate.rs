@@ -68,9 +68,10 @@ impl Gate {
             self.moved.notify_all();
         }
         let turn = Turn(self);
-        match (self.is_stopped)() {
-            true => Err(Refusal::temporary(Reason::Deadline, "the run was stopped")),
-            false => Ok(turn),
+        if (self.is_stopped)() {
+            Err(Refusal::temporary(Reason::Deadline, "the run was stopped"))
+        } else {
+            Ok(turn)
         }
     }
 }

@@ -9,20 +9,24 @@ pub(super) fn either<T>(
     source: impl FnOnce() -> Result<T, Refusal>,
     archive: impl FnOnce() -> Result<T, Refusal>,
 ) -> Result<T, Refusal> {
-    match archive_first {
-        false => match source() {
+    if !archive_first {
+        match source() {
             Err(refusal) if may_be_archived(&refusal) => {
                 archive().map_err(|other| both(refusal, other))
             }
             answer => answer,
-        },
-        true => match archive() {
-            Err(other) => source().map_err(|refusal| match may_be_archived(&refusal) {
-                true => both(refusal, other),
-                false => refusal,
+        }
+    } else {
+        match archive() {
+            Err(other) => source().map_err(|refusal| {
+                if may_be_archived(&refusal) {
+                    both(refusal, other)
+                } else {
+                    refusal
+                }
             }),
             answer => answer,
-        },
+        }
     }
 }
 
@@ -36,9 +40,10 @@ pub(super) fn may_be_archived(refusal: &Refusal) -> bool {
 }
 
 pub(super) fn both(source: Refusal, archive: Refusal) -> Refusal {
-    let retry = match [source.retry, archive.retry].contains(&Retry::Later) {
-        true => Retry::Later,
-        false => Retry::Never,
+    let retry = if [source.retry, archive.retry].contains(&Retry::Later) {
+        Retry::Later
+    } else {
+        Retry::Never
     };
     match archive.reason {
         Reason::NotArchived | Reason::ArchiveBusy | Reason::SecretUrl => Refusal {

@@ -36,9 +36,12 @@ pub fn answer_all(
         &Stop::default(),
         || Ok(waiting.next().map(|request| (request, 1))),
         |_| vec![0],
-        |request, _| match is_full.load(Ordering::Relaxed) {
-            true => Ok(Err(too_much(octets))),
-            false => Ok(fetch.answer(request, mode)),
+        |request, _| {
+            if is_full.load(Ordering::Relaxed) {
+                Ok(Err(too_much(octets)))
+            } else {
+                Ok(fetch.answer(request, mode))
+            }
         },
         |_, _| None,
         |_, answer| {

@@ -186,15 +186,17 @@ impl Account {
             Security::Tls => ("imaps", 993),
             _ => ("imap", 143),
         };
-        let port = match self.port == port {
-            true => String::new(),
-            false => format!(":{}", self.port),
+        let port = if self.port == port {
+            String::new()
+        } else {
+            format!(":{}", self.port)
         };
         let plain =
             |text: &str| percent_encoding::utf8_percent_encode(text, PLAIN_IN_URL).to_string();
-        let host = match self.host.contains(':') {
-            true => format!("[{}]", self.host),
-            false => self.host.clone(),
+        let host = if self.host.contains(':') {
+            format!("[{}]", self.host)
+        } else {
+            self.host.clone()
         };
         let name = plain(&names::shown(name));
         format!("{scheme}://{}@{host}{port}/{name}", plain(&self.user))
@@ -280,9 +282,10 @@ fn host_and_port(place: &str) -> Option<(String, Option<u16>)> {
             None => (place, None),
         },
     };
-    let host = url::Host::parse(&match host.contains(':') {
-        true => format!("[{host}]"),
-        false => host.to_owned(),
+    let host = url::Host::parse(&if host.contains(':') {
+        format!("[{host}]")
+    } else {
+        host.to_owned()
     });
     let host = match host.ok()? {
         url::Host::Domain(name) => name,

@@ -115,9 +115,10 @@ impl Backup {
             if let Some((uidvalidity, uid)) = numbers(&name)
                 && uidvalidity == self.uidvalidity
             {
-                match name.contains(SHORT) {
-                    true => self.short.insert(uid, name),
-                    false => self.there.insert(uid, name),
+                if name.contains(SHORT) {
+                    self.short.insert(uid, name)
+                } else {
+                    self.there.insert(uid, name)
                 };
             }
         }
@@ -192,9 +193,10 @@ impl Backup {
             return Ok(());
         }
         let letters = self.letters(message)?;
-        let seconds = match message.internal_date.is_date() {
-            true => Some(message.internal_date.seconds),
-            false => date_of(original),
+        let seconds = if message.internal_date.is_date() {
+            Some(message.internal_date.seconds)
+        } else {
+            date_of(original)
         };
         let name = format!(
             "{:010}.V{}U{}.embody,S={}{}2,{letters}",
@@ -226,9 +228,10 @@ impl Backup {
         self.unnamed.push((path, message.uid, name.clone()));
         self.there.insert(message.uid, name);
         self.unsynced += content.len() as u64;
-        match self.unnamed.len() >= SYNCED_FILES || self.unsynced >= SYNCED_OCTETS {
-            true => self.name_all(),
-            false => Ok(()),
+        if self.unnamed.len() >= SYNCED_FILES || self.unsynced >= SYNCED_OCTETS {
+            self.name_all()
+        } else {
+            Ok(())
         }
     }
 
@@ -404,9 +407,10 @@ fn keywords(text: &str) -> Vec<String> {
 
 fn time(seconds: i64) -> SystemTime {
     let duration = Duration::from_secs(seconds.unsigned_abs());
-    let time = match seconds < 0 {
-        true => UNIX_EPOCH.checked_sub(duration),
-        false => UNIX_EPOCH.checked_add(duration),
+    let time = if seconds < 0 {
+        UNIX_EPOCH.checked_sub(duration)
+    } else {
+        UNIX_EPOCH.checked_add(duration)
     };
     time.unwrap_or(UNIX_EPOCH)
 }

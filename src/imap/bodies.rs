@@ -219,9 +219,10 @@ impl Alone {
         if octets.is_empty() || octets.len() != PIECE && self.given >= self.size {
             // If nothing arrives although the message has a size, the message does not exist any more.
             let is_nothing = self.given == 0 && self.size > 0;
-            self.end = Some(match is_nothing {
-                true => BodyPiece::Gone,
-                false => BodyPiece::Whole,
+            self.end = Some(if is_nothing {
+                BodyPiece::Gone
+            } else {
+                BodyPiece::Whole
             });
         }
         Ok(())
@@ -246,10 +247,7 @@ fn body_alone(
     let mut under_way: VecDeque<(PendingCommand, u64)> = VecDeque::new();
     let mut is_again = false;
     loop {
-        let ahead = match exchange.habits.gives_all {
-            true => 1,
-            false => AHEAD,
-        };
+        let ahead = if exchange.habits.gives_all { 1 } else { AHEAD };
         while alone.end.is_none()
             && under_way.len() < ahead
             && (under_way.is_empty() || next < size)

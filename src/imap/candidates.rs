@@ -312,10 +312,7 @@ mod tests {
                     text.push_str(&format!("Content-Disposition: {disposition}\r\n"));
                 }
                 let line = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWZnaGlqa2xtbm9wcXJzdHV2d3h5ejAxMjM0\r\n";
-                match is_coded && size > 100 {
-                    true => format!("{text}Content-Transfer-Encoding: base64\r\n\r\n{}", line.repeat(size / 78)),
-                    false => format!("{text}\r\n{body}{}", "word ".repeat(size % 700)),
-                }
+                if is_coded && size > 100 { format!("{text}Content-Transfer-Encoding: base64\r\n\r\n{}", line.repeat(size / 78)) } else { format!("{text}\r\n{body}{}", "word ".repeat(size % 700)) }
             },
         )
     }

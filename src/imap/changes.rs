@@ -119,14 +119,15 @@ impl ImapSession {
     }
 
     fn check_expunge(&self) -> Result<(), ImapFailure> {
-        match self.has("UIDPLUS") || self.has("IMAP4REV2") {
-            true => Ok(()),
-            false => Err(ImapFailure::Refused {
+        if self.has("UIDPLUS") || self.has("IMAP4REV2") {
+            Ok(())
+        } else {
+            Err(ImapFailure::Refused {
                 command: "UID EXPUNGE",
                 code: None,
                 text: "the server does not support UIDPLUS".to_owned(),
                 is_bad: false,
-            }),
+            })
         }
     }
 
@@ -254,9 +255,10 @@ impl ImapSession {
             let is_word = label.strip_prefix('\\').is_some_and(|word| {
                 !word.is_empty() && word.bytes().all(|octet| octet.is_ascii_alphanumeric())
             });
-            command = match is_word {
-                true => command.text(label),
-                false => command.string(label),
+            command = if is_word {
+                command.text(label)
+            } else {
+                command.string(label)
             };
         }
         self.exchange.run(command.text(")"), &mut |_| Ok(false))?;
@@ -273,9 +275,10 @@ fn sign(change: FlagChange) -> &'static str {
 
 /// Formats flags as a list in parentheses. Returns an error if a flag is not a valid word.
 fn flag_list(flags: &[String]) -> Result<String, ImapFailure> {
-    match flags.iter().all(|flag| is_flag(flag)) {
-        true => Ok(format!("({})", flags.join(" "))),
-        false => Err(ImapFailure::Protocol("the server sent malformed flags")),
+    if flags.iter().all(|flag| is_flag(flag)) {
+        Ok(format!("({})", flags.join(" ")))
+    } else {
+        Err(ImapFailure::Protocol("the server sent malformed flags"))
     }
 }
 

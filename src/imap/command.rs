@@ -59,9 +59,10 @@ impl<'c> ImapCommand<'c> {
     #[must_use]
     pub(crate) fn folder(self, name: &str) -> Self {
         let bytes = to_wire(name);
-        match bytes.as_slice() == name.as_bytes() {
-            true => self.string(name),
-            false => self.literal(bytes),
+        if bytes.as_slice() == name.as_bytes() {
+            self.string(name)
+        } else {
+            self.literal(bytes)
         }
     }
 

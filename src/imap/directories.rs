@@ -247,9 +247,10 @@ fn before(folders: &[RemoteFolder]) -> HashMap<PathBuf, Vec<String>> {
     for folder in folders {
         let mut paths = paths(folder);
         let first = paths.next().unwrap_or_default();
-        let path = match taken.insert(first.to_string_lossy().to_lowercase()) {
-            true => first,
-            false => paths.next().unwrap_or_default(),
+        let path = if taken.insert(first.to_string_lossy().to_lowercase()) {
+            first
+        } else {
+            paths.next().unwrap_or_default()
         };
         before.entry(path).or_default().push(folder.name.clone());
     }

@@ -137,12 +137,11 @@ impl<S: Send> Download<'_, S> {
                         untold.insert(Metadata::unknown(*uid))
                     }
                 };
-                match backup.has(message)? {
-                    true => {
-                        doubts.remember(message, backup.size_of(*uid));
-                        summary.made += 1;
-                    }
-                    false => wanted.push((message.uid, message.size)),
+                if backup.has(message)? {
+                    doubts.remember(message, backup.size_of(*uid));
+                    summary.made += 1;
+                } else {
+                    wanted.push((message.uid, message.size))
                 }
             }
             self.observer
@@ -177,14 +176,15 @@ impl<S: Send> Download<'_, S> {
         if let Some(backup) = &mut backup {
             summary.damaged += self.told_doubts(&doubts, &place, backup)?;
         }
-        let listing = match missing.is_empty() && listing.missing == 0 {
-            true => listing,
+        let listing = if missing.is_empty() && listing.missing == 0 {
+            listing
+        } else {
             // Missing messages may have been deleted during the run. The folder is listed again, so that only messages
             // that still exist are reported as missing.
-            false => sessions.again(|session| {
+            sessions.again(|session| {
                 let selected = session.examine(&selected.folder)?;
                 session.list_messages(&selected, &Criteria::default())
-            })?,
+            })?
         };
         for uid in &missing {
             if listing.uids.binary_search(uid).is_ok() {
@@ -215,9 +215,10 @@ impl<S: Send> Download<'_, S> {
         keywords.sort_unstable();
         keywords.dedup();
         let shown: Vec<&str> = keywords.iter().take(10).map(|it| it.as_str()).collect();
-        let more = match keywords.len() > shown.len() {
-            true => " and others",
-            false => "",
+        let more = if keywords.len() > shown.len() {
+            " and others"
+        } else {
+            ""
         };
         let mut set = sequence_set(&uids);
         if set.len() > 300 {

@@ -200,9 +200,10 @@ impl Listener for MetadataListener<'_> {
             return Ok(false);
         };
         let is_new = heard.hear(items);
-        let is_all = match is_simple {
-            true => heard.is_all(Structure::NotWanted, false),
-            false => heard.is_all(self.with, self.has_modseq),
+        let is_all = if is_simple {
+            heard.is_all(Structure::NotWanted, false)
+        } else {
+            heard.is_all(self.with, self.has_modseq)
         };
         if is_all && let Some(found) = self.missing.remove(&uid).and_then(|heard| heard.told(uid)) {
             (self.each)(found)?;
@@ -344,17 +345,19 @@ pub(super) fn given<D>(
             }
             exchange.habits.refused_in_a_row += 1;
             let is_of_server = exchange.habits.refused_in_a_row >= REFUSED_IN_A_ROW;
-            match is_of_server && !exchange.habits.is_resigned {
-                true => Err(why),
-                false => Ok(Some(Alone::NotNow)),
+            if is_of_server && !exchange.habits.is_resigned {
+                Err(why)
+            } else {
+                Ok(Some(Alone::NotNow))
             }
         }
         done => {
             let is_refused = tolerated(exchange, done)?;
             exchange.habits.refused_in_a_row = 0;
-            Ok(Some(match is_refused {
-                true => Alone::Refused,
-                false => Alone::Told,
+            Ok(Some(if is_refused {
+                Alone::Refused
+            } else {
+                Alone::Told
             }))
         }
     }

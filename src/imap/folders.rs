@@ -89,9 +89,10 @@ impl ImapSession {
         // If the user gave the exact name of a folder and the folder exists, an unreadable response is about another
         // folder, so it is not reported.
         let is_found = is_exact && !folders.is_empty();
-        let unreadable = match is_found {
-            true => Vec::new(),
-            false => list.unreadable,
+        let unreadable = if is_found {
+            Vec::new()
+        } else {
+            list.unreadable
         };
         if folders.is_empty() && unreadable.is_empty() {
             let what = match &choice.folder {
@@ -112,9 +113,10 @@ impl ImapSession {
     pub(crate) fn list(&mut self, pattern: &str) -> Result<FolderList, ImapFailure> {
         let shared = self.shared_namespaces()?;
         let plain = || ImapCommand::new("LIST", "LIST \"\" ").string(pattern);
-        let first = match self.has("SPECIAL-USE") && self.has("LIST-EXTENDED") {
-            true => plain().text(" RETURN (SPECIAL-USE)"),
-            false => plain(),
+        let first = if self.has("SPECIAL-USE") && self.has("LIST-EXTENDED") {
+            plain().text(" RETURN (SPECIAL-USE)")
+        } else {
+            plain()
         };
         let odd = self.exchange.odd();
         let listed = match self.listed(first, &shared) {
@@ -165,9 +167,10 @@ impl ImapSession {
                     return Ok(true);
                 }
             }
-            match unreadable.len() < MOST_UNREADABLE {
-                true => unreadable.push(quoted_response(rest)),
-                false => more += 1,
+            if unreadable.len() < MOST_UNREADABLE {
+                unreadable.push(quoted_response(rest))
+            } else {
+                more += 1
             }
             Ok(true)
         })?;
@@ -258,9 +261,10 @@ fn listed_delimiter(line: &[u8]) -> Option<(Option<char>, &[u8])> {
     }
     let end = memchr::memchr(b' ', line)?;
     let word = std::str::from_utf8(&line[..end]).ok()?;
-    let delimiter = match word.eq_ignore_ascii_case("NIL") {
-        true => None,
-        false => word.chars().next(),
+    let delimiter = if word.eq_ignore_ascii_case("NIL") {
+        None
+    } else {
+        word.chars().next()
     };
     Some((delimiter, &line[end..]))
 }

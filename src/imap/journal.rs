@@ -334,9 +334,10 @@ impl Journal {
     /// Empties the file if no replacement is unfinished.
     pub(super) fn close(self) -> Result<(), Error> {
         let mut noted = self.noted();
-        match noted.open.is_empty() && noted.length > 0 {
-            true => self.empty(&mut noted),
-            false => Ok(()),
+        if noted.open.is_empty() && noted.length > 0 {
+            self.empty(&mut noted)
+        } else {
+            Ok(())
         }
     }
 
@@ -448,12 +449,13 @@ fn read(text: &[u8], account: &JournalAccount) -> (BTreeMap<u64, NotedReplacemen
 fn is_of_this_user(file: &File) -> io::Result<()> {
     let metadata = file.metadata()?;
     let is_own = metadata.uid() == rustix::process::geteuid().as_raw();
-    match is_own && metadata.mode() & 0o022 == 0 {
-        true => Ok(()),
-        false => Err(io::Error::new(
+    if is_own && metadata.mode() & 0o022 == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             "the journal belongs to another user or can be changed by other users; remove their write permission (chmod go-w), or name another directory",
-        )),
+        ))
     }
 }
 

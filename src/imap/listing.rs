@@ -98,9 +98,10 @@ impl Criteria {
         if !self.headers.is_empty() {
             keys.push(self.headers.trim().to_owned());
         }
-        match keys.is_empty() {
-            true => "ALL".to_owned(),
-            false => keys.join(" "),
+        if keys.is_empty() {
+            "ALL".to_owned()
+        } else {
+            keys.join(" ")
         }
     }
 
@@ -294,17 +295,16 @@ impl ImapSession {
             found = self.counted_search(&criteria.without_headers().search(), &mut messages)?;
         }
         let is_all = *criteria == Criteria::default();
-        let all = match is_all {
-            true => None,
-            false => {
-                let has_ranges = self.has("ESEARCH") || self.has("IMAP4REV2");
-                let search = if has_ranges {
-                    "RETURN (ALL) ALL"
-                } else {
-                    "ALL"
-                };
-                Some(self.counted_search(search, &mut messages)?)
-            }
+        let all = if is_all {
+            None
+        } else {
+            let has_ranges = self.has("ESEARCH") || self.has("IMAP4REV2");
+            let search = if has_ranges {
+                "RETURN (ALL) ALL"
+            } else {
+                "ALL"
+            };
+            Some(self.counted_search(search, &mut messages)?)
         };
         let is_short = |it: &SearchResult, count: u32| {
             it.is_cut || u32::try_from(it.uids.len()).unwrap_or(u32::MAX) < count
@@ -337,9 +337,10 @@ impl ImapSession {
     /// Requests messages by sequence number. If `is_all` is true, all messages are wanted, so only their UIDs are
     /// requested, without the flags, dates and sizes that select messages.
     fn number(&mut self, messages: &mut NumberedMessages, is_all: bool) -> Result<(), ImapFailure> {
-        let wanted = match is_all {
-            true => "(UID)",
-            false => "(UID FLAGS INTERNALDATE RFC822.SIZE)",
+        let wanted = if is_all {
+            "(UID)"
+        } else {
+            "(UID FLAGS INTERNALDATE RFC822.SIZE)"
         };
         let (mut repeats, mut silent) = (0, 0);
         let mut first = 1;

@@ -221,9 +221,10 @@ fn sasl(exchange: &mut Exchange, mechanism: &str, messages: &[&str]) -> Result<(
     /// sends one to explain why it rejects a token.
     const MORE: usize = 2;
     let mut messages = messages.iter().map(|message| STANDARD.encode(message));
-    let initial = match exchange.has("SASL-IR") && mechanism != "LOGIN" {
-        true => messages.next(),
-        false => None,
+    let initial = if exchange.has("SASL-IR") && mechanism != "LOGIN" {
+        messages.next()
+    } else {
+        None
     };
     let command = match &initial {
         Some(coded) => format!("AUTHENTICATE {mechanism} {coded}"),

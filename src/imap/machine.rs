@@ -585,9 +585,10 @@ impl Machine {
     fn round(&mut self) -> Command {
         self.rounds += 1;
         if self.rounds >= ROUNDS {
-            let (reason, why) = match self.is_kept {
-                true => (Reason::ServerRefused, KEPT),
-                false => (Reason::ChangedMeanwhile, RESTLESS),
+            let (reason, why) = if self.is_kept {
+                (Reason::ServerRefused, KEPT)
+            } else {
+                (Reason::ChangedMeanwhile, RESTLESS)
             };
             self.goal = Goal::TakeBack(Some((reason, why.to_owned())));
             return self.look(true);
@@ -785,15 +786,14 @@ impl Machine {
     /// Handles a message whose content the server did not return. Either the message no longer exists, or the
     /// server lists it but cannot read it.
     fn look_after_nothing(&mut self) -> Command {
-        match self.is_without_unknown() {
-            true => {
-                self.goal = altered(NOT_STORED);
-                self.end(Conclusion::Settled(Fate::Left(
-                    Reason::AlteredByServer,
-                    NOT_STORED.to_owned(),
-                )))
-            }
-            false => self.doubt(UNREADABLE.to_owned(), Again::Look),
+        if self.is_without_unknown() {
+            self.goal = altered(NOT_STORED);
+            self.end(Conclusion::Settled(Fate::Left(
+                Reason::AlteredByServer,
+                NOT_STORED.to_owned(),
+            )))
+        } else {
+            self.doubt(UNREADABLE.to_owned(), Again::Look)
         }
     }
 
@@ -871,9 +871,10 @@ impl Machine {
         match &self.copy_digest {
             None if !(self.is_resumed && self.is_without_digest()) => return self.read(self.copy),
             Some(digest) if *digest != self.entry.sha256 => {
-                return match self.is_resumed {
-                    true => self.both(Reason::AmbiguousCopy, NOT_OURS),
-                    false => self.turn_back(why_altered(OTHER_BYTES), Some(old), Some(copy)),
+                return if self.is_resumed {
+                    self.both(Reason::AmbiguousCopy, NOT_OURS)
+                } else {
+                    self.turn_back(why_altered(OTHER_BYTES), Some(old), Some(copy))
                 };
             }
             _ => {}
@@ -885,9 +886,10 @@ impl Machine {
             // A journal of version 0.3.0 does not contain the digest of the old message, so only the date can identify
             // it. If the date matches, the new message is removed, and the old message can be replaced again. Otherwise
             // both messages are kept.
-            return match old.date.as_ref().is_some_and(|date| self.is_date(date)) {
-                true => self.turn_back(None, Some(old), Some(copy)),
-                false => self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL),
+            return if old.date.as_ref().is_some_and(|date| self.is_date(date)) {
+                self.turn_back(None, Some(old), Some(copy))
+            } else {
+                self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL)
             };
         }
         match &copy.date {
@@ -926,9 +928,10 @@ impl Machine {
             self.entry.flags = old.flags.clone();
             self.last = Some(old.flags.clone());
             self.modseq = old.modseq;
-            return match self.terms.is_gmail {
-                true => self.label(),
-                false => self.note_deleting(),
+            return if self.terms.is_gmail {
+                self.label()
+            } else {
+                self.note_deleting()
             };
         }
         self.rounds += 1;
@@ -1012,12 +1015,11 @@ impl Machine {
     }
 
     fn delete(&mut self) -> Command {
-        match self.terms.has_trash {
-            true => self.to(At::Removing, Command::Remove),
-            false => {
-                let since = self.modseq;
-                self.to(At::Marking, Command::Mark(since))
-            }
+        if self.terms.has_trash {
+            self.to(At::Removing, Command::Remove)
+        } else {
+            let since = self.modseq;
+            self.to(At::Marking, Command::Mark(since))
         }
     }
 
@@ -1300,9 +1302,10 @@ impl Machine {
             return self.to(At::NotingTakeBack, Command::Note);
         }
         // If the new message already has `\Deleted`, it is expunged at once. Otherwise the flag is set first.
-        match has(&copy.flags, DELETED) {
-            true => self.to(At::TakingAway, Command::TakeAway(self.copy)),
-            false => self.mark_copy(),
+        if has(&copy.flags, DELETED) {
+            self.to(At::TakingAway, Command::TakeAway(self.copy))
+        } else {
+            self.mark_copy()
         }
     }
 

@@ -359,9 +359,10 @@ impl Model {
                     _ => {}
                 }
                 world.process = Process::Over;
-                match is_earlier {
-                    true => self.afresh(world),
-                    false => world,
+                if is_earlier {
+                    self.afresh(world)
+                } else {
+                    world
                 }
             }
             Conclusion::Nothing => self.afresh(world),
@@ -582,9 +583,10 @@ impl Model {
             return Sight::Absent;
         };
         let is_copy = it.content != Content::Old;
-        let date = match self.nature.changes_date && is_copy {
-            true => OTHER_DATE,
-            false => DATE,
+        let date = if self.nature.changes_date && is_copy {
+            OTHER_DATE
+        } else {
+            DATE
         };
         let has_date = it.has_date && !(self.nature.gives_no_date && is_copy);
         Sight::Present(Seen {

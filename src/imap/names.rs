@@ -70,13 +70,14 @@ pub(crate) fn shown(name: &str) -> String {
     let byte = |symbol: char| u8::try_from(u32::from(symbol) - RAW).unwrap_or(b'?');
     let mut plain = String::with_capacity(name.len());
     for symbol in name.chars() {
-        match is_raw(symbol) {
-            true => plain.push_str(
+        if is_raw(symbol) {
+            plain.push_str(
                 &encoding_rs::WINDOWS_1252
                     .decode_without_bom_handling(&[byte(symbol)])
                     .0,
-            ),
-            false => plain.push(symbol),
+            )
+        } else {
+            plain.push(symbol)
         }
     }
     plain
@@ -103,12 +104,13 @@ pub(crate) fn from_wire(bytes: &[u8]) -> String {
     };
     for chunk in bytes.utf8_chunks() {
         for symbol in chunk.valid().chars() {
-            match is_raw(symbol) {
+            if is_raw(symbol) {
                 // The name itself contains one of the private use characters that represent bytes. Each byte of its
                 // UTF-8 form is represented separately, because [`to_wire`] would turn the single character into a
                 // single byte.
-                true => push_raw(&mut name, symbol.encode_utf8(&mut [0; 4]).as_bytes()),
-                false => name.push(symbol),
+                push_raw(&mut name, symbol.encode_utf8(&mut [0; 4]).as_bytes());
+            } else {
+                name.push(symbol);
             }
         }
         push_raw(&mut name, chunk.invalid());

@@ -146,9 +146,12 @@ impl Overview<'_> {
         if let Some(folder) = folders.first() {
             let quota = sessions.again(|session| session.quota(&folder.name));
             // If the server refuses only the quota, the summary is still returned without it.
-            whole.quota = quota.or_else(|why| match why.costs_one_folder() {
-                true => Ok(None),
-                false => Err(why),
+            whole.quota = quota.or_else(|why| {
+                if why.costs_one_folder() {
+                    Ok(None)
+                } else {
+                    Err(why)
+                }
             })?;
         }
         sessions.end();
@@ -220,14 +223,13 @@ impl Overview<'_> {
             Ok(())
         })?;
         let mut remarks = Vec::new();
-        let listing = match untold.is_empty() && listing.missing == 0 {
-            true => listing,
+        let listing = if untold.is_empty() && listing.missing == 0 {
+            listing
+        } else {
             // Some messages are missing in the responses. They may have been deleted during the run, so the folder is
             // listed again to see which of them still exist.
-            false => {
-                let selected = session.examine(name)?;
-                session.list_messages(&selected, &Criteria::default())?
-            }
+            let selected = session.examine(name)?;
+            session.list_messages(&selected, &Criteria::default())?
         };
         for uid in untold {
             let is_there = listing.uids.binary_search(&uid).is_ok();

@@ -233,9 +233,10 @@ impl<'s> Sessions<'s> {
                     // The message exceeds the limit, although the server announced a smaller size. The rest of it is
                     // received and discarded, so that the connection can be used for the next message.
                     is_too_large |= content.len() + octets.len() > most;
-                    match is_too_large {
-                        true => content = Vec::new(),
-                        false => content.extend_from_slice(octets),
+                    if is_too_large {
+                        content = Vec::new()
+                    } else {
+                        content.extend_from_slice(octets)
                     }
                     return Ok(());
                 }

@@ -194,9 +194,10 @@ impl Replacing<'_> {
     /// is returned unchanged.
     fn with_kept(&self, entry: &Replacement, why: String) -> String {
         let kept = self.journal.kept(entry);
-        match entry.original.is_some() && kept.is_file() {
-            true => format!("{why} ({})", kept.display()),
-            false => why,
+        if entry.original.is_some() && kept.is_file() {
+            format!("{why} ({})", kept.display())
+        } else {
+            why
         }
     }
 
@@ -249,9 +250,10 @@ impl Replacing<'_> {
             }
             Command::Search(body) => Event::Found(self.copies(entry, body)?),
             Command::Read(uid) => {
-                let size = match uid == old {
-                    true => entry.original_size,
-                    false => entry.size,
+                let size = if uid == old {
+                    entry.original_size
+                } else {
+                    entry.size
                 };
                 Event::Read(self.digest(uid, size)?)
             }

@@ -274,9 +274,10 @@ pub(crate) fn unclosed_fetch_items(
             Next::End => return Ok((items, false)),
         };
         let is_flags = matches!(&name, Value::Atom(name) if name.eq_ignore_ascii_case(b"FLAGS"));
-        let value = match is_flags {
-            true => reader.flags()?,
-            false => reader.next()?,
+        let value = if is_flags {
+            reader.flags()?
+        } else {
+            reader.next()?
         };
         match value {
             Next::Value(value) => items.push([name, value]),
@@ -328,9 +329,10 @@ impl<'a> Reader<'a> {
 
     fn count(&mut self) -> Result<(), &'static str> {
         self.count += 1;
-        match self.count > MOST_VALUES {
-            true => Err("the server sent a response with too many values"),
-            false => Ok(()),
+        if self.count > MOST_VALUES {
+            Err("the server sent a response with too many values")
+        } else {
+            Ok(())
         }
     }
 
@@ -342,9 +344,10 @@ impl<'a> Reader<'a> {
             let rest = &self.octets[self.at..];
             let value = match rest.first() {
                 None | Some(b'\r' | b'\n') => {
-                    return match open.is_empty() && deep == 0 {
-                        true => Ok(Next::End),
-                        false => Err(NOT_CLOSED),
+                    return if open.is_empty() && deep == 0 {
+                        Ok(Next::End)
+                    } else {
+                        Err(NOT_CLOSED)
                     };
                 }
                 Some(b' ') => {
@@ -353,9 +356,10 @@ impl<'a> Reader<'a> {
                 }
                 Some(b'(') => {
                     self.at += 1;
-                    match open.len() >= DEEPEST {
-                        true => deep += 1,
-                        false => open.push(Vec::new()),
+                    if open.len() >= DEEPEST {
+                        deep += 1
+                    } else {
+                        open.push(Vec::new())
                     }
                     continue;
                 }

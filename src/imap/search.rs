@@ -56,9 +56,10 @@ pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bo
         }
         _ => return Ok(false),
     }
-    match found.len() > LONGEST {
-        true => Err(TOO_MUCH),
-        false => Ok(true),
+    if found.len() > LONGEST {
+        Err(TOO_MUCH)
+    } else {
+        Ok(true)
     }
 }
 

@@ -119,11 +119,12 @@ fn printed(command: &str) -> Result<Vec<u8>, Error> {
         .stderr(Stdio::inherit())
         .output()
         .map_err(&failed)?;
-    match done.status.success() {
-        true => Ok(done.stdout),
-        false => Err(failed(io::Error::other(format!(
+    if done.status.success() {
+        Ok(done.stdout)
+    } else {
+        Err(failed(io::Error::other(format!(
             "the password command failed ({})",
             done.status
-        )))),
+        ))))
     }
 }

@@ -112,14 +112,16 @@ impl ImapSession {
     }
 
     fn open_folder(&mut self, verb: &'static str, folder: &str) -> Result<Selected, ImapFailure> {
-        let rights = match self.has("ACL") {
-            true => Some(self.rights(folder)?),
-            false => None,
+        let rights = if self.has("ACL") {
+            Some(self.rights(folder)?)
+        } else {
+            None
         };
         let has_condstore = self.has("CONDSTORE") || self.has("QRESYNC");
-        let opened = match has_condstore && !self.exchange.habits.refuses_condstore {
-            true => self.try_open(verb, folder, true),
-            false => self.try_open(verb, folder, false),
+        let opened = if has_condstore && !self.exchange.habits.refuses_condstore {
+            self.try_open(verb, folder, true)
+        } else {
+            self.try_open(verb, folder, false)
         };
         let mut selected = match opened {
             // Some servers announce CONDSTORE but reject it, so the command is repeated without it.
@@ -194,14 +196,14 @@ impl ImapSession {
             Ok(true)
         })?;
         selected.is_read_only = done.code == "READ-ONLY";
-        match is_counted {
-            true => Ok(selected),
+        if !is_counted {
             // Without EXISTS, the folder could not be distinguished from an empty one, and its messages would be skipped
             // silently.
-            false => Err(ImapFailure::Unreadable(
+            return Err(ImapFailure::Unreadable(
                 "the server did not send the number of messages in the folder (EXISTS)",
-            )),
+            ));
         }
+        Ok(selected)
     }
 
     /// Requests UIDVALIDITY with STATUS, for servers that do not return it when a folder is opened. Returns 0 if STATUS
@@ -383,13 +385,13 @@ impl ImapSession {
                 BodyPiece::Whole => is_whole = true,
                 BodyPiece::Gone => {}
             }
-            match is_too_large {
+            if is_too_large {
                 // The server sends more than it announced and might never stop, so the session ends here.
-                true => Err(ImapFailure::Protocol(
+                return Err(ImapFailure::Protocol(
                     "the server sent a message that is longer than announced",
-                )),
-                false => Ok(()),
+                ));
             }
+            Ok(())
         })?;
         Ok(is_whole.then_some(content))
     }

@@ -169,13 +169,15 @@ impl Wire {
     /// # Errors
     /// [`ImapFailure::Endless`] if the other responses exceed the limit.
     pub(crate) fn count(&mut self, octets: usize, is_answer: bool) -> Result<(), ImapFailure> {
-        match is_answer {
-            true => self.answered = self.answered.saturating_add(octets),
-            false => self.unawaited = self.unawaited.saturating_add(octets),
+        if is_answer {
+            self.answered = self.answered.saturating_add(octets)
+        } else {
+            self.unawaited = self.unawaited.saturating_add(octets)
         }
-        match self.unawaited > MOST_UNAWAITED {
-            true => Err(ImapFailure::Endless(format!("{} bytes", self.unawaited))),
-            false => Ok(()),
+        if self.unawaited > MOST_UNAWAITED {
+            Err(ImapFailure::Endless(format!("{} bytes", self.unawaited)))
+        } else {
+            Ok(())
         }
     }
 
@@ -403,17 +405,16 @@ pub(crate) fn trust(file: Option<&Path>) -> Result<Arc<ClientConfig>, Error> {
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(|why| unusable(why.to_string()))?;
-    let config = match named.is_empty() {
-        true => builder.with_root_certificates(roots),
-        false => {
-            let authorities = WebPkiServerVerifier::builder_with_provider(roots.into(), provider)
-                .build()
-                .map_err(|why| unusable(why.to_string()))?;
-            let verifier = NamedCertificates { authorities, named };
-            builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(verifier))
-        }
+    let config = if named.is_empty() {
+        builder.with_root_certificates(roots)
+    } else {
+        let authorities = WebPkiServerVerifier::builder_with_provider(roots.into(), provider)
+            .build()
+            .map_err(|why| unusable(why.to_string()))?;
+        let verifier = NamedCertificates { authorities, named };
+        builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(verifier))
     };
     Ok(Arc::new(config.with_no_client_auth()))
 }

@@ -95,9 +95,10 @@ impl<'a> DataUrl<'a> {
 
     pub fn decoded_len_estimate(&self) -> u64 {
         let length = self.body.len() as u64;
-        match self.is_base64 {
-            true => decoded_from(length),
-            false => length,
+        if self.is_base64 {
+            decoded_from(length)
+        } else {
+            length
         }
     }
 

@@ -78,9 +78,10 @@ fn between<'d>(mut rest: &'d [u8], see: &mut impl FnMut(Token<'d>)) {
         if !text.is_empty() {
             see(Token::Text(text));
         }
-        let end = match behind.starts_with(b"<!--") {
-            true => memmem::find(behind, b"-->").map(|at| at + 3),
-            false => memchr(b'>', behind).map(|at| at + 1),
+        let end = if behind.starts_with(b"<!--") {
+            memmem::find(behind, b"-->").map(|at| at + 3)
+        } else {
+            memchr(b'>', behind).map(|at| at + 1)
         };
         let (tag, behind) = behind.split_at(end.unwrap_or(behind.len()));
         if let Some(name) = tag.strip_prefix(b"</") {

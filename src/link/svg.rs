@@ -502,9 +502,10 @@ fn with_characters(value: &[u8]) -> Option<Vec<u8>> {
         written.extend_from_slice(front);
         let name = behind.get(1..memchr(b';', behind)?)?;
         let (reference, after) = behind.split_at(name.len() + 2);
-        match is_character(name) {
-            true => written.extend_from_slice(&entity::shown(reference, Within::Text)),
-            false => written.extend_from_slice(reference),
+        if is_character(name) {
+            written.extend_from_slice(&entity::shown(reference, Within::Text))
+        } else {
+            written.extend_from_slice(reference)
         }
         rest = after;
     }

@@ -37,9 +37,10 @@ impl LinkValue {
             Markup::StyleText => entity::shown(raw, Within::Text),
             Markup::StyleSheet | Markup::StyleElement | Markup::StyleSection => Cow::Borrowed(raw),
         };
-        let text = match self.is_css() {
-            true => Cow::Owned(unescape_with(&text, push_utf_8).into_owned()),
-            false => text,
+        let text = if self.is_css() {
+            Cow::Owned(unescape_with(&text, push_utf_8).into_owned())
+        } else {
+            text
         };
         String::from_utf8_lossy(&text).into_owned()
     }

@@ -107,15 +107,17 @@ pub(crate) fn read_letters<S: Send>(
         let Some(first) = founds.first() else {
             continue;
         };
-        match founds.len() == finds.mailboxes.len() {
-            true => enter(&[]),
-            false => enter(&levels(key, first.kind)),
+        if founds.len() == finds.mailboxes.len() {
+            enter(&[])
+        } else {
+            enter(&levels(key, first.kind))
         }
         let read = job.each(founds, |job, kind| {
             let mut delivery = Delivery::to_handler(form, Arc::clone(handler));
-            match kind.is_folder() {
-                true => job.folder_to(kind, &mut delivery),
-                false => job.file_to(kind, Output::Delivery(&mut delivery)),
+            if kind.is_folder() {
+                job.folder_to(kind, &mut delivery)
+            } else {
+                job.file_to(kind, Output::Delivery(&mut delivery))
             }
         });
         summary.add(&read?);

@@ -222,9 +222,10 @@ fn in_folder(source: &Path, format: Format, stop: &Stop) -> Result<Finds, Error>
                 let looked = look_at(&path, format).and_then(|kind| {
                     let is_object = kind.is_ok()
                         && is_object(&whole.join(&relative)).map_err(cannot_read(&path))?;
-                    Ok(match is_object {
-                        true => Err(NotMail::Object),
-                        false => kind,
+                    Ok(if is_object {
+                        Err(NotMail::Object)
+                    } else {
+                        kind
                     })
                 });
                 match looked {
@@ -380,9 +381,10 @@ pub(crate) fn as_named(
         (Err(NotMail::Binary), Format::Auto | Format::Eml) => &["eml"],
         _ => &[],
     };
-    match suffixes.iter().any(|other| ends_with(other)) {
-        true => Ok(Kind::Eml),
-        false => kind,
+    if suffixes.iter().any(|other| ends_with(other)) {
+        Ok(Kind::Eml)
+    } else {
+        kind
     }
 }
 

@@ -52,11 +52,12 @@ pub(crate) fn groups<'f>(
         let relative = found.relative.as_path();
         let is_one_of_many =
             matches!(found.kind, Kind::Eml | Kind::Msg) && is_moved(found.kind, options);
-        let key = match is_one_of_many {
-            true => emlx::mailbox_of(&found.path, relative)
+        let key = if is_one_of_many {
+            emlx::mailbox_of(&found.path, relative)
                 .or(relative.parent())
-                .unwrap_or(relative),
-            false => relative,
+                .unwrap_or(relative)
+        } else {
+            relative
         };
         groups.entry(key).or_default().push(found);
     }
@@ -77,9 +78,10 @@ pub(crate) fn result(finds: &Finds, options: &Options) -> Option<Format> {
     {
         return None;
     }
-    match is_moved(kind, options) {
-        true => Some(form(kind, options)).filter(|it| matches!(it, Format::Mbox | Format::Maildir)),
-        false => Some(own_form(kind)),
+    if is_moved(kind, options) {
+        Some(form(kind, options)).filter(|it| matches!(it, Format::Mbox | Format::Maildir))
+    } else {
+        Some(own_form(kind))
     }
 }
 
@@ -110,9 +112,10 @@ pub(crate) fn check_case(
             let other = known.insert(folded(part.as_os_str()), part);
             if let Some(other) = other.filter(|other| *other != part) {
                 let differs = differs_in_case(other.as_os_str());
-                return match folds() {
-                    true => Err(cannot_write(&destination.join(part))(differs)),
-                    false => Ok(()),
+                return if folds() {
+                    Err(cannot_write(&destination.join(part))(differs))
+                } else {
+                    Ok(())
                 };
             }
         }

@@ -54,9 +54,10 @@ pub(crate) fn kind_of_start(start: &[u8]) -> Result<Kind, NotMail> {
     if is_header {
         return Ok(Kind::Eml);
     }
-    Err(match is_binary(start) {
-        true => NotMail::Binary,
-        false => NotMail::Text,
+    Err(if is_binary(start) {
+        NotMail::Binary
+    } else {
+        NotMail::Text
     })
 }
 

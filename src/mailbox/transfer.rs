@@ -97,9 +97,10 @@ impl<S: Send> Job<'_, S> {
                 continue;
             };
             self.stop.check()?;
-            let mut target = match is_one {
-                true => destination.to_owned(),
-                false => destination.join(named_in_folder(key, first.kind, options)),
+            let mut target = if is_one {
+                destination.to_owned()
+            } else {
+                destination.join(named_in_folder(key, first.kind, options))
             };
             while !taken.insert(target.clone()) {
                 target.as_mut_os_string().push("_");
@@ -127,9 +128,12 @@ impl<S: Send> Job<'_, S> {
             }
             let (form, like) = (form(first.kind, options), fs::metadata(first.file()).ok());
             let mut delivery = Delivery::start(form, options, open.take(), &target, like.as_ref())?;
-            let moved = self.each(founds, |job, kind| match kind.is_folder() {
-                true => job.folder_to(kind, &mut delivery),
-                false => job.file_to(kind, Output::Delivery(&mut delivery)),
+            let moved = self.each(founds, |job, kind| {
+                if kind.is_folder() {
+                    job.folder_to(kind, &mut delivery)
+                } else {
+                    job.file_to(kind, Output::Delivery(&mut delivery))
+                }
             });
             let moved = moved?;
             // An Outlook folder that contains only contacts or appointments has no messages, so no mailbox is created
@@ -171,9 +175,12 @@ impl<S: Send> Job<'_, S> {
             if !is_one || !key.as_os_str().is_empty() {
                 delivery.enter(&levels(key, first.kind))?;
             }
-            let moved = self.each(founds.iter().copied(), |job, kind| match kind.is_folder() {
-                true => job.folder_to(kind, &mut delivery),
-                false => job.file_to(kind, Output::Delivery(&mut delivery)),
+            let moved = self.each(founds.iter().copied(), |job, kind| {
+                if kind.is_folder() {
+                    job.folder_to(kind, &mut delivery)
+                } else {
+                    job.file_to(kind, Output::Delivery(&mut delivery))
+                }
             });
             summary.add(&moved?);
         }
@@ -334,9 +341,10 @@ impl<S: Send> Job<'_, S> {
         let (line, length) = own.unwrap_or_default();
         let content = &content[length..];
         let envelope = self.envelope(mmdf::from_line(line), content);
-        let date = match separator::is_plausible(line) {
-            true => envelope.date.or(modified),
-            false => modified.or(envelope.date),
+        let date = if separator::is_plausible(line) {
+            envelope.date.or(modified)
+        } else {
+            modified.or(envelope.date)
         };
         let letter = Letter {
             content,

@@ -69,9 +69,10 @@ impl Candidate {
         self.record.number = self.record.number.min(other.record.number);
         self.words.unite(other.words);
         self.waiting.extend(other.waiting);
-        match self.waiting.len() > MOST_WAITING {
-            true => self.read_words(spooled),
-            false => Ok(()),
+        if self.waiting.len() > MOST_WAITING {
+            self.read_words(spooled)
+        } else {
+            Ok(())
         }
     }
 
@@ -131,12 +132,11 @@ pub(super) fn settled(
     let mut kept: Vec<Option<Candidate>> = Vec::new();
     let mut dropped = Vec::new();
     for ((at, candidate), to) in candidates.into_iter().enumerate().zip(&verdict.belongs_to) {
-        match *to == at {
-            true => kept.push(Some(candidate)),
-            false => {
-                kept.push(None);
-                dropped.push((at, *to, candidate));
-            }
+        if *to == at {
+            kept.push(Some(candidate))
+        } else {
+            kept.push(None);
+            dropped.push((at, *to, candidate));
         }
     }
     for (at, to, candidate) in dropped {
@@ -279,16 +279,15 @@ fn verdict(copies: &[MailCopy]) -> Verdict {
             .collect(),
     };
     for copy in all() {
-        let to = match is_surpassed(copy) {
-            false => best(copy),
-            true => {
-                let mut fits = tops.iter().copied().filter(|&top| is_covered(copy, top));
-                match (fits.next(), fits.next()) {
-                    (Some(top), None) => top,
-                    _ => {
-                        verdict.ambiguous += 1;
-                        copy
-                    }
+        let to = if !is_surpassed(copy) {
+            best(copy)
+        } else {
+            let mut fits = tops.iter().copied().filter(|&top| is_covered(copy, top));
+            match (fits.next(), fits.next()) {
+                (Some(top), None) => top,
+                _ => {
+                    verdict.ambiguous += 1;
+                    copy
                 }
             }
         };

@@ -423,9 +423,10 @@ struct Comparison {
 impl Comparison {
     fn of(group: &Group, counts_fillable: bool, spooled: &Spooled) -> io::Result<Self> {
         // `recover --copies` does not compare a mail with more than `MOST_COMPARED` others.
-        let fillable = match counts_fillable && group.last.is_none() {
-            true => fillable(&group.candidates, spooled)?,
-            false => 0,
+        let fillable = if counts_fillable && group.last.is_none() {
+            fillable(&group.candidates, spooled)?
+        } else {
+            0
         };
         let verdict = compared(&group.candidates, spooled)?;
         Ok(Self { verdict, fillable })
@@ -465,12 +466,11 @@ impl Deciding<'_> {
         self.tally.kept_bytes += candidate.record.entry.length;
         self.tally.shared += u64::from(candidate.sources.len() > 1);
         let sources: Vec<u32> = candidate.sources.iter().copied().collect();
-        let counted = match sources.len() > MOST_SOURCES {
-            true => {
-                self.tally.widespread += 1;
-                &[][..]
-            }
-            false => sources.as_slice(),
+        let counted = if sources.len() > MOST_SOURCES {
+            self.tally.widespread += 1;
+            &[][..]
+        } else {
+            sources.as_slice()
         };
         for (at, &one) in counted.iter().enumerate() {
             for &other in counted.iter().skip(at + 1) {

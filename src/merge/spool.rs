@@ -39,9 +39,10 @@ impl About {
     /// spent on few messages.
     pub(super) fn encode_into(&self, bytes: &mut Vec<u8>) {
         let arrived = self.arrived.map(u64::to_be_bytes);
-        let words = match self.words.is_empty() {
-            true => None,
-            false => serde_json::to_vec(&self.words).ok(),
+        let words = if self.words.is_empty() {
+            None
+        } else {
+            serde_json::to_vec(&self.words).ok()
         };
         let fields = [
             Some(self.sender.as_bytes()),

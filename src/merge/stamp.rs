@@ -26,9 +26,10 @@ pub(crate) fn stamp(source: &Path) -> Option<String> {
         while let Some(directory) = directories.pop() {
             for path in listed(&directory)? {
                 let found = fs::symlink_metadata(&path).ok()?;
-                match found.is_dir() {
-                    true => directories.push(path),
-                    false => add(&mut digest, &path, &found),
+                if found.is_dir() {
+                    directories.push(path)
+                } else {
+                    add(&mut digest, &path, &found)
                 }
             }
         }

@@ -46,9 +46,10 @@ impl Words {
             let fields = header.fields.iter(content);
             for field in fields.filter(|field| field.is(content, name)) {
                 let text = decoded_words(&unfold(field.value.of(content)));
-                let found: Vec<String> = match by_comma {
-                    true => divided(&text),
-                    false => text.split_whitespace().map(str::to_owned).collect(),
+                let found: Vec<String> = if by_comma {
+                    divided(&text)
+                } else {
+                    text.split_whitespace().map(str::to_owned).collect()
                 };
                 unite(own, found);
             }
@@ -172,14 +173,16 @@ fn divided(text: &str) -> Vec<String> {
 fn written(word: &str, by_comma: bool) -> String {
     let is_plain = word.is_ascii() && !word.contains(char::is_control) && !word.contains("=?");
     if is_plain {
-        return match by_comma && word.contains(',') {
-            true => format!("\"{word}\""),
-            false => word.to_owned(),
+        return if by_comma && word.contains(',') {
+            format!("\"{word}\"")
+        } else {
+            word.to_owned()
         };
     }
-    let text = match by_comma && word.contains(',') {
-        true => format!("\"{word}\""),
-        false => word.to_owned(),
+    let text = if by_comma && word.contains(',') {
+        format!("\"{word}\"")
+    } else {
+        word.to_owned()
     };
     let mut words = Vec::new();
     let mut piece = String::new();

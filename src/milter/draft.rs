@@ -52,9 +52,12 @@ const LONGEST_ID: usize = 64;
 
 impl Draft {
     pub fn name(&mut self, queue_id: &[u8]) {
-        let shown = |&octet: &u8| match octet.is_ascii_graphic() {
-            true => char::from(octet),
-            false => '?',
+        let shown = |&octet: &u8| {
+            if octet.is_ascii_graphic() {
+                char::from(octet)
+            } else {
+                '?'
+            }
         };
         self.message.queue_id = queue_id.iter().take(LONGEST_ID).map(shown).collect();
     }

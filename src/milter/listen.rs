@@ -319,9 +319,10 @@ mod tests {
         let path = folder.path().join("socket");
         let address = Address::Unix(path.clone());
         // Only root can set any group. Without root rights, the test sets the group of its own process.
-        let (group, other) = match rustix::process::geteuid().is_root() {
-            true => (4_321, None),
-            false => (rustix::process::getegid().as_raw(), Some(0)),
+        let (group, other) = if rustix::process::geteuid().is_root() {
+            (4_321, None)
+        } else {
+            (rustix::process::getegid().as_raw(), Some(0))
         };
         let listener = Listener::bind(&address, 0o620, Some(group)).expect("it may be given");
         let made = fs::metadata(&path).expect("it is there");

@@ -330,13 +330,12 @@ impl Connection {
             }
         };
         let elapsed = begun.elapsed();
-        let said = match message.bytes.is_empty() {
-            true => self.say(if_not_held),
-            false => {
-                let mut writer = BufWriter::with_capacity(codec::CHUNK + 64, &self.stream);
-                let written = verdict.write(&message, &mut writer);
-                written.and_then(|()| writer.flush())
-            }
+        let said = if message.bytes.is_empty() {
+            self.say(if_not_held)
+        } else {
+            let mut writer = BufWriter::with_capacity(codec::CHUNK + 64, &self.stream);
+            let written = verdict.write(&message, &mut writer);
+            written.and_then(|()| writer.flush())
         };
         self.server.counters.processed(&verdict, &report, elapsed);
         let journal = &work.journal;

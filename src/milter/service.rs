@@ -99,9 +99,10 @@ fn verdict(
         ));
     }
     let changes = Changes::of(incoming, &edits, keeps_blanks)?;
-    Ok(match changes.is_empty() {
-        true => Verdict::Unchanged(Left::AsItIs),
-        false => Verdict::Changed(edits, changes),
+    Ok(if changes.is_empty() {
+        Verdict::Unchanged(Left::AsItIs)
+    } else {
+        Verdict::Changed(edits, changes)
     })
 }
 
@@ -408,8 +409,9 @@ fn write_body(
         }
         push(rest)?;
     }
-    match waiting.is_empty() && is_begun {
-        true => Ok(()),
-        false => Reply::Body(&waiting).write(to),
+    if waiting.is_empty() && is_begun {
+        Ok(())
+    } else {
+        Reply::Body(&waiting).write(to)
     }
 }

@@ -100,9 +100,10 @@ impl Session {
                 let blank: &[u8] = if self.keeps_blanks() { b"" } else { b" " };
                 let value = [blank, value].concat();
                 self.draft.field(name, &value, most(expander));
-                match self.agreed(option::QUIET_FIELDS) {
-                    true => Step::Wait,
-                    false => Step::Say(Reply::Continue),
+                if self.agreed(option::QUIET_FIELDS) {
+                    Step::Wait
+                } else {
+                    Step::Say(Reply::Continue)
                 }
             }
             Command::EndOfHeader => {
@@ -153,14 +154,16 @@ impl Session {
     fn negotiate(&mut self, offer: Terms) -> Step<'static> {
         let wanted = NONE_OF
             | option::QUIET_FIELDS
-            | match self.is_full {
-                true => option::NO_BODY | option::NO_FIELDS,
-                false => option::SKIP | option::QUIET_BODY | option::LEADING_SPACE,
+            | if self.is_full {
+                option::NO_BODY | option::NO_FIELDS
+            } else {
+                option::SKIP | option::QUIET_BODY | option::LEADING_SPACE
             };
         self.can_change = offer.actions & ACTIONS == ACTIONS;
-        let actions = match self.can_change && !self.is_full {
-            true => ACTIONS,
-            false => 0,
+        let actions = if self.can_change && !self.is_full {
+            ACTIONS
+        } else {
+            0
         };
         let macros = offer.actions & action::SET_MACROS;
         let terms = Terms {

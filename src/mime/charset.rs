@@ -65,9 +65,10 @@ pub fn decode<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
 /// charset is not supported.
 pub fn decode_lossily<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>> {
     decode(label, octets).or_else(|| {
-        let encoding = match is_ascii_label(label) {
-            true => UTF_8,
-            false => encoding_of(label)?,
+        let encoding = if is_ascii_label(label) {
+            UTF_8
+        } else {
+            encoding_of(label)?
         };
         Some(encoding.decode_with_bom_removal(octets).0)
     })
@@ -78,9 +79,10 @@ pub fn decode_lossily<'t>(label: &[u8], octets: &'t [u8]) -> Option<Cow<'t, str>
 pub fn decode_undeclared(octets: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(octets).ok()?;
     let shifts = [ESCAPE, b'\x0e', b'\x0f'];
-    match octets.iter().any(|byte| shifts.contains(byte)) {
-        false => Some(Cow::Borrowed(text)),
-        true => decode(b"iso-2022-jp", octets),
+    if !octets.iter().any(|byte| shifts.contains(byte)) {
+        Some(Cow::Borrowed(text))
+    } else {
+        decode(b"iso-2022-jp", octets)
     }
 }
 

@@ -56,9 +56,10 @@ impl Wording {
                 let keeps_line_ends = !newline.is_throughout(body);
                 let wording = Self {
                     manner: Manner::Identity { keeps_line_ends },
-                    newline: match keeps_line_ends {
-                        true => newline.other(),
-                        false => newline,
+                    newline: if keeps_line_ends {
+                        newline.other()
+                    } else {
+                        newline
                     },
                     tail: 0,
                 };

@@ -201,9 +201,10 @@ fn write_octets(
 ) -> usize {
     for octet in octets {
         let escape = escape(*octet);
-        let symbols = match is_plain(*octet) {
-            true => std::slice::from_ref(octet),
-            false => escape.as_slice(),
+        let symbols = if is_plain(*octet) {
+            std::slice::from_ref(octet)
+        } else {
+            escape.as_slice()
         };
         if column > 0 && column + symbols.len() > ENCODED_COLUMNS - 1 {
             push_soft_break(newline, written);

@@ -260,9 +260,10 @@ impl<'a> Tree<'a> {
         // line directly after the header of another part has no line break of its own, and none may be added there. If
         // several consecutive parts are removed, only the first one had such a line break.
         let start = delimiter.start.max(removed_to);
-        let own_break = match start == delimiter.start {
-            true => free_break(start),
-            false => 0,
+        let own_break = if start == delimiter.start {
+            free_break(start)
+        } else {
+            0
         };
         if own_break > 0 && self.abuts_boundary(part) {
             return Span::new(start + own_break, end);

@@ -32,9 +32,10 @@ impl<'a> Lookup<'a> {
     }
 
     fn of(value: Cow<'a, [u8]>, is_cut_off: bool) -> Self {
-        match is_cut_off {
-            true => Self::CutOff(value),
-            false => Self::Whole(value),
+        if is_cut_off {
+            Self::CutOff(value)
+        } else {
+            Self::Whole(value)
         }
     }
 }

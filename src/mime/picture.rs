@@ -83,9 +83,10 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
             // The name of the codec is at offset 28 of the file, after the first page header (RFC 3533 §6).
             let codec = page.get(23..);
             let is_video = codec.is_some_and(|codec| codec.starts_with(b"\x80theora"));
-            Some(match is_video {
-                true => FileType::new("video/ogg", "ogv"),
-                false => FileType::new("audio/ogg", "ogg"),
+            Some(if is_video {
+                FileType::new("video/ogg", "ogv")
+            } else {
+                FileType::new("audio/ogg", "ogg")
             })
         }
         riff if riff.starts_with(b"RIFF") && riff.get(8..12) == Some(b"WAVE") => {

@@ -120,9 +120,10 @@ impl Scanner<'_> {
         let within = Span::new(start, original.len());
         let limit = self.limits.header;
         let is_boundary = |line: &[u8]| self.matching(line).is_some();
-        let section = match is_message {
-            true => Section::Message,
-            false => Section::Part,
+        let section = if is_message {
+            Section::Message
+        } else {
+            Section::Part
         };
         let header = Header::read_until(original, within, section, limit, is_boundary);
         let value = |name| header.fields.value(original, name);
@@ -292,9 +293,10 @@ impl Scanner<'_> {
                 _ => true,
             };
             if part.encoding.is_encoded() && matches!(part.content, PartKind::Multipart(_)) {
-                match is_false {
-                    true => part.encoding = TransferEncoding::SevenBit,
-                    false => part.content = PartKind::Leaf,
+                if is_false {
+                    part.encoding = TransferEncoding::SevenBit
+                } else {
+                    part.content = PartKind::Leaf
                 }
             }
             if part.encoding.is_encoded() && part.content == PartKind::Leaf {

@@ -119,9 +119,10 @@ impl TransferEncoding {
         match Self::of(value) {
             Self::Unknown if essence.starts_with("text/") => {
                 let word = letters(bare(value.unwrap_or_default()));
-                match FOREIGN.contains(&word.as_slice()) {
-                    true => Self::Unknown,
-                    false => Self::EightBit,
+                if FOREIGN.contains(&word.as_slice()) {
+                    Self::Unknown
+                } else {
+                    Self::EightBit
                 }
             }
             known => known,
@@ -496,9 +497,10 @@ pub fn has_boundary(text: &[u8], boundaries: &[&[u8]]) -> bool {
 
 /// Returns the text with CRLF as all line endings, which is the form that Content-MD5 hashes (RFC 1864 §2).
 pub fn canonical_text(text: &[u8]) -> Cow<'_, [u8]> {
-    match Newline::CrLf.is_throughout(text) {
-        true => Cow::Borrowed(text),
-        false => Cow::Owned(with_newlines(text.to_vec(), Newline::CrLf)),
+    if Newline::CrLf.is_throughout(text) {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(with_newlines(text.to_vec(), Newline::CrLf))
     }
 }
 

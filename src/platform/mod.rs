@@ -102,9 +102,10 @@ pub(crate) fn taken_for(path: &Path) -> Option<OsString> {
 fn sync_each(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        match entry.file_type()?.is_dir() {
-            true => sync_each(&entry.path())?,
-            false => sync(&File::options().write(true).open(entry.path())?)?,
+        if entry.file_type()?.is_dir() {
+            sync_each(&entry.path())?
+        } else {
+            sync(&File::options().write(true).open(entry.path())?)?
         }
     }
     sync_folder(folder)

@@ -138,9 +138,10 @@ pub fn exchange(_one: &Path, _other: &Path) -> io::Result<()> {
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] if a file with the new name exists. That file is never overwritten.
 pub(crate) fn rename_to_new(old: &Path, new: &Path) -> io::Result<()> {
-    match name_anew(CWD, old, CWD, new)? {
-        true => Ok(()),
-        false => fs::remove_file(old),
+    if name_anew(CWD, old, CWD, new)? {
+        Ok(())
+    } else {
+        fs::remove_file(old)
     }
 }
 
@@ -273,11 +274,12 @@ pub(crate) fn is_character_device(found: &Metadata) -> bool {
 /// be lost.
 pub(crate) fn stream(of: impl AsFd) -> io::Result<File> {
     let file = stream_or_null(of)?;
-    match is_stand_in(&file) {
-        true => Err(io::Error::other(
+    if is_stand_in(&file) {
+        Err(io::Error::other(
             "the stream is closed, or it is /dev/null opened for both reading and writing, which embody cannot distinguish from a closed stream; open /dev/null for one of the two",
-        )),
-        false => Ok(file),
+        ))
+    } else {
+        Ok(file)
     }
 }
 

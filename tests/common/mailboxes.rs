@@ -34,9 +34,10 @@ impl Transform for Look {
     }
 
     fn transform(&self, message: &Message<'_>) -> Result<(Edits, ()), Error> {
-        let edits = match message.number.is_multiple_of(2) {
-            true => Edits::new(),
-            false => same(message.content),
+        let edits = if message.number.is_multiple_of(2) {
+            Edits::new()
+        } else {
+            same(message.content)
         };
         Ok((edits, ()))
     }

@@ -26,9 +26,10 @@ struct Choosy {
 
 impl Choosy {
     fn error(&self) -> StoreError {
-        match self.is_temporary {
-            true => StoreError::temporary("the disk is away"),
-            false => StoreError::lasting("the disk is full of holes"),
+        if self.is_temporary {
+            StoreError::temporary("the disk is away")
+        } else {
+            StoreError::lasting("the disk is full of holes")
         }
     }
 }
@@ -37,17 +38,19 @@ impl Store for Choosy {
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
         let key = Key::of(octets);
         self.puts.lock().unwrap().push(key);
-        match self.refuses == Some(key) {
-            true => Err(self.error()),
-            false => self.memory.put(octets),
+        if self.refuses == Some(key) {
+            Err(self.error())
+        } else {
+            self.memory.put(octets)
         }
     }
 
     fn flush(&self, keys: &[Key]) -> Result<(), StoreError> {
         self.flushes.lock().unwrap().push(keys.to_vec());
-        match self.fails_to_flush {
-            true => Err(self.error()),
-            false => Ok(()),
+        if self.fails_to_flush {
+            Err(self.error())
+        } else {
+            Ok(())
         }
     }
 

@@ -236,9 +236,10 @@ fn relative_link_keeps_the_meaning_that_it_has_in_the_charset() {
             ]
             .concat()
         };
-        let front = match before.starts_with(b"?") {
-            true => "http://www.example.org/a/b/c",
-            false => "http://www.example.org/a/b/",
+        let front = if before.starts_with(b"?") {
+            "http://www.example.org/a/b/c"
+        } else {
+            "http://www.example.org/a/b/"
         };
         let (output, _) = links::run(&document("", before));
         let text = String::from_utf8_lossy(&output).into_owned();

@@ -253,9 +253,10 @@ fn most(report: &Report, body: u64) -> i64 {
     let each = |row: &Row| {
         let is_picture = row.kind == Kind::Embed && row.media_type.is_none();
         let url = row.url.as_ref().map_or(0, String::len) as u64;
-        match is_picture {
-            true => 800 + 4 * url + body * 3 / 2,
-            false => 50 << 20,
+        if is_picture {
+            800 + 4 * url + body * 3 / 2
+        } else {
+            50 << 20
         }
     };
     report.gained.max(0) + fetches.map(each).sum::<u64>() as i64

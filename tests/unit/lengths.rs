@@ -71,9 +71,10 @@ pub(crate) fn number(tree: &Tree<'_>, part: PartId, is_lines: bool, says: Says) 
         _ => body.end,
     };
     let bytes = &tree.original[body.start..end];
-    let count = match is_lines {
-        true => bytes.iter().filter(|&&byte| byte == b'\n').count(),
-        false => bytes.len(),
+    let count = if is_lines {
+        bytes.iter().filter(|&&byte| byte == b'\n').count()
+    } else {
+        bytes.len()
     };
     count + if says == Says::Wrong { 7 } else { 0 }
 }

@@ -242,9 +242,10 @@ fn bases_that_are_none_are_skipped() {
             format!("{BASE}Content-Type: multipart/mixed; boundary=m\n\n--m\n{part}\n--m--\n")
                 .into_bytes()
         };
-        let link = match body.contains("href=\"/\"") {
-            true => "href=http://www.example.org/x",
-            false => "href=http://www.example.org/a/b/x",
+        let link = if body.contains("href=\"/\"") {
+            "href=http://www.example.org/x"
+        } else {
+            "href=http://www.example.org/a/b/x"
         };
         let (output, report) = run(&around(&inner));
         assert_same(&output, &around(&inner.replace("href=x", link)), body);

@@ -628,10 +628,7 @@ proptest! {
         body in proptest::collection::vec(line(), 0..20),
     ) {
         let mut fields = fields;
-        let own = match composite {
-            true => "Content-Type: multipart/mixed; boundary=b\n",
-            false => "Content-Type: message/external-body;\n access-type=URL; URL=\"data:,hello%0A\"\n",
-        };
+        let own = if composite { "Content-Type: multipart/mixed; boundary=b\n" } else { "Content-Type: message/external-body;\n access-type=URL; URL=\"data:,hello%0A\"\n" };
         fields.insert(position.min(fields.len()), own.to_owned());
         let message = format!("{}\n{}", fields.concat(), body.concat());
         for mark in [Mark::Off, Mark::Field] {

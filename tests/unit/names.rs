@@ -118,9 +118,10 @@ impl Case {
 
     fn word(&self, octets: &[u8], is_base64: bool) -> String {
         let label = self.label;
-        match is_base64 {
-            true => format!("=?{label}?B?{}?=", STANDARD.encode(octets)),
-            false => format!("=?{label}?q?{}?=", Self::percent(octets).replace('%', "=")),
+        if is_base64 {
+            format!("=?{label}?B?{}?=", STANDARD.encode(octets))
+        } else {
+            format!("=?{label}?q?{}?=", Self::percent(octets).replace('%', "="))
         }
     }
 

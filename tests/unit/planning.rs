@@ -37,9 +37,10 @@ struct Everybody;
 impl Fetch for Everybody {
     fn fetch(&self, request: &Request) -> Result<Content, Refusal> {
         let is_sheet = request.need.accept() == Some("text/css");
-        let (media_type, body) = match is_sheet {
-            true => ("text/css", format!("a{{b:url(p)}}/*{}*/", request.url())),
-            false => ("image/gif", format!("GIF89a\x09\0\x09\0{}", request.url())),
+        let (media_type, body) = if is_sheet {
+            ("text/css", format!("a{{b:url(p)}}/*{}*/", request.url()))
+        } else {
+            ("image/gif", format!("GIF89a\x09\0\x09\0{}", request.url()))
         };
         Ok(Content::new(
             request.url(),

@@ -140,9 +140,10 @@ fn entity() -> impl Strategy<Value = String> {
 fn message() -> impl Strategy<Value = String> {
     (entity(), stray(), any::<bool>()).prop_map(|(entity, behind, crlf)| {
         let message = format!("From: a\nMIME-Version: 1.0\n{entity}{behind}");
-        match crlf {
-            true => message.replace('\n', "\r\n"),
-            false => message,
+        if crlf {
+            message.replace('\n', "\r\n")
+        } else {
+            message
         }
     })
 }

@@ -19,9 +19,10 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            match fs::symlink_metadata(&path).unwrap().is_dir() {
-                true => folders.push(path),
-                false => found.push((path.clone(), fs::read(&path).unwrap_or_default())),
+            if fs::symlink_metadata(&path).unwrap().is_dir() {
+                folders.push(path)
+            } else {
+                found.push((path.clone(), fs::read(&path).unwrap_or_default()))
             }
         }
     }

@@ -393,9 +393,10 @@ mod s3 {
         let server = Server::new(|asked, kept| {
             let asked = plain(asked);
             let hidden = asked.method == "GET" && !kept.objects.contains_key(&asked.path);
-            Some(Some(match hidden {
-                true => (403, Vec::new()),
-                false => usual(&asked, kept),
+            Some(Some(if hidden {
+                (403, Vec::new())
+            } else {
+                usual(&asked, kept)
             }))
         });
         let store = at(&server);

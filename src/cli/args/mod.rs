@@ -627,9 +627,10 @@ impl InspectArgs {
     }
 
     pub(super) fn mode(&self) -> Mode {
-        match self.probe || self.policy.cache.offline {
-            true => Mode::Probe,
-            false => Mode::DryRun,
+        if self.probe || self.policy.cache.offline {
+            Mode::Probe
+        } else {
+            Mode::DryRun
         }
     }
 

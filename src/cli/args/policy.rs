@@ -269,9 +269,10 @@ struct ContentArgs {
 /// Parses the value of `--copies`. `-` and URLs are accepted here, although copies must be files: opening the mailbox
 /// later gives an error message that explains the reason.
 fn mailbox(text: &str) -> Result<PathBuf, String> {
-    match text == "-" || text.contains("://") {
-        true => Ok(text.into()),
-        false => super::retrieval::file_root(text),
+    if text == "-" || text.contains("://") {
+        Ok(text.into())
+    } else {
+        super::retrieval::file_root(text)
     }
 }
 

@@ -167,9 +167,10 @@ pub(crate) enum ArchivePlace {
 }
 
 fn archive(text: &str) -> Result<ArchivePlace, String> {
-    match text.contains("://") || text.contains("{url}") {
-        true => text.parse().map(ArchivePlace::Server),
-        false => Ok(ArchivePlace::Files(text.into())),
+    if text.contains("://") || text.contains("{url}") {
+        text.parse().map(ArchivePlace::Server)
+    } else {
+        Ok(ArchivePlace::Files(text.into()))
     }
 }
 

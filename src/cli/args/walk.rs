@@ -185,9 +185,10 @@ impl WalkArgs {
             output_format: self.output_format.unwrap_or_default(),
             by_label: self.by_label,
             jobs,
-            max_in_flight: match waits {
-                true => policy.limits.in_flight.max(jobs),
-                false => jobs,
+            max_in_flight: if waits {
+                policy.limits.in_flight.max(jobs)
+            } else {
+                jobs
             },
             backup: self.backup.clone(),
             waits,

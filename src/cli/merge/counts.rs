@@ -31,18 +31,20 @@ impl Summary<'_> {
         let tally = self.tally;
         let mut text = String::new();
         let sources = counted(self.sources.len() as u64, "source", "sources");
-        let mails = match is_survey {
-            true => counted(tally.kept, "different mail", "different mails"),
-            false => format!("{} in the result", counted(tally.kept, "mail", "mails")),
+        let mails = if is_survey {
+            counted(tally.kept, "different mail", "different mails")
+        } else {
+            format!("{} in the result", counted(tally.kept, "mail", "mails"))
         };
         let _ = writeln!(
             text,
             "{} in {sources}, {mails}.",
             counted(tally.messages, "message", "messages"),
         );
-        let left_out = match is_survey {
-            true => "that embody merge would leave out",
-            false => "left out",
+        let left_out = if is_survey {
+            "that embody merge would leave out"
+        } else {
+            "left out"
         };
         if tally.messages > tally.kept {
             let _ = writeln!(

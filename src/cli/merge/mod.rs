@@ -39,9 +39,10 @@ pub(super) fn run(args: &MergeArgs) -> Result<Status, Error> {
         args,
         options: args.compressed.added_to(Options {
             format: args.format,
-            mode: match args.dry_run {
-                true => Mode::DryRun,
-                false => Mode::Run,
+            mode: if args.dry_run {
+                Mode::DryRun
+            } else {
+                Mode::Run
             },
             ..Options::default()
         }),
@@ -136,9 +137,10 @@ impl Run<'_> {
                 .iter()
                 .map(|it| size(&it.path, &self.options, self.stop, true))
         };
-        let display = match args.quiet || args.progress == ProgressOption::Never {
-            true => Display::new(ProgressOption::Never, 0),
-            false => Display::new(args.progress, total().sum()),
+        let display = if args.quiet || args.progress == ProgressOption::Never {
+            Display::new(ProgressOption::Never, 0)
+        } else {
+            Display::new(args.progress, total().sum())
         };
         for line in already.iter().flat_map(|source| &source.lines) {
             display.say(line);
@@ -184,13 +186,13 @@ impl Run<'_> {
             merged.add_all((&self.options, self.stop), next, |batch, add| {
                 for mail in mails.read(batch) {
                     let mail = mail?;
-                    let labels = match has_folders {
-                        true => mail
-                            .folders
+                    let labels = if has_folders {
+                        mail.folders
                             .iter()
                             .map(|&it| folders.name(it).to_owned())
-                            .collect(),
-                        false => Vec::new(),
+                            .collect()
+                    } else {
+                        Vec::new()
                     };
                     add(Letter {
                         content: &mail.content,
@@ -210,9 +212,10 @@ impl Run<'_> {
         merged.finish()?;
         drop(display);
         self.tell(&tally, is_damaged)?;
-        Ok(match is_damaged {
-            true => Status::Trouble,
-            false => Status::Success,
+        Ok(if is_damaged {
+            Status::Trouble
+        } else {
+            Status::Success
         })
     }
 
@@ -337,9 +340,10 @@ impl Run<'_> {
         folders.push(".sbd");
         let folders = PathBuf::from(folders);
         let is_empty = || fs::metadata(&args.output).is_ok_and(|it| it.is_file() && it.len() == 0);
-        let new = match folders.is_dir() && is_empty() {
-            true => shell(&folders),
-            false => shell(&args.output),
+        let new = if folders.is_dir() && is_empty() {
+            shell(&folders)
+        } else {
+            shell(&args.output)
         };
         let lines = args.sources.iter().map(|old| {
             format!(

@@ -242,9 +242,10 @@ impl Collector {
 
 /// Returns the name of the new folder for a source that is a single mailbox.
 fn named_by(source: &Path) -> String {
-    let name = match names_a_file(source) {
-        true => source.file_stem(),
-        false => source.file_name(),
+    let name = if names_a_file(source) {
+        source.file_stem()
+    } else {
+        source.file_name()
     };
     let name = name.map(|name| name.to_string_lossy().into_owned());
     name.unwrap_or_else(|| "INBOX".to_owned())

@@ -71,9 +71,10 @@ pub(super) fn contents(survey: &Survey) -> String {
     if let (Some(first), Some(last)) = (survey.dates.first, survey.dates.last) {
         let [first, last] = [first, last].map(super::sum::day);
         let [first, last] = [first, last].map(|day| format!("{day:.4}"));
-        text += &match first == last {
-            true => format!(" of {first}"),
-            false => format!(" from {first} to {last}"),
+        text += &if first == last {
+            format!(" of {first}")
+        } else {
+            format!(" from {first} to {last}")
         };
     }
     text += &format!(", {}", size(mail.octets));
@@ -175,15 +176,16 @@ fn pictures(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
         ),
         tile: Tile {
             number: grouped(remote),
-            words: match answers.alive == answers.asked() && answers.alive > 0 {
-                true => format!(
+            words: if answers.alive == answers.asked() && answers.alive > 0 {
+                format!(
                     "{} on {on}, all still there",
                     either(remote, "picture", "pictures")
-                ),
-                false => format!(
+                )
+            } else {
+                format!(
                     "{} only on {on}",
                     either(remote, "picture is", "pictures are")
-                ),
+                )
             },
         },
         step: embed(survey, context),
@@ -354,9 +356,10 @@ pub(super) fn recover(survey: &Survey, context: &SurveyContext<'_>) -> Option<St
     if ftp > 0 && !context.repeated.has("fetch") {
         options += " --fetch http,https,ftp";
     }
-    let from = match here == count {
-        true => "from the files next to the mailbox and from the mail itself",
-        false => "as far as their servers still have them",
+    let from = if here == count {
+        "from the files next to the mailbox and from the mail itself"
+    } else {
+        "as far as their servers still have them"
     };
     is_there.then(|| Step {
         title: "Put the missing attachments back".to_owned(),
@@ -490,10 +493,7 @@ pub(super) fn probe(survey: &Survey, context: &SurveyContext<'_>) -> Option<Step
     let web = missing::sum(&survey.missing, &[Way::Web]);
     let page = context.page.as_deref().unwrap_or_default();
     (!is_asked && survey.pictures.remote + web > 0).then(|| {
-        let fetch = match context.repeated.has("fetch") {
-            true => "",
-            false => " --fetch http,https",
-        };
+        let fetch = if context.repeated.has("fetch") { "" } else { " --fetch http,https" };
         let command = format!(
             "embody inspect --probe{fetch}{} --html {}",
             context.repeated.all(),

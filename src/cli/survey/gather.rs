@@ -109,9 +109,10 @@ impl Surveying {
         let (edits, keys) = self.detach(message, &mut survey);
         let known = |part: &PartId| (shown.get(part).copied(), keys.get(&tree.number(*part)));
         let of = |part: &PartId| Listed::of(&tree, *part, known(part));
-        let listed = match self.expanding.tells_rows {
-            true => attachments.iter().map(of).collect(),
-            false => Vec::new(),
+        let listed = if self.expanding.tells_rows {
+            attachments.iter().map(of).collect()
+        } else {
+            Vec::new()
         };
         (survey.links.documents, survey.links.unread) =
             expander.look(&tree, |shown, target| survey.link(shown, &target));

@@ -29,11 +29,12 @@ fn check(path: &Path) -> io::Result<()> {
         Ok(_) => {
             let (file, mut begin) = (File::open(path)?, Vec::new());
             file.take(BEGIN.len() as u64).read_to_end(&mut begin)?;
-            match begin == BEGIN.as_bytes() {
-                true => Ok(()),
-                false => refused(
+            if begin == BEGIN.as_bytes() {
+                Ok(())
+            } else {
+                refused(
                     "the file exists and is not a page that embody wrote, so --html does not replace it; name a new file",
-                ),
+                )
             }
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -75,9 +75,10 @@ impl Page<'_> {
     fn head(&mut self, title: &str) {
         let (survey, context) = (self.survey, self.context);
         let found = findings::findings(survey, context);
-        let requests = match context.is_probed {
-            true => "Servers were asked whether they still have the pictures and files.",
-            false => "No network requests were made for this page.",
+        let requests = if context.is_probed {
+            "Servers were asked whether they still have the pictures and files."
+        } else {
+            "No network requests were made for this page."
         };
         self.sheet
             .add(&format!("<p class=\"over\">{}</p>", foreign(title)));
@@ -348,13 +349,14 @@ impl Page<'_> {
             size(all.octets)
         );
         if shown.count > 0 {
-            words += &match shown.count == all.count {
-                true => " The text of the mail displays all of them.".to_owned(),
-                false => format!(
+            words += &if shown.count == all.count {
+                " The text of the mail displays all of them.".to_owned()
+            } else {
+                format!(
                     " The text of the mail displays {} of them, {}.",
                     grouped(shown.count),
                     size(shown.octets)
-                ),
+                )
             };
         }
         self.sheet.say(&words);
@@ -487,11 +489,11 @@ impl Page<'_> {
             })
             .collect();
         if columns.len() > 1 {
-            match columns.iter().any(|it| it.part > 0) {
-                true => self
-                    .sheet
-                    .key("size of the mail", "large attachments in the mail"),
-                false => self.sheet.note("By size."),
+            if columns.iter().any(|it| it.part > 0) {
+                self.sheet
+                    .key("size of the mail", "large attachments in the mail")
+            } else {
+                self.sheet.note("By size.")
             }
         }
         let most = columns.iter().map(|it| it.value).max().unwrap_or(0);
@@ -612,9 +614,10 @@ impl Page<'_> {
                 0 => String::new(),
                 more => format!(" and {} more", grouped(more)),
             };
-            let first = match more.is_empty() {
-                true => listed(&first),
-                false => first.join(", "),
+            let first = if more.is_empty() {
+                listed(&first)
+            } else {
+                first.join(", ")
             };
             self.sheet.add(&format!(
                 "<p>{} {}: {first}{more}.</p>",

@@ -457,18 +457,20 @@ impl RunPage<'_> {
             ));
         }
         if tally.lost.sum() > 0 {
-            let words = match said.is_empty() {
-                true => tally.lost.words(),
-                false => grouped(tally.lost.sum()),
+            let words = if said.is_empty() {
+                tally.lost.words()
+            } else {
+                grouped(tally.lost.sum())
             };
             said.push(format!(
                 "{words} {} lost for good",
                 either(tally.lost.sum(), "is", "are")
             ));
         }
-        match said.is_empty() {
-            true => "Nothing was changed.".to_owned(),
-            false => format!("{}.", listed(&said)),
+        if said.is_empty() {
+            "Nothing was changed.".to_owned()
+        } else {
+            format!("{}.", listed(&said))
         }
     }
 

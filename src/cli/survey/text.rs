@@ -174,9 +174,10 @@ fn dates(survey: &Survey) -> String {
     let mut text = match (dates.first, dates.last) {
         (Some(first), Some(last)) => {
             let [first, last] = [first, last].map(super::sum::day);
-            match first == last {
-                true => first,
-                false => format!("{first} to {last}"),
+            if first == last {
+                first
+            } else {
+                format!("{first} to {last}")
             }
         }
         _ => String::new(),
@@ -248,9 +249,10 @@ fn answers(survey: &Survey, context: &SurveyContext<'_>) -> String {
 fn table(text: &mut String, survey: &Survey, group: Group, has_archive: bool) {
     match group {
         Group::Host => {
-            let head = match has_archive {
-                true => "pictures trackers references alive dead refused archived lost",
-                false => "pictures trackers references alive dead refused",
+            let head = if has_archive {
+                "pictures trackers references alive dead refused archived lost"
+            } else {
+                "pictures trackers references alive dead refused"
             };
             let columns = head.split(' ').count();
             let row = |it: &Host| it.probed().into_iter().take(columns).collect();

@@ -208,14 +208,16 @@ pub(super) fn type_words(essence: &str) -> &str {
 /// Quotes a file name for a shell. A name that begins with a hyphen gets the prefix `./`, so that it is not read as an
 /// option.
 pub(crate) fn quoted(name: &str) -> String {
-    let name = match name.starts_with('-') {
-        true => format!("./{name}"),
-        false => name.to_owned(),
+    let name = if name.starts_with('-') {
+        format!("./{name}")
+    } else {
+        name.to_owned()
     };
     let is_plain = |symbol: char| symbol.is_ascii_alphanumeric() || "/._-+:@,=".contains(symbol);
-    match !name.is_empty() && name.chars().all(is_plain) {
-        true => name,
-        false => format!("'{}'", name.replace('\'', "'\\''")),
+    if !name.is_empty() && name.chars().all(is_plain) {
+        name
+    } else {
+        format!("'{}'", name.replace('\'', "'\\''"))
     }
 }
 

@@ -102,9 +102,10 @@ pub(super) fn edits(
         wording: *wording,
         encoding,
         digest_added,
-        places: match places.iter().any(|&place| place != 0) {
-            true => places,
-            false => Vec::new(),
+        places: if places.iter().any(|&place| place != 0) {
+            places
+        } else {
+            Vec::new()
         },
     };
     let note = note
@@ -142,9 +143,10 @@ pub(super) fn edits(
     finish(&mut body, tree, part, newline);
     let mut group = Group::new();
     for field in &fields {
-        match field.whole == anchor.whole {
-            true => group.push(Edit::replace(field.whole, front.clone())),
-            false => group.push(Edit::remove(field.whole)),
+        if field.whole == anchor.whole {
+            group.push(Edit::replace(field.whole, front.clone()))
+        } else {
+            group.push(Edit::remove(field.whole))
         }
     }
     group.push(Edit::replace(tree.part(part).body, body));
@@ -190,9 +192,10 @@ fn phantom_header(
     let is_encoding = |field: &Field| field.is(original, "Content-Transfer-Encoding");
     let mut header = Vec::new();
     for field in fields {
-        header.extend_from_slice(match is_encoding(field) {
-            true => &binary,
-            false => field.whole.of(original),
+        header.extend_from_slice(if is_encoding(field) {
+            &binary
+        } else {
+            field.whole.of(original)
         });
     }
     if !fields.iter().any(is_encoding) {

@@ -230,13 +230,12 @@ impl Pending<'_, '_> {
         let Some((octets, charset)) = self.pictures.text(number) else {
             return;
         };
-        let shown = match urls.is_empty() {
-            true => number,
-            false => {
-                let written = sheet_with_urls(octets.bytes(), charset.as_deref(), urls, fallbacks);
-                let text = Content::of_message(written);
-                self.pictures.add_text(text, (style::kind(), charset), None)
-            }
+        let shown = if urls.is_empty() {
+            number
+        } else {
+            let written = sheet_with_urls(octets.bytes(), charset.as_deref(), urls, fallbacks);
+            let text = Content::of_message(written);
+            self.pictures.add_text(text, (style::kind(), charset), None)
         };
         let new = self.pictures.new_part(container, number, shown);
         if let Ok(most) = self.most(container, number) {

@@ -301,10 +301,11 @@ impl Pending<'_, '_> {
             Some(Ok(Some(answer))) => {
                 let pictures = &mut self.pictures;
                 let urls = (wanted.url.as_str(), wanted.source.as_str());
-                match wanted.is_sheet {
-                    false => pictures.of_answer(answer, urls),
-                    true => (self.session.ledger.work(answer.len() * 3))
-                        .and_then(|()| style::of_answer(pictures, answer, urls)),
+                if !wanted.is_sheet {
+                    pictures.of_answer(answer, urls)
+                } else {
+                    (self.session.ledger.work(answer.len() * 3))
+                        .and_then(|()| style::of_answer(pictures, answer, urls))
                 }
             }
         };

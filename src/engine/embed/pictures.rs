@@ -89,9 +89,10 @@ pub(super) fn source(
 ) -> (String, Vec<u8>) {
     // If `--map` rewrote the URL, the message gets the original URL. The rewritten URL belongs to the configuration of this
     // computer.
-    let last = match answer.is_direct(policy, url) {
-        true => source,
-        false => &answer.origin.url,
+    let last = if answer.is_direct(policy, url) {
+        source
+    } else {
+        &answer.origin.url
     };
     let field = policy
         .provenance

@@ -442,8 +442,9 @@ fn data_of_octets() -> Refusal {
 
 fn shortened(url: &str) -> String {
     let text: String = url.chars().take(SHOWN_DATA).collect();
-    match text.len() < url.len() {
-        true => format!("{text}... ({} bytes)", url.len()),
-        false => text,
+    if text.len() < url.len() {
+        format!("{text}... ({} bytes)", url.len())
+    } else {
+        text
     }
 }

@@ -35,9 +35,10 @@ pub(super) fn of_answer(
     let charset = label(answer.charset().as_deref());
     // Relative URLs in the sheet refer to the URL in the document. If `--map` changed the URL of the request, the changed URL
     // is not used as their base.
-    let base = match *answer.origin.url == *url {
-        true => source,
-        false => &answer.origin.url,
+    let base = if *answer.origin.url == *url {
+        source
+    } else {
+        &answer.origin.url
     };
     let absolute = absolute_sheet(
         octets.bytes(),

@@ -26,10 +26,7 @@ impl Wanted {
     }
 
     pub(super) fn accept(&self) -> &'static str {
-        match self.is_sheet {
-            true => SHEET,
-            false => "image/*",
-        }
+        if self.is_sheet { SHEET } else { "image/*" }
     }
 }
 

@@ -168,9 +168,10 @@ fn returning(
             "the header of the part declares a multipart or a message, and embody never detaches multiparts or messages",
         );
     }
-    let counts_fit = match is_phantom {
-        true => notes == 1 && encodings == 1 && digests == usize::from(note.digest_added),
-        false => notes == 0 && encodings <= 1,
+    let counts_fit = if is_phantom {
+        notes == 1 && encodings == 1 && digests == usize::from(note.digest_added)
+    } else {
+        notes == 0 && encodings <= 1
     };
     if !counts_fit {
         return Err(

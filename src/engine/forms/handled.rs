@@ -32,9 +32,10 @@ impl Handled {
 
     pub(crate) fn add(&mut self, digest: String, host: Option<PartId>, keeps: bool) {
         self.hosts.extend(host);
-        match keeps {
-            true => self.kept.insert(digest),
-            false => self.opened.insert(digest),
+        if keeps {
+            self.kept.insert(digest)
+        } else {
+            self.opened.insert(digest)
         };
     }
 

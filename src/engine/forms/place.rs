@@ -269,12 +269,11 @@ impl Placing<'_> {
     }
 
     fn judge(&self, parts: &[Part<'_>]) -> Result<(), Refusal> {
-        match parts.iter().any(|part| part.meets(&self.around)) {
-            false => Ok(()),
-            true => {
-                let detail = "an attached message in the content contains a line that is also a boundary line of the mail";
-                Err(Refusal::lasting(Reason::BoundaryCollision, detail))
-            }
+        if !parts.iter().any(|part| part.meets(&self.around)) {
+            Ok(())
+        } else {
+            let detail = "an attached message in the content contains a line that is also a boundary line of the mail";
+            Err(Refusal::lasting(Reason::BoundaryCollision, detail))
         }
     }
 

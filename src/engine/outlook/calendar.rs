@@ -48,12 +48,13 @@ pub(super) fn of(item: &Item<'_>, description: Option<&str>) -> Result<Option<Ca
         return Err(());
     };
     let mut missing = Vec::new();
-    let series = match is_exception(item) {
-        true => None,
-        false => series(item, start).unwrap_or_else(|why| {
+    let series = if is_exception(item) {
+        None
+    } else {
+        series(item, start).unwrap_or_else(|why| {
             missing.push(why);
             None
-        }),
+        })
     };
     let meeting = Meeting {
         item,
@@ -137,9 +138,10 @@ struct Series {
 /// Returns a description of the values that cannot be converted.
 fn series(item: &Item<'_>, start: i64) -> Result<Option<Series>, &'static str> {
     let Some(Value::Bytes(rule)) = item.properties.named(&APPOINTMENT, 0x8216) else {
-        return match is_set(item, APPOINTMENT, 0x8223) || is_set(item, MEETING, 0x0005) {
-            true => Err("the rule by which the meeting recurs, which the file does not contain"),
-            false => Ok(None),
+        return if is_set(item, APPOINTMENT, 0x8223) || is_set(item, MEETING, 0x0005) {
+            Err("the rule by which the meeting recurs, which the file does not contain")
+        } else {
+            Ok(None)
         };
     };
     let recurrence = recurrence::read(rule, item.page).map_err(|why| match why {
@@ -169,13 +171,14 @@ fn series(item: &Item<'_>, start: i64) -> Result<Option<Series>, &'static str> {
     let Some(zone) = Zone::of(item) else {
         return Err("the rule by which the meeting recurs, because its time zone is not known");
     };
-    match header::from_1601(zone.utc(recurrence.begins)) == start - start.rem_euclid(60) {
-        true => Ok(Some(Series {
+    if header::from_1601(zone.utc(recurrence.begins)) == start - start.rem_euclid(60) {
+        Ok(Some(Series {
             recurrence,
             zone: Some(zone),
             size: rule.len(),
-        })),
-        false => Err("the rule by which the meeting recurs, which begins at another time"),
+        }))
+    } else {
+        Err("the rule by which the meeting recurs, which begins at another time")
     }
 }
 

@@ -12,9 +12,10 @@ pub(super) const DAY: i64 = 24 * 60;
 pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
     // Years begin in March here. The leap day is then the last day of a year, so it does not change the number of days before
     // any month.
-    let (year, month) = match month > 2 {
-        true => (year - 1600, month - 3),
-        false => (year - 1601, month + 9),
+    let (year, month) = if month > 2 {
+        (year - 1600, month - 3)
+    } else {
+        (year - 1601, month + 9)
     };
     let leap = year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400);
     // 1601-01-01 is 306 days after 1600-03-01.
@@ -31,9 +32,10 @@ pub(super) fn date(days: i64) -> (i64, i64, i64) {
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let year = 1600 + since_march.div_euclid(CENTURIES) * 400 + year;
-    match month < 10 {
-        true => (year, month + 3, day),
-        false => (year + 1, month - 9, day),
+    if month < 10 {
+        (year, month + 3, day)
+    } else {
+        (year + 1, month - 9, day)
     }
 }
 
@@ -134,15 +136,17 @@ impl Zone {
         };
         let (year, _, _) = date(local.div_euclid(DAY));
         let (begins, ends) = (summer.begins.at(year), summer.ends.at(year));
-        let is_summer = match begins < ends {
-            true => (begins..ends).contains(&local),
+        let is_summer = if begins < ends {
+            (begins..ends).contains(&local)
+        } else {
             // In the southern hemisphere, summer time begins late in a year and ends early in the next. So summer time
             // is the part of the calendar year that is not between its end and its start.
-            false => !(ends..begins).contains(&local),
+            !(ends..begins).contains(&local)
         };
-        match is_summer {
-            true => summer.bias,
-            false => self.standard,
+        if is_summer {
+            summer.bias
+        } else {
+            self.standard
         }
     }
 
@@ -184,9 +188,10 @@ impl Change {
     fn at(&self, year: i64) -> i64 {
         let first = days(year, self.month, 1);
         let day = (self.weekday - weekday(first)).rem_euclid(7) + 7 * (self.nth - 1);
-        let day = match day < length(year, self.month) {
-            true => day,
-            false => day - 7,
+        let day = if day < length(year, self.month) {
+            day
+        } else {
+            day - 7
         };
         (first + day) * DAY + self.seconds / 60
     }

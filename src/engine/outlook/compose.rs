@@ -153,12 +153,13 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
                 .into_iter()
                 .flatten()
                 .any(|url| referred.contains(&url));
-                match is_shown {
-                    true => contents.pictures.push(Leaf {
+                if is_shown {
+                    contents.pictures.push(Leaf {
                         is_attachment: false,
                         ..leaf
-                    }),
-                    false => contents.attachments.push(leaf),
+                    })
+                } else {
+                    contents.attachments.push(leaf)
                 }
             }
             Err(why) => {
@@ -389,9 +390,12 @@ fn leaf<'a>(
             let missing = missing.iter().map(|what| format!("in {called}: {what}"));
             unmapped.extend(missing);
             let mut leaf = Leaf::new("message/rfc822", Body::Message(message));
-            leaf.name = name.map(|name| match name.to_ascii_lowercase().ends_with(".eml") {
-                true => name,
-                false => format!("{name}.eml"),
+            leaf.name = name.map(|name| {
+                if name.to_ascii_lowercase().ends_with(".eml") {
+                    name
+                } else {
+                    format!("{name}.eml")
+                }
             });
             leaf
         }
@@ -458,9 +462,10 @@ fn object<'a>(item: &Item<'_>, storage: &Cow<'a, [u8]>, name: Option<String>) ->
         }
         Object::Document(essence, extension) => {
             let name = name.unwrap_or_else(|| "object".to_owned());
-            let name = match name.contains('.') {
-                true => name,
-                false => format!("{name}.{extension}"),
+            let name = if name.contains('.') {
+                name
+            } else {
+                format!("{name}.{extension}")
             };
             Leaf::new(essence, Body::Bytes(storage.clone())).attached(&name)
         }

@@ -111,9 +111,10 @@ impl<'a> Compound<'a> {
         let mut at = 0;
         while let Some(next) = walked.get(at) {
             let is_open = !next.is_stream && next.path.iter().count() < deepest;
-            let inner = match is_open {
-                true => self.list(&next.path),
-                false => Vec::new(),
+            let inner = if is_open {
+                self.list(&next.path)
+            } else {
+                Vec::new()
             };
             walked.extend(inner);
             at += 1;
@@ -349,14 +350,16 @@ impl<'a> Damaged<'a> {
             let rest = outer.get(start % self.sector..)?;
             Some(front(rest, SMALL))
         };
-        let sectors = match entry.length < LARGE {
-            true => chain(entry.start, &self.next_small, wanted.div_ceil(SMALL)),
-            false => chain(entry.start, &self.next, wanted.div_ceil(self.sector)),
+        let sectors = if entry.length < LARGE {
+            chain(entry.start, &self.next_small, wanted.div_ceil(SMALL))
+        } else {
+            chain(entry.start, &self.next, wanted.div_ceil(self.sector))
         };
         for sector in sectors {
-            let piece = match entry.length < LARGE {
-                true => small_sector(sector),
-                false => Some(self.at(sector)),
+            let piece = if entry.length < LARGE {
+                small_sector(sector)
+            } else {
+                Some(self.at(sector))
             };
             match piece.filter(|piece| !piece.is_empty()) {
                 Some(piece) => bytes.extend_from_slice(piece),

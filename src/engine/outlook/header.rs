@@ -206,11 +206,12 @@ fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
                 continue;
             }
         }
-        match name.is_ascii() {
-            true => text_field(&mut fields, name, &value),
+        if name.is_ascii() {
+            text_field(&mut fields, name, &value);
+        } else {
             // A damaged field name can contain bytes that are not ASCII, which are not allowed in a header. So the name becomes
             // part of the value of another field.
-            false => text_field(&mut fields, "X-Damaged-Field", &format!("{name}: {value}")),
+            text_field(&mut fields, "X-Damaged-Field", &format!("{name}: {value}"));
         }
     }
     let has = |name: &str| read.fields.first(text, name).is_some();
@@ -218,13 +219,14 @@ fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
 }
 
 pub(super) fn sender(item: &Item<'_>, is_represented: bool) -> Option<Person> {
-    let (name, smtp, address) = match is_represented {
-        true => (
+    let (name, smtp, address) = if is_represented {
+        (
             id::REPRESENTING_NAME,
             id::REPRESENTING_SMTP,
             id::REPRESENTING_ADDRESS,
-        ),
-        false => (id::SENDER_NAME, id::SENDER_SMTP, id::SENDER_ADDRESS),
+        )
+    } else {
+        (id::SENDER_NAME, id::SENDER_SMTP, id::SENDER_ADDRESS)
     };
     let smtp = item.text(smtp);
     person(item.text(name), smtp, item.text(address))

@@ -113,9 +113,10 @@ impl Contents {
         for listed in file.list(storage) {
             // Names that differ only in case refer to the same entry.
             let name = listed.name.to_ascii_lowercase();
-            match listed.is_stream {
-                true => _ = contents.streams.insert(name, listed.path),
-                false => contents.storages.push((name, listed.path)),
+            if listed.is_stream {
+                _ = contents.streams.insert(name, listed.path)
+            } else {
+                contents.storages.push((name, listed.path))
             }
         }
         contents.storages.sort();
@@ -204,9 +205,10 @@ impl Reading<'_> {
         }
         let mut stream = |number: &str| {
             let path = storage.join(format!("__substg1.0_{number}0102"));
-            match self.file.is_stream(&path) {
-                true => self.stream(&path).unwrap_or_default(),
-                false => Vec::new(),
+            if self.file.is_stream(&path) {
+                self.stream(&path).unwrap_or_default()
+            } else {
+                Vec::new()
             }
         };
         let [guids, entries, strings] = ["0002", "0003", "0004"].map(&mut stream);
@@ -258,9 +260,10 @@ impl Reading<'_> {
                 None => Content::None,
             },
             (None, Some(Value::Bytes(bytes))) => {
-                match bytes.starts_with(SIGNATURE) && method == Some(6) {
-                    true => Content::Storage(bytes),
-                    false => Content::File(bytes),
+                if bytes.starts_with(SIGNATURE) && method == Some(6) {
+                    Content::Storage(bytes)
+                } else {
+                    Content::File(bytes)
                 }
             }
             (None, _) => Content::None,
@@ -363,19 +366,16 @@ impl Reading<'_> {
         }
         for listed in entries.iter().skip(1) {
             let target = root.join(listed.path.strip_prefix(storage).ok()?);
-            match listed.is_stream {
-                true => {
-                    let bytes = self.stream(&listed.path)?;
-                    copy.create_stream(&target).ok()?.write_all(&bytes).ok()?;
+            if listed.is_stream {
+                let bytes = self.stream(&listed.path)?;
+                copy.create_stream(&target).ok()?.write_all(&bytes).ok()?;
+            } else {
+                copy.create_storage(&target).ok()?;
+                if let Some(entry) = &listed.entry {
+                    copy.set_storage_clsid(&target, *entry.clsid()).ok()?;
                 }
-                false => {
-                    copy.create_storage(&target).ok()?;
-                    if let Some(entry) = &listed.entry {
-                        copy.set_storage_clsid(&target, *entry.clsid()).ok()?;
-                    }
-                    copy.set_created_time(&target, UNIX_EPOCH).ok()?;
-                    copy.set_modified_time(&target, UNIX_EPOCH).ok()?;
-                }
+                copy.set_created_time(&target, UNIX_EPOCH).ok()?;
+                copy.set_modified_time(&target, UNIX_EPOCH).ok()?;
             }
         }
         copy.set_modified_time(root, UNIX_EPOCH).ok()?;

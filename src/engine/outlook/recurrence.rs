@@ -76,9 +76,10 @@ pub(super) enum Unmapped {
 pub(super) fn read(bytes: &[u8], page: u32) -> Result<Recurrence, Unmapped> {
     let mut cursor = Cursor { rest: bytes };
     let recurrence = parse(&mut cursor, page).ok_or(Unmapped::Damaged)??;
-    match recurrence.is_on_rule(recurrence.begins.div_euclid(DAY)) {
-        true => Ok(recurrence),
-        false => Err(Unmapped::First),
+    if recurrence.is_on_rule(recurrence.begins.div_euclid(DAY)) {
+        Ok(recurrence)
+    } else {
+        Err(Unmapped::First)
     }
 }
 
@@ -324,10 +325,7 @@ impl Recurrence {
                 // Number of days of the shortest month in which the meeting can take place. Every month of the series
                 // has the days up to this number, so BYMONTHDAY alone is enough for them. A meeting on a later day
                 // takes place on the last day of each month that is shorter.
-                let shortest = match is_yearly {
-                    true => length(1601, month),
-                    false => 28,
-                };
+                let shortest = if is_yearly { length(1601, month) } else { 28 };
                 rule.push_str(&match day {
                     _ if day <= shortest => format!(";BYMONTHDAY={day}"),
                     31 => ";BYMONTHDAY=-1".to_owned(),

@@ -98,9 +98,12 @@ fn time(properties: &Properties<'_>, id: u16) -> Option<String> {
 fn delivery(item: &Item<'_>, action: &str, digit: u8) -> Result<String, ()> {
     let mut fields = String::new();
     let server = item.text(0x6820);
-    let server = server.map(|server| match server.contains(';') {
-        true => server,
-        false => format!("dns; {server}"),
+    let server = server.map(|server| {
+        if server.contains(';') {
+            server
+        } else {
+            format!("dns; {server}")
+        }
     });
     push(
         &mut fields,

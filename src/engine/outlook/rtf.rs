@@ -272,9 +272,10 @@ impl Reader {
                 self.skip = 0;
                 self.is_star = false;
                 self.is_destination_next = true;
-                match self.stack.len() < DEPTH {
-                    true => self.stack.push(self.state),
-                    false => self.deeper += 1,
+                if self.stack.len() < DEPTH {
+                    self.stack.push(self.state)
+                } else {
+                    self.deeper += 1
                 }
             }
             Token::Close => {

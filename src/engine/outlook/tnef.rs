@@ -299,11 +299,12 @@ impl Reading {
                 _ => None,
             }
         };
-        let file = |content: &'a [u8]| match content.starts_with(COMPOUND_FILE)
-            && properties.integer(id::METHOD) == Some(6)
-        {
-            true => Content::Storage(Cow::Borrowed(content)),
-            false => Content::File(Cow::Borrowed(content)),
+        let file = |content: &'a [u8]| {
+            if content.starts_with(COMPOUND_FILE) && properties.integer(id::METHOD) == Some(6) {
+                Content::Storage(Cow::Borrowed(content))
+            } else {
+                Content::File(Cow::Borrowed(content))
+            }
         };
         let content = match (object.and_then(embedded), data, object) {
             (Some((_, true)), _, _) if depth == 0 => {
@@ -332,9 +333,10 @@ impl Reading {
             match self.property(cursor) {
                 Some(property) => properties.0.push(property),
                 None => {
-                    let damage = match self.values > MOST_VALUES {
-                        true => Damage::TooMany,
-                        false => Damage::Properties,
+                    let damage = if self.values > MOST_VALUES {
+                        Damage::TooMany
+                    } else {
+                        Damage::Properties
                     };
                     self.damage.push(damage);
                     return false;
@@ -363,25 +365,22 @@ impl Reading {
         }
         let single = kind & 0x0fff;
         let has_count = kind & 0x1000 != 0 || matches!(single, 0x0d | 0x1e | 0x1f | 0x102);
-        let value = match has_count {
-            false => {
+        let value = if !has_count {
+            self.values += 1;
+            value(single, cursor)?
+        } else {
+            let count = cursor.u32()?;
+            let mut values = Vec::new();
+            for _ in 0..count {
                 self.values += 1;
-                value(single, cursor)?
+                if self.values > MOST_VALUES {
+                    return None;
+                }
+                values.push(value(single, cursor)?);
             }
-            true => {
-                let count = cursor.u32()?;
-                let mut values = Vec::new();
-                for _ in 0..count {
-                    self.values += 1;
-                    if self.values > MOST_VALUES {
-                        return None;
-                    }
-                    values.push(value(single, cursor)?);
-                }
-                match values.len() {
-                    1 => values.pop()?,
-                    _ => Value::Many(values),
-                }
+            match values.len() {
+                1 => values.pop()?,
+                _ => Value::Many(values),
             }
         };
         (self.values <= MOST_VALUES).then_some(Property { id, name, value })

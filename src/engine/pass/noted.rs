@@ -52,13 +52,12 @@ impl Pending<'_, '_, '_> {
         };
         let mut told = self.told(item, &stored.obtained);
         let is_message = stored.obtained.essence == "message/rfc822";
-        let (body, inside) = match is_message {
-            false => Default::default(),
-            true => {
-                let obtained = stored.obtained.clone();
-                let mut substitute = Substitute::prepare(self.tree, &item.body, obtained)?;
-                self.composite(item, &mut substitute)?
-            }
+        let (body, inside) = if !is_message {
+            Default::default()
+        } else {
+            let obtained = stored.obtained.clone();
+            let mut substitute = Substitute::prepare(self.tree, &item.body, obtained)?;
+            self.composite(item, &mut substitute)?
         };
         told.add(inside);
         let Some(text) = self.progress.texts.get(&part) else {
@@ -69,30 +68,28 @@ impl Pending<'_, '_, '_> {
             .partition_point(|other| other.start < note.note.start);
         let mut boundaries = self.tree.boundaries_around(part);
         boundaries.push(&text.boundary);
-        let encoded = match is_message {
-            true => composite::fit(self.tree, part, &[], body, &boundaries)?,
-            false => {
-                let behind = text.behind.get(&number).copied();
-                let body = (self.tree.original, self.tree.part(part).body);
-                let (_, within) = place_of(text.decoded.as_ref(), body);
-                // If empty lines of the text stay after the attachment, the attachment is encoded in base64. In base64,
-                // the empty lines do not change the content.
-                let is_followed = behind.is_some_and(|behind| {
-                    !behind.is_empty()
-                        && (text.is_whole || !text.is_nested || behind.end != within.end)
-                });
-                let octets = stored.obtained.content.bytes();
-                let is_noted = stored.name.is_none()
-                    && stored.obtained.essence == "text/plain"
-                    && holds_notes(self.tree, octets);
-                if is_noted {
-                    // The content itself contains notes. As text, it would be part of the mail, and a later run
-                    // would replace these notes. With a name, the part becomes an attachment, in which notes are not searched.
-                    stored.name = Some(note.stored_name.clone());
-                    stored.fields = None;
-                }
-                stored.encode(is_followed, self.tree.newline, &boundaries)
+        let encoded = if is_message {
+            composite::fit(self.tree, part, &[], body, &boundaries)?
+        } else {
+            let behind = text.behind.get(&number).copied();
+            let body = (self.tree.original, self.tree.part(part).body);
+            let (_, within) = place_of(text.decoded.as_ref(), body);
+            // If empty lines of the text stay after the attachment, the attachment is encoded in base64. In base64,
+            // the empty lines do not change the content.
+            let is_followed = behind.is_some_and(|behind| {
+                !behind.is_empty() && (text.is_whole || !text.is_nested || behind.end != within.end)
+            });
+            let octets = stored.obtained.content.bytes();
+            let is_noted = stored.name.is_none()
+                && stored.obtained.essence == "text/plain"
+                && holds_notes(self.tree, octets);
+            if is_noted {
+                // The content itself contains notes. As text, it would be part of the mail, and a later run
+                // would replace these notes. With a name, the part becomes an attachment, in which notes are not searched.
+                stored.name = Some(note.stored_name.clone());
+                stored.fields = None;
             }
+            stored.encode(is_followed, self.tree.newline, &boundaries)
         };
         let is_first = !self.progress.filled.contains_key(&part);
         let overhead = if is_first { text.overhead } else { 0 };
@@ -288,9 +285,10 @@ impl Pending<'_, '_, '_> {
             let is_first = index == 0;
             let has_header = is_first && !text.is_nested;
             if !has_header {
-                new.extend_from_slice(match is_first {
-                    true => &delimiter_line,
-                    false => &delimiter,
+                new.extend_from_slice(if is_first {
+                    &delimiter_line
+                } else {
+                    &delimiter
                 });
             }
             match piece {

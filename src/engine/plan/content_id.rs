@@ -29,9 +29,10 @@ impl ContentIds {
             if let Some(value) = tree.value(part, "Content-ID") {
                 let bearers = read.bearers.entry(tree.message_of(part)).or_default();
                 let (contents, references) = bearers.entry(identifier(value)).or_default();
-                match is_reference(part) {
-                    true => references.push(part),
-                    false => contents.push(part),
+                if is_reference(part) {
+                    references.push(part)
+                } else {
+                    contents.push(part)
                 }
             }
         }

@@ -28,9 +28,10 @@ pub(crate) fn protection(tree: &Tree<'_>, part: PartId, policy: &Policy) -> Opti
 
 fn place(tree: &Tree<'_>, part: PartId) -> String {
     let number = tree.number(part);
-    match number.is_empty() {
-        true => "the message".to_owned(),
-        false => number,
+    if number.is_empty() {
+        "the message".to_owned()
+    } else {
+        number
     }
 }
 

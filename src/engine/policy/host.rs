@@ -206,11 +206,12 @@ mod tests {
             (Host::Name(own), Host::Name(other)) => {
                 let other = other.trim_end_matches('.');
                 let front = other.strip_suffix(own.as_str());
-                match pattern.is_beneath {
-                    false => own == other,
-                    true => front
+                if !pattern.is_beneath {
+                    own == other
+                } else {
+                    front
                         .and_then(|front| front.strip_suffix('.'))
-                        .is_some_and(|label| !label.is_empty()),
+                        .is_some_and(|label| !label.is_empty())
                 }
             }
             _ => false,

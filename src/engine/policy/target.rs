@@ -106,9 +106,10 @@ impl Target {
             return Err(bad("the URL contains white space or a control character"));
         }
         let (_, rest) = split_scheme(url)?;
-        let location = match scheme.has_server() {
-            true => parse_server(url, rest)?,
-            false => parse_file(url, rest)?,
+        let location = if scheme.has_server() {
+            parse_server(url, rest)?
+        } else {
+            parse_file(url, rest)?
         };
         let is_line_break = |octet| matches!(octet, 0 | b'\n' | b'\r');
         if scheme.is_command() && percent_decode_str(rest).any(is_line_break) {

@@ -287,21 +287,26 @@ impl Describer<'_> {
             return;
         }
         let is_cut = self.end.within == Some(id);
-        let body = match is_cut {
-            true => without_torn_boundary(tree, id, body),
-            false => body,
+        let body = if is_cut {
+            without_torn_boundary(tree, id, body)
+        } else {
+            body
         };
         let decoded = decoded(tree, id, body, is_cut);
         let content = decoded.as_deref().unwrap_or(body);
         let is_text = part.essence.starts_with("text/") && is_readable(tree, id);
         let is_plain = is_plain_text(tree, id);
-        let lists = match is_plain {
-            true => self.lists,
-            false => &Lists::default(),
+        let lists = if is_plain {
+            self.lists
+        } else {
+            &Lists::default()
         };
-        let plain = is_text.then(|| match is_plain {
-            true => PlainText::of(content, lists),
-            false => PlainText::of_file(content),
+        let plain = is_text.then(|| {
+            if is_plain {
+                PlainText::of(content, lists)
+            } else {
+                PlainText::of_file(content)
+            }
         });
         if let Some(plain) = &plain {
             self.footers.extend(&plain.footers);
@@ -358,9 +363,10 @@ impl Describer<'_> {
         let Some(text) = text_of_part(tree, id) else {
             return false;
         };
-        let origin = match part.encoding.is_encoded() {
-            true => 0,
-            false => part.body.start,
+        let origin = if part.encoding.is_encoded() {
+            0
+        } else {
+            part.body.start
         };
         let spans: Vec<Span> = notes
             .iter()
@@ -543,13 +549,14 @@ fn fields_of_part(tree: &Tree<'_>, id: PartId, with_encoding: bool) -> u64 {
 /// differently.
 fn stray_lines(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
     let part = tree.part(id);
-    match part.has_stray_lines() || !part.envelope.is_empty() {
-        true => [
+    if part.has_stray_lines() || !part.envelope.is_empty() {
+        [
             part.envelope.of(tree.original),
             part.header.of(tree.original),
         ]
-        .concat(),
-        false => Vec::new(),
+        .concat()
+    } else {
+        Vec::new()
     }
 }
 
@@ -624,8 +631,9 @@ fn without_torn_boundary<'b>(tree: &Tree<'_>, id: PartId, body: &'b [u8]) -> &'b
             let whole = [b"--", boundary, b"--"].concat();
             whole.starts_with(line)
         });
-    match is_torn {
-        true => &body[..body.len() - line.len()],
-        false => body,
+    if is_torn {
+        &body[..body.len() - line.len()]
+    } else {
+        body
     }
 }

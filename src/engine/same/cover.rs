@@ -66,9 +66,12 @@ pub(super) fn pairs(
     // An archive of a mailing list has turned the copy into a single text. The structure of its parts is lost, so the structure
     // of both mails is ignored.
     let is_text = copy.is_scrubbed || copy.header.is_reduced;
-    let [own, others] = [copy, other].map(|of| match is_text {
-        true => without_structure(&of.items),
-        false => of.items.iter().enumerate().collect(),
+    let [own, others] = [copy, other].map(|of| {
+        if is_text {
+            without_structure(&of.items)
+        } else {
+            of.items.iter().enumerate().collect()
+        }
     });
     let mut rest = others.as_slice();
     let mut filled = Vec::new();
@@ -88,10 +91,13 @@ pub(super) fn pairs(
             return Err(Difference::Parts);
         };
         let is_covered = match (item, first) {
-            (Item::Content(leaf), Item::Content(other)) => match is_text {
-                true => is_shown(leaf, other),
-                false => is_same(leaf, other),
-            },
+            (Item::Content(leaf), Item::Content(other)) => {
+                if is_text {
+                    is_shown(leaf, other)
+                } else {
+                    is_same(leaf, other)
+                }
+            }
             (Item::Missing(note), Item::Content(other)) => note.is_of(other),
             (Item::Content(leaf), Item::Missing(note)) => completes && note.is_of(leaf),
             (Item::Missing(note), Item::Missing(other)) => {
@@ -134,9 +140,10 @@ pub(super) fn pairs(
             filled.push((at, place));
         }
     }
-    match rest.is_empty() || copy.is_cut {
-        true => Ok(filled),
-        false => Err(Difference::Parts),
+    if rest.is_empty() || copy.is_cut {
+        Ok(filled)
+    } else {
+        Err(Difference::Parts)
     }
 }
 
@@ -195,9 +202,10 @@ fn covers_header(other: &CopyHeader, copy: &CopyHeader) -> Result<(), Difference
     if copy.from != other.from {
         return Err(Difference::Origin);
     }
-    match copy.copied_to == other.copied_to && copy.others == other.others {
-        true => Ok(()),
-        false => Err(Difference::Fields),
+    if copy.copied_to == other.copied_to && copy.others == other.others {
+        Ok(())
+    } else {
+        Err(Difference::Fields)
     }
 }
 

@@ -243,9 +243,10 @@ impl Describer<'_> {
         let (tree, part) = (self.tree, self.tree.part(id));
         if tree.is_message(id) {
             let header = self.fields_hash(id, |name| !is_content(name));
-            match id == PartId::ROOT {
-                true => to.header = header,
-                false => to.items.push(Item::Message(header)),
+            if id == PartId::ROOT {
+                to.header = header
+            } else {
+                to.items.push(Item::Message(header))
             }
         } else {
             let others = |name: &[u8]| !is_content(name) && !is_of_programs(name);
@@ -317,9 +318,10 @@ impl Describer<'_> {
         if !notes.is_empty()
             && let Some(text) = text_of_part(tree, id)
         {
-            let origin = match entity.encoding.is_encoded() {
-                true => 0,
-                false => entity.body.start,
+            let origin = if entity.encoding.is_encoded() {
+                0
+            } else {
+                entity.body.start
             };
             part.notes += notes.len();
             let mut from = 0;

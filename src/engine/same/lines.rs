@@ -14,9 +14,10 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
         if rest.is_empty() {
             return None;
         }
-        let end = match is_old {
-            true => memchr::memchr(b'\r', rest),
-            false => memchr::memchr(b'\n', rest),
+        let end = if is_old {
+            memchr::memchr(b'\r', rest)
+        } else {
+            memchr::memchr(b'\n', rest)
         };
         let (line, behind) = rest.split_at(end.unwrap_or(rest.len()));
         rest = match behind {
@@ -24,10 +25,7 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
             // The last line has no line ending.
             [] => &[],
         };
-        Some(match is_old {
-            true => line,
-            false => without_returns(line),
-        })
+        Some(if is_old { line } else { without_returns(line) })
     })
 }
 
@@ -42,9 +40,10 @@ fn without_returns(mut line: &[u8]) -> &[u8] {
 /// Removes every `>` before a quoted `From ` line, because mailbox formats and programs add different numbers of them.
 pub(super) fn unquoted(line: &[u8]) -> &[u8] {
     let (_, behind) = split_while(line, |byte| *byte == b'>');
-    match behind.starts_with(b"From ") {
-        true => behind,
-        false => line,
+    if behind.starts_with(b"From ") {
+        behind
+    } else {
+        line
     }
 }
 

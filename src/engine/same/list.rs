@@ -344,9 +344,10 @@ impl PlainText {
         {
             let (own, footer) = text.split_at(start);
             let digest = hash(footer);
-            match is_proved {
-                true => footers.proved.push(digest),
-                false => footers.claimed.push(digest),
+            if is_proved {
+                footers.proved.push(digest)
+            } else {
+                footers.claimed.push(digest)
             }
             length = own.trim_ascii_end().len();
         }

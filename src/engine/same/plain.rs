@@ -85,9 +85,10 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
             let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
             is_header = !line.is_empty();
             is_dropped = is_header
-                && match is_folded {
-                    true => is_dropped,
-                    false => is_from_line(line) || is_field_of_mailboxes(line),
+                && if is_folded {
+                    is_dropped
+                } else {
+                    is_from_line(line) || is_field_of_mailboxes(line)
                 };
             if is_dropped {
                 continue;

@@ -402,9 +402,10 @@ impl<'c> Comparison<'c> {
         // Inserted content can itself be a message, a multipart, or a document with pictures. So there can be more additional
         // items than references, and only their minimum number is checked.
         if self.expected > 0 {
-            return match self.expected <= self.extra.len() {
-                true => self.check_filled(),
-                false => Err(Altered::Around),
+            return if self.expected <= self.extra.len() {
+                self.check_filled()
+            } else {
+                Err(Altered::Around)
             };
         }
         let extra = self.extra.iter().map(|item| match item {

@@ -17,13 +17,13 @@ const SPECIALS: &[u8] = b"<>(),;:@";
 pub(super) fn text(value: &[u8]) -> Vec<u8> {
     let value = unfold(value);
     let text = decoded_words(&value);
-    match text.contains(char::REPLACEMENT_CHARACTER) {
-        true => [b"\0", value.as_slice()].concat(),
-        false => text
-            .split_whitespace()
+    if text.contains(char::REPLACEMENT_CHARACTER) {
+        [b"\0", value.as_slice()].concat()
+    } else {
+        text.split_whitespace()
             .collect::<Vec<_>>()
             .join(" ")
-            .into_bytes(),
+            .into_bytes()
     }
 }
 

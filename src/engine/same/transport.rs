@@ -64,9 +64,12 @@ const TRANSPORT: [&str; 40] = [
 
 /// Returns the role of a field. `name` must be in lower case.
 pub(super) fn role(name: &[u8]) -> Role {
-    let is = |known: &str| match known.ends_with('-') {
-        true => name.starts_with(known.as_bytes()),
-        false => name == known.as_bytes(),
+    let is = |known: &str| {
+        if known.ends_with('-') {
+            name.starts_with(known.as_bytes())
+        } else {
+            name == known.as_bytes()
+        }
     };
     if name.starts_with(b"content-") && name != b"content-length" || name == b"mime-version" {
         Role::Content

@@ -22,9 +22,10 @@ impl Substitute<'_> {
         let Some(field) = phantom.or_else(own) else {
             // The attachment had no Content-Type field before it was detached. So it gets no such field, and has the
             // default type again.
-            return match is_detached {
-                true => Vec::new(),
-                false => self.written_type(obtained),
+            return if is_detached {
+                Vec::new()
+            } else {
+                self.written_type(obtained)
             };
         };
         let declared = MediaType::parse(field.value.of(self.tree.original));

@@ -201,9 +201,10 @@ impl Archive {
             // If the URL from the template has just been requested, another request would return the same redirect.
             // This is the case if the redirect changes only a part that is fixed in the template, such as http to
             // https. Then the target of the redirect itself is requested.
-            let meant = match meant == target.request_url() {
-                true => self.policy.judge_redirect(target, &location)?,
-                false => self.policy.judge_url(&meant)?,
+            let meant = if meant == target.request_url() {
+                self.policy.judge_redirect(target, &location)?
+            } else {
+                self.policy.judge_url(&meant)?
             };
             return Ok((meant, next));
         }
@@ -224,14 +225,13 @@ impl Archive {
             return Nearest::Other(why, None);
         }
         let named = text(&found.answer.headers, &header::CONTENT_TYPE);
-        match agrees(accept, named.as_deref()) {
-            true => Nearest::Wanted(found),
-            false => {
-                let why = format!(
-                    "the nearest capture, from {when}, does not have the type that the mail expects"
-                );
-                Nearest::Other(why.into(), Some(found))
-            }
+        if agrees(accept, named.as_deref()) {
+            Nearest::Wanted(found)
+        } else {
+            let why = format!(
+                "the nearest capture, from {when}, does not have the type that the mail expects"
+            );
+            Nearest::Other(why.into(), Some(found))
         }
     }
 

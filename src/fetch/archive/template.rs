@@ -104,9 +104,10 @@ impl IndexTemplate {
     pub(super) fn expand(&self, stamp: &str, url: &str) -> String {
         let (front, _) = self.0.split_once("{url}").unwrap_or_default();
         let dated = self.0.replace("{date}", stamp);
-        match front.contains('?') {
-            true => dated.replace("{url}", &utf8_percent_encode(url, QUERY).to_string()),
-            false => dated.replace("{url}", url),
+        if front.contains('?') {
+            dated.replace("{url}", &utf8_percent_encode(url, QUERY).to_string())
+        } else {
+            dated.replace("{url}", url)
         }
     }
 }

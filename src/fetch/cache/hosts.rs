@@ -102,10 +102,7 @@ pub(super) fn check(
                     folder.path(Area::Hosts, &key).display()
                 )
                 .into(),
-                retry: match silence.is_temporary {
-                    true => Retry::Later,
-                    false => Retry::Never,
-                },
+                retry: if silence.is_temporary { Retry::Later } else { Retry::Never },
             });
         }
     }

@@ -75,9 +75,10 @@ impl Disk for Kept {
             let cache = self.behind.as_ref();
             return cache.map_or(Ok(()), |cache| cache.may_ask(host, port));
         }
-        match self.is_offline {
-            true => Err(offline("content retrieved over ftp is not cached")),
-            false => hosts::check(&self.folder, &hosts::names(&self.trust, host, port), None),
+        if self.is_offline {
+            Err(offline("content retrieved over ftp is not cached"))
+        } else {
+            hosts::check(&self.folder, &hosts::names(&self.trust, host, port), None)
         }
     }
 
@@ -187,9 +188,10 @@ impl Kept {
         let mut entry = Entry::load(&self.folder, asked, &self.trust);
         let now = now();
         if let Some(kept) = &entry.answer {
-            let lifetime = match semantics::is_capture(&kept.headers) {
-                true => CAPTURE,
-                false => NEAREST,
+            let lifetime = if semantics::is_capture(&kept.headers) {
+                CAPTURE
+            } else {
+                NEAREST
             };
             if (kept.at..kept.at.saturating_add(lifetime)).contains(&now)
                 && let Some(answer) = self.allowed(kept)?

@@ -176,9 +176,10 @@ pub(super) fn gone_for(
         "cache-control" => words.iter().any(|word| value.contains(word)),
         _ => false,
     });
-    let lifetime = match says_so {
-        true => policy.time_to_live(now).min(GONE),
-        false => GONE,
+    let lifetime = if says_so {
+        policy.time_to_live(now).min(GONE)
+    } else {
+        GONE
     };
     Some(lifetime).filter(|lifetime| !lifetime.is_zero())
 }

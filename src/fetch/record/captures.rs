@@ -133,9 +133,10 @@ impl Captures {
         // A file that is shorter than the expected first bytes may be truncated. It is accepted if it begins like them,
         // because truncated files are read as far as possible.
         let is_one = |it: &&[u8]| start.starts_with(it) || it.starts_with(start);
-        match is_known.iter().any(is_one) || is_zstandard(start) {
-            true => Ok(()),
-            false => Err(no_captures(path)),
+        if is_known.iter().any(is_one) || is_zstandard(start) {
+            Ok(())
+        } else {
+            Err(no_captures(path))
         }
     }
 
@@ -345,9 +346,10 @@ impl Captures {
                 CaptureKind::Resource => 0,
                 _ => status.unwrap_or(0),
             },
-            kind: match is_useless {
-                true => CaptureKind::Useless,
-                false => kind,
+            kind: if is_useless {
+                CaptureKind::Useless
+            } else {
+                kind
             },
             is_ours: seen.is_ours,
         });

@@ -51,15 +51,17 @@ impl RecordPlace {
         let pid = std::process::id();
         let text = path.as_os_str().to_str();
         let text = text.ok_or_else(|| "the name is not UTF-8".to_owned())?;
-        let path = match path.is_dir() {
-            true => path.join(format!("embody-{pid}{SUFFIX}")),
-            false => PathBuf::from(text.replace("{pid}", &pid.to_string())),
+        let path = if path.is_dir() {
+            path.join(format!("embody-{pid}{SUFFIX}"))
+        } else {
+            PathBuf::from(text.replace("{pid}", &pid.to_string()))
         };
-        match path.to_str().is_some_and(|text| text.ends_with(SUFFIX)) {
-            true => Ok(Self { path, most }),
-            false => Err(format!(
+        if path.to_str().is_some_and(|text| text.ends_with(SUFFIX)) {
+            Ok(Self { path, most })
+        } else {
+            Err(format!(
                 "name a file that ends with {SUFFIX}, or an existing folder"
-            )),
+            ))
         }
     }
 

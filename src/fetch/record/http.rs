@@ -167,9 +167,10 @@ impl Answered {
             return Stage::Whole;
         }
         if let Some(coding) = self.value("transfer-encoding") {
-            return match coding.eq_ignore_ascii_case(b"chunked") {
-                true => SIZE,
-                false => Stage::UntilClosed,
+            return if coding.eq_ignore_ascii_case(b"chunked") {
+                SIZE
+            } else {
+                Stage::UntilClosed
             };
         }
         let Some(length) = self.value("content-length") else {

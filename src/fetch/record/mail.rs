@@ -117,9 +117,10 @@ fn said(mail: &Mailed<'_>, hash: &str, rows: &[Row]) -> String {
 fn texts(mail: &[u8], limits: &ScanLimits) -> Vec<MailText> {
     let tree = scan(mail, limits);
     let html = texts_of(&tree, mail, "text/html", "html", MOST_TEXTS);
-    match html.is_empty() {
-        true => texts_of(&tree, mail, "text/plain", "txt", 1),
-        false => html,
+    if html.is_empty() {
+        texts_of(&tree, mail, "text/plain", "txt", 1)
+    } else {
+        html
     }
 }
 

@@ -122,12 +122,11 @@ impl Captures {
         }
         check(&header, names::BLOCK, &octets)?;
         let is_answer = octets.starts_with(b"HTTP/") && capture.kind != CaptureKind::Resource;
-        let (head, start) = match is_answer {
-            true => {
-                let (head, start) = Head::read(&octets);
-                (head, Some(start))
-            }
-            false => (Head::default(), None),
+        let (head, start) = if is_answer {
+            let (head, start) = Head::read(&octets);
+            (head, Some(start))
+        } else {
+            (Head::default(), None)
         };
         Ok(Held {
             header,
@@ -200,27 +199,27 @@ impl Held {
             return Ok(payload);
         }
         let mut is_marked = true;
-        let body = match self.is_chunked()? {
-            true => Bytes::from(unchunked(&payload)?),
-            false => {
-                let length = self.head.text("content-length");
-                let said = length.map(|length| length.parse::<u64>());
-                match said {
-                    Some(Ok(said)) if said == payload.len() as u64 => {}
-                    Some(_) => {
-                        return Err(refused(
-                            "the length of the captured content differs from its Content-Length field",
-                        ));
-                    }
-                    None => is_marked = !is_ours && !payload.is_empty(),
+        let body = if self.is_chunked()? {
+            Bytes::from(unchunked(&payload)?)
+        } else {
+            let length = self.head.text("content-length");
+            let said = length.map(|length| length.parse::<u64>());
+            match said {
+                Some(Ok(said)) if said == payload.len() as u64 => {}
+                Some(_) => {
+                    return Err(refused(
+                        "the length of the captured content differs from its Content-Length field",
+                    ));
                 }
-                payload
+                None => is_marked = !is_ours && !payload.is_empty(),
             }
+            payload
         };
         let coding = Coding::of(self.head.all("content-encoding")).map_err(|why| refused(&why))?;
-        let content = match coding.is_compressed() {
-            true => inflated(coding.decoder(&*body), policy)?,
-            false => body,
+        let content = if coding.is_compressed() {
+            inflated(coding.decoder(&*body), policy)?
+        } else {
+            body
         };
         let media_type = self.head.all("content-type").next();
         coding

@@ -460,25 +460,22 @@ impl WireExchange {
         let mut block = Sha256::new_with_prefix(&answered.head);
         let head = Cursor::new(&answered.head);
         let length = answered.head.len() as u64;
-        let member = match first.is_some() {
-            true => {
-                header.add(names::BLOCK, &digest(&block.finalize()));
-                RecordMember::new(&header, length, head, false)
+        let member = if first.is_some() {
+            header.add(names::BLOCK, &digest(&block.finalize()));
+            RecordMember::new(&header, length, head, false)
+        } else {
+            let content = &mut self.content;
+            let hashed = content.octets.seek(SeekFrom::Start(0)).and_then(|_| {
+                io::copy(&mut content.octets, &mut block)?;
+                content.octets.seek(SeekFrom::Start(0))
+            });
+            if let Err(why) = hashed {
+                return Some(Err(why));
             }
-            false => {
-                let content = &mut self.content;
-                let hashed = content.octets.seek(SeekFrom::Start(0)).and_then(|_| {
-                    io::copy(&mut content.octets, &mut block)?;
-                    content.octets.seek(SeekFrom::Start(0))
-                });
-                if let Err(why) = hashed {
-                    return Some(Err(why));
-                }
-                header.add(names::BLOCK, &digest(&block.finalize()));
-                let length = length + content.length;
-                let is_packed = answered.is_packed();
-                RecordMember::new(&header, length, head.chain(&mut content.octets), is_packed)
-            }
+            header.add(names::BLOCK, &digest(&block.finalize()));
+            let length = length + content.length;
+            let is_packed = answered.is_packed();
+            RecordMember::new(&header, length, head.chain(&mut content.octets), is_packed)
         };
         let is_first = has_payload && first.is_none() && !self.is_head;
         let recorded = recorded(&header, &self.url, &payload);

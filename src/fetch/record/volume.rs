@@ -173,9 +173,10 @@ impl Scan<'_> {
         if self.source.fill_buf()?.is_empty() {
             return Ok(None);
         }
-        let found = match self.volume.is_gzip {
-            true => self.member()?,
-            false => self.plain()?,
+        let found = if self.volume.is_gzip {
+            self.member()?
+        } else {
+            self.plain()?
         };
         Ok(found.map(|(offset, header)| Scanned {
             offset,
@@ -222,9 +223,10 @@ impl Scan<'_> {
         let skipped = io::copy(&mut (&mut inside).take(most), &mut io::sink())?;
         if skipped < rest {
             let is_bomb = skipped == most;
-            return Err(match is_bomb {
-                true => damaged("the decompressed records are too large"),
-                false => cut(),
+            return Err(if is_bomb {
+                damaged("the decompressed records are too large")
+            } else {
+                cut()
             });
         }
         self.inflated = self.inflated.saturating_add(length);

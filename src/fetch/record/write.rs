@@ -56,9 +56,10 @@ impl RecordMember {
             octets.set_len(length + length / STORED as u64 * 5 + 1024)?;
         }
         octets.write_all(START)?;
-        octets = match is_packed {
-            true => stored(&mut source, octets)?,
-            false => deflated(&mut source, octets)?,
+        octets = if is_packed {
+            stored(&mut source, octets)?
+        } else {
+            deflated(&mut source, octets)?
         };
         let sum = source.crc();
         let whole = (text.len() as u64 + length + 4) & u64::from(u32::MAX);

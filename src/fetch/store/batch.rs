@@ -136,8 +136,9 @@ pub(super) fn verified(places: &Places, key: &Key) -> Result<Option<File>, Store
     let Some(file) = places.object(key)? else {
         return Ok(None);
     };
-    match places.at(&key.path(), Key::of_file(&file))? == *key {
-        true => Ok(Some(file)),
-        false => Err(places.not_its_name(&key.path())),
+    if places.at(&key.path(), Key::of_file(&file))? == *key {
+        Ok(Some(file))
+    } else {
+        Err(places.not_its_name(&key.path()))
     }
 }

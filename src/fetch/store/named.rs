@@ -108,9 +108,10 @@ pub(crate) fn on_server(
 }
 
 fn not_a_store(name: &str) -> Error {
-    let s3 = match cfg!(feature = "s3") {
-        true => "s3://bucket/prefix, ",
-        false => "(this program was built without the feature s3) ",
+    let s3 = if cfg!(feature = "s3") {
+        "s3://bucket/prefix, "
+    } else {
+        "(this program was built without the feature s3) "
     };
     let name = masked(name);
     let why = format!(

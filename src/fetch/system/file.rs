@@ -78,14 +78,18 @@ pub(in crate::fetch) fn read_regular(
         Refusal::lasting(Reason::IncompleteBody, detail)
     };
     // The file may be on a slow network file system, so the time limit is checked after each piece.
-    let judge = |octets| match octets > size {
-        true => Err(changed()),
-        false => allowance.remaining().map(|_| ()),
+    let judge = |octets| {
+        if octets > size {
+            Err(changed())
+        } else {
+            allowance.remaining().map(|_| ())
+        }
     };
     let body = read_whole(file, 0, judge, |why| unreadable(path, &why))?;
-    match body.len() as u64 == size {
-        true => Ok(body),
-        false => Err(changed()),
+    if body.len() as u64 == size {
+        Ok(body)
+    } else {
+        Err(changed())
     }
 }
 
@@ -103,9 +107,10 @@ fn open(root: &Dir, beneath: &Path) -> std::io::Result<File> {
 }
 
 pub(in crate::fetch) fn regular(path: &Path, metadata: &Metadata) -> Result<(), Refusal> {
-    match metadata.is_file() {
-        true => Ok(()),
-        false => Err(not_regular(path)),
+    if metadata.is_file() {
+        Ok(())
+    } else {
+        Err(not_regular(path))
     }
 }
 

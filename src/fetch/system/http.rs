@@ -109,12 +109,13 @@ fn not_200(status: u16, policy: &Policy, target: &Target) -> Refusal {
     if let (Some(proxy), Scheme::Http) = (&policy.proxy, target.scheme()) {
         detail.push_str(&format!(", through the proxy {}", proxy.place()));
     }
-    let refusal = match is_temporary(status) {
-        true => Refusal::temporary(Reason::HttpStatus, detail),
-        false => Refusal {
+    let refusal = if is_temporary(status) {
+        Refusal::temporary(Reason::HttpStatus, detail)
+    } else {
+        Refusal {
             is_gone: matches!(status, 404 | 410),
             ..Refusal::lasting(Reason::HttpStatus, detail)
-        },
+        }
     };
     refusal.of_status(status)
 }

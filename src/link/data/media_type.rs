@@ -46,9 +46,10 @@ impl MediaTypeText {
     /// Parses the media type of a `data:` URL as the Fetch standard does, and then decodes `%xx` in it.
     pub(super) fn of_data_url(declared: &str) -> Self {
         let is_declared = !declared.starts_with(';');
-        let parsed = match is_declared {
-            true => Self::parse(declared),
-            false => Self::parse(&format!("text/plain{declared}")),
+        let parsed = if is_declared {
+            Self::parse(declared)
+        } else {
+            Self::parse(&format!("text/plain{declared}"))
         };
         let Some(parsed) = parsed else {
             return Self {

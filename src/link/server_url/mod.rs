@@ -21,10 +21,9 @@ pub(crate) use self::whatwg::ServerUrl;
 /// Returns the end of an error message about a URL or host that this build refuses. It is empty if the build parses all
 /// URLs.
 pub(crate) fn advice() -> &'static str {
-    match cfg!(feature = "url") {
-        true => "",
-        false => {
-            "; this build of embody accepts only simple URLs; the feature `url` accepts the others"
-        }
+    if cfg!(feature = "url") {
+        ""
+    } else {
+        "; this build of embody accepts only simple URLs; the feature `url` accepts the others"
     }
 }

@@ -239,9 +239,10 @@ fn check_escapes(text: &str) -> Parsed<()> {
         let digits = part.as_bytes().first_chunk::<2>();
         digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     };
-    match parts.all(is_escape) {
-        true => Ok(()),
-        false => Err("the URL contains a percent sign without two hexadecimal digits"),
+    if parts.all(is_escape) {
+        Ok(())
+    } else {
+        Err("the URL contains a percent sign without two hexadecimal digits")
     }
 }
 
@@ -256,9 +257,10 @@ fn authority_parts(authority: &str) -> Parsed<(&str, Option<&str>)> {
     if authority.contains('@') {
         return Err("the URL contains a user name");
     }
-    let end = match authority.starts_with('[') {
-        true => authority.find(']').map_or(0, |bracket| bracket + 1),
-        false => authority.find(':').unwrap_or(authority.len()),
+    let end = if authority.starts_with('[') {
+        authority.find(']').map_or(0, |bracket| bracket + 1)
+    } else {
+        authority.find(':').unwrap_or(authority.len())
     };
     let (host, rest) = authority.split_at_checked(end).unwrap_or_default();
     match rest.strip_prefix(':') {

@@ -201,9 +201,10 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
 /// standard reads it as an ordinary name, Windows as a drive, and the `url` crate sometimes changes it to `C:/x`.
 fn certain(url: String) -> Result<String, Unresolvable> {
     let mut segments = Reference::split(&url).path.split('/');
-    match segments.any(is_drive_and_more) {
-        true => Err(Unresolvable::UncertainDrive),
-        false => Ok(url),
+    if segments.any(is_drive_and_more) {
+        Err(Unresolvable::UncertainDrive)
+    } else {
+        Ok(url)
     }
 }
 
@@ -315,9 +316,10 @@ pub(crate) fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
 fn cleaned(text: &str) -> Cow<'_, str> {
     let text = text.trim_matches(is_c0_or_space);
     let dropped = ['\t', '\n', '\r'];
-    match text.contains(dropped) {
-        true => Cow::Owned(text.replace(dropped, "")),
-        false => Cow::Borrowed(text),
+    if text.contains(dropped) {
+        Cow::Owned(text.replace(dropped, ""))
+    } else {
+        Cow::Borrowed(text)
     }
 }
 

@@ -39,9 +39,10 @@ pub(crate) fn with_query_in(url: String, encoding: &'static Encoding) -> String 
         }
         let mut symbol_bytes = [0; 4];
         let (octets, _, is_missing) = encoding.encode(symbol.encode_utf8(&mut symbol_bytes));
-        match is_missing {
-            true => text.push_str(&format!("%26%23{}%3B", u32::from(symbol))),
-            false => text.extend(percent_encode(&octets, &BARE)),
+        if is_missing {
+            text.push_str(&format!("%26%23{}%3B", u32::from(symbol)))
+        } else {
+            text.extend(percent_encode(&octets, &BARE))
         }
     }
     text + fragment

@@ -41,9 +41,10 @@ pub(crate) struct Skipped {
 
 impl Skipped {
     fn add(&mut self, name: String, what: &'static str) {
-        match self.named.len() < NAMED {
-            true => self.named.push((name, what)),
-            false => *self.others.entry(what).or_default() += 1,
+        if self.named.len() < NAMED {
+            self.named.push((name, what))
+        } else {
+            *self.others.entry(what).or_default() += 1
         }
     }
 }

@@ -71,9 +71,10 @@ impl<R: Passing> Tar<R> {
         let rest = self.left.saturating_add(self.padding);
         let passed = self.reader.pass(rest)?;
         (self.left, self.padding) = (0, 0);
-        match passed == rest {
-            true => Ok(()),
-            false => Err(cut_off()),
+        if passed == rest {
+            Ok(())
+        } else {
+            Err(cut_off())
         }
     }
 

@@ -87,9 +87,10 @@ pub(crate) fn untarred<R: Read + Send + 'static>(
     }
     let is_archive = is_tar(&start);
     let all = io::Cursor::new(start).chain(reader);
-    Ok(match is_archive {
-        true => Box::new(Joined::new(Tar::new(all), judge, skipped)),
-        false => Box::new(all),
+    Ok(if is_archive {
+        Box::new(Joined::new(Tar::new(all), judge, skipped))
+    } else {
+        Box::new(all)
     })
 }
 

@@ -182,12 +182,11 @@ impl Members for Zip {
         }
         if entry.closed.is_none() {
             let range = RangeReader::new(PackedReader::new(&self.packed), start..end);
-            let body: Box<dyn Read + Send> = match entry.is_stored {
-                true => Box::new(range),
-                false => {
-                    let range = BufReader::with_capacity(64 << 10, range);
-                    Box::new(DeflateDecoder::new(range))
-                }
+            let body: Box<dyn Read + Send> = if entry.is_stored {
+                Box::new(range)
+            } else {
+                let range = BufReader::with_capacity(64 << 10, range);
+                Box::new(DeflateDecoder::new(range))
             };
             self.body = Some(found.verifying_reader(body));
         }

@@ -66,9 +66,10 @@ impl Damage {
             (false, ..) => ", but the rest of the mail was not read",
             (true, Some(_), _) => ", but the data after the mail were not read",
         };
-        let advice = match self.is_cut {
-            true => "; download the file again, or compare its length with that of the original",
-            false => "",
+        let advice = if self.is_cut {
+            "; download the file again, or compare its length with that of the original"
+        } else {
+            ""
         };
         format!("{left}{advice}")
     }
@@ -90,8 +91,9 @@ pub(crate) fn unsupported(what: &str) -> io::Error {
 
 /// Returns an error if this build cannot decompress the method.
 pub(crate) fn check_built(method: Method) -> io::Result<()> {
-    match cfg!(feature = "archives") {
-        true => Ok(()),
-        false => Err(unsupported(method.name())),
+    if cfg!(feature = "archives") {
+        Ok(())
+    } else {
+        Err(unsupported(method.name()))
     }
 }

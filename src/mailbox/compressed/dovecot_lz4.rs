@@ -20,11 +20,12 @@ const CHUNK: usize = 64 << 10;
 fn size(octets: &[u8]) -> io::Result<usize> {
     let size = octets.try_into();
     let size = u32::from_be_bytes(size.map_err(|_| io::ErrorKind::UnexpectedEof)?) as usize;
-    match size <= MOST {
-        true => Ok(size),
-        false => Err(io::Error::other(
+    if size <= MOST {
+        Ok(size)
+    } else {
+        Err(io::Error::other(
             "a chunk of the compressed data is larger than Dovecot allows",
-        )),
+        ))
     }
 }
 

@@ -138,9 +138,10 @@ impl<R: Read> Decoder<R> {
     fn broken(&self, error: &io::Error) -> Damage {
         let name = self.method.name();
         let is_cut = error.kind() == io::ErrorKind::UnexpectedEof;
-        let why = match is_cut {
-            true => format!("the end of the {name} data is missing"),
-            false => format!("the {name} data are damaged ({error})"),
+        let why = if is_cut {
+            format!("the end of the {name} data is missing")
+        } else {
+            format!("the {name} data are damaged ({error})")
         };
         Damage {
             is_cut,

@@ -112,11 +112,12 @@ fn counted(file: &[u8], start: usize, octets: u64) -> Result<Range<usize>, &'sta
     let is_list = [b"<?xml".as_slice(), b"<!DOCTYPE", b"<plist", b"bplist"]
         .iter()
         .any(|start| list.starts_with(start));
-    match list.is_empty() || is_list {
-        true => Ok(start..end),
-        false => Err(
+    if list.is_empty() || is_list {
+        Ok(start..end)
+    } else {
+        Err(
             "no property list follows the message at the position that the first line of the file gives",
-        ),
+        )
     }
 }
 
@@ -126,9 +127,10 @@ pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<
     let behind = &file[range.end..];
     // The property list must start on a new line. If the new message has no line ending at its end, one is added.
     let was_line = file[range].ends_with(b"\n");
-    let ending: &[u8] = match was_line && !new.ends_with(b"\n") {
-        true => b"\n",
-        false => b"",
+    let ending: &[u8] = if was_line && !new.ends_with(b"\n") {
+        b"\n"
+    } else {
+        b""
     };
     let count = format!("{:<width$}", new.len() + ending.len());
     [count.as_bytes(), line_end, new, ending, behind].concat()

@@ -177,9 +177,10 @@ impl EudoraFolder {
         if lower.ends_with(b".toc") {
             return Some("an index of Eudora");
         }
-        let is_mailbox = match self.has_suffix {
-            true => lower.ends_with(b".mbx"),
-            false => !self.has_mail_folder,
+        let is_mailbox = if self.has_suffix {
+            lower.ends_with(b".mbx")
+        } else {
+            !self.has_mail_folder
         };
         (is_empty && !is_mailbox).then_some("an empty file that Eudora keeps next to its mailboxes")
     }

@@ -296,9 +296,10 @@ impl Flags {
                 let end = folded.last().map_or(line.end, |line| line.whole.end);
                 return (Span::new(line.start, end), new);
             }
-            match header[..value.start].ends_with(b":") {
-                true => (value, format!(" {new}")),
-                false => (value, new),
+            if header[..value.start].ends_with(b":") {
+                (value, format!(" {new}"))
+            } else {
+                (value, new)
             }
         });
         let (seen, unseen): (Vec<_>, Vec<_>) =

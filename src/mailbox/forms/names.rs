@@ -135,9 +135,10 @@ pub(crate) fn thunderbird_name(name: &str) -> String {
 #[cfg(feature = "cli")]
 pub(crate) fn thunderbird_top(name: &str) -> String {
     let name = thunderbird_name(name);
-    match SPECIAL.contains(&name.to_lowercase().as_str()) {
-        true => format!("{name} (2)"),
-        false => name,
+    if SPECIAL.contains(&name.to_lowercase().as_str()) {
+        format!("{name} (2)")
+    } else {
+        name
     }
 }
 

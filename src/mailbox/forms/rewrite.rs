@@ -52,9 +52,10 @@ pub(crate) fn rewritten(
     if is_mmdf && (mmdf::holds_line(content) || mmdf::holds_line(&new)) {
         return Err(Refused::Separator);
     }
-    let kept = match is_mmdf {
-        true => Vec::new(),
-        false => kept_lines(content, &new, edits, |_| true)?,
+    let kept = if is_mmdf {
+        Vec::new()
+    } else {
+        kept_lines(content, &new, edits, |_| true)?
     };
     let quoting = quoting_in(frame, from_line, quoting);
     let mut new = quoting.marked(&new, &kept).unwrap_or(new);
@@ -64,10 +65,7 @@ pub(crate) fn rewritten(
     if is_line && !new.ends_with(b"\n") {
         new.extend_from_slice(newline);
     }
-    let blanks = match is_mmdf {
-        true => b"",
-        false => behind,
-    };
+    let blanks = if is_mmdf { b"" } else { behind };
     let separated = ends_with_empty_line(content, blanks);
     if separated && !ends_with_empty_line(&new, blanks) {
         new.extend_from_slice(newline);

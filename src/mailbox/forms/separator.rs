@@ -524,9 +524,10 @@ fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
             _ => return None,
         };
         let before = before.strip_suffix(b"\r").unwrap_or(before);
-        let after = match before.is_empty() || before.ends_with(b"\n") {
-            true => After::EmptyLine,
-            false => After::Text,
+        let after = if before.is_empty() || before.ends_with(b"\n") {
+            After::EmptyLine
+        } else {
+            After::Text
         };
         Some(Candidate { start, after })
     })

@@ -211,22 +211,21 @@ impl MessageForm {
             Format::Thunderbird => flags.put_for_thunderbird(letter.content).into(),
             _ => letter.content.into(),
         };
-        let bytes = match self.form.has_separators() {
-            false => content,
-            true => {
-                let newline = Newline::of_first_line(&content).bytes();
-                let line = match letter.separator {
-                    Some(line) => Cow::Borrowed(line),
-                    None => {
-                        let sender = letter.envelope.sender.as_bytes();
-                        let line = from_line(sender, seconds(letter.envelope.date));
-                        Cow::Owned(line.into_bytes())
-                    }
-                };
-                [&line, newline, &for_mbox(&content), newline]
-                    .concat()
-                    .into()
-            }
+        let bytes = if !self.form.has_separators() {
+            content
+        } else {
+            let newline = Newline::of_first_line(&content).bytes();
+            let line = match letter.separator {
+                Some(line) => Cow::Borrowed(line),
+                None => {
+                    let sender = letter.envelope.sender.as_bytes();
+                    let line = from_line(sender, seconds(letter.envelope.date));
+                    Cow::Owned(line.into_bytes())
+                }
+            };
+            [&line, newline, &for_mbox(&content), newline]
+                .concat()
+                .into()
         };
         PreparedMessage {
             bytes,
@@ -568,9 +567,10 @@ impl Delivery {
         let name = format!("{seconds:010}.{number:08}.embody,S={octets}");
         let keyword = if flags.is_important() { "a" } else { "" };
         let (before, letters) = (self.before_flags, flags.letters());
-        match flags.is_in_cur() {
-            true => format!("cur/{name}{before}2,{letters}{keyword}"),
-            false => format!("new/{name}"),
+        if flags.is_in_cur() {
+            format!("cur/{name}{before}2,{letters}{keyword}")
+        } else {
+            format!("new/{name}")
         }
     }
 

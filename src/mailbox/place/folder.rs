@@ -21,9 +21,10 @@ impl MessageFolder {
     /// Returns the Maildir around `path`, if `path` is its `cur` or `new` or a message in one of them.
     pub(crate) fn within(path: &Path, format: Format) -> Option<Self> {
         let path = path.canonicalize().ok()?;
-        let (part, name) = match path.is_dir() {
-            true => (path.as_path(), None),
-            false => (path.parent()?, path.file_name()),
+        let (part, name) = if path.is_dir() {
+            (path.as_path(), None)
+        } else {
+            (path.parent()?, path.file_name())
         };
         let (folder, part) = (part.parent()?, part.file_name()?);
         let is_part = (part == "cur" || part == "new") && find::is_maildir(folder, format);
@@ -54,9 +55,10 @@ impl MessageFolder {
 
     /// Returns the directory in which messages are written before they are moved to `folder`.
     pub(crate) fn writing_in(&self, folder: &Path) -> PathBuf {
-        match self.is_mh {
-            true => folder.to_owned(),
-            false => folder.join("tmp"),
+        if self.is_mh {
+            folder.to_owned()
+        } else {
+            folder.join("tmp")
         }
     }
 
@@ -70,9 +72,10 @@ impl MessageFolder {
     }
 
     pub(crate) fn synced_in(&self, folder: &Path) -> Vec<PathBuf> {
-        match self.is_mh {
-            true => vec![folder.to_owned()],
-            false => ["cur", "new"].map(|part| folder.join(part)).into(),
+        if self.is_mh {
+            vec![folder.to_owned()]
+        } else {
+            ["cur", "new"].map(|part| folder.join(part)).into()
         }
     }
 }
@@ -162,9 +165,10 @@ pub(crate) fn with_flags_of(path: &Path, other: &Path) -> PathBuf {
     if one_part == two_part && flags == one {
         return path.into();
     }
-    let folder = match one_part == Some(OsStr::new("cur")) {
-        true => folders[0],
-        false => folders[1],
+    let folder = if one_part == Some(OsStr::new("cur")) {
+        folders[0]
+    } else {
+        folders[1]
     };
     let separator = [path, other].into_iter().find_map(|path| {
         let name = path.file_name()?.as_bytes();

@@ -143,10 +143,7 @@ impl MessageFolder {
                 break;
             }
             has_many = true;
-            quiet = match round > 0 && !has_news {
-                true => quiet + 1,
-                false => 0,
-            };
+            quiet = if round > 0 && !has_news { quiet + 1 } else { 0 };
             if quiet >= BUSY || quiet >= QUIET && is_unchanged {
                 break;
             }
@@ -156,23 +153,19 @@ impl MessageFolder {
             }
         }
         let mut names = listing.names;
-        match self.is_mh {
-            true => mh::sort(&mut names),
-            false => {
-                names.sort();
-                if has_many {
-                    self.remove_old_names(&mut names);
-                }
+        if self.is_mh {
+            mh::sort(&mut names)
+        } else {
+            names.sort();
+            if has_many {
+                self.remove_old_names(&mut names);
             }
         }
         names
     }
 
     fn parts(&self) -> &'static [&'static str] {
-        match self.is_mh {
-            true => &[""],
-            false => &PARTS,
-        }
+        if self.is_mh { &[""] } else { &PARTS }
     }
 
     /// Returns the modification time of each directory. `None` if the directory does not exist or its time is unknown.
@@ -186,9 +179,10 @@ impl MessageFolder {
         for entry in fs::read_dir(self.folder.join(part))? {
             let entry = entry?;
             let name = entry.file_name();
-            let is_message = match self.is_mh {
-                true => mh::number(&name).is_some(),
-                false => !name.as_bytes().starts_with(b".") && !is_litter(&name),
+            let is_message = if self.is_mh {
+                mh::number(&name).is_some()
+            } else {
+                !name.as_bytes().starts_with(b".") && !is_litter(&name)
             };
             if !is_message {
                 continue;
@@ -269,9 +263,10 @@ impl Listing {
             }
             let is_new = self.bases.insert(base(&name));
             has_news |= is_new
-                && match place.is_mh {
-                    true => number(&name) < self.greatest,
-                    false => part == "cur",
+                && if place.is_mh {
+                    number(&name) < self.greatest
+                } else {
+                    part == "cur"
                 };
             self.known.insert(name.clone());
             self.names.push(name);

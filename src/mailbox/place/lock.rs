@@ -121,18 +121,20 @@ impl Lock {
     ) -> Result<Self, Error> {
         let dotlocks = dotlocks(target, given, patience)?;
         wait_for_file(&file, target, patience)?;
-        match is_named(&file, target)? {
-            true => Ok(Self { file, dotlocks }),
-            false => Err(changed(target)),
+        if is_named(&file, target)? {
+            Ok(Self { file, dotlocks })
+        } else {
+            Err(changed(target))
         }
     }
 
     /// Checks that the dotlocks of this run still exist. Returns [`Error::Changed`] if another program removed one of
     /// them as stale, for example after the computer slept. That program may have changed the mailbox.
     pub(crate) fn check(&self, target: &Path) -> Result<(), Error> {
-        match self.dotlocks.iter().all(Dotlock::is_held) {
-            true => Ok(()),
-            false => Err(changed(target)),
+        if self.dotlocks.iter().all(Dotlock::is_held) {
+            Ok(())
+        } else {
+            Err(changed(target))
         }
     }
 

@@ -92,9 +92,10 @@ impl<S: Send> Job<'_, S> {
                         File::create(&mark).map_err(cannot_write(&mark))?;
                     }
                 }
-                let within = match is_maildir {
-                    true => place.writing_in(to),
-                    false => to.to_owned(),
+                let within = if is_maildir {
+                    place.writing_in(to)
+                } else {
+                    to.to_owned()
                 };
                 temporary::sweep(&within);
                 if !place.is_mh {

@@ -238,9 +238,10 @@ fn equal(path: &Path, finished: &Finished) -> Result<Equal, Error> {
         let file = File::open(path)?;
         let mut content = Vec::new();
         (&file).take(wanted + 1).read_to_end(&mut content)?;
-        match content == fs::read(finished.temporary.path())? {
-            true => Ok(Equal::Yes(file)),
-            false => Ok(Equal::No),
+        if content == fs::read(finished.temporary.path())? {
+            Ok(Equal::Yes(file))
+        } else {
+            Ok(Equal::No)
         }
     };
     let equal = absent(read()).map_err(cannot_read(path))?;

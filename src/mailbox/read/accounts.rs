@@ -55,9 +55,10 @@ impl Accounts {
         }
         if chunk.frames.is_empty() {
             let is_oversized = chunk.oversized > 0 || self.is_oversized;
-            let unmarked = match self.is_first {
-                true => bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes),
-                false => bytes,
+            let unmarked = if self.is_first {
+                bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes)
+            } else {
+                bytes
             };
             if !is_oversized && !chunk.is_torn && !is_blank(unmarked) {
                 return Err(imbalance(
@@ -95,9 +96,10 @@ impl Accounts {
 
     /// Checks that all bytes that were read were also checked. Called at the end of the mailbox.
     pub(crate) fn end(&self, windows: &Windows) -> io::Result<()> {
-        match windows.is_read_up_to(self.at) {
-            true => Ok(()),
-            false => Err(imbalance(self.at, "the end of the mailbox was not read")),
+        if windows.is_read_up_to(self.at) {
+            Ok(())
+        } else {
+            Err(imbalance(self.at, "the end of the mailbox was not read"))
         }
     }
 }
@@ -267,9 +269,10 @@ mod tests {
                 .run(&Nothing, &());
             let is_there = target.exists();
             if let Ok(found) = std::fs::symlink_metadata(&target) {
-                match found.is_dir() {
-                    true => std::fs::remove_dir_all(&target).unwrap(),
-                    false => std::fs::remove_file(&target).unwrap(),
+                if found.is_dir() {
+                    std::fs::remove_dir_all(&target).unwrap()
+                } else {
+                    std::fs::remove_file(&target).unwrap()
                 }
             }
             (done, is_there)

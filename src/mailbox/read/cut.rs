@@ -255,9 +255,10 @@ fn header(source: &mut Source) -> io::Result<Vec<u8>> {
     let start = source.start(HEADER)?;
     // Empty lines may precede the `From ` line of the first message.
     let start = start.trim_ascii_start();
-    let start = match carriage::ends_lines_with_cr(start) {
-        true => Cow::Owned(carriage::in_line_feeds(start)),
-        false => Cow::Borrowed(start),
+    let start = if carriage::ends_lines_with_cr(start) {
+        Cow::Owned(carriage::in_line_feeds(start))
+    } else {
+        Cow::Borrowed(start)
     };
     Ok(start[mbox::content_start(&start)..].to_vec())
 }

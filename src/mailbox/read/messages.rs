@@ -78,9 +78,10 @@ impl<S> Messages<'_, S> {
                 return rewrite::unquoted(content, edits, quoting);
             }
             let (read, quoting) = (&text.bytes, self.quoting);
-            match text.has_cr {
-                true => carriage::rewritten(chunk.raw(index), read, frame, edits, quoting, lengths),
-                false => rewrite::rewritten(read, frame, edits, quoting, lengths),
+            if text.has_cr {
+                carriage::rewritten(chunk.raw(index), read, frame, edits, quoting, lengths)
+            } else {
+                rewrite::rewritten(read, frame, edits, quoting, lengths)
             }
         })
     }

@@ -86,9 +86,10 @@ impl<S: Send> Job<'_, S> {
             };
         }
         let (file, before) = self.open()?;
-        let mut source = match kind == Kind::Archive || self.method.is_some() {
-            true => Source::named(file, self.path, self.options, self.stop)?,
-            false => Source::file(&Arc::new(file)),
+        let mut source = if kind == Kind::Archive || self.method.is_some() {
+            Source::named(file, self.path, self.options, self.stop)?
+        } else {
+            Source::file(&Arc::new(file))
         };
         let kind = match kind {
             Kind::Archive => kind_of_open(&mut source, self.path, self.options.format)?

@@ -121,9 +121,10 @@ impl<S: Send> Job<'_, S> {
         give(&stem(self.path));
         for one in spooled {
             let name = Path::new(one.name.trim_start_matches('/'));
-            let path = match one.name.is_empty() {
-                true => self.path.to_owned(),
-                false => self.path.join(name),
+            let path = if one.name.is_empty() {
+                self.path.to_owned()
+            } else {
+                self.path.join(name)
             };
             let base = match name.file_stem() {
                 Some(stem) => PathBuf::from(give(&stem.to_string_lossy())),

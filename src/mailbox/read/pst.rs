@@ -117,11 +117,12 @@ impl<S: Send> Job<'_, S> {
         let lost = |subject: Option<&str>, why: &str| {
             let called = called(number, subject);
             let why = format!("{called}: not written, because {why}");
-            let why = match why.ends_with(TOO_LARGE) {
-                true => Detail::from(format!("{why} ("))
+            let why = if why.ends_with(TOO_LARGE) {
+                Detail::from(format!("{why} ("))
                     .naming(Setting::Expanded)
-                    .then(")"),
-                false => why.into(),
+                    .then(")")
+            } else {
+                why.into()
             };
             (Letter::Lost(why), Vec::new())
         };

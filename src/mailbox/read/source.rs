@@ -141,9 +141,10 @@ impl Source {
     pub(crate) fn quoting(&mut self) -> io::Result<Quoting> {
         let sample = self.start(SAMPLE)?;
         let whole = sample.len() < SAMPLE;
-        Ok(match carriage::ends_lines_with_cr(&sample) {
-            true => Quoting::of_sample(&carriage::in_line_feeds(&sample), whole),
-            false => Quoting::of_sample(&sample, whole),
+        Ok(if carriage::ends_lines_with_cr(&sample) {
+            Quoting::of_sample(&carriage::in_line_feeds(&sample), whole)
+        } else {
+            Quoting::of_sample(&sample, whole)
         })
     }
 

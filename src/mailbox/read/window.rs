@@ -75,34 +75,34 @@ impl Chunk {
         let bytes = self.bytes();
         let frame = self.frames[index].looked_at(bytes);
         let raw = &bytes[frame.start..frame.end];
-        let text = match carriage::ends_lines_with_cr(raw) {
-            false => Text {
+        let text = if !carriage::ends_lines_with_cr(raw) {
+            Text {
                 bytes: Cow::Borrowed(bytes),
                 frame,
                 has_cr: false,
-            },
-            true => {
-                let read = carriage::in_line_feeds(raw);
-                let alone = Frame {
-                    start: 0,
-                    end: read.len(),
-                    ..Frame::default()
-                };
-                let alone = match frame.is_mboxcl2 {
-                    true => Frame::counted(
-                        0,
-                        frame
-                            .content_end
-                            .map_or(read.len(), |end| end - frame.start),
-                        read.len(),
-                    ),
-                    false => alone.looked_at(&read),
-                };
-                Text {
-                    bytes: Cow::Owned(read),
-                    frame: alone,
-                    has_cr: true,
-                }
+            }
+        } else {
+            let read = carriage::in_line_feeds(raw);
+            let alone = Frame {
+                start: 0,
+                end: read.len(),
+                ..Frame::default()
+            };
+            let alone = if frame.is_mboxcl2 {
+                Frame::counted(
+                    0,
+                    frame
+                        .content_end
+                        .map_or(read.len(), |end| end - frame.start),
+                    read.len(),
+                )
+            } else {
+                alone.looked_at(&read)
+            };
+            Text {
+                bytes: Cow::Owned(read),
+                frame: alone,
+                has_cr: true,
             }
         };
         check_message(&frame, text.parts(), self.offset + frame.start as u64)?;
@@ -142,9 +142,10 @@ impl Chunk {
         let (Some(expected), Some((file, offset))) = (self.let_go.take(), &self.place) else {
             return Ok(());
         };
-        let mut buffer = match self.length <= self.buffers.window {
-            true => self.buffers.take(),
-            false => vec![0; self.length],
+        let mut buffer = if self.length <= self.buffers.window {
+            self.buffers.take()
+        } else {
+            vec![0; self.length]
         };
         let bytes = &mut buffer[..self.length];
         let end = offset + self.length as u64;
@@ -288,9 +289,10 @@ impl Windows {
             return Ok(None);
         }
         let mut filled = self.filled;
-        let mut buffer = match self.carried.is_empty() {
-            true => self.buffers.take(),
-            false => std::mem::take(&mut self.carried),
+        let mut buffer = if self.carried.is_empty() {
+            self.buffers.take()
+        } else {
+            std::mem::take(&mut self.carried)
         };
         let mut full = self.buffers.window.max(buffer.len());
         let mut chunk = Chunk {

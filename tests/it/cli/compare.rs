@@ -263,10 +263,10 @@ fn planted_losses_are_named_and_nothing_else_is() {
             let embedded = folder.at("byte.embedded.mbox");
             // In a message header, only fields that describe content are copied from a reference, so a changed name of another
             // field has no effect.
-            match fs::read(&embedded).unwrap() == fs::read(folder.at("old.embedded.mbox")).unwrap()
-            {
-                true => drop(assert_whole(&old, &embedded)),
-                false => assert_named(&old, &embedded, "altered", &[changed]),
+            if fs::read(&embedded).unwrap() == fs::read(folder.at("old.embedded.mbox")).unwrap() {
+                drop(assert_whole(&old, &embedded))
+            } else {
+                assert_named(&old, &embedded, "altered", &[changed])
             }
         }
 
@@ -413,9 +413,10 @@ fn without_flags(message: &str) -> String {
 
 fn letters(message: &str) -> &'static str {
     let header = message.split_once("\n\n").unwrap().0;
-    match header.contains("X-Status: F") {
-        true => "FS",
-        false => "",
+    if header.contains("X-Status: F") {
+        "FS"
+    } else {
+        ""
     }
 }
 

@@ -236,12 +236,11 @@ pub(super) fn tree(path: &Path) -> Vec<(String, String)> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let entry = entry.unwrap().path();
-            match entry.is_dir() {
-                true => folders.push(entry),
-                false => {
-                    let name = entry.strip_prefix(path).unwrap().to_str().unwrap();
-                    files.push((name.to_owned(), fs::read_to_string(&entry).unwrap()));
-                }
+            if entry.is_dir() {
+                folders.push(entry)
+            } else {
+                let name = entry.strip_prefix(path).unwrap().to_str().unwrap();
+                files.push((name.to_owned(), fs::read_to_string(&entry).unwrap()));
             }
         }
     }

@@ -241,9 +241,10 @@ fn rows_that_cannot_be_written_end_the_reading_of_a_mailbox() {
         if full && !Path::new("/dev/full").exists() {
             continue;
         }
-        let stdout = match full {
-            true => Stdio::from(File::options().write(true).open("/dev/full").unwrap()),
-            false => Stdio::from(io::pipe().unwrap().1),
+        let stdout = if full {
+            Stdio::from(File::options().write(true).open("/dev/full").unwrap())
+        } else {
+            Stdio::from(io::pipe().unwrap().1)
         };
         let mut child = embody()
             .args(["inspect", "--json", "--embed", "data"])
@@ -257,12 +258,13 @@ fn rows_that_cannot_be_written_end_the_reading_of_a_mailbox() {
             scope.spawn(move || while stdin.write_all(MBOX.as_bytes()).is_ok() {});
             finished(child)
         });
-        let (status, said) = match full {
-            true => (
+        let (status, said) = if full {
+            (
                 1,
                 "embody: cannot write standard output: No space left on device (os error 28)\n",
-            ),
-            false => (141, ""),
+            )
+        } else {
+            (141, "")
         };
         assert_eq!(
             (output.status.code(), &*stderr(&output)),

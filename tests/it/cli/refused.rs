@@ -260,9 +260,10 @@ fn what_may_be_a_misspelt_url_of_a_store_makes_no_folder() {
             let output = run(folder.path(), &line, b"");
             let said = stderr(&output);
             assert_eq!(output.status.code(), Some(status), "{line}: {said}");
-            let word = match store.contains("://") {
-                true => "store",
-                false => "looks like a URL",
+            let word = if store.contains("://") {
+                "store"
+            } else {
+                "looks like a URL"
             };
             assert!(said.contains(word), "{line}: {said}");
             assert!(!said.contains("sekret"), "{line}: {said}");

@@ -35,9 +35,10 @@ fn all(house: &TempDir) -> Vec<(String, Vec<u8>)> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => found.push((path.display().to_string(), fs::read(&path).unwrap())),
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                found.push((path.display().to_string(), fs::read(&path).unwrap()))
             }
         }
     }

@@ -55,9 +55,10 @@ fn what_bears_the_name_of_standard_input_is_not_looked_at() {
     for is_folder in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let named = folder.path().join("-");
-        match is_folder {
-            true => fs::create_dir(&named).unwrap(),
-            false => fs::write(&named, "no mail").unwrap(),
+        if is_folder {
+            fs::create_dir(&named).unwrap()
+        } else {
+            fs::write(&named, "no mail").unwrap()
         }
         for (arguments, expected) in [
             (&["convert", "-", "--output", "-"][..], expanded()),
@@ -285,9 +286,10 @@ fn what_is_no_mail_is_named_with_what_to_do() {
             let (status, out, said) = run(arguments, folder.path(), b"");
             assert_eq!((status, out.as_str()), (1, ""), "{arguments:?}");
             // The user said that the file is one message, and it is not.
-            let words = match arguments.contains(&"eml") && name == "pst" {
-                true => ["a mailbox of Outlook", "use --format auto"],
-                false => words,
+            let words = if arguments.contains(&"eml") && name == "pst" {
+                ["a mailbox of Outlook", "use --format auto"]
+            } else {
+                words
             };
             assert!(
                 said.contains(name) && words.iter().all(|word| said.contains(word)),

@@ -609,11 +609,10 @@ fn a_probe_judges_pictures_and_files_as_a_run_does() {
 #[test]
 fn a_probe_asks_for_pictures_and_for_no_tracker_and_no_link() {
     let server = Raw::http(|path, stream| {
-        let answer = match path.starts_with("/gone") {
-            true => {
-                b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec()
-            }
-            false => raw::ok("image/gif", b"GIF89a"),
+        let answer = if path.starts_with("/gone") {
+            b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec()
+        } else {
+            raw::ok("image/gif", b"GIF89a")
         };
         let _ = stream.write_all(&answer);
     });

@@ -74,9 +74,10 @@ fn the_public_types_are_those_of_the_list() {
     for (name, place) in &modules {
         let file = format!("{place}.rs");
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let text = match folder.join(&file).is_file() {
-            true => source(&file),
-            false => source(&format!("{place}/mod.rs")),
+        let text = if folder.join(&file).is_file() {
+            source(&file)
+        } else {
+            source(&format!("{place}/mod.rs"))
         };
         types(&format!("{name}::"), &text, &mut found);
         for line in text.lines() {

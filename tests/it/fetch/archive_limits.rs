@@ -133,12 +133,13 @@ fn a_busy_archive_is_a_temporary_failure_and_the_cache_knows_of_the_pause() {
 fn a_429_that_was_captured_is_no_pause_and_eight_are_asked_in_a_second() {
     let server = Raw::http(|path, stream| {
         let captured = "\r\nMemento-Datetime: Thu, 01 May 2003 00:00:00 GMT\r\n";
-        let answer = match path.ends_with("/3") {
-            true => TOO_MANY.replacen("\r\n", captured, 1).into_bytes(),
-            false => String::from_utf8(ok("text/plain", b"of then"))
+        let answer = if path.ends_with("/3") {
+            TOO_MANY.replacen("\r\n", captured, 1).into_bytes()
+        } else {
+            String::from_utf8(ok("text/plain", b"of then"))
                 .unwrap()
                 .replacen("\r\n", captured, 1)
-                .into_bytes(),
+                .into_bytes()
         };
         let _ = stream.write_all(&answer);
     });

@@ -354,9 +354,10 @@ fn what_is_gone_now_was_there_then() {
     let is_gone = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = std::sync::Arc::clone(&is_gone);
     let server = Raw::http(move |_, stream| {
-        let answer = match seen.load(std::sync::atomic::Ordering::SeqCst) {
-            true => status("404 Not Found", "").into_bytes(),
-            false => ok("image/gif", BODY),
+        let answer = if seen.load(std::sync::atomic::Ordering::SeqCst) {
+            status("404 Not Found", "").into_bytes()
+        } else {
+            ok("image/gif", BODY)
         };
         let _ = stream.write_all(&answer);
     });
@@ -596,9 +597,10 @@ fn each_redirect_has_its_own_cache_entry() {
         filter(&options, &before).gives(&after);
         assert_eq!(server.count() - count - first, second, "{path}");
         let ran = filter(&format!("{options} --offline"), &before);
-        match offline {
-            true => ran.gives(&after),
-            false => ran.leaves(&before, &["offline"]),
+        if offline {
+            ran.gives(&after)
+        } else {
+            ran.leaves(&before, &["offline"])
         }
         // Fewer redirects are allowed in this run.
         filter(&format!("{options} --max-redirects 0"), &before)

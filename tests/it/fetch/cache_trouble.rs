@@ -78,9 +78,10 @@ fn a_disk_that_takes_no_new_cache_costs_no_mail() {
             let script = format!(
                 "mount -t tmpfs -o {mount} none {small}; {}; \"$0\" filter {} --cache {cache} {mail} > {out}; echo status $? >&2; \
                  ls -A {small} >&2",
-                match fill {
-                    true => format!("head -c 100k /dev/zero > {}/.tag-full", small.display()),
-                    false => format!("true > {}/.tag-full", small.display()),
+                if fill {
+                    format!("head -c 100k /dev/zero > {}/.tag-full", small.display())
+                } else {
+                    format!("true > {}/.tag-full", small.display())
                 },
                 open(&[server.address.port()]),
                 small = small.display(),

@@ -75,9 +75,10 @@ impl Fetch for Slow {
         Ok(Content::new(
             request.url(),
             request.need.accept().map(str::to_owned),
-            match request.url().contains("large") {
-                true => vec![b'x'; 9_000],
-                false => request.url().to_owned().into_bytes(),
+            if request.url().contains("large") {
+                vec![b'x'; 9_000]
+            } else {
+                request.url().to_owned().into_bytes()
             },
         ))
     }

@@ -274,11 +274,12 @@ fn a_proxy_with_tls_is_verified_and_asked_in_absolute_form() {
 fn what_is_kept_is_asked_about_again_through_the_proxy() {
     let (proxy, heads) = answering(1, |head| {
         let head = head.to_ascii_lowercase();
-        match head.contains("if-none-match: \"one\"") {
-            true => "HTTP/1.1 304 Not Modified\r\nETag: \"one\"\r\n\r\n".into(),
-            false => "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nCache-Control: no-cache\r\n\
-                Content-Type: text/plain\r\nContent-Length: 4\r\n\r\nkept"
-                .into(),
+        if head.contains("if-none-match: \"one\"") {
+            "HTTP/1.1 304 Not Modified\r\nETag: \"one\"\r\n\r\n".into()
+        } else {
+            "HTTP/1.1 200 OK\r\nETag: \"one\"\r\nCache-Control: no-cache\r\n\
+        Content-Type: text/plain\r\nContent-Length: 4\r\n\r\nkept"
+                .into()
         }
     });
     let folder = tempfile::tempdir().unwrap();
@@ -378,9 +379,12 @@ fn curl_asks_a_proxy_for_the_same() {
     let Some(curl) = program("curl") else {
         return skipped("curl_asks_a_proxy_for_the_same", "curl");
     };
-    let (proxy, heads) = answering(1, |head| match head.starts_with("CONNECT") {
-        true => b"HTTP/1.1 403 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec(),
-        false => stays("x"),
+    let (proxy, heads) = answering(1, |head| {
+        if head.starts_with("CONNECT") {
+            b"HTTP/1.1 403 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".to_vec()
+        } else {
+            stays("x")
+        }
     });
     let address = format!("http://me:se%3acret@{}", proxy.address);
     let mut policy = through(&proxy);

@@ -467,9 +467,10 @@ fn what_somebody_put_in_its_place_is_neither_used_nor_removed() {
         let ran = server.run(folder, &format!("{LINE} --no-resume"));
         assert_eq!(ran.status.code(), Some(0), "{what}: {}", stderr(&ran));
         fs::remove_file(folder.join("out")).unwrap();
-        match fs::symlink_metadata(&kept).unwrap().is_dir() {
-            true => fs::remove_dir_all(&kept).unwrap(),
-            false => fs::remove_file(&kept).unwrap(),
+        if fs::symlink_metadata(&kept).unwrap().is_dir() {
+            fs::remove_dir_all(&kept).unwrap()
+        } else {
+            fs::remove_file(&kept).unwrap()
         }
     }
     // Other files in the directory are kept, and so is the directory.
@@ -625,12 +626,11 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(next).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => {
-                    let content = fs::read(&path).unwrap();
-                    found.insert(path.strip_prefix(folder).unwrap().to_owned(), content);
-                }
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                let content = fs::read(&path).unwrap();
+                found.insert(path.strip_prefix(folder).unwrap().to_owned(), content);
             }
         }
     }

@@ -137,11 +137,10 @@ fn responses(command: &str, selected: &Mutex<String>) -> Vec<String> {
 fn fetched(command: &str, folder: &str, number: u32, uid: u32) -> String {
     let text = mail(folder, uid);
     let Some((_, range)) = command.split_once("BODY.PEEK[]<") else {
-        let structure = match command.contains("BODYSTRUCTURE") {
-            true => {
-                " BODYSTRUCTURE ((\"text\" \"plain\" NIL NIL NIL \"7bit\" 7 1)(\"application\" \"pdf\" NIL NIL NIL \"7bit\" 200) \"mixed\")"
-            }
-            false => "",
+        let structure = if command.contains("BODYSTRUCTURE") {
+            " BODYSTRUCTURE ((\"text\" \"plain\" NIL NIL NIL \"7bit\" 7 1)(\"application\" \"pdf\" NIL NIL NIL \"7bit\" 200) \"mixed\")"
+        } else {
+            ""
         };
         return format!(
             "* {number} FETCH (UID {uid} FLAGS (\\Seen) INTERNALDATE \" 3-Jan-2020 10:00:00 +0100\" RFC822.SIZE {}{structure})\r\n",
@@ -326,9 +325,10 @@ fn check(
         return Err(format!("{missing:?} are missing, and the status is not 1"));
     }
     if is_of_account(was) {
-        return match run.said.is_empty() {
-            true => Err("it says nothing".into()),
-            false => Ok(()),
+        return if run.said.is_empty() {
+            Err("it says nothing".into())
+        } else {
+            Ok(())
         };
     }
     for (folder, uid) in &missing {
@@ -340,13 +340,15 @@ fn check(
     }
     // One bad response may affect only a message, or a folder if it belongs to a folder.
     let folders: BTreeSet<_> = missing.iter().map(|(folder, _)| folder).collect();
-    let most = match was.contains("FETCH") && was.contains("* ") {
-        true => 1,
-        false => 3,
+    let most = if was.contains("FETCH") && was.contains("* ") {
+        1
+    } else {
+        3
     };
-    match folders.len() > 1 || missing.len() > most {
-        true => Err(format!("{missing:?} are missing")),
-        false => Ok(()),
+    if folders.len() > 1 || missing.len() > most {
+        Err(format!("{missing:?} are missing"))
+    } else {
+        Ok(())
     }
 }
 

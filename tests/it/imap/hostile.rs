@@ -217,12 +217,15 @@ fn a_message_that_is_expunged_meanwhile_is_left_out_and_no_trouble() {
             return Some(plain(command).replace("* 2 EXISTS", "* 1 EXISTS"));
         }
         let is_body = command.contains("BODY.PEEK");
-        is_body.then(|| match command.contains("FETCH 1") {
-            true => format!(
-                "* 2 EXPUNGE\r\n{}TAG NO [EXPUNGEISSUED] some are gone\r\n",
-                body(1)
-            ),
-            false => "TAG OK done\r\n".into(),
+        is_body.then(|| {
+            if command.contains("FETCH 1") {
+                format!(
+                    "* 2 EXPUNGE\r\n{}TAG NO [EXPUNGEISSUED] some are gone\r\n",
+                    body(1)
+                )
+            } else {
+                "TAG OK done\r\n".into()
+            }
         })
     });
     let run = converted(&server);
@@ -239,9 +242,12 @@ fn a_message_that_is_listed_and_never_given_is_named() {
     ] {
         let server = Scripted::answering(move |command| {
             let is_body = command.contains("BODY.PEEK");
-            is_body.then(|| match command.contains("FETCH 2") {
-                true => body(2) + "TAG OK done\r\n",
-                false => says.to_owned(),
+            is_body.then(|| {
+                if command.contains("FETCH 2") {
+                    body(2) + "TAG OK done\r\n"
+                } else {
+                    says.to_owned()
+                }
             })
         });
         let run = converted(&server);

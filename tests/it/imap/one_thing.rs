@@ -206,9 +206,12 @@ fn backup_with_keywords_that_are_no_words_keeps_the_messages_and_names_them() {
 
 /// Returns a server with the folders Bad and INBOX.
 fn two_folders(answer: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Scripted {
-    Scripted::answering(move |command| match command.starts_with("LIST") {
-        true => Some("* LIST () \"/\" Bad\r\n* LIST () \"/\" INBOX\r\nTAG OK x\r\n".into()),
-        false => answer(command),
+    Scripted::answering(move |command| {
+        if command.starts_with("LIST") {
+            Some("* LIST () \"/\" Bad\r\n* LIST () \"/\" INBOX\r\nTAG OK x\r\n".into())
+        } else {
+            answer(command)
+        }
     })
 }
 

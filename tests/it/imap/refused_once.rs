@@ -108,10 +108,11 @@ fn faulty(nature: Nature, number: usize, fault: Fault) -> Faulty {
     let first = detached(folder.path(), &server);
     let reported = !rows(folder.path()).is_empty();
     let between = counted.load(Ordering::SeqCst);
-    let second = match between < number {
+    let second = if between < number {
         // The command does not exist.
-        true => first.clone(),
-        false => detached(folder.path(), &server),
+        first.clone()
+    } else {
+        detached(folder.path(), &server)
     };
     counted.store(between, Ordering::SeqCst);
     Faulty {
@@ -376,9 +377,10 @@ fn an_original_that_replace_took_away_is_put_back_or_kept_in_a_file() {
             if let Some(new) = new.filter(|_| is_replace || alters_all) {
                 new.text.truncate(100);
             }
-            match is_replace && breaks {
-                true => Some(CLOSE.into()),
-                false => said,
+            if is_replace && breaks {
+                Some(CLOSE.into())
+            } else {
+                said
             }
         });
         let folder = tempfile::tempdir().unwrap();
@@ -399,13 +401,12 @@ fn an_original_that_replace_took_away_is_put_back_or_kept_in_a_file() {
         let model = model.lock().unwrap();
         let is_back = model.inbox.iter().any(|it| it.text == original);
         assert_eq!(is_back, !alters_all, "{case:?}: {said}");
-        match alters_all {
-            false => assert!(kept.is_empty(), "{case:?}: {kept:?}"),
-            true => {
-                assert_eq!(std::fs::read_to_string(&kept[0]).unwrap(), original);
-                let name = kept[0].file_name().unwrap().to_string_lossy().into_owned();
-                assert!(said.contains(&name), "{case:?}: {said}");
-            }
+        if !alters_all {
+            assert!(kept.is_empty(), "{case:?}: {kept:?}")
+        } else {
+            assert_eq!(std::fs::read_to_string(&kept[0]).unwrap(), original);
+            let name = kept[0].file_name().unwrap().to_string_lossy().into_owned();
+            assert!(said.contains(&name), "{case:?}: {said}");
         }
     }
 }

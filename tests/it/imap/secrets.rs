@@ -106,9 +106,10 @@ fn a_token_that_expired_is_asked_for_again_once() {
         command if command.starts_with("AUTHENTICATE") => {
             let coded = command.rsplit(' ').next().unwrap();
             let message = String::from_utf8(STANDARD.decode(coded).unwrap()).unwrap();
-            Some(match message.contains("token-2") {
-                true => "TAG OK done\r\n".into(),
-                false => "TAG NO [AUTHENTICATIONFAILED] expired\r\n".into(),
+            Some(if message.contains("token-2") {
+                "TAG OK done\r\n".into()
+            } else {
+                "TAG NO [AUTHENTICATIONFAILED] expired\r\n".into()
             })
         }
         _ => None,

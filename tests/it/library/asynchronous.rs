@@ -202,9 +202,10 @@ fn example_retrieves_the_needs_of_a_round_at_the_same_time() {
         let (count, _) = all
             .wait_timeout_while(count, late, |count| *count < 4)
             .unwrap();
-        match *count < 4 {
-            true => say(stream, "404 Alone\r\nContent-Length: 0", b""),
-            false => say(stream, "200 OK\r\nContent-Length: 8", b"together"),
+        if *count < 4 {
+            say(stream, "404 Alone\r\nContent-Length: 0", b"")
+        } else {
+            say(stream, "200 OK\r\nContent-Length: 8", b"together")
         }
     });
     let host = server.address;

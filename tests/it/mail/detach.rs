@@ -108,9 +108,12 @@ fn count(folder: &Path) -> usize {
         .map(|entry| entry.unwrap().path());
     entries
         .filter(|path| !path.ends_with(".users"))
-        .map(|path| match path.is_dir() {
-            true => count(&path),
-            false => usize::from(path.file_name().unwrap().len() == 64),
+        .map(|path| {
+            if path.is_dir() {
+                count(&path)
+            } else {
+                usize::from(path.file_name().unwrap().len() == 64)
+            }
         })
         .sum()
 }

@@ -35,9 +35,10 @@ fn embed(options: &str, mail: &[u8]) -> Ran {
 
 /// Returns the memory that the program needs for any mail. Debug builds assemble the whole result a second time to check it.
 fn beside(ran: &Ran) -> usize {
-    let looked_at = match cfg!(debug_assertions) {
-        true => ran.stdout.len(),
-        false => 0,
+    let looked_at = if cfg!(debug_assertions) {
+        ran.stdout.len()
+    } else {
+        0
     };
     looked_at + (24 << 20)
 }

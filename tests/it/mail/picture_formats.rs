@@ -17,10 +17,11 @@ struct Row {
 
 impl Row {
     fn url(&self) -> String {
-        let essence = match self.name.ends_with(".svg") {
-            true => "image/svg+xml",
+        let essence = if self.name.ends_with(".svg") {
+            "image/svg+xml"
+        } else {
             // The declared type may be wrong; the bytes show the format.
-            false => "image/png",
+            "image/png"
         };
         format!("data:{essence};base64,{}", self.base64)
     }

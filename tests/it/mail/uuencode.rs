@@ -71,10 +71,11 @@ fn uuencoded_file_that_is_not_complete_or_is_quoted_stays_text() {
         let mail = format!("Subject: x\n\n{text}");
         let ran = filter(FOLLOW, mail.as_bytes());
         let grave = text.contains("%:&5\n");
-        match grave {
+        if grave {
             // Its only line contains no grave accent, so spaces may have been removed at its end.
-            true => assert_eq!(ran.column("outcome"), ["expanded"]),
-            false => ran.leaves(mail.as_bytes(), &[]),
+            assert_eq!(ran.column("outcome"), ["expanded"]);
+        } else {
+            ran.leaves(mail.as_bytes(), &[]);
         }
     }
 }

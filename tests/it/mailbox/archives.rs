@@ -248,13 +248,14 @@ fn a_tar_archive_comes_in_a_stream_and_a_zip_archive_does_not() {
         let bytes = fs::read(folder.path().join("archive")).unwrap();
         let done = fed(embody().args(["convert", "-", "--output", "-"]), &bytes);
         assert_eq!(done.status.success(), can, "{name}: {}", stderr(&done));
-        match can {
-            true => assert_eq!(text(&done), joined()),
-            false => assert!(
-                stderr(&done).contains("cannot be read from a pipe, because the table of contents is at the end of the file; name the file"),
-                "{}",
-                stderr(&done)
-            ),
+        if can {
+            assert_eq!(text(&done), joined())
+        } else {
+            assert!(
+            stderr(&done).contains("cannot be read from a pipe, because the table of contents is at the end of the file; name the file"),
+            "{}",
+            stderr(&done)
+        )
         }
     }
 }

@@ -17,9 +17,10 @@ fn mailboxes(folder: &Path) -> BTreeMap<String, usize> {
                 .matches("From MAILER-DAEMON ")
                 .count();
         }
-        let parts = match path.join("cur").is_dir() {
-            true => vec![path.join("cur"), path.join("new")],
-            false => vec![path.to_owned()],
+        let parts = if path.join("cur").is_dir() {
+            vec![path.join("cur"), path.join("new")]
+        } else {
+            vec![path.to_owned()]
         };
         parts
             .iter()

@@ -111,9 +111,10 @@ impl Dovecot {
 }
 
 fn message(number: usize) -> String {
-    let mark = match number.is_multiple_of(3) {
-        true => "EXPAND-ME\n",
-        false => "",
+    let mark = if number.is_multiple_of(3) {
+        "EXPAND-ME\n"
+    } else {
+        ""
     };
     let lines: String = (0..number * 700)
         .map(|line| format!("line {line}\n"))

@@ -289,16 +289,15 @@ fn what_lies_beside_the_mailboxes_of_a_folder_is_no_mail() {
     while let Some(path) = folders.pop() {
         for entry in fs::read_dir(&path).unwrap() {
             let entry = entry.unwrap();
-            match entry.file_type().unwrap().is_dir() {
-                true => folders.push(entry.path()),
-                false => {
-                    let name = entry
-                        .path()
-                        .strip_prefix(out.path().join("all"))
-                        .unwrap()
-                        .to_owned();
-                    made.push(name.display().to_string());
-                }
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path())
+            } else {
+                let name = entry
+                    .path()
+                    .strip_prefix(out.path().join("all"))
+                    .unwrap()
+                    .to_owned();
+                made.push(name.display().to_string());
             }
         }
     }

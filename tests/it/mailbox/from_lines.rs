@@ -356,11 +356,10 @@ fn folder_of_eml_files_that_begin_with_separators_is_messages_in_every_command()
                     place => format!("eml/{place}.eml"),
                 };
                 expected.insert(name.clone(), mail.clone());
-                match packed {
-                    false => fs::write(at.join(name), mail).unwrap(),
-                    true => {
-                        fs::write(at.join(format!("{name}.gz")), gzip(mail.as_bytes())).unwrap()
-                    }
+                if !packed {
+                    fs::write(at.join(name), mail).unwrap()
+                } else {
+                    fs::write(at.join(format!("{name}.gz")), gzip(mail.as_bytes())).unwrap()
                 }
             }
             let run = |args: &[&str]| done(&embody_in(at, args), 0);
@@ -431,13 +430,15 @@ fn eml_file_with_a_second_message_is_a_mailbox_and_one_without_is_a_message() {
         for packed in [false, true] {
             let folder = tempfile::tempdir().unwrap();
             let at = folder.path();
-            let source = match packed {
-                false => name.to_owned(),
-                true => format!("{name}.gz"),
+            let source = if !packed {
+                name.to_owned()
+            } else {
+                format!("{name}.gz")
             };
-            match packed {
-                false => fs::write(at.join(&source), text).unwrap(),
-                true => fs::write(at.join(&source), gzip(text.as_bytes())).unwrap(),
+            if !packed {
+                fs::write(at.join(&source), text).unwrap()
+            } else {
+                fs::write(at.join(&source), gzip(text.as_bytes())).unwrap()
             }
             let args = [
                 "convert",

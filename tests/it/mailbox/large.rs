@@ -346,12 +346,11 @@ fn messages_behind_one_that_waits_are_read_until_their_reports_fill_the_memory()
             "{before} reports were held of {}",
             source.display()
         );
-        match source.is_dir() {
-            true => fs::remove_dir_all(out).unwrap(),
-            false => {
-                assert!(fs::read(&out).unwrap() == mbox);
-                fs::remove_file(out).unwrap();
-            }
+        if source.is_dir() {
+            fs::remove_dir_all(out).unwrap()
+        } else {
+            assert!(fs::read(&out).unwrap() == mbox);
+            fs::remove_file(out).unwrap();
         }
     }
 }

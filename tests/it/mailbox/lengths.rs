@@ -122,9 +122,10 @@ fn true_lengths(mail: &str, name: &str) -> usize {
         let body = &mail[blank.into_iter().flatten().min().unwrap()..];
         // The body of the message itself may be a multipart, which ends with the message.
         let header = &mail[..at];
-        let body = match header.contains("--B") {
-            true => &body[..body.find("--B").unwrap()],
-            false => body,
+        let body = if header.contains("--B") {
+            &body[..body.find("--B").unwrap()]
+        } else {
+            body
         };
         let without = body.strip_suffix('\n').unwrap_or(body);
         let without = without.strip_suffix('\u{1}').unwrap_or(without);

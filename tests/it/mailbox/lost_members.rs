@@ -196,9 +196,10 @@ fn each_subset_of_folders_is_read_alike_by_each_command() {
                 .map(|(_, line)| line)
                 .collect();
                 assert_eq!(mbox, expected, "{parts:?}");
-                match out.is_dir() {
-                    true => fs::remove_dir_all(&out).unwrap(),
-                    false => fs::remove_file(&out).unwrap(),
+                if out.is_dir() {
+                    fs::remove_dir_all(&out).unwrap()
+                } else {
+                    fs::remove_file(&out).unwrap()
                 }
 
                 for command in [&["convert"][..], &["embed"], DETACH] {

@@ -83,9 +83,12 @@ fn messages_change_and_nothing_beside_them_does() {
     let is_message = |name: &str| name.parse::<u32>().is_ok();
     let expected: Vec<_> = before
         .into_iter()
-        .map(|(name, text)| match is_message(&name) {
-            true => (name, changed(&text)),
-            false => (name, text),
+        .map(|(name, text)| {
+            if is_message(&name) {
+                (name, changed(&text))
+            } else {
+                (name, text)
+            }
         })
         .collect();
     assert_eq!(files(&inbox), expected);

@@ -68,12 +68,11 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     while let Some(path) = open.pop() {
         for entry in fs::read_dir(&path).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => open.push(path),
-                false => {
-                    let name = path.strip_prefix(folder).unwrap();
-                    files.insert(name.to_str().unwrap().to_owned(), fs::read(&path).unwrap());
-                }
+            if path.is_dir() {
+                open.push(path)
+            } else {
+                let name = path.strip_prefix(folder).unwrap();
+                files.insert(name.to_str().unwrap().to_owned(), fs::read(&path).unwrap());
             }
         }
     }
@@ -259,9 +258,10 @@ fn pst_that_is_compressed_or_comes_from_a_pipe_gives_the_same_mail_as_the_file()
         for (number, other) in results.iter().enumerate() {
             let names = || other.keys().collect::<Vec<_>>();
             let is_pipe = number > 1;
-            let is_same = match format == "thunderbird" && is_pipe {
-                true => first.values().eq(other.values()),
-                false => first == other,
+            let is_same = if format == "thunderbird" && is_pipe {
+                first.values().eq(other.values())
+            } else {
+                first == other
             };
             assert!(is_same, "{format} {number}: {:?}", names());
         }

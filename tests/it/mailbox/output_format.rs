@@ -41,12 +41,11 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     while let Some(at) = folders.pop() {
         for entry in fs::read_dir(at).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => {
-                    let name = path.strip_prefix(folder).unwrap().display().to_string();
-                    found.insert(name, fs::read(&path).unwrap());
-                }
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                let name = path.strip_prefix(folder).unwrap().display().to_string();
+                found.insert(name, fs::read(&path).unwrap());
             }
         }
     }

@@ -43,12 +43,13 @@ impl Mail {
         } = self;
         let quoted: String = body
             .split_inclusive('\n')
-            .map(
-                |line| match line.trim_start_matches('>').starts_with("From ") {
-                    true => format!(">{line}"),
-                    false => line.to_owned(),
-                },
-            )
+            .map(|line| {
+                if line.trim_start_matches('>').starts_with("From ") {
+                    format!(">{line}")
+                } else {
+                    line.to_owned()
+                }
+            })
             .collect();
         format!("From mboxrd@z Thu Jan  1 00:00:00 1970{newline}{header}{newline}{quoted}\n")
     }
@@ -77,26 +78,23 @@ fn plain() -> Vec<Mail> {
 
 /// Returns a mail whose part is a `data:` URL, or the text of it.
 fn fetched(number: usize, came_in: bool) -> Mail {
-    match came_in {
-        false => {
-            let url: String = FROM_LINES
-                .bytes()
-                .map(|byte| format!("%{byte:02x}"))
-                .collect();
-            let fields = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n";
-            let body = format!(
-                "--b\nContent-Type: message/external-body; access-type=URL;\n URL=\"data:text/plain,{url}\"\n\n\
-                 Content-Type: text/plain\n\n--b\n\n{FROM_LINES}--b--\n"
-            );
-            Mail::new(number, fields, &body)
-        }
-        true => {
-            let fields = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n";
-            let body = format!(
-                "--b\nContent-Type: text/plain\nContent-Transfer-Encoding: 7bit\n\n{FROM_LINES}\n--b\n\n{FROM_LINES}--b--\n"
-            );
-            Mail::new(number, fields, &body)
-        }
+    if !came_in {
+        let url: String = FROM_LINES
+            .bytes()
+            .map(|byte| format!("%{byte:02x}"))
+            .collect();
+        let fields = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n";
+        let body = format!(
+            "--b\nContent-Type: message/external-body; access-type=URL;\n URL=\"data:text/plain,{url}\"\n\n\
+             Content-Type: text/plain\n\n--b\n\n{FROM_LINES}--b--\n"
+        );
+        Mail::new(number, fields, &body)
+    } else {
+        let fields = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n";
+        let body = format!(
+            "--b\nContent-Type: text/plain\nContent-Transfer-Encoding: 7bit\n\n{FROM_LINES}\n--b\n\n{FROM_LINES}--b--\n"
+        );
+        Mail::new(number, fields, &body)
     }
 }
 

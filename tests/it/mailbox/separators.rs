@@ -63,12 +63,13 @@ fn a_from_field_with_a_blank_before_its_colon_is_no_separator() {
             .output()
             .unwrap();
         assert!(output.status.success(), "{output:?}");
-        let files = match to.is_dir() {
-            true => fs::read_dir(&to)
+        let files = if to.is_dir() {
+            fs::read_dir(&to)
                 .unwrap()
                 .map(|it| it.unwrap().path())
-                .collect(),
-            false => vec![to],
+                .collect()
+        } else {
+            vec![to]
         };
         let mut mails: Vec<String> = files
             .iter()

@@ -44,9 +44,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => found.push(path),
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                found.push(path)
             }
         }
     }

@@ -28,13 +28,12 @@ fn files(directory: &Path) -> BTreeMap<String, u64> {
     while let Some(at) = directories.pop() {
         for entry in fs::read_dir(at).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => directories.push(path),
-                false => {
-                    let name = path.strip_prefix(directory).unwrap();
-                    let size = fs::metadata(&path).unwrap().len();
-                    found.insert(name.to_str().unwrap().to_owned(), size);
-                }
+            if path.is_dir() {
+                directories.push(path)
+            } else {
+                let name = path.strip_prefix(directory).unwrap();
+                let size = fs::metadata(&path).unwrap().len();
+                found.insert(name.to_str().unwrap().to_owned(), size);
             }
         }
     }

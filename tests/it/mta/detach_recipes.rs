@@ -69,9 +69,10 @@ fn delivers(run: impl Fn(&House, &str) -> Output) {
         let output = run(&house, letter);
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         let delivered = house.only("Maildir");
-        match letter == &small {
-            true => assert!(delivered.ends_with(small.as_bytes())),
-            false => has_left(&house, &delivered, letter),
+        if letter == &small {
+            assert!(delivered.ends_with(small.as_bytes()))
+        } else {
+            has_left(&house, &delivered, letter)
         }
     }
     // A file replaces the store, so no object can be added.

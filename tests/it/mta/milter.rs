@@ -278,12 +278,11 @@ fn when_the_milter_is_missing_or_is_to_defer_the_sender_keeps_the_mail() {
     ] {
         house.may_ask(port);
         let milter = Milter::start(&house, &unix(&house), &options);
-        match is_taken {
-            true => {
-                Smtp::connect(postfix.port).send(&letter);
-                arrives(&house, &letter.unfiltered());
-            }
-            false => waits(&postfix, &letter),
+        if is_taken {
+            Smtp::connect(postfix.port).send(&letter);
+            arrives(&house, &letter.unfiltered());
+        } else {
+            waits(&postfix, &letter)
         }
         drop(milter);
         waits(&postfix, &Letter::data("nobody-answers"));

@@ -182,12 +182,13 @@ fn each_letter_goes_on_as_the_pipe_filter_writes_it() {
         // Sendmail does not connect to a socket in a directory that every user can write to.
         let run = tempfile::tempdir_in("/run").unwrap();
         let socket = run.path().join("milter.sock");
-        let (listen, milter) = match is_unix {
-            true => (
+        let (listen, milter) = if is_unix {
+            (
                 format!("unix:{}", socket.display()),
                 format!("local:{}", socket.display()),
-            ),
-            false => (format!("inet:{port}"), format!("inet:{port}@127.0.0.1")),
+            )
+        } else {
+            (format!("inet:{port}"), format!("inet:{port}@127.0.0.1"))
         };
         let (server, mails) = next();
         let running = Milter::start(&house, &listen, &[]);

@@ -18,9 +18,12 @@ fn before() -> Vec<u8> {
 
 /// Returns the mail after the first and the second part were filled or left.
 fn after(came: [bool; 2]) -> Vec<u8> {
-    let part = |at: usize, url, text: &[u8]| match came[at] {
-        true => filled(Some(url), "text/plain", text),
-        false => reference(url, "text/plain"),
+    let part = |at: usize, url, text: &[u8]| {
+        if came[at] {
+            filled(Some(url), "text/plain", text)
+        } else {
+            reference(url, "text/plain")
+        }
     };
     let parts = [part(0, URL, b"of May"), part(1, OTHER, b"of the other")];
     [MAIL_DATE.as_bytes(), &mail(&parts)].concat()
@@ -245,10 +248,7 @@ proptest! {
         hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
-        let mut file = match is_packed {
-            true => members(&records()),
-            false => records().concat(),
-        };
+        let mut file = if is_packed { members(&records()) } else { records().concat() };
         for (at, octet) in hits {
             let at = at.index(file.len());
             file[at] = octet;

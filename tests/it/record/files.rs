@@ -361,9 +361,10 @@ fn a_full_disk_costs_answers_of_the_record_and_no_mail() {
             said.contains("a.warc.gz is incomplete, ") && said.contains("No space left on device"),
             "{said}"
         );
-        let result = match is_filter {
-            true => folder.path().join("stdout"),
-            false => folder.path().join("out.mbox"),
+        let result = if is_filter {
+            folder.path().join("stdout")
+        } else {
+            folder.path().join("out.mbox")
         };
         let result = fs::read_to_string(result).unwrap();
         assert!(

@@ -56,9 +56,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten() {
         let path = entry.unwrap().path();
-        match path.symlink_metadata().unwrap().is_dir() {
-            true => found.extend(files(&path)),
-            false => found.push(path),
+        if path.symlink_metadata().unwrap().is_dir() {
+            found.extend(files(&path))
+        } else {
+            found.push(path)
         }
     }
     let is_object = |path: &PathBuf| {
@@ -163,9 +164,10 @@ fn links_and_other_content_in_a_store_leave_the_part() {
         let folder = tempfile::tempdir().unwrap();
         let (store, elsewhere) = (folder.path().join("store"), folder.path().join("elsewhere"));
         fs::create_dir_all(store.join(at).parent().unwrap()).unwrap();
-        match at == place {
-            true => fs::write(&elsewhere, &content).unwrap(),
-            false => fs::create_dir(&elsewhere).unwrap(),
+        if at == place {
+            fs::write(&elsewhere, &content).unwrap()
+        } else {
+            fs::create_dir(&elsewhere).unwrap()
         }
         symlink(&elsewhere, store.join(at)).unwrap();
         is_left(&fed(&mut detach(&store), &mail), &mail, "store");

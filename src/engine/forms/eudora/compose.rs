@@ -178,9 +178,10 @@ impl Flattened<'_> {
             }
         }
         let is_ascii = text.span.of(self.message).is_ascii();
-        let encoding = encoding.unwrap_or(match is_ascii {
-            true => TransferEncoding::SevenBit,
-            false => TransferEncoding::EightBit,
+        let encoding = encoding.unwrap_or(if is_ascii {
+            TransferEncoding::SevenBit
+        } else {
+            TransferEncoding::EightBit
         });
         // If a message consists only of HTML and has no Content-Transfer-Encoding field, some browsers show an empty page. So
         // text that Eudora marked (`wrapper`) always gets this field.
@@ -282,9 +283,10 @@ impl Flattened<'_> {
             match slot {
                 Slot::File(file) => file.new.append_to(&mut new, end),
                 Slot::Text(text, files) => {
-                    let boundary = match is_related {
-                        true => &self.boundary,
-                        false => &self.inner,
+                    let boundary = if is_related {
+                        &self.boundary
+                    } else {
+                        &self.inner
                     };
                     has_eight_bit |= !is_ascii(text);
                     if !files.is_empty() {

@@ -278,17 +278,19 @@ fn links(flattened: &Flattened<'_>) -> Referred {
         for link in locate_in(document, Syntax::Html).links.iter() {
             let url = link.decoded(document);
             let is_id = starts_like(&url, b"cid:");
-            let text_of: Cow<'_, [u8]> = match is_id {
-                true => percent_decode(&url[b"cid:".len()..]).into(),
-                false => url,
+            let text_of: Cow<'_, [u8]> = if is_id {
+                percent_decode(&url[b"cid:".len()..]).into()
+            } else {
+                url
             };
             let hash = hash(&text_of);
             if !wanted.contains(&hash) {
                 continue;
             }
-            let content_id = match is_id {
-                true => token(&text_of, b"<>()\"\\,;:").map(Ok),
-                false => token(&text_of, b"<>\"").map(Err),
+            let content_id = if is_id {
+                token(&text_of, b"<>()\"\\,;:").map(Ok)
+            } else {
+                token(&text_of, b"<>\"").map(Err)
             };
             if let Some(content_id) = content_id {
                 links.entry(hash).or_insert((text, content_id));
@@ -303,9 +305,10 @@ fn take(links: &mut Referred, (content_id, location): (u32, u32)) -> Option<Link
         let link = links.get(&hash).filter(|_| hash > 1);
         link.is_some_and(|(_, content_id)| content_id.is_ok() == by_id)
     };
-    let hash = match is(content_id, true) {
-        true => content_id,
-        false => Some(location).filter(|&hash| is(hash, false))?,
+    let hash = if is(content_id, true) {
+        content_id
+    } else {
+        Some(location).filter(|&hash| is(hash, false))?
     };
     links.remove(&hash)
 }

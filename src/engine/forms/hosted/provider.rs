@@ -61,9 +61,12 @@ pub(crate) fn known(page: &ServerUrl, name: Option<&str>) -> Option<Located> {
         return None;
     }
     let host = page.host_str();
-    let is_of = |end: &str| match end.starts_with('.') {
-        true => host.ends_with(end) || Some(host) == end.get(1..),
-        false => host == end,
+    let is_of = |end: &str| {
+        if end.starts_with('.') {
+            host.ends_with(end) || Some(host) == end.get(1..)
+        } else {
+            host == end
+        }
     };
     let (provider, _, place) = ROWS.iter().find(|(_, end, _)| is_of(end))?;
     let place = place(page, name)?;

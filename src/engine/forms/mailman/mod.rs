@@ -102,9 +102,10 @@ pub(crate) fn scrubbed<'a>(
         let label = label.as_deref();
         let entity = tree.part(part);
         let origin = (!entity.encoding.is_encoded()).then_some(entity.body.start);
-        let blocks = match reads_digests {
-            true => blocks(text),
-            false => Vec::new(),
+        let blocks = if reads_digests {
+            blocks(text)
+        } else {
+            Vec::new()
         };
         let block_at = |at: usize| {
             let behind = blocks.partition_point(|(start, _)| *start <= at);

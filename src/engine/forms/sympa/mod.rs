@@ -92,9 +92,10 @@ impl<'a> Reader<'a, '_> {
         let has_shifts = text.iter().any(|byte| matches!(byte, 0x0e | 0x0f | 0x1b));
         let is_plain = || !has_shifts && charset::decode(UNKNOWN, name.as_bytes()).is_some();
         let is_known = is_decoded || is_plain();
-        let target = match is_known && !name.contains(char::REPLACEMENT_CHARACTER) {
-            true => read_url(Cow::Owned(url.clone().into_bytes())),
-            false => Err(undecodable_name(label)),
+        let target = if is_known && !name.contains(char::REPLACEMENT_CHARACTER) {
+            read_url(Cow::Owned(url.clone().into_bytes()))
+        } else {
+            Err(undecodable_name(label))
         };
         let name = target.is_ok().then_some(name);
         let mut body = ExternalBody::bare(tree, part, Form::Sympa, target);

@@ -143,9 +143,12 @@ impl<'a> Reader<'a, '_> {
         {
             return None;
         }
-        let unless_cut_off = |field: &Field, target| match self.tree.ends_in(field) {
-            true => Err(cut_off("URL")),
-            false => target,
+        let unless_cut_off = |field: &Field, target| {
+            if self.tree.ends_in(field) {
+                Err(cut_off("URL"))
+            } else {
+                target
+            }
         };
         if let Some(url) = field(URL_FIELD) {
             let target = unless_cut_off(&url, url_of_field(url.value.of(self.tree.original)));
@@ -220,9 +223,10 @@ impl<'a> Reader<'a, '_> {
         };
         // The body is a page about the file. The header of the part describes the page, so it says nothing about the type of
         // the file.
-        let phantom = match is_page {
-            true => Header::none_at(entity.body.start),
-            false => self.own_type(),
+        let phantom = if is_page {
+            Header::none_at(entity.body.start)
+        } else {
+            self.own_type()
         };
         let mut body = ExternalBody::with(self.tree, self.part, form, target, phantom);
         body.size = body.declared.as_ref().and_then(size_of);

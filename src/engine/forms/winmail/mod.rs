@@ -96,9 +96,10 @@ pub(crate) fn open(opening: &mut Opening<'_>, id: PartId, row: &mut Row) -> Resu
     let told = told(&contents, &stream.damage);
     let had = contents.leaves().count() + usize::from(contents.rtf_text.is_some());
     if had == 0 && keeps {
-        let reason = match stream.damage.is_empty() {
-            true => Reason::NoCounterpart,
-            false => Reason::DamagedFile,
+        let reason = if stream.damage.is_empty() {
+            Reason::NoCounterpart
+        } else {
+            Reason::DamagedFile
         };
         return Err(Refusal::lasting(reason, told.kept));
     }
@@ -166,9 +167,10 @@ fn told(contents: &Contents<'_>, damage: &[tnef::Damage]) -> Told {
     };
     words.extend(counted(contents.pictures.len(), "picture"));
     words.extend(counted(contents.attachments.len(), "attachment"));
-    let content = match words.is_empty() {
-        true => "winmail.dat contained nothing".to_owned(),
-        false => format!("winmail.dat contained {}", words.join(", ")),
+    let content = if words.is_empty() {
+        "winmail.dat contained nothing".to_owned()
+    } else {
+        format!("winmail.dat contained {}", words.join(", "))
     };
     let mut kept: Vec<String> = damage.iter().map(|it| it.what().to_owned()).collect();
     // Maximum number of faults that the report lists for one file. A hostile file can have thousands.

@@ -156,9 +156,10 @@ fn many(single: u16, bytes: &[u8]) -> Option<Value<'static>> {
     for index in 0..count.min(MOST_VALUES) {
         let offset = |index: usize| usize::try_from(u32_at(bytes, 4 + 4 * index)?).ok();
         let Some(start) = offset(index) else { break };
-        let end = match index + 1 < count {
-            true => offset(index + 1),
-            false => Some(bytes.len()),
+        let end = if index + 1 < count {
+            offset(index + 1)
+        } else {
+            Some(bytes.len())
         };
         let Some(value) = end.and_then(|end| bytes.get(start..end)) else {
             continue;

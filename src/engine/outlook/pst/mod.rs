@@ -325,9 +325,10 @@ impl Mailbox {
             }),
             Err(why) => Err(Unread {
                 subject: self.subject(id),
-                why: match why == TOO_LARGE && most < room {
-                    true => "the parts of the item are together larger than the file".to_owned(),
-                    false => why,
+                why: if why == TOO_LARGE && most < room {
+                    "the parts of the item are together larger than the file".to_owned()
+                } else {
+                    why
                 },
             }),
         }
@@ -448,9 +449,10 @@ impl Mailbox {
             None => Content::None,
             Some(bytes) => {
                 let is_object = properties.integer(id::METHOD) == Some(6);
-                match is_object && bytes.starts_with(COMPOUND_FILE) {
-                    true => Content::Storage(bytes),
-                    false => Content::File(bytes),
+                if is_object && bytes.starts_with(COMPOUND_FILE) {
+                    Content::Storage(bytes)
+                } else {
+                    Content::File(bytes)
                 }
             }
         })

@@ -363,9 +363,10 @@ impl File {
     fn exact(&self, offset: u64, length: usize, what: &str) -> Result<Vec<u8>, Fault> {
         let mut bytes = vec![0; length];
         let read = exact(&*self.bytes, offset, &mut bytes);
-        match read.map_err(|why| format!("{what} cannot be read: {why}"))? == length {
-            true => Ok(bytes),
-            false => Err(format!("{what} is after the end of the file")),
+        if read.map_err(|why| format!("{what} cannot be read: {why}"))? == length {
+            Ok(bytes)
+        } else {
+            Err(format!("{what} is after the end of the file"))
         }
     }
 
@@ -614,9 +615,10 @@ impl File {
                 let wrong = "a data block has a wrong checksum, so some bytes may be wrong";
                 let bytes = self.exact(offset, length, "a data block")?;
                 let end = offset + (length + width.of_trailer()) as u64;
-                allowance.tell(match end > self.length() {
-                    true => "the file ends within a data block".to_owned(),
-                    false => wrong.to_owned(),
+                allowance.tell(if end > self.length() {
+                    "the file ends within a data block".to_owned()
+                } else {
+                    wrong.to_owned()
                 });
                 bytes
             }

@@ -76,9 +76,10 @@ fn changes(
     }
     let (ordinal, first) = candidates.first()?;
     let is_srcset = first.grammar == Grammar::Srcset;
-    let extents = match is_srcset {
-        true => extents(text, candidates)?,
-        false => option_extents(text, candidates)?,
+    let extents = if is_srcset {
+        extents(text, candidates)?
+    } else {
+        option_extents(text, candidates)?
     };
     let is_gone = |(ordinal, _): &(usize, LinkValue)| fallbacks.contains_key(ordinal);
     if candidates.iter().all(is_gone) {

@@ -186,9 +186,10 @@ impl<'d> Document<'d> {
             return None;
         }
         let is_style_attribute = link.is_css() && matches!(link.markup, Markup::Attribute { .. });
-        let written = match is_style_attribute {
-            true => url.clone(),
-            false => with_query_in(url.clone(), encoding),
+        let written = if is_style_attribute {
+            url.clone()
+        } else {
+            with_query_in(url.clone(), encoding)
         };
         // An ASCII link can contain a character reference such as `&eacute;`. In a path, browsers escape this character
         // as UTF-8 in every charset. So the link differs only if the charset changed its query.

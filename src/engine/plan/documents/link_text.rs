@@ -31,9 +31,12 @@ pub(super) fn readable(value: &[u8]) -> String {
 /// Converts a link value to text in which private-use characters represent all bytes that are not ASCII, even if the
 /// value is valid UTF-8.
 pub(super) fn carried(value: &[u8]) -> String {
-    let carry = |&byte: &u8| match byte.is_ascii() {
-        true => char::from(byte),
-        false => char::from_u32(CARRIED + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER),
+    let carry = |&byte: &u8| {
+        if byte.is_ascii() {
+            char::from(byte)
+        } else {
+            char::from_u32(CARRIED + u32::from(byte)).unwrap_or(char::REPLACEMENT_CHARACTER)
+        }
     };
     value.iter().map(carry).collect()
 }
@@ -73,12 +76,13 @@ pub(super) fn ascii(url: &str) -> String {
     }
     let mut written = String::new();
     for symbol in url.chars() {
-        match symbol.is_ascii() || carried_by(symbol).is_some() {
-            true => written.push(symbol),
-            false => written.extend(utf8_percent_encode(
+        if symbol.is_ascii() || carried_by(symbol).is_some() {
+            written.push(symbol)
+        } else {
+            written.extend(utf8_percent_encode(
                 symbol.encode_utf8(&mut [0; 4]),
                 CONTROLS,
-            )),
+            ))
         }
     }
     written

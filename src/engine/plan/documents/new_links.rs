@@ -254,9 +254,10 @@ impl Documents<'_> {
         // has no meaning and is removed, except in an SVG, where it can select one of several pictures. A link to such
         // a picture does not become a `cid:` URL.
         let is_part_of_svg = essence == "image/svg+xml" && fragment.len() > 1;
-        let fragment = match essence.starts_with("image/") {
-            true => "",
-            false => fragment,
+        let fragment = if essence.starts_with("image/") {
+            ""
+        } else {
+            fragment
         };
         resolved.part = sibling.filter(|_| !is_part_of_svg);
         let new = match resolved.part {

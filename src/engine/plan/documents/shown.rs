@@ -51,12 +51,11 @@ impl Shown<'_> {
     pub(crate) fn candidates(&self) -> Vec<String> {
         let url = self.host.as_deref().unwrap_or(&self.absolute);
         let octets;
-        let url = match self.holds_octets() {
-            true => {
-                octets = raw(url.to_owned());
-                with_octets_escaped(&octets)
-            }
-            false => with_blanks_escaped(url),
+        let url = if self.holds_octets() {
+            octets = raw(url.to_owned());
+            with_octets_escaped(&octets)
+        } else {
+            with_blanks_escaped(url)
         };
         match self.host {
             Some(_) => vec![format!("https://{url}"), format!("http://{url}")],
@@ -242,9 +241,10 @@ impl Documents<'_> {
             {
                 continue;
             }
-            let sibling = match is_data {
-                true => None,
-                false => self.located(beside, &related, &absolute).next(),
+            let sibling = if is_data {
+                None
+            } else {
+                self.located(beside, &related, &absolute).next()
             };
             show(self.shown_as(ledger, (ordinal, link), absolute, sibling)?);
         }

@@ -81,9 +81,10 @@ impl Documents<'_> {
 
     /// Returns the cost of computing the Content-ID of a part, which hashes the whole part once.
     pub(super) fn cost_of_identity(&self, part: PartId) -> usize {
-        match self.identities.contains_key(&part) {
-            true => 0,
-            false => self.tree.part(part).span.len(),
+        if self.identities.contains_key(&part) {
+            0
+        } else {
+            self.tree.part(part).span.len()
         }
     }
 
