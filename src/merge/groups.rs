@@ -78,7 +78,7 @@ impl Candidate {
 
     fn read_words(&mut self, spooled: &Spooled) -> io::Result<()> {
         for entry in self.waiting.drain(..) {
-            self.words.unite(spooled.about(entry)?.words);
+            self.words.unite(spooled.words(entry)?);
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ pub(super) fn fillable(candidates: &[Candidate], spooled: &Spooled) -> io::Resul
     };
     let reading = policy.reading().with_parts_in_files();
     let described = candidates.iter().map(|candidate| {
-        let (_, content) = spooled.read(candidate.record.entry)?;
+        let content = spooled.content(candidate.record.entry)?;
         let limits = policy.limits.scan();
         Ok(Described::of(&plain(&content), &reading, &limits))
     });
@@ -202,7 +202,7 @@ pub(super) fn fillable(candidates: &[Candidate], spooled: &Spooled) -> io::Resul
 fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<MailCopy>> {
     let describe = |places: &[Place]| -> io::Result<Vec<MailCopy>> {
         let copies = candidates.iter().map(|candidate| {
-            let (_, content) = spooled.read(candidate.record.entry)?;
+            let content = spooled.content(candidate.record.entry)?;
             Ok(MailCopy::of(&plain(&content), places))
         });
         copies.collect()

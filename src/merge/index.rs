@@ -1,5 +1,6 @@
 //! Reads the messages of all sources, decides which mails are kept, and returns these mails in order.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -74,12 +75,12 @@ impl Arrivals {
         let date = header.fields.value(&plain, "Date").and_then(seconds);
         let date = date.or(arrival.and_then(|it| i64::try_from(it).ok()));
         let is_short = |length: usize| length <= LONGEST_SEPARATOR;
-        let sender = Some(&letter.envelope.sender).filter(|sender| is_short(sender.len()));
+        let sender = Some(letter.envelope.sender.as_str()).filter(|sender| is_short(sender.len()));
         let separator = letter.separator.filter(|line| is_short(line.len()));
         let about = About {
-            sender: sender.cloned().unwrap_or_default(),
+            sender: sender.unwrap_or_default().into(),
             arrived: arrival,
-            separator: separator.map(<[u8]>::to_vec),
+            separator: separator.map(Cow::Borrowed),
             words: Words::of(letter.content),
         };
         let start = self.bytes.len();
@@ -585,28 +586,40 @@ pub(crate) struct KeptMails {
 }
 
 /// A kept mail, with the flags, keywords and labels of all its copies.
-pub(crate) struct KeptMail {
-    pub(crate) content: Vec<u8>,
+pub(crate) struct KeptMail<'b> {
+    pub(crate) content: Cow<'b, [u8]>,
     pub(crate) flags: Flags,
     pub(crate) sender: String,
     pub(crate) arrived: Option<SystemTime>,
-    pub(crate) separator: Option<Vec<u8>>,
+    pub(crate) separator: Option<Cow<'b, [u8]>>,
     /// Numbers of the folders that contain a copy of the mail.
     pub(crate) folders: Vec<u32>,
 }
 
 impl KeptMails {
-    /// Reads the mails of a batch, one after the other.
-    pub(crate) fn read(&self, batch: &KeptBatch) -> impl Iterator<Item = Result<KeptMail, Error>> {
-        let failed = cannot_write(&self.directory);
-        batch
-            .0
-            .iter()
-            .map(move |record| self.read_one(record).map_err(&failed))
+    /// Reads the mails of a batch, and calls `take` for each of them, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Write`], if a temporary file cannot be read.
+    pub(crate) fn read(
+        &self,
+        batch: &KeptBatch,
+        mut take: impl FnMut(KeptMail<'_>),
+    ) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        for record in &batch.0 {
+            let mail = self.read_one(record, &mut bytes);
+            take(mail.map_err(cannot_write(&self.directory))?);
+        }
+        Ok(())
     }
 
-    fn read_one(&self, record: &KeptRecord) -> io::Result<KeptMail> {
-        let (about, mut content) = self.spooled.read(record.entry)?;
+    fn read_one<'b>(
+        &self,
+        record: &KeptRecord,
+        bytes: &'b mut Vec<u8>,
+    ) -> io::Result<KeptMail<'b>> {
+        let (about, content) = self.spooled.read(record.entry, bytes)?;
         let note = match record.details {
             Details::Folder(folder) => Note {
                 words: None,
@@ -614,16 +627,15 @@ impl KeptMails {
             },
             Details::Note(place) => self.notes.read(place)?,
         };
-        if let Some(words) = note.words
-            && let std::borrow::Cow::Owned(with_words) = words.put_into(&content)
-        {
-            content = with_words;
-        }
+        let content = match note.words {
+            Some(words) => words.put_into(content),
+            None => content.into(),
+        };
         let arrived = about.arrived.map(Duration::from_secs);
         Ok(KeptMail {
             content,
             flags: record.flags,
-            sender: about.sender,
+            sender: about.sender.into_owned(),
             arrived: arrived.and_then(|since| UNIX_EPOCH.checked_add(since)),
             separator: about.separator,
             folders: note.folders,

@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 use std::sync::Arc;
@@ -159,13 +160,17 @@ pub(crate) struct Sorted<const N: usize> {
 
 impl<const N: usize> Sorted<N> {
     pub(crate) fn next(&mut self) -> io::Result<Option<[u8; N]>> {
-        let Some(Reverse((record, number))) = self.heap.pop() else {
+        let Some(mut first) = self.heap.peek_mut() else {
             return Ok(self.records.next());
         };
-        if let Some(run) = self.runs.get_mut(number)
-            && let Some(next) = run.next()?
-        {
-            self.heap.push(Reverse((next, number)));
+        let Reverse((record, number)) = *first;
+        let next = match self.runs.get_mut(number) {
+            Some(run) => run.next()?,
+            None => None,
+        };
+        match next {
+            Some(next) => *first = Reverse((next, number)),
+            None => _ = PeekMut::pop(first),
         }
         Ok(Some(record))
     }

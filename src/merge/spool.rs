@@ -2,6 +2,7 @@
 //! content of a message that is identical to an earlier one is not written again, as long as the digest of the earlier
 //! one is in memory.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek as _, SeekFrom, Write as _};
@@ -26,15 +27,15 @@ pub(super) struct Spool {
 
 /// Metadata of a message in its mailbox, without the content.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(super) struct About {
-    pub(super) sender: String,
+pub(super) struct About<'b> {
+    pub(super) sender: Cow<'b, str>,
     /// Time of arrival of the message, in seconds since 1970.
     pub(super) arrived: Option<u64>,
-    pub(super) separator: Option<Vec<u8>>,
+    pub(super) separator: Option<Cow<'b, [u8]>>,
     pub(super) words: Words,
 }
 
-impl About {
+impl<'b> About<'b> {
     /// Appends the metadata to `bytes`. Keywords are written as JSON. Most messages have none, so the time for JSON is
     /// spent on few messages.
     pub(super) fn encode_into(&self, bytes: &mut Vec<u8>) {
@@ -57,7 +58,7 @@ impl About {
         }
     }
 
-    fn decode(mut bytes: &[u8]) -> Option<Self> {
+    fn decode(mut bytes: &'b [u8]) -> Option<Self> {
         let mut next = || {
             let (length, rest) = bytes.split_first_chunk()?;
             let length = u32::from_be_bytes(*length);
@@ -72,11 +73,11 @@ impl About {
         let [sender, arrived, separator, words] = [next()?, next()?, next()?, next()?];
         let words = words.map(serde_json::from_slice).transpose().ok()?;
         Some(Self {
-            sender: std::str::from_utf8(sender?).ok()?.to_owned(),
+            sender: std::str::from_utf8(sender?).ok()?.into(),
             arrived: arrived
                 .map(|bytes| Some(u64::from_be_bytes(bytes.try_into().ok()?)))
                 .unwrap_or_default(),
-            separator: separator.map(<[u8]>::to_vec),
+            separator: separator.map(Cow::Borrowed),
             words: words.unwrap_or_default(),
         })
     }
@@ -152,30 +153,42 @@ impl Spool {
 pub(super) struct Spooled(File);
 
 impl Spooled {
-    pub(super) fn about(&self, entry: Entry) -> io::Result<About> {
+    /// Reads the keywords of a message.
+    pub(super) fn words(&self, entry: Entry) -> io::Result<Words> {
         let mut bytes = vec![0; HEAD + entry.about as usize];
         self.0.read_exact_at(&mut bytes, entry.place)?;
-        Ok(parts(&bytes, entry)?.0)
+        Ok(parts(&bytes, entry)?.0.words)
     }
 
-    /// Reads the metadata and the content of a message.
-    pub(super) fn read(&self, entry: Entry) -> io::Result<(About, Vec<u8>)> {
+    /// Reads the content of a message.
+    pub(super) fn content(&self, entry: Entry) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        let length = self.read(entry, &mut bytes)?.1.len();
+        bytes.drain(..bytes.len() - length);
+        Ok(bytes)
+    }
+
+    /// Reads the metadata and the content of a message into `bytes`, and replaces what was there.
+    pub(super) fn read<'b>(
+        &self,
+        entry: Entry,
+        bytes: &'b mut Vec<u8>,
+    ) -> io::Result<(About<'b>, &'b [u8])> {
         // Most contents directly follow their metadata, so both are read at once. If the content is that of an earlier
         // entry, the bytes that were read belong to the next entry, or the file has ended.
         let before = HEAD + entry.about as usize;
         let length = usize::try_from(entry.length).map_err(io::Error::other)?;
-        let mut bytes = vec![0; before + length];
-        let filled = self.fill(&mut bytes, entry.place)?;
+        bytes.resize(before + length, 0);
+        let filled = self.fill(bytes, entry.place)?;
         bytes.truncate(filled);
-        let (about, at, length) = parts(&bytes, entry)?;
+        let (_, at, length) = parts(bytes, entry)?;
         let length = usize::try_from(length).map_err(io::Error::other)?;
-        if at == entry.place + before as u64 && bytes.len() == before + length {
-            bytes.drain(..before);
-            return Ok((about, bytes));
+        if at != entry.place + before as u64 || bytes.len() != before + length {
+            bytes.resize(before + length, 0);
+            self.0.read_exact_at(&mut bytes[before..], at)?;
         }
-        let mut content = vec![0; length];
-        self.0.read_exact_at(&mut content, at)?;
-        Ok((about, content))
+        let (about, ..) = parts(bytes, entry)?;
+        Ok((about, &bytes[before..]))
     }
 
     /// Reads until the buffer is full or the file ends. Returns the number of bytes that were read.
@@ -194,7 +207,7 @@ impl Spooled {
 }
 
 /// Returns the metadata of an entry, and the position and length of its content.
-fn parts(bytes: &[u8], entry: Entry) -> io::Result<(About, u64, u64)> {
+fn parts(bytes: &[u8], entry: Entry) -> io::Result<(About<'_>, u64, u64)> {
     let parts = || {
         let (at, rest) = bytes.split_first_chunk()?;
         let (length, rest) = rest.split_first_chunk()?;
@@ -208,7 +221,7 @@ fn parts(bytes: &[u8], entry: Entry) -> io::Result<(About, u64, u64)> {
 mod tests {
     use super::*;
 
-    fn encoded(about: &About) -> Vec<u8> {
+    fn encoded(about: &About<'_>) -> Vec<u8> {
         let mut bytes = Vec::new();
         about.encode_into(&mut bytes);
         bytes
@@ -217,10 +230,12 @@ mod tests {
     #[test]
     fn identical_content_is_written_once_and_read_for_each_message() {
         let mut spool = Spool::new(tempfile::tempfile().unwrap());
-        let of = |sender: &str| About {
-            sender: sender.to_owned(),
-            ..About::default()
-        };
+        fn of(sender: &str) -> About<'_> {
+            About {
+                sender: sender.into(),
+                ..About::default()
+            }
+        }
         let content = vec![b'x'; 1000];
         let mut push =
             |id, sender, content: &[u8]| spool.push([id; 16], &encoded(&of(sender)), content);
@@ -231,30 +246,31 @@ mod tests {
         let four = push(1, "d", &content).unwrap();
         assert!(four.place - two.place < 200);
         let spooled = spool.finish().unwrap();
+        let mut bytes = Vec::new();
         for (entry, sender, expected) in [
             (one, "a", &content[..]),
             (two, "b", &content),
             (three, "c", b""),
             (four, "d", &content),
         ] {
-            assert_eq!(
-                spooled.read(entry).unwrap(),
-                (of(sender), expected.to_vec())
-            );
-            assert_eq!(spooled.about(entry).unwrap(), of(sender));
+            // The buffer contains the message before, which is replaced.
+            let read = spooled.read(entry, &mut bytes).unwrap();
+            assert_eq!(read, (of(sender), expected));
+            assert_eq!(spooled.content(entry).unwrap(), expected);
+            assert_eq!(spooled.words(entry).unwrap(), Words::default());
         }
     }
 
     #[test]
     fn metadata_with_and_without_each_field_is_read_as_it_was_written() {
         let full = About {
-            sender: "a@b.example".to_owned(),
+            sender: "a@b.example".into(),
             arrived: Some(u64::MAX),
-            separator: Some(b"From \xff".to_vec()),
+            separator: Some(b"From \xff".into()),
             words: Words::of(b"X-Keywords: one\n\n"),
         };
         let empty_separator = About {
-            separator: Some(Vec::new()),
+            separator: Some(Cow::default()),
             ..About::default()
         };
         for about in [full, empty_separator, About::default()] {

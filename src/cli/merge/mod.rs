@@ -184,8 +184,7 @@ impl Run<'_> {
         if self.options.mode.writes() {
             let next = || order.next_batch();
             merged.add_all((&self.options, self.stop), next, |batch, add| {
-                for mail in mails.read(batch) {
-                    let mail = mail?;
+                mails.read(batch, |mail| {
                     let labels = if has_folders {
                         mail.folders
                             .iter()
@@ -205,8 +204,7 @@ impl Run<'_> {
                         },
                         separator: mail.separator.as_deref(),
                     });
-                }
-                Ok(())
+                })
             })?;
         }
         merged.finish()?;
