@@ -94,8 +94,8 @@ pub(super) fn check_file(source: &Path) -> Result<(), Error> {
     Err(Error::Usage(what.into()))
 }
 
-/// Asks for a password on the terminal, without showing the input. Keys such as Ctrl-C are read as characters, because
-/// a signal would not end the input.
+/// Asks for a password on the terminal, without showing the input. Ctrl-C is read as a character: the handler of its
+/// signal only requests a stop, so this function would continue to wait for input.
 fn ask(text: &str) -> io::Result<String> {
     let mut terminal = File::options().read(true).write(true).open("/dev/tty")?;
     let before = termios::tcgetattr(&terminal)?;

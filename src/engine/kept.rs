@@ -6,7 +6,7 @@ use crate::mime::Tree;
 pub(crate) struct Kept<'t> {
     /// The parts of the message as it arrived. `None` if no reference is searched for.
     pub(super) parts: Option<&'t Tree<'t>>,
-    /// The pass over these parts, if the last round stopped in it.
+    /// The unfinished pass over the references in `parts`. `None` if the last round finished its pass.
     pub(super) stopped: Option<Stopped<'t>>,
     /// True if a round was run.
     pub(super) was_read: bool,

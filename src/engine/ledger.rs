@@ -224,8 +224,8 @@ impl Ledger {
     }
 
     pub(crate) fn room_for_places(&self) -> usize {
-        // Enough memory for the places of five thousand pictures in the documents, in bytes. Even a small message may
-        // display so many.
+        // Memory in bytes that is allowed even for a small message. It is enough to store where five thousand pictures
+        // are used in HTML and CSS.
         const FREE: u64 = 12 << 20;
         usize::try_from(self.message.max(FREE)).unwrap_or(usize::MAX)
     }

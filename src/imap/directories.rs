@@ -439,8 +439,8 @@ mod tests {
         assert_eq!(found["a"].path, Path::new(&third));
         assert!(found["a"].is_mixed);
         assert_ne!(found[&third].path, Path::new(&third));
-        // Without the folder `A`, version 0.3.0 would have written the folder `a` into the directory `a`. So this
-        // directory contains only the folder with its name.
+        // Now the account has no folder `A`, so version 0.3.0 gave the folder `a` a directory of its own. Then the
+        // directory that is named like the third folder contains only the messages of the third folder.
         let found = of(output.path(), &["a", &third]);
         assert_eq!(found[&third].path, Path::new(&third));
         assert!(!found[&third].is_mixed);

@@ -336,8 +336,8 @@ pub(super) struct Machine {
     /// Whether the old message was still in the folder, as far as known, when embody marked or removed it. If the
     /// message is missing later, its removal may have been caused by embody.
     was_there: bool,
-    /// Whether the server answered OK to the removal of the old message. If the message still exists later, the
-    /// server needs more time or keeps it.
+    /// Whether the server answered OK to the removal of the old message. If it did and the message still exists later,
+    /// the server did not refuse the removal: it needs more time, or keeps the message.
     is_kept: bool,
     /// Modification sequence of the old message at the last check. With it, the server marks the old message as deleted
     /// only if the message has not changed since.

@@ -52,8 +52,8 @@ struct Scanner<'a> {
     original: &'a [u8],
     limits: &'a ScanLimits,
     parts: Vec<Part>,
-    /// Parts whose end was not found yet, the outermost first. The second value is whether the boundary of the part is
-    /// searched for, which is true only for multiparts that are not closed.
+    /// Parts whose end was not found yet, the outermost first. For each part, its index in `parts`, and whether its
+    /// boundary is searched for. That is true for a multipart until its closing boundary line was found.
     open: Vec<(usize, bool)>,
     /// Start of the current body. No boundary line is searched for before it. The line break before it ends the header,
     /// so this line break is not counted as part of a boundary line.

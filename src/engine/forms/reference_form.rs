@@ -21,9 +21,9 @@ pub(crate) enum Needles {
     Words(&'static [Word]),
     /// Words that are searched for only in mailboxes next to which the program stored files.
     Beside(Follow, &'static [Word]),
-    /// A search of the header of a part. It runs only if one of the kinds is followed.
+    /// A search of the header of a part. It runs only if `--follow` includes one of the kinds in the list.
     Header(&'static [Follow], Search),
-    /// A search of the body of a part. It runs only if one of the kinds is followed.
+    /// A search of the body of a part. It runs only if `--follow` includes one of the kinds in the list.
     Body(&'static [Follow], Search),
     /// The references are links in documents. The function returns true if a document may have a link of the followed kinds.
     Documents(&'static [Follow], fn(&[u8], Followed) -> bool),

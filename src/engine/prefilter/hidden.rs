@@ -12,8 +12,8 @@ const NAME: &[u8] = b"<base";
 
 static STARTS: Packed = Packed::new();
 
-/// Returns true if the body contains `<base`. The time is linear, because no other start can occur between two characters of
-/// one match, so each byte is read only a few times.
+/// Returns true if the body contains `<base`, even if it is encoded as quoted-printable. The time is linear: a spelling of
+/// `<base` cannot contain the start of another one, so each byte is read only a few times.
 pub(super) fn may_spell_base(bytes: &[u8]) -> bool {
     let spelled = |at: usize| spells_base(&bytes[at..]);
     STARTS

@@ -129,8 +129,8 @@ impl End {
         let mut is_within = true;
         for above in tree.ancestors(last) {
             match &tree.part(above).content {
-                // A multipart with an `overflow` has more parts than the parser reads. Whether its closing boundary line exists
-                // is unknown, so it counts as complete, and the unread bytes are compared as they are.
+                // A multipart with an `overflow` has more parts than the parser reads. It is unknown whether its closing boundary
+                // line exists, and a copy counts as cut only if that is certain. The unread bytes are compared as they are.
                 PartKind::Multipart(multipart)
                     if multipart.close.is_some() || multipart.overflow.is_some() =>
                 {

@@ -196,7 +196,7 @@ pub(crate) fn end_by_separator(
 }
 
 /// Finds the end of a message in a mailbox that may be mboxcl2, because all messages so far have a right
-/// Content-Length. If that of this message is not used, the next separator is its end.
+/// Content-Length. If the Content-Length of this message is wrong, the message ends at the next separator.
 pub(crate) fn end_of_message(
     bytes: &[u8],
     start: usize,

@@ -170,8 +170,8 @@ pub(crate) fn takes_separators(content: &[u8], edits: &Edits) -> bool {
     spliced(content, edits).is_ok_and(|new| new.is_some_and(taken))
 }
 
-/// Applies the edits to a file with a single message. The file could be an mbox whose first separator is damaged. So a
-/// change is refused if it would remove a line after which another message seems to start.
+/// Applies the edits to a file with a single message. The file could be an mbox whose first separator is damaged, so a
+/// line that looks like a separator may be the start of another message. A change that would remove such a line is refused.
 pub(crate) fn spliced_in_file(content: &[u8], edits: &Edits) -> Rewritten {
     let new = spliced(content, edits)?;
     if let Some(new) = &new {

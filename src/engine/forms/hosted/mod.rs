@@ -166,8 +166,8 @@ impl<'d> Text<'d> {
             let syntax = Syntax::Html;
             let label = locate_in(document, syntax).charset;
             let label = label.or_else(|| Some(in_xml_declaration(document)?.to_vec()));
-            // The document was read as ASCII up to the charset label in it, so its charset cannot be UTF-16. A label
-            // that says UTF-16 or ASCII is ignored.
+            // Two labels are ignored. The label was found by reading the document as ASCII, so UTF-16 is wrong. US-ASCII
+            // says nothing about the other bytes, and is often wrong.
             let label = label.filter(|label| !is_ascii_label(label) && !is_utf16_label(label));
             label.map(Cow::Owned)
         };

@@ -31,8 +31,8 @@ const SIGN_IN: [&str; 7] = [
     "appleid.apple.com",
 ];
 
-/// Words in web pages, in lower case, and the reasons that they show. The first entry that occurs in the page determines the
-/// reason.
+/// Words in lower case by which a web page is recognised that a host sends instead of the file. Each has the reason that is
+/// reported. The first entry that occurs in the page is used.
 const SAID: [(Reason, &str); 11] = [
     (Reason::ScanPage, "virus scan warning"),
     (Reason::ScanPage, "id=\"uc-download-link\""),
