@@ -43,7 +43,7 @@ pub(super) struct RetrievalArgs {
     /// ones.
     #[arg(long, value_name = "CIDR,...", value_delimiter = ',', value_parser = network)]
     allow_net: Vec<IpNet>,
-    /// Also retrieve from these ports [default: the port of the scheme]
+    /// Retrieve content from these ports, too [default: the port of the scheme]
     #[arg(long, value_name = "N,...", value_delimiter = ',', value_parser = port)]
     allow_port: Vec<u16>,
     /// Also retrieve URLs that contain a user name or a password
