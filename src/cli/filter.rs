@@ -40,8 +40,14 @@ pub(super) fn run(
     let job = Job::begin(&common.saying, args.file.as_deref(), command, mailboxes)?;
     let cache = Cache::of(&common.policy, Mode::Run, None)?;
     let policy = args.policy();
-    let options = Options::default();
-    let copies = CopyMailboxes::read(&policy, &options, ProgressOption::Never, &Stop::default())?;
+    // The filter is started for each message. The default options contain the number of processors, which takes twenty
+    // system calls to find out, so they are made only if they are needed.
+    let copies = if policy.copies.is_empty() {
+        CopyMailboxes::default()
+    } else {
+        let options = Options::default();
+        CopyMailboxes::read(&policy, &options, ProgressOption::Never, &Stop::default())?
+    };
     let expander = Expander::builder(policy)
         .mark(common.mark)
         .fetch_with(|policy| {
