@@ -282,12 +282,12 @@ fn host_and_port(place: &str) -> Option<(String, Option<u16>)> {
             None => (place, None),
         },
     };
-    let host = url::Host::parse(&if host.contains(':') {
+    let bracketed = if host.contains(':') {
         format!("[{host}]")
     } else {
         host.to_owned()
-    });
-    let host = match host.ok()? {
+    };
+    let host = match url::Host::parse(&bracketed).ok()? {
         url::Host::Domain(name) => name,
         url::Host::Ipv4(address) => address.to_string(),
         url::Host::Ipv6(address) => address.to_string(),

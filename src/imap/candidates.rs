@@ -228,8 +228,8 @@ mod tests {
     /// Returns the structure that a server would report for the parts that the MIME scanner finds.
     fn structure(tree: &Tree<'_>, id: PartId) -> BodyPart {
         let part = tree.part(id);
-        let encoding = tree.value(id, "Content-Transfer-Encoding");
-        let encoding = String::from_utf8_lossy(encoding.unwrap_or(b"7bit"));
+        let field = tree.value(id, "Content-Transfer-Encoding");
+        let encoding = String::from_utf8_lossy(field.unwrap_or(b"7bit"));
         let disposition = String::from_utf8_lossy(tree.disposition(id)).into_owned();
         let is_multipart = part.essence.starts_with("multipart/");
         BodyPart {

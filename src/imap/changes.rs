@@ -149,8 +149,9 @@ impl ImapSession {
         self.check_expunge()?;
         // The command is FLAGS and not FLAGS.SILENT, so that the server returns the new flags. On a server without
         // CONDSTORE, returned flags are the only sign that the message still exists.
-        let since = unchanged_since.map(|modseq| format!(" (UNCHANGEDSINCE {modseq})"));
-        let since = since.unwrap_or_default();
+        let since = unchanged_since
+            .map(|modseq| format!(" (UNCHANGEDSINCE {modseq})"))
+            .unwrap_or_default();
         let text = format!("UID STORE {uid}{since} +FLAGS (\\Deleted)");
         let store = self.exchange.send(ImapCommand::new("STORE", &text))?;
         let mut removal = Removal::default();
@@ -184,11 +185,11 @@ impl ImapSession {
         let labels = if has_labels { " X-GM-LABELS" } else { "" };
         let look = format!("UID FETCH {uid} (UID FLAGS{labels})");
         let fetch = self.exchange.hold("FETCH", &look);
-        let leave = match trash {
+        let command = match trash {
             None => ImapCommand::new("UID EXPUNGE", &format!("UID EXPUNGE {uid}")),
             Some(trash) => ImapCommand::new("MOVE", &format!("UID MOVE {uid} ")).folder(trash),
         };
-        let leave = self.exchange.send(leave)?;
+        let leave = self.exchange.send(command)?;
         // If the server refuses to return the flags, the caller uses the flags from its last check, so the refusal is
         // ignored.
         let _ = self.heard(&fetch, uid, &mut removal)?;

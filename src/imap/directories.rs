@@ -209,9 +209,7 @@ fn paths(folder: &RemoteFolder) -> impl Iterator<Item = PathBuf> {
 /// Returns a path in lower case and with composed characters (NFC). If a file system might treat two paths as
 /// equal, both have the same result.
 fn folded(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let text = text.to_uppercase().to_lowercase();
-    composed(&text)
+    composed(&path.to_string_lossy().to_uppercase().to_lowercase())
 }
 
 fn composed(text: &str) -> String {
@@ -398,8 +396,8 @@ mod tests {
     #[test]
     fn folders_get_directories_that_no_file_system_takes_for_the_same() {
         let output = tempfile::tempdir().unwrap();
-        let names = twins();
-        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let twins = twins();
+        let names: Vec<&str> = twins.iter().map(String::as_str).collect();
         let first = of(output.path(), &names);
         assert_eq!(first.len(), names.len());
         let different: HashSet<String> = first.values().map(|it| folded(&it.path)).collect();

@@ -401,9 +401,12 @@ impl Noted {
     }
 
     fn capabilities(&mut self, words: &[u8]) {
-        let words = String::from_utf8_lossy(words).to_ascii_uppercase();
-        let words = words.split_ascii_whitespace().map(str::to_owned);
-        self.capabilities = words.take(MOST_CAPABILITIES).collect();
+        self.capabilities = String::from_utf8_lossy(words)
+            .to_ascii_uppercase()
+            .split_ascii_whitespace()
+            .take(MOST_CAPABILITIES)
+            .map(str::to_owned)
+            .collect();
         self.is_current = true;
     }
 

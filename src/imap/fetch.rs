@@ -455,8 +455,10 @@ pub(super) fn look(
         let glimpse = found.entry(uid).or_default();
         // Flags that are not atoms cannot be set on another message. A list with such a flag counts as missing, so that no flag
         // is lost silently.
-        let flags = heard.flags.filter(|flags| flags.odd.is_empty());
-        let flags = flags.map(|flags| flags.words);
+        let flags = heard
+            .flags
+            .filter(|flags| flags.odd.is_empty())
+            .map(|flags| flags.words);
         glimpse.flags = flags.or(glimpse.flags.take());
         glimpse.date = heard.date.or(glimpse.date.take());
         glimpse.modseq = heard.modseq.or(glimpse.modseq);
@@ -477,8 +479,8 @@ pub(super) fn sizes(exchange: &mut Exchange, uids: &[u32]) -> Result<Vec<(u32, u
 
 /// Returns the labels (X-GM-LABELS) in the items of a FETCH response.
 pub(super) fn labels(items: &[[Value<'_>; 2]]) -> Option<Vec<String>> {
-    let labels = item(items, "X-GM-LABELS").and_then(Value::list)?;
-    let labels = labels.iter().filter_map(Value::text);
+    let list = item(items, "X-GM-LABELS").and_then(Value::list)?;
+    let labels = list.iter().filter_map(Value::text);
     Some(labels.map(|label| label.into_owned()).collect())
 }
 
@@ -489,14 +491,13 @@ pub(super) fn gmail(
 ) -> Result<Vec<GmailMetadata>, ImapFailure> {
     let mut found = Found::of(uids, |items| {
         let message_id = item(items, "X-GM-MSGID")?.number()?;
-        let labels = item(items, "X-GM-LABELS")?.list()?.iter();
-        let labels = labels.filter_map(Value::text).map(|it| it.into_owned());
-        Some((message_id, labels.collect()))
+        Some((message_id, labels(items)?))
     });
     let wanted = "(UID X-GM-MSGID X-GM-LABELS)";
     ask(exchange, uids, wanted, &[], &mut found)?;
-    let found = found.told.into_iter();
     Ok(found
+        .told
+        .into_iter()
         .map(|(uid, (message_id, labels))| GmailMetadata {
             uid,
             message_id,
@@ -641,10 +642,10 @@ fn seconds(text: &str) -> Option<i64> {
     let mut date = date.split('-');
     let (day, month, year) = (number(date.next()?)?, date.next()?, number(date.next()?)?);
     let months = "janfebmaraprmayjunjulaugsepoctnovdec";
-    let month = months
+    let at = months
         .find(&month.to_ascii_lowercase())
         .filter(|at| at % 3 == 0)?;
-    let month = i64::try_from(month / 3).ok()? + 1;
+    let month = i64::try_from(at / 3).ok()? + 1;
     let mut time = time.split(':');
     let (hour, minute, second) = (
         number(time.next()?)?,
@@ -659,8 +660,8 @@ fn seconds(text: &str) -> Option<i64> {
         ("-", digits) => (-1, digits),
         _ => return None,
     };
-    let zone = number(digits).filter(|_| digits.len() == 4)?;
-    let zone = sign * (zone / 100 * 3600 + zone % 100 * 60);
+    let hours_and_minutes = number(digits).filter(|_| digits.len() == 4)?;
+    let zone = sign * (hours_and_minutes / 100 * 3600 + hours_and_minutes % 100 * 60);
     // Number of days since 1970-01-01. The year starts in March, so that the leap day is its last day.
     let (year, month) = if month <= 2 {
         (year - 1, month + 9)

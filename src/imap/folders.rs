@@ -322,8 +322,8 @@ fn literal(line: &[u8]) -> Option<(&[u8], usize)> {
 
 /// Formats an unreadable response as a message for the user. A long response is cut.
 fn quoted_response(rest: &[u8]) -> String {
-    let text = String::from_utf8_lossy(rest);
-    let text = text.trim();
+    let response = String::from_utf8_lossy(rest);
+    let text = response.trim();
     let cut: String = text.chars().take(MOST_QUOTED).collect();
     let dots = if cut.len() < text.len() { "..." } else { "" };
     format!(

@@ -272,9 +272,12 @@ impl<'r, S: Send> AccountRun<'r, S> {
         let choice = &account.choice;
         let session = self.session()?;
         if session.has(GMAIL) && choice.folder.is_none() && choice.folders.is_empty() {
-            let all = session.list("*")?.folders;
-            let all = all.into_iter().filter(|it| has(&it.attributes, "\\all"));
-            let all: Vec<RemoteFolder> = all.collect();
+            let all: Vec<RemoteFolder> = session
+                .list("*")?
+                .folders
+                .into_iter()
+                .filter(|it| has(&it.attributes, "\\all"))
+                .collect();
             if !all.is_empty() {
                 return Ok(all);
             }

@@ -166,9 +166,9 @@ impl Journal {
         let failed = Error::cannot_write(path.display().to_string());
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&opened, &name, flags, Mode::RUSR | Mode::WUSR)
+        let descriptor = rustix::fs::openat(&opened, &name, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|why| failed(why.into()))?;
-        let mut file = File::from(file);
+        let mut file = File::from(descriptor);
         is_of_this_user(&file).map_err(&failed)?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => {
@@ -297,8 +297,8 @@ impl Journal {
     /// overwritten with another message.
     pub(super) fn kept(&self, of: &Replacement) -> PathBuf {
         let digest = of.original.as_deref().unwrap_or_default();
-        let digest = digest.get(..CHECKSUM_DIGITS).unwrap_or(digest);
-        self.path.with_extension(format!("{}.{digest}.eml", of.uid))
+        let start = digest.get(..CHECKSUM_DIGITS).unwrap_or(digest);
+        self.path.with_extension(format!("{}.{start}.eml", of.uid))
     }
 
     /// Writes the file with the old message and syncs it to disk.
@@ -359,8 +359,8 @@ impl Journal {
             account: Some(self.account.clone()),
             server: noted.server.clone(),
         };
-        let text = serde_json::to_string(&line).map_err(|why| self.failed()(why.into()))?;
-        let text = with_checksum(&text);
+        let json = serde_json::to_string(&line).map_err(|why| self.failed()(why.into()))?;
+        let text = with_checksum(&json);
         (&self.file).write_all(&text).map_err(self.failed())?;
         noted.length += text.len() as u64;
         Ok(())

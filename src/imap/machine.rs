@@ -914,8 +914,8 @@ impl Machine {
     fn bring_flags(&mut self, old: &Seen, copy: &Seen) -> Command {
         let missing = without(&old.flags, &copy.flags);
         if let Some(flag) = missing.iter().find(|flag| has(&self.given, flag)) {
-            let why = format!("the server does not store the flag {flag} on the new message");
-            let why = Some((Reason::FlagsNotKept, why));
+            let text = format!("the server does not store the flag {flag} on the new message");
+            let why = Some((Reason::FlagsNotKept, text));
             return self.turn_back(why, Some(old.clone()), Some(copy.clone()));
         }
         let lost = without(&self.entry.flags, &old.flags);
@@ -1156,8 +1156,8 @@ impl Machine {
             self.given.clone_from(&missing);
             self.taken.clone_from(&taken);
             let changes = [(FlagChange::Add, missing), (FlagChange::Remove, taken)];
-            let changes = changes.into_iter().filter(|(_, flags)| !flags.is_empty());
-            self.changes.extend(changes);
+            self.changes
+                .extend(changes.into_iter().filter(|(_, flags)| !flags.is_empty()));
         }
         self.carry_last()
     }
@@ -1193,8 +1193,10 @@ impl Machine {
             let missing = without(last, &self.entry.labels);
             let taken = without(&self.entry.labels, last);
             let changes = [(FlagChange::Add, missing), (FlagChange::Remove, taken)];
-            let changes = changes.into_iter().filter(|(_, labels)| !labels.is_empty());
-            self.changes = changes.collect();
+            self.changes = changes
+                .into_iter()
+                .filter(|(_, labels)| !labels.is_empty())
+                .collect();
             if !self.changes.is_empty() {
                 if self.remark != Some(NOT_CARRIED) {
                     self.remark = Some(CARRIED);

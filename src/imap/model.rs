@@ -319,8 +319,10 @@ impl Model {
     /// Starts a new replacement if the folder contains the old message without the flag `\Deleted`. Otherwise the run
     /// ends.
     fn afresh(&self, mut world: World) -> World {
-        let old = world.server.mails.iter();
-        let old = old
+        let old = world
+            .server
+            .mails
+            .iter()
             .filter(|it| it.content == Content::Old && it.is_good())
             .max_by_key(|it| it.uid);
         match old {
@@ -940,8 +942,8 @@ impl Model {
                 self.steps(&world)
             }));
             let steps = looked.map_err(|panic| {
-                let why = panic.downcast_ref::<String>().cloned();
-                let why = why.or(panic.downcast_ref::<&str>().map(|why| (*why).to_owned()));
+                let formatted = panic.downcast_ref::<String>().cloned();
+                let why = formatted.or(panic.downcast_ref::<&str>().map(|why| (*why).to_owned()));
                 let mut way = Vec::new();
                 let mut at = at;
                 while at > 0 {

@@ -111,8 +111,8 @@ impl Overview<'_> {
             let url = PathBuf::from(self.account.url(""));
             whole.failed.push((url, why));
         }
-        let more = self.account.connections.min(folders.len());
-        let more = (1..more).take_while(|_| sessions.try_open());
+        let most = self.account.connections.min(folders.len());
+        let more = (1..most).take_while(|_| sessions.try_open());
         let limits = pool::Limits {
             workers: 1 + more.count(),
             // An overview is small, so all of them may wait for the one of an earlier folder.
@@ -173,8 +173,7 @@ impl Overview<'_> {
             ..FolderOverview::default()
         };
         let listing = session.list_messages(&selected, &Criteria::of(choice))?;
-        let sizes = session.fetch_sizes(&listing.uids)?;
-        let sizes: BTreeMap<u32, u64> = sizes.into_iter().collect();
+        let sizes: BTreeMap<u32, u64> = session.fetch_sizes(&listing.uids)?.into_iter().collect();
         let mut looked_at = Vec::new();
         // UIDs of messages whose metadata was requested but has not arrived.
         let mut untold: BTreeSet<u32> = BTreeSet::new();

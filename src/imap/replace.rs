@@ -321,10 +321,10 @@ impl Replacing<'_> {
         octets: &[u8],
     ) -> Result<Result<Option<(u32, u32)>, Refusal>, ImapFailure> {
         let date = entry.internal_date();
-        let appended = self
-            .session
-            .append(&entry.folder, &entry.flags, &date, octets);
-        let appended = answer(appended)?;
+        let appended = answer(
+            self.session
+                .append(&entry.folder, &entry.flags, &date, octets),
+        )?;
         // Some servers list a new message only after a later command such as NOOP, even in the session that appended
         // it.
         self.session.noop_with_next();
@@ -345,8 +345,10 @@ impl Replacing<'_> {
     /// Reads a complete message and returns its digest. If the server refused a command while the message was read, a
     /// missing message counts as unknown, because it may still exist.
     fn digest(&mut self, uid: u32, size: u64) -> Result<Reading, ImapFailure> {
-        let most = usize::try_from(size).unwrap_or(usize::MAX);
-        let most = most.saturating_mul(2).saturating_add(MORE);
+        let most = usize::try_from(size)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(2)
+            .saturating_add(MORE);
         let before = self.session.refusals().0;
         let body = match self.session.fetch_body(uid, size, most) {
             // The content is longer than the message that embody looks for, so this is a different message. The empty
@@ -405,13 +407,13 @@ impl Replacing<'_> {
         let before = self.session.refusals().0;
         let least = entry.least;
         let criteria = format!("UID {least}:* UNDELETED");
-        let found = match self.session.search(&criteria) {
+        let all = match self.session.search(&criteria) {
             Err(ImapFailure::Refused { text, .. }) => return Ok(Err(text)),
-            found => found?,
+            all => all?,
         };
         // `N:*` always includes the last message of the folder, even if its UID is smaller than `N`, so such a UID is
         // removed.
-        let found: Vec<u32> = found.into_iter().filter(|uid| *uid >= least).collect();
+        let found: Vec<u32> = all.into_iter().filter(|uid| *uid >= least).collect();
         if found.is_empty() {
             return Ok(Ok(Vec::new()));
         }
@@ -425,8 +427,8 @@ impl Replacing<'_> {
         }
         let mut copies = Vec::new();
         for uid in found {
-            let size = sizes.binary_search_by_key(&uid, |(uid, _)| *uid);
-            let size = size
+            let size = sizes
+                .binary_search_by_key(&uid, |(uid, _)| *uid)
                 .ok()
                 .and_then(|at| sizes.get(at))
                 .map(|(_, size)| *size);

@@ -80,8 +80,8 @@ pub(crate) fn number(digits: &[u8]) -> Option<u64> {
 pub(crate) fn announced(line: &[u8]) -> Option<u64> {
     let inner = line.strip_suffix(b"}")?;
     let open = memchr::memrchr(b'{', inner)?;
-    let digits = &inner[open + 1..];
-    let digits = digits.strip_suffix(b"+").unwrap_or(digits);
+    let length = &inner[open + 1..];
+    let digits = length.strip_suffix(b"+").unwrap_or(length);
     let are_digits = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     // A length that does not fit into `u64` becomes the maximum, so that the caller rejects it as too long.
     are_digits.then(|| number(digits).unwrap_or(u64::MAX))
@@ -145,8 +145,8 @@ pub(crate) enum Response<'a> {
 /// # Errors
 /// A description of the error in the response.
 pub(crate) fn response(octets: &[u8]) -> Result<Response<'_>, &'static str> {
-    let line = octets.strip_suffix(b"\n").unwrap_or(octets);
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let without_lf = octets.strip_suffix(b"\n").unwrap_or(octets);
+    let line = without_lf.strip_suffix(b"\r").unwrap_or(without_lf);
     if let Some(rest) = line.strip_prefix(b"+") {
         return Ok(Response::Continue(rest.trim_ascii_start()));
     }

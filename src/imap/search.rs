@@ -20,16 +20,17 @@ pub(super) fn found_uids(read: &Response<'_>, found: &mut Vec<u32>) -> Result<bo
                 if digits.starts_with(b"(") {
                     break;
                 }
-                let uid = number(digits).and_then(|uid| u32::try_from(uid).ok());
-                let uid = uid.filter(|uid| *uid > 0);
+                let uid = number(digits)
+                    .and_then(|uid| u32::try_from(uid).ok())
+                    .filter(|uid| *uid > 0);
                 found.push(uid.ok_or(
                     "the server sent a SEARCH response with something other than numbers",
                 )?);
             }
         }
         "ESEARCH" => {
-            let values = values(rest)?;
-            let mut values = values.iter();
+            let all = values(rest)?;
+            let mut values = all.iter();
             let mut count = None;
             let before = found.len();
             while let Some(value) = values.next() {
@@ -92,8 +93,9 @@ mod tests {
             (b"* ESEARCH (TAG \"e5\" UID ALL 2\r\n", Err(())),
         ] {
             let mut found = Vec::new();
-            let read = found_uids(&response(line).unwrap(), &mut found);
-            let read = read.map(|_| found).map_err(|_| ());
+            let read = found_uids(&response(line).unwrap(), &mut found)
+                .map(|_| found)
+                .map_err(|_| ());
             assert_eq!(read, uids, "{}", line.escape_ascii());
         }
     }

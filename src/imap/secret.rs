@@ -93,8 +93,8 @@ impl Secret {
                     .into_bytes(),
             },
         };
-        let line = text.split(|octet| *octet == b'\n').next().unwrap_or(&[]);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let first = text.split(|octet| *octet == b'\n').next().unwrap_or(&[]);
+        let line = first.strip_suffix(b"\r").unwrap_or(first);
         let wrong = |what: &str| Error::Usage(format!("{what} for {whose}").into());
         if line.is_empty() {
             return Err(wrong("the password is empty"));
