@@ -103,15 +103,13 @@ impl<M: Members> Joined<M> {
 
     fn begin(&mut self) -> io::Result<()> {
         let Some(member) = self.members.next()? else {
-            let nothing = "the archive contains no mbox";
-            let nothing = (!self.has_taken).then(|| nothing.to_owned());
-            let why = self.all_left().or(nothing);
+            let nothing = || "the archive contains no mbox".to_owned();
+            let why = self.all_left().or((!self.has_taken).then(nothing));
             self.end = Some(why.map_or(Ok(()), |why| Err(Damage::of_archive(why, true))));
             return Ok(());
         };
         // The name is only shown in messages. It is never used as a path.
-        let name = front(&member.name, NAME);
-        let name = String::from_utf8_lossy(name).into_owned();
+        let name = String::from_utf8_lossy(front(&member.name, NAME)).into_owned();
         if let Some(why) = member.closed {
             self.leave(&name, why);
             return Ok(());
@@ -327,13 +325,13 @@ mod tests {
             let skipped = Arc::<Mutex<Skipped>>::default();
             let mut joined = Joined::new(Texts(texts, ""), judge, &skipped);
             let mut out = Vec::new();
+            let text =
+                |error: Option<io::Error>| error.map(|error| error.to_string()).unwrap_or_default();
             let said = joined.read_to_end(&mut out).err();
             assert_eq!(String::from_utf8(out).unwrap(), expected);
-            let said = said.map(|error| error.to_string()).unwrap_or_default();
-            assert_eq!(said, left);
+            assert_eq!(text(said), left);
             let again = joined.read(&mut [0; 9]).err();
-            let again = again.map(|error| error.to_string()).unwrap_or_default();
-            assert_eq!(again, left);
+            assert_eq!(text(again), left);
             let skipped = skipped.lock().unwrap();
             assert!(
                 skipped

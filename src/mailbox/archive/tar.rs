@@ -187,8 +187,9 @@ impl<R: Passing> Members for Tar<R> {
                     true => Some("a sparse file"),
                     false => None,
                 };
-                let name = extended.name;
-                let name = name.unwrap_or_else(|| header.path_bytes().into_owned());
+                let name = extended
+                    .name
+                    .unwrap_or_else(|| header.path_bytes().into_owned());
                 return Ok(Some(Member { name, closed }));
             }
         }

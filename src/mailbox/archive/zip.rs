@@ -121,8 +121,8 @@ impl Directory {
         }
         starts.sort_unstable();
         let first = starts.first().copied().unwrap_or_default();
-        let mut mark = [0; 4];
-        let mark = mark.get_mut(..first.min(4) as usize).unwrap_or_default();
+        let mut buffer = [0; 4];
+        let mark = buffer.get_mut(..first.min(4) as usize).unwrap_or_default();
         file.read_exact_at(mark, 0)?;
         let around = if archive.end_offset() != length {
             Some("the file contains other data after the zip archive")
@@ -202,13 +202,13 @@ impl Read for Zip {
         let (Some(body), Some(opened)) = (&mut self.body, &self.opened) else {
             return Ok(0);
         };
-        let read = uninterrupted(|| body.read(into));
-        let read = read.map_err(|error| match error.raw_os_error() {
-            // An error with an error number comes from the operating system. An error without a number means that the
-            // data are damaged.
-            Some(_) => error,
-            None => Damage::of_member(format!("damaged: {error}")).into(),
-        })?;
+        let read =
+            uninterrupted(|| body.read(into)).map_err(|error| match error.raw_os_error() {
+                // An error with an error number comes from the operating system. An error without a number means that the
+                // data are damaged.
+                Some(_) => error,
+                None => Damage::of_member(format!("damaged: {error}")).into(),
+            })?;
         self.expanded += read as u64;
         match exceeded(self.most, self.expanded, opened.length) {
             Some(why) => Err(Damage::of_archive(why, false).into()),

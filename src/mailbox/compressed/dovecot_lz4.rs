@@ -18,8 +18,10 @@ const GROWTH: usize = 256;
 const CHUNK: usize = 64 << 10;
 
 fn size(octets: &[u8]) -> io::Result<usize> {
-    let size = octets.try_into();
-    let size = u32::from_be_bytes(size.map_err(|_| io::ErrorKind::UnexpectedEof)?) as usize;
+    let octets = octets
+        .try_into()
+        .map_err(|_| io::ErrorKind::UnexpectedEof)?;
+    let size = u32::from_be_bytes(octets) as usize;
     if size <= MOST {
         Ok(size)
     } else {

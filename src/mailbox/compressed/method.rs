@@ -48,12 +48,12 @@ impl Method {
             return Some(method);
         }
         // A text can start with "BZh", so the level and the next magic bytes are checked too.
-        let level = start.get(3);
-        let level = level.is_none_or(|level| (b'1'..=b'9').contains(level));
+        let is_level = |level| (b'1'..=b'9').contains(level);
+        let may_be_level = start.get(3).is_none_or(is_level);
         let behind = rest_or_empty(front(start, 10), 4);
         let starts = |magic: &&[u8; 6]| magic.starts_with(behind);
         let block = [b"1AY&SY", EMPTY_BZIP2].iter().any(starts);
-        (level && block).then_some(method)
+        (may_be_level && block).then_some(method)
     }
 
     /// Returns the name of the method, its magic bytes, and the suffix of a file name that selects the method for

@@ -62,8 +62,8 @@ mod tests {
         let mut tar = [0; 1024];
         tar[..6].copy_from_slice(b"a.mbox");
         let sum: u32 = tar[..512].iter().map(|&byte| u32::from(byte)).sum();
-        let sum = format!("{:06o}\0 ", sum + 8 * 32);
-        tar[148..156].copy_from_slice(sum.as_bytes());
+        let digits = format!("{:06o}\0 ", sum + 8 * 32);
+        tar[148..156].copy_from_slice(digits.as_bytes());
         for (name, content) in [
             ("list.mbox.gz", GZIP),
             ("list.mbox.zst", b"\x28\xb5\x2f\xfd\x04\0\0\0\0\0\0\0\0\0\0"),

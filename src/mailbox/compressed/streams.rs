@@ -34,13 +34,14 @@ const WINDOW_BITS: u8 = 15;
 fn gzip<R: Read>() -> Member<R> {
     let mut stream = flate2::Decompress::new_gzip(WINDOW_BITS);
     stepwise(move |input, output| {
-        let status = stream.decompress(input, output, FlushDecompress::None);
-        let status = status.map_err(|error| match error.message() {
-            Some("incorrect data check" | "incorrect length check") => {
-                io::Error::other("the checksum of the compressed data is wrong")
-            }
-            _ => io::Error::other(error),
-        });
+        let status = stream
+            .decompress(input, output, FlushDecompress::None)
+            .map_err(|error| match error.message() {
+                Some("incorrect data check" | "incorrect length check") => {
+                    io::Error::other("the checksum of the compressed data is wrong")
+                }
+                _ => io::Error::other(error),
+            });
         let ended = status.map(|status| status == flate2::Status::StreamEnd);
         (stream.total_in(), stream.total_out(), ended)
     })
@@ -58,9 +59,10 @@ fn bzip2<R: Read>() -> Member<R> {
 fn xz<R: Read>() -> io::Result<Member<R>> {
     let mut stream = Stream::new_stream_decoder(MEMORY, 0)?;
     Ok(stepwise(move |input, output| {
-        let status = stream.process(input, output, Action::Run);
+        let status = stream
+            .process(input, output, Action::Run)
+            .map_err(io::Error::from);
         let ended = status.map(|status| status == Status::StreamEnd);
-        let ended = ended.map_err(io::Error::from);
         (stream.total_in(), stream.total_out(), ended)
     }))
 }

@@ -162,11 +162,11 @@ mod tests {
         let frame = Frame {
             end: read.len(),
             ..Frame::default()
-        };
-        let frame = frame.looked_at(&read);
+        }
+        .looked_at(&read);
         let quoting = Quoting::O;
-        let new = rewritten(raw, &read, &frame, &edits, quoting, Lengths::default());
-        let new = new.expect("it is not refused");
+        let result = rewritten(raw, &read, &frame, &edits, quoting, Lengths::default());
+        let new = result.expect("it is not refused");
         new.map(|new| String::from_utf8(new).unwrap())
     }
 

@@ -33,8 +33,8 @@ struct Count {
 fn count(bytes: &[u8]) -> Option<Count> {
     let head = front(bytes, LINE);
     let end = memchr(b'\n', head)?;
-    let line = head.get(..end)?;
-    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let with_cr = head.get(..end)?;
+    let line = with_cr.strip_suffix(b"\r").unwrap_or(with_cr);
     let is_digit = |octet: &&u8| octet.is_ascii_digit();
     let (digits, blanks) = line.split_at(line.iter().take_while(is_digit).count());
     let is_one = (1..=DIGITS).contains(&digits.len()) && blanks.iter().all(|&octet| octet == b' ');
@@ -73,8 +73,9 @@ fn list(text: &[u8]) -> Option<usize> {
 
 fn value<'l>(list: &'l [u8], key: &[u8]) -> Option<&'l str> {
     let key = [b"<key>", key, b"</key>"].concat();
-    let behind = list.get(memmem::find(list, &key)? + key.len()..)?;
-    let behind = behind.trim_ascii_start();
+    let behind = list
+        .get(memmem::find(list, &key)? + key.len()..)?
+        .trim_ascii_start();
     let number = [&b"<integer>"[..], b"<real>"]
         .iter()
         .find_map(|tag| behind.strip_prefix(*tag))?;
@@ -137,8 +138,10 @@ pub(crate) fn with_message(file: &[u8], range: Range<usize>, new: &[u8]) -> Vec<
 }
 
 pub(crate) fn whole_name(partial: &Path) -> Option<PathBuf> {
-    let name = partial.file_name()?.to_str()?;
-    let name = name.strip_suffix(".partial.emlx")?;
+    let name = partial
+        .file_name()?
+        .to_str()?
+        .strip_suffix(".partial.emlx")?;
     Some(partial.with_file_name(format!("{name}.emlx")))
 }
 

@@ -348,8 +348,8 @@ impl Flags {
                 }
                 is_dropped = false;
                 if let Some((name, value)) = mbox::field(text) {
-                    let mut own = OF_THUNDERBIRD.iter().zip(&mut noted);
-                    let own = own.find(|(own, _)| own.eq_ignore_ascii_case(name));
+                    let mut fields = OF_THUNDERBIRD.iter().zip(&mut noted);
+                    let own = fields.find(|(field, _)| field.eq_ignore_ascii_case(name));
                     if let Some((_, place)) = own {
                         is_dropped = true;
                         place.get_or_insert_with(|| value.of(text).to_owned());

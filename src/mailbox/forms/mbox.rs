@@ -257,9 +257,8 @@ struct Window<'a, 'p> {
 
 impl Window<'_, '_> {
     fn look(&mut self, at: u64, length: usize) -> Option<Cow<'_, [u8]>> {
-        let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
-        let here = here.unwrap_or_default();
-        let here = front(here, length);
+        let rest = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
+        let here = front(rest.unwrap_or_default(), length);
         if self.whole || here.len() == length {
             return Some(Cow::Borrowed(here));
         }
@@ -288,10 +287,9 @@ impl Window<'_, '_> {
     }
 
     fn following(&mut self, at: u64) -> Option<Right> {
-        let here = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
-        let here = here.map(|rest| front(rest, FOLLOWING_HEADER));
-        let header = here.map(|rest| Header::of_message(rest, 0));
-        let header = match header.filter(|header| header.body.is_some()) {
+        let rest = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..));
+        let in_window = rest.map(|rest| Header::of_message(front(rest, FOLLOWING_HEADER), 0));
+        let header = match in_window.filter(|header| header.body.is_some()) {
             Some(header) => header,
             // The window may contain only the start of the header, so the header is read again from the file.
             None => Header::of_message(&self.look(at, FOLLOWING_HEADER)?, 0),

@@ -30,10 +30,12 @@ pub(crate) struct OutlookMail {
 impl OutlookMail {
     #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
     pub(crate) fn of(mail: Mail) -> Self {
-        let received = mail.state.received.and_then(|it| u64::try_from(it).ok());
-        let received = received.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
-        let missing = mail.missing.into_iter();
-        let missing = missing.map(|what| format!("not in the converted message: {what}"));
+        let seconds = mail.state.received.and_then(|it| u64::try_from(it).ok());
+        let received = seconds.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
+        let missing = mail
+            .missing
+            .into_iter()
+            .map(|what| format!("not in the converted message: {what}"));
         Self {
             content: mail.content,
             flags: Flags::of_outlook(&mail.state),

@@ -231,8 +231,7 @@ fn kept_lines(
 }
 
 fn ends_with_empty_line(content: &[u8], behind: &[u8]) -> bool {
-    let tail = &content[content.len().saturating_sub(4)..];
-    let tail = [tail, behind].concat();
+    let tail = [&content[content.len().saturating_sub(4)..], behind].concat();
     tail.ends_with(b"\n\n") || tail.ends_with(b"\n\r\n")
 }
 
@@ -245,9 +244,8 @@ fn counted(old: &[u8], new: Vec<u8>, lengths: Lengths) -> Vec<u8> {
     let mut fields_before = length_fields(old, old_body);
     let numbers = length_fields(&new, new_body).filter_map(|(measure, value)| {
         let number = mbox::number(value.of(&new));
-        let before = fields_before.next();
-        let before = before.filter(|before| before.0 == measure);
-        let before = before.and_then(|(_, value)| mbox::number(value.of(old)));
+        let field_before = fields_before.next().filter(|before| before.0 == measure);
+        let before = field_before.and_then(|(_, value)| mbox::number(value.of(old)));
         let (was, is) = match measure {
             Measure::Octets => (old.len() - old_body, new.len() - new_body),
             Measure::LineEnds => *counts,

@@ -366,8 +366,9 @@ fn ends_with_date(line: &[u8]) -> bool {
     const LAST: usize = 4;
     // Only the last words are checked, because a line may have many words.
     let mut last: [&[u8]; LAST] = [b""; LAST];
-    let from_end = line.rsplit(|byte| byte.is_ascii_whitespace() || *byte == b',');
-    let from_end = from_end.filter(|word| !word.is_empty());
+    let from_end = line
+        .rsplit(|byte| byte.is_ascii_whitespace() || *byte == b',')
+        .filter(|word| !word.is_empty());
     for (place, word) in last.iter_mut().rev().zip(from_end) {
         *place = word;
     }
@@ -515,16 +516,16 @@ fn from_lines(bytes: &[u8], from: usize) -> impl Iterator<Item = Candidate> {
     FROM.find_iter(&bytes[from..]).filter_map(move |hit| {
         let start = from + hit;
         let before = &bytes[..start];
-        let before = match (hit > 0, before.strip_suffix(b"\n")) {
-            (true, Some(before)) => before,
+        let with_cr = match (hit > 0, before.strip_suffix(b"\n")) {
+            (true, Some(line)) => line,
             (true, None) if before.ends_with(b"\r") => {
                 let after = After::Return;
                 return Some(Candidate { start, after });
             }
             _ => return None,
         };
-        let before = before.strip_suffix(b"\r").unwrap_or(before);
-        let after = if before.is_empty() || before.ends_with(b"\n") {
+        let lines = with_cr.strip_suffix(b"\r").unwrap_or(with_cr);
+        let after = if lines.is_empty() || lines.ends_with(b"\n") {
             After::EmptyLine
         } else {
             After::Text
@@ -555,14 +556,19 @@ const LATEST: i64 = 253_402_300_799;
 pub(crate) fn from_line(sender: &[u8], seconds: i64) -> String {
     let is_word =
         !sender.is_empty() && sender.len() <= LONGEST && sender.iter().all(u8::is_ascii_graphic);
-    let sender = std::str::from_utf8(sender).ok().filter(|_| is_word);
-    let sender = sender.unwrap_or(NOBODY);
+    let sender = std::str::from_utf8(sender)
+        .ok()
+        .filter(|_| is_word)
+        .unwrap_or(NOBODY);
     let seconds = seconds.clamp(0, LATEST);
     let date = DateTime::from_timestamp(seconds);
     let day_of_week = (seconds / (24 * 60 * 60) % 7) as usize;
     let weekday = WEEKDAYS.get(day_of_week).copied().unwrap_or_default();
-    let month = usize::from(date.month.saturating_sub(1));
-    let month = MONTHS_OF_ASCTIME.get(month).copied().unwrap_or_default();
+    let month_of_year = usize::from(date.month.saturating_sub(1));
+    let month = MONTHS_OF_ASCTIME
+        .get(month_of_year)
+        .copied()
+        .unwrap_or_default();
     let time = format_args!("{:02}:{:02}:{:02}", date.hour, date.minute, date.second);
     format!(
         "From {sender} {weekday} {month} {:>2} {time} {:04}",
