@@ -410,8 +410,9 @@ impl Delivery {
     ) -> Result<(), Error> {
         self.delivered += 1;
         let bytes = &*message.bytes;
-        let numbers = self.numbers(&message.labels, summary);
-        let numbers = numbers.map_err(cannot_write(&self.target))?;
+        let numbers = self
+            .numbers(&message.labels, summary)
+            .map_err(cannot_write(&self.target))?;
         if self.form.has_separators() {
             match &mut self.place {
                 NewMailbox::Nowhere | NewMailbox::Handler(_) => {}

@@ -196,8 +196,10 @@ pub(crate) fn flags_of(path: &Path) -> Option<(&[u8], &[u8])> {
 #[cfg(feature = "cli")]
 pub(crate) fn flags_of_message(file: &Path, content: &[u8], is_mbox: bool) -> Option<Flags> {
     let of_fields = || Flags::of_fields(content);
-    let part = file.parent().and_then(Path::file_name);
-    let part = part.filter(|part| !is_mbox && (*part == "cur" || *part == "new"));
+    let part = file
+        .parent()
+        .and_then(Path::file_name)
+        .filter(|part| !is_mbox && (*part == "cur" || *part == "new"));
     if let (Some(part), Some(name)) = (part, file.file_name()) {
         let noted = noted_in_name(&Path::new(part).join(name));
         return Some(noted.unwrap_or_else(of_fields));

@@ -61,8 +61,7 @@ impl<S: Send> Job<'_, S> {
             return self.between_locks(&target);
         }
         let lock = self.locked(&target)?;
-        let before = lock.file.metadata().map_err(unreadable(&target))?;
-        let before = Identity::of(&before);
+        let before = Identity::of(&lock.file.metadata().map_err(unreadable(&target))?);
         let plain = match self.method {
             None => Arc::clone(&lock.file),
             Some(method) => {

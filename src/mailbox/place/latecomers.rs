@@ -83,8 +83,8 @@ fn is_being_written(file: &File, processes: &Path) -> bool {
 /// cannot be read.
 fn is_writable(information: &Path) -> bool {
     let text = fs::read_to_string(information).unwrap_or_default();
-    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
-    let flags = flags.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok());
+    let digits = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = digits.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok());
     flags.is_none_or(|flags| flags & ACCESS_MODE != READ_ONLY)
 }
 
@@ -98,13 +98,15 @@ fn append(
 ) -> Result<(), Error> {
     let mut late = Vec::new();
     let length = usize::try_from(to - from).unwrap_or(usize::MAX);
-    let room = late.try_reserve_exact(length);
-    room.map_err(|error| cannot_read(target)(error.into()))?;
+    late.try_reserve_exact(length)
+        .map_err(|error| cannot_read(target)(error.into()))?;
     late.resize(length, 0);
-    let read = old.read_exact_at(&mut late, from);
-    read.map_err(cannot_read(target))?;
-    let new = File::options().append(true).open(target);
-    let mut new = new.map_err(cannot_write(target))?;
+    old.read_exact_at(&mut late, from)
+        .map_err(cannot_read(target))?;
+    let mut new = File::options()
+        .append(true)
+        .open(target)
+        .map_err(cannot_write(target))?;
     wait_for_file(&new, target, patience)?;
     let before = new.metadata().map_err(cannot_read(target))?.len();
     let written = new.write_all(&late);

@@ -218,8 +218,8 @@ impl MessageFolder {
             };
             // A message may be renamed between the checks of its old and its new name, and both may seem to exist. The
             // names that exist are therefore checked a second time.
-            let there: Vec<&usize> = group.iter().filter(exists).collect();
-            let mut there: HashSet<&usize> = there.into_iter().filter(exists).collect();
+            let at_first: Vec<&usize> = group.iter().filter(exists).collect();
+            let mut there: HashSet<&usize> = at_first.into_iter().filter(exists).collect();
             if there.is_empty() {
                 // No listed name exists, because the message was renamed again or deleted. One name is kept, and the
                 // message is searched for when it is opened.

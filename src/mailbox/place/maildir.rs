@@ -324,8 +324,10 @@ impl<S> Files<'_, S> {
                 let writing_in = self.place.writing_in(&self.place.folder);
                 // The Maildir may have lost its `tmp`, which is then created.
                 make_folder(&writing_in)?;
-                let twin = self.twins.get(listed);
-                let twin = twin.map(|twin| self.place.folder.join(twin));
+                let twin = self
+                    .twins
+                    .get(listed)
+                    .map(|twin| self.place.folder.join(twin));
                 let mut path = path;
                 let mut is_done = false;
                 for _ in 0..ATTEMPTS {
@@ -343,8 +345,10 @@ impl<S> Files<'_, S> {
                     }
                     // The message was moved. If another search finds the same unchanged file, the next attempt replaces
                     // it under its new name.
-                    let found = self.messages.find(listed, true);
-                    let found = found.map_err(cannot_read(&self.place.folder))?;
+                    let found = self
+                        .messages
+                        .find(listed, true)
+                        .map_err(cannot_read(&self.place.folder))?;
                     match found.map(|name| self.place.folder.join(name)) {
                         Some(found) if before.check(&found).is_ok() => path = found,
                         _ => break,

@@ -109,8 +109,8 @@ impl Beside {
     }
 
     pub(crate) fn finished_as_new(self) -> Result<Finished, Error> {
-        let new = tempfile::tempfile_in(folder_of(&self.target));
-        let new = new.map_err(cannot_write(&self.target))?;
+        let new =
+            tempfile::tempfile_in(folder_of(&self.target)).map_err(cannot_write(&self.target))?;
         self.finished_now(&new)
     }
 
@@ -149,8 +149,8 @@ pub(crate) fn start_of(
         let wanted = left.min(buffer.len());
         let filled = filled_by(&mut buffer[..wanted], |rest, before| {
             source.read_at(rest, copied + before)
-        });
-        let filled = filled.map_err(unreadable(name))?;
+        })
+        .map_err(unreadable(name))?;
         if filled == 0 {
             return Err(changed(name));
         }
@@ -181,8 +181,10 @@ impl Finished {
     ) -> Result<Option<NamedTempFile>, Error> {
         self.sync()?;
         before.check(&self.target)?;
-        let backup = backup.map(|suffix| back_up(&self.target, suffix));
-        let backup = backup.transpose()?.flatten();
+        let backup = backup
+            .map(|suffix| back_up(&self.target, suffix))
+            .transpose()?
+            .flatten();
         let replaced = self.exchanged(before);
         if let (Err(_), Some(backup)) = (&replaced, backup) {
             // The target was not replaced. The backup is removed, because the next run would refuse to overwrite it.

@@ -228,8 +228,8 @@ enum Equal {
 }
 
 fn equal(path: &Path, finished: &Finished) -> Result<Equal, Error> {
-    let wanted = finished.temporary.as_file().metadata();
-    let wanted = wanted.map_err(cannot_read(&finished.target))?.len();
+    let metadata = finished.temporary.as_file().metadata();
+    let wanted = metadata.map_err(cannot_read(&finished.target))?.len();
     let read = || -> io::Result<Equal> {
         let found = fs::symlink_metadata(path)?;
         if !found.is_file() || found.len() != wanted {

@@ -78,11 +78,11 @@ pub(crate) fn subfolders_of(mbox: &Path) -> PathBuf {
 
 /// Returns the names of the nested folders for a label. Gmail separates them by slashes, as in `Work/2023`.
 pub(crate) fn levels_of_label(label: &str) -> Vec<String> {
-    let names = label
+    let names: Vec<&str> = label
         .split('/')
         .map(str::trim)
-        .filter(|name| !name.is_empty());
-    let names: Vec<&str> = names.collect();
+        .filter(|name| !name.is_empty())
+        .collect();
     match names.split_at_checked(MOST_LEVELS - 1) {
         Some((levels, rest @ [_, _, ..])) => {
             let mut levels: Vec<String> = levels.iter().map(|&it| it.to_owned()).collect();
@@ -104,8 +104,8 @@ mod tests {
         let mut tree = FolderTree::start(directory.path(), "Mail".as_ref(), None).unwrap();
         let mut folder = |label: &str| {
             let path = tree.folder(&levels_of_label(label)).unwrap();
-            let path = path.strip_prefix(directory.path()).unwrap();
-            path.to_str().unwrap().to_owned()
+            let relative = path.strip_prefix(directory.path()).unwrap();
+            relative.to_str().unwrap().to_owned()
         };
         assert_eq!(folder("Work/2023"), "Mail.sbd/Work.sbd/2023");
         assert_eq!(folder("Work"), "Mail.sbd/Work");

@@ -206,8 +206,9 @@ pub(crate) fn pieces(
     }
     let quoting = source.quoting()?;
     // A smaller window avoids reading much more than a small piece contains.
-    let window = usize::try_from(size).unwrap_or(usize::MAX);
-    let window = window.min(options.window);
+    let window = usize::try_from(size)
+        .unwrap_or(usize::MAX)
+        .min(options.window);
     let walk = |source| Windows::new(source, window, options.max_message);
     let count = |windows: &mut Windows| counts.then(|| windows.count(u64::MAX)).transpose();
     let mut is_mbox = true;
@@ -254,13 +255,13 @@ pub(crate) fn pieces(
 fn header(source: &mut Source) -> io::Result<Vec<u8>> {
     let start = source.start(HEADER)?;
     // Empty lines may precede the `From ` line of the first message.
-    let start = start.trim_ascii_start();
-    let start = if carriage::ends_lines_with_cr(start) {
-        Cow::Owned(carriage::in_line_feeds(start))
+    let raw = start.trim_ascii_start();
+    let message = if carriage::ends_lines_with_cr(raw) {
+        Cow::Owned(carriage::in_line_feeds(raw))
     } else {
-        Cow::Borrowed(start)
+        Cow::Borrowed(raw)
     };
-    Ok(start[mbox::content_start(&start)..].to_vec())
+    Ok(message[mbox::content_start(&message)..].to_vec())
 }
 
 #[cfg(test)]
@@ -353,9 +354,9 @@ mod tests {
         let long = [
             b"From a 10:00\nTo: b\n\n".as_slice(),
             &b"x\n".repeat(50_000),
+            b"\nFrom a 10:00\nTo: b\n\n",
         ]
         .concat();
-        let long = [long.as_slice(), b"\nFrom a 10:00\nTo: b\n\n"].concat();
         let walk = walk(&long);
         let settled = settled(walk()).unwrap().expect("it can be cut");
         let second = long.len() as u64 - 20;

@@ -48,8 +48,11 @@ impl<S> Messages<'_, S> {
         }
         // The messages follow each other without gaps, so the end of one is the start of the next, and only the ends
         // are passed on.
-        let ends = chunk.frames.iter().map(|frame| frame.end - first.start);
-        let ends: Vec<usize> = ends.collect();
+        let ends: Vec<usize> = chunk
+            .frames
+            .iter()
+            .map(|frame| frame.end - first.start)
+            .collect();
         let bytes = &chunk.bytes()[first.start..];
         let mut touched = transform.touched(bytes, &ends);
         // The search words of the transform are for lines that end with LF. A message with CR could be missed, so it is

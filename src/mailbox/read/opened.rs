@@ -150,8 +150,8 @@ impl<S: Send> Job<'_, S> {
             Output::InFolder(path) => (Some(path), emlx::whole_name(path)),
             _ => (None, None),
         };
-        let original = source.original().cloned();
-        let original = original.as_deref();
+        let source_file = source.original().cloned();
+        let original = source_file.as_deref();
         let mut sink = match (output, self.options.mode) {
             (Output::Delivery(delivery), _) => Sink::Delivery(delivery),
             (_, Mode::Probe | Mode::DryRun) | (Output::Nowhere, _) => Sink::Nowhere,
@@ -161,8 +161,10 @@ impl<S: Send> Job<'_, S> {
             (Output::Open(file), _) => {
                 let name_of_output = Path::new("standard output");
                 let written = file.metadata().map_err(cannot_write(name_of_output))?;
-                let metadata = original.map(File::metadata).transpose();
-                let metadata = metadata.map_err(unreadable(name))?;
+                let metadata = original
+                    .map(File::metadata)
+                    .transpose()
+                    .map_err(unreadable(name))?;
                 if written.is_file() && metadata.is_some_and(|it| replace::is_same(&it, &written)) {
                     // The output would be read again as input, so the file would grow without end.
                     let what = "standard output is the same file as the source; name a new file";
@@ -263,11 +265,12 @@ impl<S: Send> Job<'_, S> {
                 }));
             }
             let mail = match kind {
-                Kind::Msg => Some(outlook::message(&content)),
+                Kind::Msg => {
+                    let mail = outlook::message(&content).map_err(io::Error::other);
+                    Some(mail.map_err(unreadable(self.path))?)
+                }
                 _ => None,
             };
-            let mail = mail.transpose().map_err(io::Error::other);
-            let mail = mail.map_err(unreadable(self.path))?;
             let octets = content.len() as u64;
             let (mut kept, mut missing) = (None, Vec::new());
             if let Some(mail) = mail {
@@ -338,8 +341,9 @@ pub(crate) fn kind_of_open(
     name: &Path,
     format: Format,
 ) -> Result<Result<Kind, NotMail>, Error> {
-    let start = source.start(find::LOOKED_AT as usize);
-    let start = start.map_err(in_full(name))?;
+    let start = source
+        .start(find::LOOKED_AT as usize)
+        .map_err(in_full(name))?;
     let kind = find::as_named(find::kind_of(&start, format), name, format);
     if kind.is_err() && source.as_file().is_none() {
         // Reads ahead to find damage. If the data are damaged nearby, the damage is reported, because it explains more

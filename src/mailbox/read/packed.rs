@@ -88,10 +88,9 @@ impl<S: Send> Job<'_, S> {
         if !source.start(1).map_err(in_full(self.path))?.is_empty() {
             let why = Detail::from(format!(
                 "the decompressed mailbox is larger than {most} bytes ("
-            ));
-            let why = why
-                .naming(Setting::Expanded)
-                .then("), so the mailbox was not read");
+            ))
+            .naming(Setting::Expanded)
+            .then("), so the mailbox was not read");
             self.observer.damaged(self.path, &why);
             summary.damaged = 1;
             return Ok(summary);

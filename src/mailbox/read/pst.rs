@@ -116,13 +116,13 @@ impl<S: Send> Job<'_, S> {
         let most_octets = u64::try_from(most).unwrap_or(u64::MAX).min(room);
         let lost = |subject: Option<&str>, why: &str| {
             let called = called(number, subject);
-            let why = format!("{called}: not written, because {why}");
-            let why = if why.ends_with(TOO_LARGE) {
-                Detail::from(format!("{why} ("))
+            let text = format!("{called}: not written, because {why}");
+            let why = if text.ends_with(TOO_LARGE) {
+                Detail::from(format!("{text} ("))
                     .naming(Setting::Expanded)
                     .then(")")
             } else {
-                why.into()
+                text.into()
             };
             (Letter::Lost(why), Vec::new())
         };

@@ -497,8 +497,9 @@ impl Windows {
         // If a message is being skipped, offset 0 is not the start of the file. A separator there is that of the
         // skipped message. A line ending there belongs to a line that was already passed on, and is no empty line. The
         // search therefore starts after them.
-        let from = searched.max(usize::from(self.at != At::FirstByte) * 2);
-        let from = from.min(bytes.len());
+        let from = searched
+            .max(usize::from(self.at != At::FirstByte) * 2)
+            .min(bytes.len());
         let next = match self.division {
             Division::Mmdf => mmdf::closing(bytes, from, whole).map(|(_, end)| end),
             Division::Eudora { .. } => eudora::next_message(bytes, from, whole),

@@ -36,8 +36,8 @@ impl Opened {
         // expanded data must not truncate such mail, so growth up to this factor is always allowed.
         const USUAL: u64 = 3;
         let usual = self.length.saturating_mul(USUAL);
-        let most = self.length.saturating_mul(TIMES).max(ALWAYS);
-        let most = most.min(options.max_expanded.max(usual));
+        let plausible = self.length.saturating_mul(TIMES).max(ALWAYS);
+        let most = plausible.min(options.max_expanded.max(usual));
         most.saturating_sub(self.made.load(Ordering::Relaxed))
     }
 
@@ -108,8 +108,10 @@ pub(crate) fn opened(
     path: &Path,
     file: File,
 ) -> Result<(Vec<(PathBuf, PstFolder)>, Vec<String>), String> {
-    let length = file.metadata().map(|found| found.len());
-    let length = length.map_err(|why| format!("the file cannot be read: {why}"))?;
+    let metadata = file
+        .metadata()
+        .map_err(|why| format!("the file cannot be read: {why}"))?;
+    let length = metadata.len();
     let mailbox = Mailbox::open(Box::new(OnDisk { file, length }))?;
     let damage = mailbox.damage().to_vec();
     let paths = paths(&mailbox);

@@ -231,8 +231,8 @@ impl io::Read for Faulty {
         if at >= self.bad {
             return Err(io::Error::other("the disk is gone"));
         }
-        let most = (self.bad - at).min(self.step as u64) as usize;
-        let most = most.min(into.len());
+        let step = (self.bad - at).min(self.step as u64) as usize;
+        let most = step.min(into.len());
         self.bytes.read(&mut into[..most])
     }
 }
@@ -253,13 +253,13 @@ fn interrupted_and_short_reads_divide_alike_and_a_failed_one_is_no_end() {
     assert_eq!(expected.len(), 20);
     for step in [1, 7, 4096] {
         let walk = |bad: u64| {
-            let source = Faulty {
+            let faulty = Faulty {
                 bytes: io::Cursor::new(bytes.clone()),
                 step,
                 bad,
                 reads: 0,
             };
-            let source = Source::stream(source, None, Arc::default());
+            let source = Source::stream(faulty, None, Arc::default());
             let mut windows = Windows::new(source, 1500, 1 << 20);
             let mut messages = Vec::new();
             while let Some(chunk) = windows.next_chunk()? {
