@@ -198,8 +198,8 @@ pub(crate) fn sweep(finds: &Finds, format: Format) {
             let place = MessageFolder::of(&found.path, found.kind, format);
             folders.extend([place.writing_in(&place.folder), place.folder]);
         } else {
-            let target = found.path.canonicalize();
-            let target = target.as_deref().unwrap_or(&found.path);
+            let canonical = found.path.canonicalize();
+            let target = canonical.as_deref().unwrap_or(&found.path);
             folders.insert(temporary::folder_of(target).to_owned());
         }
     }

@@ -276,8 +276,8 @@ fn from_stream<S: Send>(
     output: Output<'_>,
 ) -> Result<Summary, Error> {
     let (name, options, observer) = (job.path, job.options, job.observer);
-    let kind = kind_of_open(&mut source, name, options.format)?;
-    let kind = kind.map_err(|other| other.error(name))?;
+    let kind =
+        kind_of_open(&mut source, name, options.format)?.map_err(|other| other.error(name))?;
     if let (Output::Path(target), Mode::Run) = (&output, options.mode) {
         temporary::sweep(temporary::folder_of(target));
     }

@@ -194,8 +194,10 @@ impl<S: Send> Job<'_, S> {
         let packed = source.packed().cloned();
         let mut windows = cut::windows(source, counted, self.options, self.path)?;
         if self.eudora.is_some() {
-            let start = windows.source.start(find::LOOKED_AT as usize);
-            let start = start.map_err(in_full(self.path))?;
+            let start = windows
+                .source
+                .start(find::LOOKED_AT as usize)
+                .map_err(in_full(self.path))?;
             let has_cr = eudora::ends_lines_with_cr(&start);
             windows.division = Division::Eudora { has_cr };
         }

@@ -95,8 +95,11 @@ impl Finds {
             let at = found.binary_search_by(|found| found.path.cmp(path));
             at.is_ok_and(|at| !found[at].kind.is_folder())
         };
-        let originals = found.iter().filter_map(&original_of).filter(is_there);
-        let originals: HashSet<PathBuf> = originals.collect();
+        let originals: HashSet<PathBuf> = found
+            .iter()
+            .filter_map(&original_of)
+            .filter(is_there)
+            .collect();
         let is_beside = |found: &mut Found| {
             let original = original_of(found);
             original.is_some_and(|original| originals.contains(&original))
@@ -319,12 +322,12 @@ pub(crate) fn look_at(
                 return Ok(Ok((Kind::Msg, None)));
             }
         }
-        let kind = match kind_of(&start, format) {
+        let by_start = match kind_of(&start, format) {
             Ok(Kind::Mbox) if format == Format::Auto && eudora::starts(&start) => Ok(Kind::Eudora),
             kind => kind,
         };
-        let kind = as_named(kind, path, format);
-        let kind = as_content(kind, (path, format), (&start, &file), None)?;
+        let by_name = as_named(by_start, path, format);
+        let kind = as_content(by_name, (path, format), (&start, &file), None)?;
         return Ok(kind.map(|kind| (kind, None)));
     };
     check_built(method).map_err(cannot_read(path))?;
@@ -340,9 +343,9 @@ pub(crate) fn look_at(
         Ok(Kind::Pst) => Ok((Kind::Pst, Some(method))),
         _ if may_be_msg && outlook::is_packed_msg(path, &plain) => Ok((Kind::Msg, Some(method))),
         Err(_) if damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
-        kind => {
-            let kind = as_named(kind, path, format);
-            let kind = as_content(kind, (path, format), (&plain, &file), Some(method))?;
+        by_start => {
+            let by_name = as_named(by_start, path, format);
+            let kind = as_content(by_name, (path, format), (&plain, &file), Some(method))?;
             kind.map(|kind| (kind, Some(method)))
         }
     })

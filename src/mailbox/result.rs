@@ -258,12 +258,12 @@ pub(crate) fn named_in_folder(key: &Path, kind: Kind, options: &Options) -> Path
     };
     // In Maildir++ the name of a folder begins with a dot. A file with this name would be hidden, so the dot is
     // removed.
-    let plain = plain.as_bytes();
-    let plain = plain
+    let bytes = plain.as_bytes();
+    let visible = bytes
         .strip_prefix(b".")
         .filter(|rest| !rest.is_empty())
-        .unwrap_or(plain);
-    let mut name = OsStr::from_bytes(plain).to_owned();
+        .unwrap_or(bytes);
+    let mut name = OsStr::from_bytes(visible).to_owned();
     if form(kind, options) == Format::Mbox && options.by_label.is_none() {
         name.push(".mbox");
     }
@@ -299,8 +299,8 @@ pub(crate) fn levels(key: &Path, kind: Kind) -> Vec<String> {
             let path = Path::new(last.as_ref());
             let is_named = !kind.is_folder() && kind != Kind::Pst && named(path).is_some();
             let stem = path.file_stem().filter(|_| is_named);
-            let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
-            levels.push(stem.unwrap_or_else(|| plain(last)));
+            levels
+                .push(stem.map_or_else(|| plain(last), |stem| stem.to_string_lossy().into_owned()));
         }
     }
     levels

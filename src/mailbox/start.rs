@@ -120,10 +120,10 @@ const OF_MAIL_ALONE: u16 = (1 << 10) - 1;
 fn starts_with_mail_header(start: &[u8], is_damaged: bool) -> bool {
     let (mut known, mut fields, mut others) = (0_u16, 0_usize, 0_usize);
     let mut is_first = true;
-    for line in start.split_inclusive(|&octet| octet == b'\n') {
-        let is_cut = !line.ends_with(b"\n");
-        let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let line = line.strip_suffix(b"\r").unwrap_or(line);
+    for whole in start.split_inclusive(|&octet| octet == b'\n') {
+        let without_lf = whole.strip_suffix(b"\n").unwrap_or(whole);
+        let is_cut = without_lf.len() == whole.len();
+        let line = without_lf.strip_suffix(b"\r").unwrap_or(without_lf);
         if line.is_empty() {
             break;
         }

@@ -134,8 +134,7 @@ impl<S: Send> Job<'_, S> {
                 } else {
                     job.file_to(kind, Output::Delivery(&mut delivery))
                 }
-            });
-            let moved = moved?;
+            })?;
             // An Outlook folder that contains only contacts or appointments has no messages, so no mailbox is created
             // for it.
             if first.kind != Kind::Pst || moved.messages > 0 {
