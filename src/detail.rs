@@ -236,8 +236,10 @@ mod tests {
 
     #[test]
     fn settings_keep_their_places_when_details_are_put_together() {
-        let detail = Detail::from("ä: ").naming(Setting::Range);
-        let detail = detail.then(" is not for ").naming(Setting::InPlace);
+        let detail = Detail::from("ä: ")
+            .naming(Setting::Range)
+            .then(" is not for ")
+            .naming(Setting::InPlace);
         assert_eq!(detail, "ä: the range is not for the conversion in place");
         let mut detail = Detail::from("front: ").then(detail);
         detail.push("; ");

@@ -171,11 +171,10 @@ impl Edits {
         }
         output.extend_from_slice(&original[at..]);
         let output = Bytes::from(output);
-        let edits = places.into_iter().map(|(span, place)| Edit {
+        let edits = Self::in_order(places.into_iter().map(|(span, place)| Edit {
             span,
             replacement: output.slice(place),
-        });
-        let edits = Self::in_order(edits);
+        }));
         (Some(output), edits)
     }
 

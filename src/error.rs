@@ -122,9 +122,9 @@ pub(crate) fn unpoisoned<T>(locked: LockResult<T>) -> T {
 }
 
 fn not_as_expected(path: &Path) -> Detail {
-    let detail = Detail::from(format!("{}: this is not the file that ", path.display()));
-    let detail = detail.naming(Setting::Expect);
-    detail.then(" describes, because it was changed after embody split it; run embody split again")
+    Detail::from(format!("{}: this is not the file that ", path.display()))
+        .naming(Setting::Expect)
+        .then(" describes, because it was changed after embody split it; run embody split again")
 }
 
 fn holder(path: &Path, lock: &Path) -> String {

@@ -32,11 +32,11 @@ impl Key {
         let (pairs, []) = digits.as_chunks() else {
             return None;
         };
-        let octets = pairs
+        let octets: Vec<u8> = pairs
             .iter()
-            .map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?));
-        let octets: Option<Vec<u8>> = octets.collect();
-        Some(Self(octets?.try_into().ok()?))
+            .map(|&[high, low]| Some(digit(high)? << 4 | digit(low)?))
+            .collect::<Option<_>>()?;
+        Some(Self(octets.try_into().ok()?))
     }
 
     pub(crate) fn of_words(words: [u64; 4]) -> Self {

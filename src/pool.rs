@@ -297,8 +297,10 @@ impl<'p, I, D> Pool<'p, I, D> {
             let Some(item) = item else {
                 unreachable!("no part of the item is open, so it has only one owner");
             };
-            let done = slot.done.into_iter();
-            let done = done.filter_map(|(part, done)| Some((part, done?)));
+            let done = slot
+                .done
+                .into_iter()
+                .filter_map(|(part, done)| Some((part, done?)));
             take(item, done.collect())?;
             state = self.lock();
             state.weight -= slot.weight;

@@ -89,8 +89,8 @@ impl Context {
 
     /// Returns true if a time, in seconds since 1970, has passed.
     pub(super) fn is_past(&self, seconds: i64) -> bool {
-        let now = self.now.duration_since(SystemTime::UNIX_EPOCH);
-        let now = now.unwrap_or_default().as_secs();
+        let since_1970 = self.now.duration_since(SystemTime::UNIX_EPOCH);
+        let now = since_1970.unwrap_or_default().as_secs();
         i64::try_from(now).is_ok_and(|now| seconds < now)
     }
 }

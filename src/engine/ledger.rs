@@ -75,10 +75,10 @@ impl Ledger {
         {
             let detail = Detail::from(format!(
                 "with the content, the message would have {result} bytes; "
-            ));
-            let detail = detail.naming(Setting::Message);
-            let detail = detail.measuring(most, result.unsigned_abs());
-            let detail = detail.then(format!(" is {most}"));
+            ))
+            .naming(Setting::Message)
+            .measuring(most, result.unsigned_abs())
+            .then(format!(" is {most}"));
             return Err(Refusal::lasting(Reason::MessageLimit, detail));
         }
         Ok(())
@@ -86,11 +86,11 @@ impl Ledger {
 
     pub(crate) fn too_much_growth(&self, what: &str) -> Refusal {
         let (most, gained) = (self.limits.growth, self.gained);
-        let detail = Detail::from(format!("{what} would make the message grow by more than "));
-        let detail = detail.naming(Setting::Growth);
-        let detail = detail.then(format!(
-            ", {most} bytes; earlier content has already added {gained} bytes"
-        ));
+        let detail = Detail::from(format!("{what} would make the message grow by more than "))
+            .naming(Setting::Growth)
+            .then(format!(
+                ", {most} bytes; earlier content has already added {gained} bytes"
+            ));
         Refusal::lasting(Reason::GrowthLimit, detail)
     }
 
@@ -217,10 +217,10 @@ impl Ledger {
     /// Returns how many more bytes may be used for URLs that were made absolute with a base URL. The limit exists
     /// because these URLs are held in memory, and creating them takes time.
     pub(crate) fn room_for_urls(&self) -> usize {
-        let held = self.message.saturating_mul(2).saturating_add(FREE);
-        let held = held.saturating_sub(self.urls as u64);
+        let most_held = self.message.saturating_mul(2).saturating_add(FREE);
+        let memory = most_held.saturating_sub(self.urls as u64);
         let work = self.most_work().saturating_sub(self.work);
-        usize::try_from(held.min(work)).unwrap_or(usize::MAX)
+        usize::try_from(memory.min(work)).unwrap_or(usize::MAX)
     }
 
     pub(crate) fn room_for_places(&self) -> usize {

@@ -132,10 +132,12 @@ impl<'c> BodyCounts<'c> {
             let mut fields = tree.fields(*part).iter(tree.original);
             fields.any(|field| Measure::of(field.name.of(tree.original)) == Some(Measure::LineEnds))
         };
-        let bodies = tree.ids().filter(has_lines);
-        let bodies = bodies.map(|part| tree.part(part).body);
-        let places = bodies.flat_map(|body| [(body.start, 0), (body.end, 0)]);
-        let mut line_ends: BTreeMap<usize, usize> = places.collect();
+        let mut line_ends: BTreeMap<usize, usize> = tree
+            .ids()
+            .filter(has_lines)
+            .map(|part| tree.part(part).body)
+            .flat_map(|body| [(body.start, 0), (body.end, 0)])
+            .collect();
         let (mut at, mut count) = (0, 0);
         for (&place, before) in &mut line_ends {
             count += line_ends_of(Span::new(at, place).of(tree.original));

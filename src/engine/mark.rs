@@ -55,8 +55,8 @@ pub(super) fn marked(message: &[u8], edits: Edits, report: &Report, limits: &Sca
     let ends = root.has_stray_lines() || root.header.of(&output).ends_with(b"\n");
     if !stays && !report.rows.is_empty() && ends {
         let (expanded, left, links) = (report.expanded(), report.left(), report.links());
-        let field = format!("{MARK_FIELD}: expanded={expanded} left={left} links={links}");
-        let field = [field.as_bytes(), Newline::of_first_line(message).bytes()].concat();
+        let line = format!("{MARK_FIELD}: expanded={expanded} left={left} links={links}");
+        let field = [line.as_bytes(), Newline::of_first_line(message).bytes()].concat();
         match group.first_mut() {
             Some(first) => first.replacement = field.into(),
             None => group.push(Edit::insert(root.agreed_end, field)),

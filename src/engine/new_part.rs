@@ -140,12 +140,15 @@ impl Stored {
         let essence = &self.obtained.essence;
         // The server of a mailing list only guesses the charset, so its charset is ignored. For a link to cloud storage, the
         // charset of the response is used.
-        let mut said = self.obtained.parameters.iter();
-        let said = said.find(|(name, _)| self.link.is_some() && name == "charset");
-        let charset = said.map(|(_, charset)| &**charset);
-        let charset = charset.or_else(|| charset_of(self.obtained.content.bytes()));
-        let charset = charset.filter(|_| essence.starts_with("text/"));
-        let charset = charset.map(|charset| ("charset".to_owned(), charset.to_owned()));
+        let charset = self
+            .obtained
+            .parameters
+            .iter()
+            .find(|(name, _)| self.link.is_some() && name == "charset")
+            .map(|(_, charset)| &**charset)
+            .or_else(|| charset_of(self.obtained.content.bytes()))
+            .filter(|_| essence.starts_with("text/"))
+            .map(|charset| ("charset".to_owned(), charset.to_owned()));
         let mut fields = match &self.fields {
             Some(fields) => fields.clone(),
             None => media_type::write(essence, charset.as_slice()),

@@ -172,9 +172,11 @@ pub(super) fn take(
         }
         source.clone()
     };
-    let named = source.media_type.as_deref();
-    let named = named.filter(|value| names_a_type(value));
-    let media_type = named.map(|value| MediaType::parse(value.as_bytes()));
+    let media_type = source
+        .media_type
+        .as_deref()
+        .filter(|value| names_a_type(value))
+        .map(|value| MediaType::parse(value.as_bytes()));
     let has_server = |url: &str| Scheme::of_url(url).is_some_and(Scheme::has_server);
     let essence = media_type.as_ref().map(|named| named.essence.to_string());
     let parameters = media_type.as_ref().map(all_parameters);
@@ -288,8 +290,8 @@ fn admit_noted(
 
 /// Returns a remark if the server declares a different charset from the mail. The charset of the mail is kept.
 fn other_charset(body: &ExternalBody<'_>, obtained: &Obtained) -> Option<String> {
-    let declared = body.declared.as_ref()?.parameter("charset")?;
-    let declared = String::from_utf8_lossy(&declared);
+    let charset = body.declared.as_ref()?.parameter("charset")?;
+    let declared = String::from_utf8_lossy(&charset);
     let mut parameters = obtained.parameters.iter();
     let (_, named) = parameters.find(|(name, _)| name == "charset")?;
     let same = declared.trim().eq_ignore_ascii_case(named.trim());

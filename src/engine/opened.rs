@@ -24,8 +24,8 @@ impl Session<'_> {
             made,
             edits: std::mem::take(&mut outcomes.edits),
             rows: Vec::new(),
-        };
-        let opened = opened.further(message, policy, &mut self.ledger, name);
+        }
+        .further(message, policy, &mut self.ledger, name);
         outcomes.edits = opened.edits;
         outcomes.report.rows.extend(opened.rows);
         opened.made

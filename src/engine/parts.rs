@@ -56,8 +56,7 @@ impl<'a> Leaf<'a> {
 
     /// Creates a text part in UTF-8.
     pub fn text(essence: &str, text: String) -> Self {
-        let charset = (!text.is_ascii()).then(|| "utf-8".to_owned());
-        let charset = charset.map(|charset| ("charset".to_owned(), charset));
+        let charset = (!text.is_ascii()).then(|| ("charset".to_owned(), "utf-8".to_owned()));
         let mut leaf = Self::new(essence, Body::Text(Cow::Owned(text.into_bytes())));
         leaf.parameters.extend(charset);
         leaf
@@ -158,8 +157,7 @@ impl<'a> Part<'a> {
             Self::Raw(bytes) => return (Vec::new(), bytes.clone()),
             Self::Multipart(subtype, parameters, parts) => (subtype, parameters, parts),
         };
-        let written = parts.iter().map(|it| it.write(newline, around));
-        let written: Vec<Vec<u8>> = written.collect();
+        let written: Vec<Vec<u8>> = parts.iter().map(|it| it.write(newline, around)).collect();
         let content = written.concat();
         let boundary = boundary(&content, newline, around);
         drop(content);

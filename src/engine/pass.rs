@@ -180,8 +180,13 @@ impl Session<'_> {
             let members = in_group.get(index);
             members.is_none_or(|members| members.first() == Some(index))
         };
-        let first = plan.references.iter().enumerate().filter(is_first);
-        let first: Vec<&Item<'_>> = first.map(|(_, item)| item).collect();
+        let first: Vec<&Item<'_>> = plan
+            .references
+            .iter()
+            .enumerate()
+            .filter(is_first)
+            .map(|(_, item)| item)
+            .collect();
         self.read_beside(&first);
         if !self.is_stopped() {
             self.find_copies(&first);
@@ -274,8 +279,9 @@ impl Pending<'_, '_, '_> {
     fn decide(&mut self, members: &[usize]) -> Result<(), Stop> {
         let plan = Rc::clone(&self.progress.plan);
         let references = &plan.references;
-        let items = members.iter();
-        let items = items.filter_map(|&index| Some((index, references.get(index)?)));
+        let items = members
+            .iter()
+            .filter_map(|&index| Some((index, references.get(index)?)));
         let mut refusals = Vec::new();
         for (index, item) in items.clone() {
             let done = match self.attempt(index, item) {
@@ -366,8 +372,10 @@ impl Pending<'_, '_, '_> {
         let mut told = Pass::default();
         let mut row = self.row(item);
         obtained.describe(&mut row);
-        let notes = obtained.notes.iter();
-        let notes = notes.map(|note| format!("part {}: {note}", row.part));
+        let notes = obtained
+            .notes
+            .iter()
+            .map(|note| format!("part {}: {note}", row.part));
         told.report.notes.extend(notes);
         told.report.rows.push(row);
         told

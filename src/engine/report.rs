@@ -249,7 +249,7 @@ impl Row {
     /// Returns the memory that the row needs, in bytes. Text that several rows share is not counted.
     #[cfg(feature = "cli")]
     pub(crate) fn weight(&self) -> usize {
-        let texts = [
+        let texts: usize = [
             Some(&self.message),
             Some(&self.part),
             self.url.as_ref(),
@@ -257,8 +257,11 @@ impl Row {
             self.sha256.as_ref(),
             self.retrieved_at.as_ref(),
             self.captured_at.as_ref(),
-        ];
-        let texts: usize = texts.into_iter().flatten().map(String::len).sum();
+        ]
+        .into_iter()
+        .flatten()
+        .map(String::len)
+        .sum();
         let hosted = self
             .hosted
             .as_ref()

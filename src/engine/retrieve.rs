@@ -74,11 +74,14 @@ pub(super) struct Settled {
 
 impl<'t> Contents<'t> {
     pub(super) fn new(tree: &'t Tree<'t>, plan: Rc<Plan<'t>>) -> Self {
-        let items = plan.references.iter().enumerate();
         // A text with notes (lines in place of removed attachments) has content of its own. If another
         // reference names this text, it gets the whole text and not the content of one note. So notes are left out
         // here.
-        let items = items.filter(|(_, item)| !item.body.stands_in_text());
+        let items = plan
+            .references
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| !item.body.stands_in_text());
         let targets = plan.references.iter().filter_map(|item| match item.step {
             Step::Copy(part) => Some(part),
             _ => None,
@@ -125,8 +128,8 @@ impl<'t> Contents<'t> {
                 _ => None,
             };
             let Some(next) = next else {
-                let found = self.directly(session, item);
-                let found = admitted(session, item, found);
+                let direct = self.directly(session, item);
+                let found = admitted(session, item, direct);
                 let is_part = !item.body.stands_in_text();
                 if is_part && self.targets.contains(&item.body.part) {
                     self.settled.add(at, found.clone());
@@ -176,8 +179,9 @@ impl<'t> Contents<'t> {
                 // response again, so this counts as work, which is limited.
                 session.ledger.work(answer.names_length())?;
                 let fields = &item.body.phantom.fields;
-                let encoding = fields.value(self.tree.original, "Content-Transfer-Encoding");
-                let encoding = TransferEncoding::of(encoding);
+                let encoding = TransferEncoding::of(
+                    fields.value(self.tree.original, "Content-Transfer-Encoding"),
+                );
                 // Each reference to the response decodes the content again, and computes its digests and line endings
                 // again, so this counts as work, which is limited.
                 if obtained::is_decoded(&item.body, encoding) {
@@ -215,8 +219,7 @@ impl<'t> Contents<'t> {
                         self.copies.add(*part, copy.clone());
                         copy
                     }
-                };
-                let copy = copy?;
+                }?;
                 // Each reference writes, encodes and folds the header fields of the part again, so this counts as work,
                 // which is limited.
                 session.ledger.work(tree.part(*part).header.len() * 8)?;
@@ -339,8 +342,9 @@ impl Session<'_> {
             })),
             _ => None,
         });
-        let missing = files.filter(|file| self.answers.get(file).is_none());
-        let missing: Vec<Need> = missing.collect();
+        let missing: Vec<Need> = files
+            .filter(|file| self.answers.get(file).is_none())
+            .collect();
         self.lack(missing);
     }
 
@@ -392,9 +396,11 @@ impl Session<'_> {
     pub(super) fn look_up(&mut self, batch: Vec<Need>) {
         let room = self.ledger.room_for_bodies();
         if self.last.is_none() {
-            let missing = batch.iter();
-            let missing = missing.filter(|need| self.answers.get(need).is_none());
-            let missing: Vec<Need> = missing.cloned().collect();
+            let missing: Vec<Need> = batch
+                .iter()
+                .filter(|need| self.answers.get(need).is_none())
+                .cloned()
+                .collect();
             if !missing.is_empty() {
                 self.lack(missing);
                 return;

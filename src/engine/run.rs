@@ -161,8 +161,8 @@ impl Session<'_> {
         }
         let limits = self.policy().limits.scan();
         let tree = mime::scan(output, &limits);
-        let edits = change(self, &tree, outcomes);
-        let edits = corrected(&tree, edits, Lengths::Corrected, &limits).0;
+        let changes = change(self, &tree, outcomes);
+        let (edits, _) = corrected(&tree, changes, Lengths::Corrected, &limits);
         outcomes.edits = std::mem::take(&mut outcomes.edits).then(message.len(), edits);
     }
 }
@@ -184,21 +184,22 @@ fn resolved(
         let made = decision.and_then(|mut new| {
             let group = std::mem::take(&mut new.edits);
             let growth: i64 = group.iter().map(Edit::growth).sum();
-            let named = new.named.iter();
-            let named: Vec<_> = named
+            let identities: Vec<_> = new
+                .named
+                .iter()
                 .map(|named| (*named, documents.identity(*named).clone()))
                 .filter(|(_, identity)| identity.is_made)
                 .collect();
-            let named = named.iter();
-            let named = named.map(|(part, identity)| (*part, identity.content_id.as_str()));
+            let named = identities
+                .iter()
+                .map(|(part, identity)| (*part, identity.content_id.as_str()));
             edits
                 .change(group, named)
                 .inspect_err(|_| session.ledger.lose(growth))?;
             Ok(new)
         });
         let entity = tree.part(part);
-        let number = tree.number(part);
-        let number = embedding.number_before(&number).to_owned();
+        let number = embedding.number_before(&tree.number(part)).to_owned();
         let mut row = Row::new(session.context.name(), number, Kind::Link, Outcome::Left);
         row.media_type = Some(entity.essence.clone());
         row.bytes = Some(entity.body.len() as u64);

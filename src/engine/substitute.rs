@@ -163,8 +163,8 @@ impl<'p> Substitute<'p> {
         let charset = MediaType::parse(value)
             .parameter("charset")
             .map(|charset| String::from_utf8_lossy(&charset).into_owned());
-        let is_text = self.obtained.essence.starts_with("text/");
-        let is_text = is_text && charset.is_none_or(|charset| is_ascii_compatible(&charset));
+        let is_text = self.obtained.essence.starts_with("text/")
+            && charset.is_none_or(|charset| is_ascii_compatible(&charset));
         // If the original header of a detached attachment is known, the content is encoded as it was before. Without
         // this header, the original encoding is unknown, so the encoding is chosen below.
         if self.facts().quotes_header && !self.body.phantom.fields.is_empty() {

@@ -84,8 +84,8 @@ fn iso_day(word: &str) -> Option<(String, &str)> {
     if !(is_number(year, 4) && is_number(month, 2) && is_number(day, 2)) {
         return None;
     }
-    let month: usize = month.parse().ok()?;
-    let month = MONTHS.get(month.checked_sub(1)?)?;
+    let month_number: usize = month.parse().ok()?;
+    let month = MONTHS.get(month_number.checked_sub(1)?)?;
     Some((format!("{day} {month} {year}"), behind))
 }
 
@@ -93,11 +93,10 @@ fn iso_day(word: &str) -> Option<(String, &str)> {
 /// time of a 12-hour clock.
 fn iso(words: &[&str]) -> Option<i64> {
     let (first, others) = words.split_first()?;
-    let (day, time) = iso_day(first)?;
-    let time = time.trim_start_matches(['T', 't']);
-    let time = match (time, others) {
+    let (day, behind) = iso_day(first)?;
+    let time = match (behind.trim_start_matches(['T', 't']), others) {
         ("", others) => others.join(" "),
-        (time, others) => [&[time], others].concat().join(" "),
+        (start, others) => [&[start], others].concat().join(" "),
     };
     // The time is divided into the clock and the zone. The zone can follow the seconds without a blank, and can contain
     // a colon.
@@ -141,8 +140,8 @@ fn address(value: &[u8]) -> Option<String> {
         None => text
             .split_once('(')
             .map_or(text.as_ref(), |(before, _)| before),
-    };
-    let address = address.trim();
+    }
+    .trim();
     let is_one = !address.is_empty() && !address.contains([' ', '\t', '"', ',']);
     is_one.then(|| address.to_owned())
 }

@@ -233,9 +233,11 @@ const IMAP: &str = "IMAP_";
 impl Language {
     fn word(&self, label: &str) -> Option<Word> {
         let is_category = || self.categories.iter().any(|start| label.starts_with(start));
-        let known = self.words.iter().find(|(word, _)| *word == label);
-        let known = known.map(|(_, word)| *word);
-        known.or_else(|| is_category().then_some(Word::Other))
+        self.words
+            .iter()
+            .find(|(word, _)| *word == label)
+            .map(|(_, word)| *word)
+            .or_else(|| is_category().then_some(Word::Other))
     }
 }
 

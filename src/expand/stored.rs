@@ -60,8 +60,9 @@ impl FromStore {
 }
 
 pub(crate) fn refusal_of(error: &StoreError) -> Refusal {
-    let causes = successors(Some(error as &dyn Error), |&error| error.source());
-    let causes: Vec<String> = causes.map(ToString::to_string).collect();
+    let causes: Vec<String> = successors(Some(error as &dyn Error), |&error| error.source())
+        .map(ToString::to_string)
+        .collect();
     let detail = causes.join(": ");
     if error.is_temporary() {
         Refusal::temporary(Reason::StoreFailed, detail)

@@ -84,13 +84,15 @@ pub(super) fn edits(
         return Err("the header of the part has no field that could be replaced by a reference");
     };
     let place = |&(_, place): &(Field, i64)| i32::try_from(place - anchor_place);
-    let places = moved.iter().map(|it| place(it).unwrap_or(i32::MAX));
-    let places: Vec<i32> = places.collect();
+    let places: Vec<i32> = moved
+        .iter()
+        .map(|it| place(it).unwrap_or(i32::MAX))
+        .collect();
     let fields: Vec<Field> = moved.iter().map(|&(field, _)| field).collect();
     let of = |name| fields.iter().find(|field| field.is(tree.original, name));
-    let encoding = of("Content-Transfer-Encoding");
+    let encoding_field = of("Content-Transfer-Encoding");
     let encoding = match leaving.form {
-        Stub::ExternalBody => noted_encoding_field(tree.original, encoding, wording, newline)
+        Stub::ExternalBody => noted_encoding_field(tree.original, encoding_field, wording, newline)
             .ok_or("the Content-Transfer-Encoding field of the part is too unusual to be recorded for restore")?,
         Stub::Thunderbird => usual_encoding_field(wording.manner),
     };
@@ -107,10 +109,9 @@ pub(super) fn edits(
         } else {
             Vec::new()
         },
-    };
-    let note = note
-        .field(newline)
-        .ok_or("the X-Embody-Detached field, which restore needs, would be too long")?;
+    }
+    .field(newline)
+    .ok_or("the X-Embody-Detached field, which restore needs, would be too long")?;
     let (front, mut body) = match leaving.form {
         Stub::ExternalBody => {
             let hashed: &[u8] = if leaving.mode.writes() { octets } else { b"" };

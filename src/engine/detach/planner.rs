@@ -88,14 +88,14 @@ impl Object {
     /// # Errors
     /// Fails if `message` is a different message.
     pub fn content(&self, message: &[u8]) -> Result<Vec<u8>, Refusal> {
-        let content = Wording::read(self.body.of(message), self.encoding, self.newline);
-        let content = content.map(|(content, _)| content);
-        let content = content.filter(|content| content.len() as u64 == self.length);
-        content.ok_or_else(|| {
-            not_restorable(
-                "the message is different from the message for which the change was planned",
-            )
-        })
+        Wording::read(self.body.of(message), self.encoding, self.newline)
+            .map(|(content, _)| content)
+            .filter(|content| content.len() as u64 == self.length)
+            .ok_or_else(|| {
+                not_restorable(
+                    "the message is different from the message for which the change was planned",
+                )
+            })
     }
 }
 
@@ -302,12 +302,12 @@ impl Run<'_> {
             return Ok(Edits::new());
         }
         // The parts are disjoint, so their edits can be combined.
-        let edits = Edits::of(self.left.iter().flat_map(|left| left.group.clone()));
-        let edits = edits.map_err(|_| {
-            not_restorable(
-                "two parts of the message overlap, so restore could not put the parts back",
-            )
-        })?;
+        let edits =
+            Edits::of(self.left.iter().flat_map(|left| left.group.clone())).map_err(|_| {
+                not_restorable(
+                    "two parts of the message overlap, so restore could not put the parts back",
+                )
+            })?;
         let output = edits.splice(self.tree.original).into_bytes();
         let text = self.judge(&output)?;
         drop(output);
@@ -341,8 +341,8 @@ impl Run<'_> {
                 ));
             };
             let edits = restored(&tree, body, note, Vec::new()).map_err(not_restorable)?;
-            let before = self.tree.part(part);
-            let before = Span::new(before.header.start, before.body.start).of(self.tree.original);
+            let own = self.tree.part(part);
+            let before = Span::new(own.header.start, own.body.start).of(self.tree.original);
             if header_after(&tree, part, edits) != Some(before.to_vec()) {
                 return Err(not_restorable(
                     "restore would not be able to put back the header of a part exactly",

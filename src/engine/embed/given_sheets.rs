@@ -213,9 +213,11 @@ impl Pending<'_, '_> {
     }
 
     fn most(&self, container: Container, number: usize) -> Result<usize, Refusal> {
-        let found = self.shown_by(container, number)?.iter();
-        let gained = found.map(|place| OUR_URL.saturating_sub(place.octets));
-        let gained: usize = gained.sum();
+        let gained: usize = self
+            .shown_by(container, number)?
+            .iter()
+            .map(|place| OUR_URL.saturating_sub(place.octets))
+            .sum();
         let octets = self.pictures.octets(number).len();
         let body = base64_length(octets + gained, self.tree.newline);
         Ok(body + FIELDS + self.pictures.source_length(number) * 2)

@@ -227,8 +227,9 @@ impl Pending<'_, '_> {
             Meaning::Part(part, _) => Some(part),
             _ => None,
         });
-        let named = meant.chain(self.inner_named.drain(..));
-        let named = named.filter_map(|part| Some((part, self.places.made.get(&part)?.as_str())));
+        let named = meant
+            .chain(self.inner_named.drain(..))
+            .filter_map(|part| Some((part, self.places.made.get(&part)?.as_str())));
         self.edits.change(group, named)?;
         if let Some(container) = container {
             self.keep_parts(container);

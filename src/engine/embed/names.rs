@@ -48,9 +48,10 @@ impl Names {
         (message, related): (PartId, PartId),
         digits: &str,
     ) -> impl Iterator<Item = (PartId, &str)> {
-        let known = self.ours.get(&(related, digits.to_owned()));
-        let known = known.map_or(&[] as &[_], Vec::as_slice).iter();
-        known
+        self.ours
+            .get(&(related, digits.to_owned()))
+            .map_or(&[] as &[_], Vec::as_slice)
+            .iter()
             .filter(move |(_, content_id)| {
                 self.bearers.get(&(message, content_id.clone())) == Some(&1)
             })

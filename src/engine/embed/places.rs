@@ -289,8 +289,8 @@ impl Places {
         if !is_web || !embed.remote {
             return (Meaning::Nothing, None);
         }
-        let source = shown.candidates().into_iter().next().unwrap_or_default();
-        let source = masked(&source).into_owned();
+        let url = shown.candidates().into_iter().next().unwrap_or_default();
+        let source = masked(&url).into_owned();
         if let Some(refusal) = &self.refused {
             return (refusal.clone().into(), Some(source));
         }
@@ -358,11 +358,12 @@ fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
     if !found.iter().any(is_tracker) {
         return;
     }
-    let asked = found.iter().filter_map(|place| match place.meaning {
-        Meaning::Url(number) => Some((urls.get(number)?, number)),
-        _ => None,
-    });
-    let asked: HashMap<String, usize> = asked
+    let asked: HashMap<String, usize> = found
+        .iter()
+        .filter_map(|place| match place.meaning {
+            Meaning::Url(number) => Some((urls.get(number)?, number)),
+            _ => None,
+        })
         .filter(|(wanted, _)| !wanted.is_sheet)
         .map(|(wanted, number)| (equivalence_key(&wanted.source), number))
         .collect();

@@ -71,8 +71,12 @@ impl Pending<'_, '_> {
         match container {
             _ if self.new.is_empty() => own,
             Container::Extended { related, end } => {
-                let boundary = self.tree.part(related).content.boundary();
-                let boundary = boundary.unwrap_or_default();
+                let boundary = self
+                    .tree
+                    .part(related)
+                    .content
+                    .boundary()
+                    .unwrap_or_default();
                 own.extend(wrapped::parts(end, boundary, newline, false, parts));
                 own
             }

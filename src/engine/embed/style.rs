@@ -40,13 +40,13 @@ pub(super) fn of_answer(
     } else {
         &answer.origin.url
     };
-    let absolute = absolute_sheet(
+    let sheet = absolute_sheet(
         octets.bytes(),
         charset.as_deref(),
         Some(base),
         policy.limits.body,
     )?;
-    let absolute = match absolute {
+    let absolute = match sheet {
         Cow::Borrowed(_) => octets,
         Cow::Owned(written) => Content::of_message(written),
     };

@@ -63,8 +63,7 @@ pub fn restored(
         return Err("the message/external-body part contains text after the inner header");
     }
     let fields = returning(tree, body, note)?;
-    let written = body.form.facts().detach_fields;
-    let written = written.unwrap_or(&["Content-Type"]);
+    let written = body.form.facts().detach_fields.unwrap_or(&["Content-Type"]);
     let is_ours = |field: &Field| written.iter().any(|name| field.is(tree.original, name));
     let mut ours: Vec<Field> = Vec::new();
     let mut stays: Vec<Field> = Vec::new();
@@ -98,8 +97,9 @@ pub fn restored(
     let mut pieces: Vec<(Span, Vec<u8>)> = vec![(ours, Vec::new())];
     for (index, field) in fields.into_iter().enumerate() {
         let from_there = note.places.get(index).copied().unwrap_or(0);
-        let place = usize::try_from(in_front as i64 + i64::from(from_there)).ok();
-        let place = place.filter(|&place| place <= stays.len());
+        let place = usize::try_from(in_front as i64 + i64::from(from_there))
+            .ok()
+            .filter(|&place| place <= stays.len());
         let span = at(place.ok_or("the note of detach gives a position for a header field that is beyond the end of the header")?);
         match pieces.iter_mut().find(|(place, _)| *place == span) {
             Some((_, bytes)) => bytes.extend_from_slice(&field),

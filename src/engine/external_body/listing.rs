@@ -152,8 +152,9 @@ fn line(original: &[u8], body: &ExternalBody<'_>) -> String {
         return String::new();
     };
     let essence = || Some(body.declared.as_ref()?.essence.to_string());
-    let name = file_name(original, &body.phantom.fields).or_else(essence);
-    let name = name.unwrap_or_else(|| "attachment".to_owned());
+    let name = file_name(original, &body.phantom.fields)
+        .or_else(essence)
+        .unwrap_or_else(|| "attachment".to_owned());
     let mut line = format!("\n- {name}");
     let size = match body.form {
         Form::ExternalBody => body.size,

@@ -239,8 +239,10 @@ pub fn noted_encoding_field(
 }
 
 fn read_places(text: &str) -> Option<Vec<i32>> {
-    let places = text.split(',').map(|place| place.parse().ok());
-    let places: Vec<i32> = places.collect::<Option<_>>()?;
+    let places: Vec<i32> = text
+        .split(',')
+        .map(|place| place.parse().ok())
+        .collect::<Option<_>>()?;
     (places.len() <= MOST_PLACES && places.is_sorted()).then_some(places)
 }
 

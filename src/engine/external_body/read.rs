@@ -37,8 +37,8 @@ impl<'a> ExternalBody<'a> {
             let body = match media_type.parameter("access-type") {
                 None => TABLE.iter().find_map(|form| form.of_external_body(&reader)),
                 Some(_) => None,
-            };
-            let body = body.unwrap_or_else(|| reader.document(&media_type));
+            }
+            .unwrap_or_else(|| reader.document(&media_type));
             return Some(body.claimed(tree));
         }
         let body = TABLE.iter().find_map(|form| form.of_part(&reader));
@@ -55,8 +55,10 @@ impl<'a> Reader<'a, '_> {
     fn document(&self, media_type: &MediaType<'a>) -> ExternalBody<'a> {
         let entity = self.tree.part(self.part);
         let phantom = Header::read(self.tree.original, entity.body, self.reading.header_limit);
-        let phantom_id = phantom.fields.value(self.tree.original, "Content-ID");
-        let phantom_id = phantom_id.and_then(own_identifier);
+        let phantom_id = phantom
+            .fields
+            .value(self.tree.original, "Content-ID")
+            .and_then(own_identifier);
         let target = match entity.encoding {
             TransferEncoding::Base64 | TransferEncoding::QuotedPrintable => Err(encoded()),
             _ => self.target(media_type, phantom_id.as_deref()),
@@ -101,8 +103,10 @@ impl<'a> Reader<'a, '_> {
     /// Returns the Content-ID of the part in this message that contains the content. It is in the outer header (RFC 1873), but
     /// some programs write it into the phantom header, the header inside the part.
     fn content_id_target(&self, phantom_id: Option<&str>) -> Result<Referent<'a>, Refusal> {
-        let outer = self.tree.value(self.part, "Content-ID");
-        let outer = outer.and_then(own_identifier);
+        let outer = self
+            .tree
+            .value(self.part, "Content-ID")
+            .and_then(own_identifier);
         match outer.or_else(|| phantom_id.map(str::to_owned)) {
             Some(content_id) => Ok(Referent::ContentId {
                 content_id,
@@ -123,8 +127,8 @@ fn text_of(media_type: &MediaType<'_>, name: &str) -> String {
 
 /// Returns the URL `ftp://site/directory/name;type=a` (RFC 2046 §5.2.3.2, RFC 1738 §3.2).
 fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
-    let site = required(media_type, "site")?;
-    let site = String::from_utf8_lossy(&site);
+    let site_octets = required(media_type, "site")?;
+    let site = String::from_utf8_lossy(&site_octets);
     // The parameter `directory` is optional (RFC 2046 §5.2.3.2). Without it, the file is in the directory in which an
     // FTP session starts.
     let directory = match looked_up(media_type, "directory")? {
@@ -152,9 +156,10 @@ fn ftp_url(media_type: &MediaType<'_>) -> Result<String, Refusal> {
         }
     };
     let mut url = format!("ftp://{site}");
-    let segments = directory.split(|&octet| octet == b'/');
-    let segments = segments.filter(|segment| !segment.is_empty());
-    for segment in segments.chain([name.as_slice()]) {
+    let directories = directory
+        .split(|&octet| octet == b'/')
+        .filter(|segment| !segment.is_empty());
+    for segment in directories.chain([name.as_slice()]) {
         url.push('/');
         url.push_str(&escaped_segment(segment)?);
     }

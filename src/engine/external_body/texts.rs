@@ -21,8 +21,8 @@ pub fn text_of_part<'a>(tree: &Tree<'a>, part: PartId) -> Option<Cow<'a, [u8]>> 
 
 /// Returns the last component of a path, without control characters, so that the name cannot lead to another directory.
 pub(in crate::engine) fn file_name_in(name: &str) -> Option<String> {
-    let name = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
-    let name: String = name
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
+    let name: String = last
         .chars()
         .filter(|letter| !letter.is_control())
         .take(255)

@@ -51,11 +51,15 @@ pub(crate) fn read_url(value: Cow<'_, [u8]>) -> Result<Referent<'_>, Refusal> {
 
 /// Returns true if a URL has the scheme `data`. White space, `<` and `URL:` may precede the scheme.
 fn is_data(value: &[u8]) -> bool {
-    let written = value.iter().filter(|byte| !byte.is_ascii_whitespace());
-    let start = written.skip_while(|&&byte| byte == b'<').take(16);
-    let start: Vec<u8> = start.map(u8::to_ascii_lowercase).collect();
-    let start = start.strip_prefix(b"url:").unwrap_or(&start);
-    start.starts_with(b"data:")
+    let start: Vec<u8> = value
+        .iter()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .skip_while(|&&byte| byte == b'<')
+        .take(16)
+        .map(u8::to_ascii_lowercase)
+        .collect();
+    let url = start.strip_prefix(b"url:").unwrap_or(&start);
+    url.starts_with(b"data:")
 }
 
 /// Removes `<`, `>` and `URL:` around a data: URL (draft-fielding-url-syntax-05, appendix E). Line breaks inside the URL

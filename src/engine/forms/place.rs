@@ -33,12 +33,11 @@ impl Known {
         };
         for id in tree.ids() {
             if let Some(value) = tree.value(id, "Content-ID") {
-                let value = unfold(value);
-                let value = value.trim_ascii();
-                let value = value.strip_prefix(b"<").unwrap_or(value);
-                known
-                    .ids
-                    .insert(value.strip_suffix(b">").unwrap_or(value).to_vec());
+                let unfolded = unfold(value);
+                let content_id = unfolded.trim_ascii();
+                let opened = content_id.strip_prefix(b"<").unwrap_or(content_id);
+                let bare = opened.strip_suffix(b">").unwrap_or(opened);
+                known.ids.insert(bare.to_vec());
             }
             let part = tree.part(id);
             let body = part.body.of(tree.original);
@@ -96,8 +95,8 @@ fn digest(bytes: &[u8], name: Option<&str>) -> Digest {
 
 /// Returns the digest of a text. The kind of line endings, and line endings at the end, make no difference.
 fn text_digest(text: &[u8]) -> Digest {
-    let lines = with_newlines(text.to_vec(), Newline::Lf);
-    let mut lines = lines.as_slice();
+    let normalized = with_newlines(text.to_vec(), Newline::Lf);
+    let mut lines = normalized.as_slice();
     while let [before @ .., b'\n'] = lines {
         lines = before;
     }
@@ -150,10 +149,10 @@ fn says_the_same(tree: &Tree<'_>, texts: &[PartId], leaf: &Leaf<'_>) -> bool {
             return false;
         };
         let value = tree.value(*id, "Content-Type").unwrap_or_default();
-        let label = MediaType::parse(value).parameter("charset");
-        let label = label.as_deref().unwrap_or(b"us-ascii");
-        let text = charset::decode_lossily(label, &bytes);
-        let text = text.unwrap_or_else(|| String::from_utf8_lossy(&bytes));
+        let charset = MediaType::parse(value).parameter("charset");
+        let label = charset.as_deref().unwrap_or(b"us-ascii");
+        let text = charset::decode_lossily(label, &bytes)
+            .unwrap_or_else(|| String::from_utf8_lossy(&bytes));
         words(&text).contains(&wanted)
     })
 }
@@ -255,9 +254,8 @@ impl Placing<'_> {
     }
 
     fn edits(&mut self, contents: Contents<'_>, texts: &[PartId]) -> Result<Group, Refusal> {
-        let above = self.tree.part(self.part).parent;
-        let above = above.map(|above| (above, self.tree.part(above)));
-        match above {
+        let parent = self.tree.part(self.part).parent;
+        match parent.map(|parent| (parent, self.tree.part(parent))) {
             Some((id, above)) if matches!(above.content, PartKind::Multipart(_)) => {
                 match above.essence.as_str() {
                     "multipart/alternative" => self.one(contents),
@@ -346,9 +344,9 @@ impl Placing<'_> {
     fn host(&self, above: PartId, texts: &[PartId]) -> Option<PartId> {
         let tree = self.tree;
         let text = *texts.first()?;
-        let chain = std::iter::once(text).chain(tree.ancestors(text));
-        let mut chain = chain.filter(|id| tree.part(*id).parent == Some(above));
-        let host = chain.next()?;
+        let host = std::iter::once(text)
+            .chain(tree.ancestors(text))
+            .find(|id| tree.part(*id).parent == Some(above))?;
         let part = tree.part(host);
         let last = part.children.last().copied();
         let is_fit = match part.essence.as_str() {

@@ -29,9 +29,13 @@ impl Pending<'_, '_, '_> {
             None if is_first => WRAPPING,
             None => BOUNDARY_LINE,
         };
-        let attached = self.progress.filled.iter();
-        let attached = attached.filter(|(part, _)| !self.progress.texts.contains_key(part));
-        let made: usize = attached.map(|(_, parts)| parts.len() + 1).sum();
+        let made: usize = self
+            .progress
+            .filled
+            .iter()
+            .filter(|(part, _)| !self.progress.texts.contains_key(part))
+            .map(|(_, parts)| parts.len() + 1)
+            .sum();
         let most = self.place.limits.parts;
         if self.tree.ids().count() + made + 1 >= most {
             return Err(super::noted::too_many_parts(most));

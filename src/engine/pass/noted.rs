@@ -229,10 +229,12 @@ impl Pending<'_, '_, '_> {
         let body = (self.tree.original, self.tree.part(text.part).body);
         let (source, part) = place_of(text.decoded.as_ref(), body);
         let newline = self.tree.newline.bytes();
-        let filled = parts.iter().map(|(new, _)| (new.number, new));
-        let filled: HashMap<usize, &NewPart> = filled.collect();
-        let notes = text.notes.iter().enumerate();
-        let notes: Vec<(Span, bool)> = notes
+        let filled: HashMap<usize, &NewPart> =
+            parts.iter().map(|(new, _)| (new.number, new)).collect();
+        let notes: Vec<(Span, bool)> = text
+            .notes
+            .iter()
+            .enumerate()
             .map(|(number, note)| (*note, filled.contains_key(&number)))
             .collect();
         let pieces = divided(source, part, &notes);
@@ -259,8 +261,10 @@ impl Pending<'_, '_, '_> {
         let is_declared =
             value.is_some_and(|value| MediaType::parse(value).parameter("charset").is_some());
         let charset = charset_of(part.of(source)).filter(|_| !is_declared);
-        let encoding = self.tree.value(text.part, "Content-Transfer-Encoding");
-        let encoding = encoding.filter(|_| text.decoded.is_none());
+        let encoding = self
+            .tree
+            .value(text.part, "Content-Transfer-Encoding")
+            .filter(|_| text.decoded.is_none());
         let fields_of = |octets: &[u8]| {
             let is_ascii = octets.is_ascii();
             let value = value.unwrap_or(b" text/plain");

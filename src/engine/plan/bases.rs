@@ -26,9 +26,13 @@ impl Bases {
     pub(crate) fn of(&mut self, tree: &Tree<'_>, part: PartId) -> Option<Rc<Base>> {
         let mut wanted: Vec<PartId> = std::iter::once(part).chain(tree.ancestors(part)).collect();
         wanted.reverse();
-        let known = self.chain.iter().zip(&wanted);
-        let known = known.take_while(|((known, _), wanted)| known == *wanted);
-        self.chain.truncate(known.count());
+        let known = self
+            .chain
+            .iter()
+            .zip(&wanted)
+            .take_while(|((known, _), wanted)| known == *wanted)
+            .count();
+        self.chain.truncate(known);
         for entity in wanted.into_iter().skip(self.chain.len()) {
             let enclosing = self.innermost();
             let content_base = tree.value(entity, "Content-Base");

@@ -222,8 +222,10 @@ impl<'p> Documents<'p> {
         encoding: TransferEncoding,
         changes: Changes,
     ) -> Option<Changes> {
-        let markup = document.language.markup();
-        let markup = markup.map(|syntax| (document.text.as_ref(), syntax));
+        let markup = document
+            .language
+            .markup()
+            .map(|syntax| (document.text.as_ref(), syntax));
         match encoding {
             TransferEncoding::SevenBit | TransferEncoding::EightBit => {
                 changed::lines_broken(document.octets, markup, changes, self.tree.newline)

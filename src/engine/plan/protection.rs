@@ -66,8 +66,9 @@ pub(crate) fn opaque_parts(tree: &Tree<'_>) -> impl Iterator<Item = (PartId, Spa
                 (Reason::HeaderTooLarge, what, Setting::Header)
             }
         };
-        let detail = Detail::from(format!("{what} for ")).naming(setting);
-        let detail = detail.then(", so embody did not examine the content of the part");
+        let detail = Detail::from(format!("{what} for "))
+            .naming(setting)
+            .then(", so embody did not examine the content of the part");
         Some((id, span, Refusal::lasting(reason, detail)))
     })
 }

@@ -256,8 +256,10 @@ pub(crate) fn question(policy: &Policy, body: &ExternalBody<'_>) -> Option<Need>
 fn shorten(url: &[u8]) -> String {
     let written = url.iter().filter(|byte| !byte.is_ascii_whitespace());
     let start: Vec<u8> = written.take(SHOWN_DATA + 1).copied().collect();
-    let text = String::from_utf8_lossy(&start);
-    let text: String = text.chars().take(SHOWN_DATA).collect();
+    let text: String = String::from_utf8_lossy(&start)
+        .chars()
+        .take(SHOWN_DATA)
+        .collect();
     if start.len() > SHOWN_DATA {
         format!("{text}... ({} bytes)", url.len())
     } else {

@@ -32,8 +32,10 @@ pub(crate) fn words(line: &str) -> Result<Vec<String>, Error> {
         words.push(word);
         rest = rest.trim_start();
     }
-    let program = words.first_mut().filter(|program| !program.is_empty());
-    let program = program.ok_or_else(|| wrong("the command is empty; name a program"))?;
+    let program = words
+        .first_mut()
+        .filter(|program| !program.is_empty())
+        .ok_or_else(|| wrong("the command is empty; name a program"))?;
     // The program is started in a temporary working directory. A relative path with a slash would be resolved there, and the
     // program would not be found.
     if program.contains('/')

@@ -164,9 +164,10 @@ impl Policy {
     pub fn judge_url(&self, url: &str) -> Result<Target, Refusal> {
         let (scheme, _) = target::split_scheme(url)?;
         let Some(scheme) = Scheme::from_name(scheme.as_bytes()) else {
-            let detail = Detail::from(format!("{scheme}: is not one of the schemes that "));
-            let detail = detail.naming(Setting::Fetch).then(" can allow: ");
-            let detail = detail.then(Scheme::names());
+            let detail = Detail::from(format!("{scheme}: is not one of the schemes that "))
+                .naming(Setting::Fetch)
+                .then(" can allow: ")
+                .then(Scheme::names());
             return Err(Refusal::lasting(Reason::SchemeNotAllowed, detail));
         };
         if !self.fetch.contains(&scheme) {
@@ -208,8 +209,9 @@ impl Policy {
                 )
             })?;
         if !self.fetch.contains(&scheme) {
-            let detail = Detail::from(format!("the server redirects to {name}:, which "));
-            let detail = detail.naming(Setting::Fetch).then(" does not allow");
+            let detail = Detail::from(format!("the server redirects to {name}:, which "))
+                .naming(Setting::Fetch)
+                .then(" does not allow");
             return Err(refused(detail));
         }
         if from.scheme() == Scheme::Https && scheme == Scheme::Http {
@@ -264,8 +266,7 @@ impl Policy {
             let what = format!(
                 "{host} is the name of a host in a local network, whose address embody cannot check with "
             );
-            let detail = Detail::from(what).naming(Setting::Proxy);
-            let detail = detail.then("");
+            let detail = Detail::from(what).naming(Setting::Proxy).then("");
             return Err(Refusal::lasting(Reason::PrivateAddress, detail));
         }
         let own = target.scheme().default_port() == Some(port);
@@ -378,9 +379,10 @@ impl Policy {
     pub fn judge_size(&self, octets: u64) -> Result<(), Refusal> {
         if octets > self.limits.body {
             let limit = self.limits.body;
-            let detail = Detail::from(format!("the content has {}; ", size_in_words(octets)));
-            let detail = detail.naming(Setting::Body).measuring(limit, octets);
-            let detail = detail.then(format!(" is {limit}"));
+            let detail = Detail::from(format!("the content has {}; ", size_in_words(octets)))
+                .naming(Setting::Body)
+                .measuring(limit, octets)
+                .then(format!(" is {limit}"));
             return Err(Refusal::lasting(Reason::TooLarge, detail));
         }
         Ok(())

@@ -126,8 +126,8 @@ fn parse_server(url: &str, rest: &str) -> Result<Location, Refusal> {
         .strip_prefix("//")
         .filter(|authority| !authority.is_empty() && !authority.starts_with(['/', '\\', '?', '#']))
         .ok_or_else(|| bad("the URL contains no host name"))?;
-    let host = authority.split(['/', '\\', '?', '#']).next().unwrap_or("");
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    let server = authority.split(['/', '\\', '?', '#']).next().unwrap_or("");
+    let host = server.rsplit_once('@').map_or(server, |(_, host)| host);
     if host.starts_with('[') && host.contains('%') {
         let detail = "addresses with a zone (such as fe80::1%eth0) are not allowed, because they belong to a local network of this computer";
         return Err(Refusal::lasting(Reason::PrivateAddress, detail));
@@ -241,8 +241,11 @@ impl Proxy {
     pub(crate) fn place(&self) -> String {
         let host = self.0.host_str();
         let scheme = Scheme::of_url(self.0.as_str());
-        let port = self.0.port().or(scheme.and_then(Scheme::default_port));
-        let port = port.unwrap_or_default();
+        let port = self
+            .0
+            .port()
+            .or(scheme.and_then(Scheme::default_port))
+            .unwrap_or_default();
         format!("{host}:{port}")
     }
 }

@@ -32,8 +32,10 @@ fn ends_in_scheme(before: &[u8]) -> bool {
     // again for each colon.
     const LONGEST: usize = 64;
     let start = before.len().saturating_sub(LONGEST);
-    let mut octets = before[start..].iter().rev();
-    let mut octets = octets.by_ref().filter(|octet| !DROPPED.contains(octet));
+    let mut octets = before[start..]
+        .iter()
+        .rev()
+        .filter(|octet| !DROPPED.contains(octet));
     let found = |wanted: &u8, octet: Option<&u8>| match octet {
         Some(octet) => octet.eq_ignore_ascii_case(wanted),
         // If the search stopped at its limit, the letters may precede the bytes that were read, so this counts as a
@@ -57,9 +59,10 @@ fn may_refer(reference: &[u8]) -> bool {
     if digits.len() > DIGITS {
         return true;
     }
-    let value = std::str::from_utf8(digits).ok();
-    let value = value.and_then(|digits| u64::from_str_radix(digits, radix).ok());
-    let octet = value.and_then(|value| u8::try_from(value).ok());
+    let octet = std::str::from_utf8(digits)
+        .ok()
+        .and_then(|digits| u64::from_str_radix(digits, radix).ok())
+        .and_then(|value| u8::try_from(value).ok());
     octet.is_some_and(|octet| {
         octet == b':' || DROPPED.contains(&octet) || REVERSED.contains(&octet.to_ascii_lowercase())
     })

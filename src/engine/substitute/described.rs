@@ -59,10 +59,10 @@ impl Substitute<'_> {
         if more.is_empty() {
             return [written, self.newline.bytes()].concat();
         }
-        let written = written.trim_ascii_end();
-        let written = written.strip_suffix(b";").unwrap_or(written);
-        let more = with_newlines(media_type::write_more(&more), self.newline);
-        [written, &more, self.newline.bytes()].concat()
+        let trimmed = written.trim_ascii_end();
+        let before = trimmed.strip_suffix(b";").unwrap_or(trimmed);
+        let added = with_newlines(media_type::write_more(&more), self.newline);
+        [before, &added, self.newline.bytes()].concat()
     }
 
     fn written_type(&self, obtained: &Obtained) -> Vec<u8> {
@@ -113,8 +113,10 @@ impl Substitute<'_> {
         let value = field.value.of(self.tree.original);
         let end = memchr::memchr(b';', value)?;
         let written = Span::new(field.whole.start, field.value.start + end).of(self.tree.original);
-        let more = media_type::write_more(&[("filename".to_owned(), name)]);
-        let more = with_newlines(more, self.newline);
-        Some([written, &more, self.newline.bytes()].concat())
+        let parameter = with_newlines(
+            media_type::write_more(&[("filename".to_owned(), name)]),
+            self.newline,
+        );
+        Some([written, &parameter, self.newline.bytes()].concat())
     }
 }

@@ -32,8 +32,9 @@ fn encoded_again(
     let (id, newline) = (body.part, tree.newline);
     let declared = tree.part(id).encoding;
     let octets = obtained.content.bytes();
-    let noted = tree.value(id, LENGTH_FIELD);
-    let noted = noted.and_then(|value| std::str::from_utf8(value.trim_ascii()).ok()?.parse().ok());
+    let noted = tree
+        .value(id, LENGTH_FIELD)
+        .and_then(|value| std::str::from_utf8(value.trim_ascii()).ok()?.parse().ok());
     let in_base64 = || {
         let wording = noted.and_then(|noted| Wording::of_base64(octets.len(), noted, newline));
         let body = wording.and_then(|wording| wording.write(octets));
@@ -75,8 +76,8 @@ fn with_body(tree: &Tree<'_>, id: PartId, encoded: Encoded) -> Group {
     let newline = tree.newline.bytes();
     let part = tree.part(id);
     let mut group = Group::new();
-    let field = format!("Content-Transfer-Encoding: {}", encoded.encoding.as_str());
-    let field = [field.as_bytes(), newline].concat();
+    let encoding = encoded.encoding.as_str();
+    let field = [b"Content-Transfer-Encoding: ", encoding.as_bytes(), newline].concat();
     // True if the encoding field of the part is right for the body. A part without such a field is 7bit.
     let mut is_said = allows(part.encoding, encoded.encoding);
     let mut ends_line = true;

@@ -168,10 +168,12 @@ impl Flattened<'_> {
                 fields.extend_from_slice(b"\r\n");
             }
             (wrapper, _) => {
-                let charset = self.charset(text);
-                let charset = charset.map(|charset| ("charset".to_owned(), charset));
-                let flowed = wrapper.filter(|&it| it == Wrapper::Flowed);
-                let flowed = flowed.map(|_| ("format".to_owned(), "flowed".to_owned()));
+                let charset = self
+                    .charset(text)
+                    .map(|charset| ("charset".to_owned(), charset));
+                let flowed = wrapper
+                    .filter(|&it| it == Wrapper::Flowed)
+                    .map(|_| ("format".to_owned(), "flowed".to_owned()));
                 let parameters: Vec<_> = charset.into_iter().chain(flowed).collect();
                 let essence = wrapper.map_or("text/plain", Wrapper::essence);
                 fields = media_type::write(essence, &parameters);
@@ -212,8 +214,8 @@ impl Flattened<'_> {
             let is_type = is("Content-Type") && is_new;
             let is_inline = || {
                 let value = unfold(field.value.of(self.message));
-                let value = value.trim_ascii().to_ascii_lowercase();
-                value.starts_with(b"inline")
+                let disposition = value.trim_ascii().to_ascii_lowercase();
+                disposition.starts_with(b"inline")
             };
             let mut stale = ["Content-MD5", "Content-Length", "Lines"].iter();
             let is_stale =

@@ -67,9 +67,10 @@ impl<'m> Flattened<'m> {
 /// Returns true if the header declares a multipart and the body contains its boundary lines. Eudora did not take such a
 /// message apart.
 fn holds_boundary(message: &[u8], body: Span, media_type: Option<&[u8]>) -> bool {
-    let media_type = media_type.map(MediaType::parse);
-    let media_type = media_type.filter(|it| it.main() == "multipart");
-    let boundary = media_type.as_ref().and_then(|it| it.parameter("boundary"));
+    let multipart = media_type
+        .map(MediaType::parse)
+        .filter(|it| it.main() == "multipart");
+    let boundary = multipart.as_ref().and_then(|it| it.parameter("boundary"));
     let Some(boundary) = boundary.filter(|it| !it.is_empty()) else {
         return false;
     };
@@ -91,31 +92,36 @@ impl Flattened<'_> {
     pub(super) fn charset(&self, text: &EudoraText) -> Option<String> {
         let octets = text.span.of(self.message);
         let is_utf8 = std::str::from_utf8(octets).is_ok();
-        let header = self.media_type.map(MediaType::parse);
-        let header = header.and_then(|it| token(&it.parameter("charset")?, b"()<>@,;:\\\"/[]?="));
         let is_false = |charset: &str| match &*charset.to_ascii_lowercase() {
             "us-ascii" => !octets.is_ascii(),
             "utf-8" | "utf8" => !is_utf8,
             _ => false,
         };
-        let header = header.filter(|charset| !is_false(charset));
+        let header = self
+            .media_type
+            .map(MediaType::parse)
+            .and_then(|it| token(&it.parameter("charset")?, b"()<>@,;:\\\"/[]?="))
+            .filter(|charset| !is_false(charset));
         if octets.is_ascii() {
             return header;
         }
         // Eudora notes the charset in a comment. `X/Y` in it means that the text arrived in the charset X and that Eudora
         // converted it to Y, such as `macintosh`.
-        let comment = text.charset.map(|span| span.of(self.message));
-        let comment = comment.and_then(|octets| token(octets, b"()<>@,;:\\\"[]?="));
-        let (is_made, comment) = match comment.as_deref().map(|it| it.rsplit_once('/')) {
+        let comment = text
+            .charset
+            .map(|span| span.of(self.message))
+            .and_then(|octets| token(octets, b"()<>@,;:\\\"[]?="));
+        let (is_made, written) = match comment.as_deref().map(|it| it.rsplit_once('/')) {
             Some(Some((_, made))) => (true, Some(made.to_owned())),
             _ => (false, comment),
         };
-        let comment = comment.map(|charset| match &*charset.to_ascii_lowercase() {
-            "x-mac-roman" => "macintosh".to_owned(),
-            _ => charset,
-        });
-        let comment = comment.filter(|charset| !is_false(charset));
-        match (comment, header) {
+        let noted = written
+            .map(|charset| match &*charset.to_ascii_lowercase() {
+                "x-mac-roman" => "macintosh".to_owned(),
+                _ => charset,
+            })
+            .filter(|charset| !is_false(charset));
+        match (noted, header) {
             (Some(made), _) if is_made && !is_utf8 => Some(made),
             (_, Some(header)) => Some(header),
             _ if is_utf8 => Some("utf-8".to_owned()),
@@ -130,8 +136,8 @@ impl Flattened<'_> {
         let encoding = self
             .header
             .fields
-            .value(self.message, "Content-Transfer-Encoding");
-        let encoding = encoding.map(|value| unfold(value).trim_ascii().to_ascii_lowercase());
+            .value(self.message, "Content-Transfer-Encoding")
+            .map(|value| unfold(value).trim_ascii().to_ascii_lowercase());
         match encoding.as_deref() {
             // In quoted-printable, every `=` begins an escape sequence or ends a line. If the body contains an `=` in another
             // place, it is already decoded.

@@ -117,8 +117,8 @@ impl Session<'_> {
             let mut row = row(Outcome::Left);
             let most = policy.limits.parts;
             let detail = Detail::from("the message has more texts and files than half of ")
-                .naming(Setting::Parts);
-            let detail = detail.then(format!(", {most}; the remaining files stay in the text"));
+                .naming(Setting::Parts)
+                .then(format!(", {most}; the remaining files stay in the text"));
             row.tell_refusal(Refusal::lasting(Reason::TooManyParts, detail));
             done.report.rows.push(row);
         }
@@ -219,9 +219,9 @@ impl Session<'_> {
             ..Stored::nameless(obtained)
         };
         let new = stored.written(encoded, newline);
-        let gained = new.len() + AROUND;
-        let gained = i64::try_from(gained.saturating_sub(note.whole.len())).unwrap_or(i64::MAX);
-        self.ledger.grow(gained)?;
+        let gained = (new.len() + AROUND).saturating_sub(note.whole.len());
+        self.ledger
+            .grow(i64::try_from(gained).unwrap_or(i64::MAX))?;
         Ok(File { new, shown_in })
     }
 }

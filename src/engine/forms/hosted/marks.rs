@@ -238,8 +238,8 @@ fn mark_of(tag: &StartTag<'_>) -> Option<(Follow, bool, bool)> {
             let value = match attribute {
                 "class" => class.as_deref()?,
                 _ => id.as_deref()?,
-            };
-            let value = value.trim_ascii();
+            }
+            .trim_ascii();
             let mut words = value.split(u8::is_ascii_whitespace);
             let wanted = wanted.as_bytes();
             let is_own = match follow {

@@ -164,12 +164,13 @@ impl<'d> Text<'d> {
         };
         let own = || {
             let syntax = Syntax::Html;
-            let label = locate_in(document, syntax).charset;
-            let label = label.or_else(|| Some(in_xml_declaration(document)?.to_vec()));
-            // Two labels are ignored. The label was found by reading the document as ASCII, so UTF-16 is wrong. US-ASCII
-            // says nothing about the other bytes, and is often wrong.
-            let label = label.filter(|label| !is_ascii_label(label) && !is_utf16_label(label));
-            label.map(Cow::Owned)
+            locate_in(document, syntax)
+                .charset
+                .or_else(|| Some(in_xml_declaration(document)?.to_vec()))
+                // Two labels are ignored. The label was found by reading the document as ASCII, so UTF-16 is wrong. US-ASCII
+                // says nothing about the other bytes, and is often wrong.
+                .filter(|label| !is_ascii_label(label) && !is_utf16_label(label))
+                .map(Cow::Owned)
         };
         let undeclared = || match std::str::from_utf8(document) {
             Ok(_) if memchr::memmem::find(document, b"\x1b$").is_some() => {
@@ -178,8 +179,10 @@ impl<'d> Text<'d> {
             Ok(_) => b"utf-8",
             Err(_) => b"windows-1252",
         };
-        let label = declared.or(mark).or_else(own);
-        let label = label.unwrap_or_else(|| Cow::Borrowed(undeclared()));
+        let label = declared
+            .or(mark)
+            .or_else(own)
+            .unwrap_or_else(|| Cow::Borrowed(undeclared()));
         match charset::decode_lossily(&label, document) {
             Some(Cow::Borrowed(text)) => known(Cow::Borrowed(text.as_bytes())),
             Some(Cow::Owned(text)) => known(Cow::Owned(text.into_bytes())),
@@ -244,12 +247,15 @@ fn body<'a>(
 ) -> ExternalBody<'a> {
     /// First second of the year 10000, since 1970. Later dates cannot be written.
     const LAST: u64 = 253_402_300_800;
-    let target = place.plain;
-    let target = target.and_then(|plain| read_url(plain.into_bytes().into()));
+    let target = place
+        .plain
+        .and_then(|plain| read_url(plain.into_bytes().into()));
     let mut body = ExternalBody::bare(tree, part, Form::Hosted, target);
     body.selected_by = Some(shown.follow);
-    let ends = place.ends.filter(|&ends| ends < LAST);
-    let ends = ends.map(|ends| rfc3339(UNIX_EPOCH + Duration::from_secs(ends)));
+    let ends = place
+        .ends
+        .filter(|&ends| ends < LAST)
+        .map(|ends| rfc3339(UNIX_EPOCH + Duration::from_secs(ends)));
     body.size = shown.size.or(place.size);
     body.file_name = name;
     body.linked = Some(Box::new(HostedFile {
@@ -263,9 +269,12 @@ fn body<'a>(
 
 fn locations(tree: &Tree<'_>) -> HashSet<(PartId, Vec<u8>)> {
     let located = tree.ids().filter_map(|part| {
-        let value = tree.value(part, "Content-Location")?;
-        let value = value.iter().copied();
-        let url: Vec<u8> = value.filter(|byte| !byte.is_ascii_whitespace()).collect();
+        let url: Vec<u8> = tree
+            .value(part, "Content-Location")?
+            .iter()
+            .copied()
+            .filter(|byte| !byte.is_ascii_whitespace())
+            .collect();
         Some((tree.message_of(part), url))
     });
     located.collect()

@@ -133,8 +133,9 @@ fn drive(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
         _ => None,
     };
     let id = of_path.or_else(of_query).filter(|id| is_token(id))?;
-    let key = parameter(page, "resourcekey").filter(|key| is_token(key));
-    let key = key.map_or_else(String::new, |key| format!("&resourcekey={key}"));
+    let key = parameter(page, "resourcekey")
+        .filter(|key| is_token(key))
+        .map_or_else(String::new, |key| format!("&resourcekey={key}"));
     let plain = format!("https://drive.google.com/uc?export=download&id={id}{key}");
     Some(Located::at(plain))
 }
@@ -220,9 +221,8 @@ fn dropbox(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
         }
         _ => return None,
     };
-    let name = percent_decode_str(name).decode_utf8_lossy().into_owned();
     Some(Located {
-        name: Some(name),
+        name: Some(percent_decode_str(name).decode_utf8_lossy().into_owned()),
         ..Located::at(with(page, "dl=1", &["dl", "raw"]))
     })
 }
@@ -230,8 +230,9 @@ fn dropbox(page: &ServerUrl, _: Option<&str>) -> Option<Located> {
 fn by_token(page: &ServerUrl, name: Option<&str>) -> Option<Located> {
     let token = page.path().strip_prefix("/s/")?.trim_end_matches('/');
     let host = is_token(token).then(|| page.host_str())?;
-    let extension = name.and_then(extension_of);
-    let extension = extension.map_or_else(String::new, |extension| format!(".{extension}"));
+    let extension = name
+        .and_then(extension_of)
+        .map_or_else(String::new, |extension| format!(".{extension}"));
     let plain = format!("https://{host}/shared/static/{token}{extension}");
     Some(Located::at(plain))
 }

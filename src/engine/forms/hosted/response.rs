@@ -84,9 +84,9 @@ fn is_page_name(name: &str) -> bool {
 }
 
 fn is_markup(start: &[u8]) -> bool {
-    let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
-    let start = start.trim_ascii_start();
-    starts_like(start, b"<!doctype html") || starts_like(start, b"<html")
+    let without_mark = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(start);
+    let text = without_mark.trim_ascii_start();
+    starts_like(text, b"<!doctype html") || starts_like(text, b"<html")
 }
 
 fn judged(context: &Context, body: &ExternalBody<'_>, refusal: Refusal) -> Refusal {
@@ -124,9 +124,11 @@ impl Session<'_> {
         if policy.resolver.is_empty() {
             return;
         }
-        let missing = items.iter().filter(|item| self.settled(item).is_err());
-        let questions = missing.filter_map(|item| question(policy, &item.body));
-        let questions: Vec<Need> = questions.collect();
+        let questions: Vec<Need> = items
+            .iter()
+            .filter(|item| self.settled(item).is_err())
+            .filter_map(|item| question(policy, &item.body))
+            .collect();
         self.ask(questions);
     }
 

@@ -98,8 +98,8 @@ pub(crate) fn scrubbed<'a>(
             continue;
         };
         let text = &*text;
-        let label = declared_charset(tree, part);
-        let label = label.as_deref();
+        let declared = declared_charset(tree, part);
+        let label = declared.as_deref();
         let entity = tree.part(part);
         let origin = (!entity.encoding.is_encoded()).then_some(entity.body.start);
         let blocks = if reads_digests {

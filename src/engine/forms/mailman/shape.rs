@@ -338,7 +338,7 @@ fn line_start(text: &[u8], from: usize, at: usize, most: usize) -> Option<usize>
 fn line_above(text: &[u8], from: usize, at: usize) -> Option<Span> {
     let end = at.checked_sub(1).filter(|&end| end >= from)?;
     let start = line_start(text, from, end, LONGEST_LINE)?;
-    let content = text.get(start..end)?;
-    let content = content.strip_suffix(b"\r").unwrap_or(content);
+    let line = text.get(start..end)?;
+    let content = line.strip_suffix(b"\r").unwrap_or(line);
     Some(Span::new(start, start + content.len()))
 }

@@ -31,8 +31,10 @@ pub(super) fn attachment(
         let size = body.size.or(note.message_size);
         size.is_none_or(|size| size == octets.len() as u64)
     };
-    let declared = body.declared.as_ref();
-    let declared = declared.map_or(OCTETS, |declared| &*declared.essence);
+    let declared = body
+        .declared
+        .as_ref()
+        .map_or(OCTETS, |declared| &*declared.essence);
     let is_message = |octets: &[u8]| has_size(octets) && octets.starts_with(ENVELOPE);
     let mut name = body.file_name.clone();
     let mut remark = None;

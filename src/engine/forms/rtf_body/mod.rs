@@ -43,8 +43,10 @@ pub(crate) fn is_rtf(tree: &Tree<'_>, id: PartId) -> bool {
         let value = tree.value(id, field)?;
         MediaType::parse(value).name(parameter).text()
     };
-    let name = named("Content-Disposition", "filename").or_else(|| named("Content-Type", "name"));
-    let name = name.unwrap_or_default().to_ascii_lowercase();
+    let name = named("Content-Disposition", "filename")
+        .or_else(|| named("Content-Type", "name"))
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     let is_type = TYPES.contains(&part.essence.as_str())
         || part.essence == "application/octet-stream" && name.ends_with(".rtf");
     let is_body = name.as_bytes() == NAME || !tree.has_disposition(id, "attachment");

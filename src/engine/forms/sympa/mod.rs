@@ -82,8 +82,8 @@ impl<'a> Reader<'a, '_> {
             return None;
         }
         let text = entity.encoding.decode(entity.body.of(tree.original))?;
-        let label = declared_charset(tree, part);
-        let label = label.as_deref();
+        let charset = declared_charset(tree, part);
+        let label = charset.as_deref();
         let decoded = text_in(label, &text);
         let is_decoded = decoded.is_some();
         let (name, url) = note(&decoded.unwrap_or_else(|| String::from_utf8_lossy(&text)))?;
@@ -111,23 +111,27 @@ impl<'a> Reader<'a, '_> {
 }
 
 fn note(text: &str) -> Option<(String, String)> {
-    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let lines: Vec<&str> = lines.collect();
-    let (url, sentence) = lines.split_last()?;
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let (url, words) = lines.split_last()?;
     let is_url = url.starts_with("http://") || url.starts_with("https://");
     let is_one = !url.contains(char::is_whitespace) && url.contains(PATH);
-    let sentence = sentence.join(" ");
-    if !is_url || !is_one || sentence.contains("://") {
+    let joined = words.join(" ");
+    if !is_url || !is_one || joined.contains("://") {
         return None;
     }
-    let sentence = sentence.strip_suffix([':', '\u{ff1a}'])?.trim_end();
-    let kept = url.rsplit('/').next().unwrap_or_default();
-    let kept = percent_decode_str(kept).decode_utf8_lossy();
+    let sentence = joined.strip_suffix([':', '\u{ff1a}'])?.trim_end();
+    let segment = url.rsplit('/').next().unwrap_or_default();
+    let kept = percent_decode_str(segment).decode_utf8_lossy();
     if !kept.is_empty() && sentence.contains(&kept.replace('.', "_")) {
         return Some((file_name_in(&kept)?, (*url).to_owned()));
     }
-    let english = sentence.strip_prefix(ENGLISH[0]);
-    let english = english.and_then(|rest| Some(rest.split_once(ENGLISH[1])?.0));
+    let english = sentence
+        .strip_prefix(ENGLISH[0])
+        .and_then(|rest| Some(rest.split_once(ENGLISH[1])?.0));
     let first_name = || {
         let around =
             |letter: char| "\"'`\u{ab}\u{bb}\u{201c}\u{201d}\u{201e}()<>,".contains(letter);

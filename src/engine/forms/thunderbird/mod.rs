@@ -404,16 +404,16 @@ fn cloud_part(value: &[u8]) -> (Result<Referent<'_>, Refusal>, Option<String>) {
 /// without quotation marks and as the last one. Returns `Ok(None)` if there is no name, and an error if it cannot be decoded.
 fn name_behind(behind: &[u8]) -> Result<Option<String>, Refusal> {
     const NAME: &[u8] = b"name=";
-    let at = memchr::memchr_iter(b';', behind).find_map(|at| {
+    let value = memchr::memchr_iter(b';', behind).find_map(|at| {
         let named = behind.get(at + 1..)?.trim_ascii_start();
         let (name, value) = named.split_at_checked(NAME.len())?;
         name.eq_ignore_ascii_case(NAME).then_some(value)
     });
-    let Some(at) = at else { return Ok(None) };
-    let name = decoded_name(&header::unfold(at)).ok_or_else(|| undecodable_name(None))?;
+    let Some(value) = value else { return Ok(None) };
+    let decoded = decoded_name(&header::unfold(value)).ok_or_else(|| undecodable_name(None))?;
     let is_of_name = |symbol: &char| !symbol.is_control() && *symbol != '"';
-    let name: String = name.chars().filter(is_of_name).collect();
-    let name = name.trim();
+    let unquoted: String = decoded.chars().filter(is_of_name).collect();
+    let name = unquoted.trim();
     Ok((!name.is_empty()).then(|| name.to_owned()))
 }
 

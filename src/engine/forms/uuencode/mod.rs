@@ -95,9 +95,9 @@ fn begins(line: &[u8]) -> Option<String> {
         .iter()
         .take_while(|byte| (b'0'..=b'7').contains(byte))
         .count();
-    let name = rest.get(digits..)?.strip_prefix(b" ")?;
-    let name = String::from_utf8_lossy(name).trim().to_owned();
-    let name = name
+    let path = String::from_utf8_lossy(rest.get(digits..)?.strip_prefix(b" ")?);
+    let name = path
+        .trim()
         .rsplit(['/', '\\'])
         .next()
         .unwrap_or_default()
@@ -330,14 +330,14 @@ fn texts_fields(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
 /// Encodes one piece of the text before, between or after the uuencoded files. Its last line ending is removed, because
 /// the boundary line that follows begins with a line ending.
 fn encoded(encoding: TransferEncoding, piece: &[u8], newline: Newline) -> Vec<u8> {
-    let piece = piece.strip_suffix(b"\n").unwrap_or(piece);
-    let piece = piece.strip_suffix(b"\r").unwrap_or(piece);
+    let without_lf = piece.strip_suffix(b"\n").unwrap_or(piece);
+    let text = without_lf.strip_suffix(b"\r").unwrap_or(without_lf);
     match encoding {
-        TransferEncoding::Base64 => encode_base64(piece, newline).body,
+        TransferEncoding::Base64 => encode_base64(text, newline).body,
         TransferEncoding::QuotedPrintable => {
-            let encoded = encode_like(encoding, piece, true, newline, &[]);
+            let encoded = encode_like(encoding, text, true, newline, &[]);
             encoded.map_or_else(Vec::new, |encoded| encoded.body)
         }
-        _ => piece.to_vec(),
+        _ => text.to_vec(),
     }
 }

@@ -151,15 +151,17 @@ struct Told {
 }
 
 fn told(contents: &Contents<'_>, damage: &[tnef::Damage]) -> Told {
-    let mut words = Vec::new();
     let texts = [
         (contents.text.is_some(), "text"),
         (contents.html.is_some(), "HTML"),
         (contents.calendar.is_some(), "a calendar"),
         (contents.report.is_some(), "a report"),
     ];
-    let texts = texts.into_iter().filter(|it| it.0);
-    words.extend(texts.map(|it| it.1.to_owned()));
+    let mut words: Vec<String> = texts
+        .into_iter()
+        .filter(|(is_there, _)| *is_there)
+        .map(|(_, name)| name.to_owned())
+        .collect();
     let counted = |count: usize, name: &str| match count {
         0 => None,
         1 => Some(format!("1 {name}")),

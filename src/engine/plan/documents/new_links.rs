@@ -68,8 +68,7 @@ impl NewLinks {
     pub(crate) fn tell(&self, row: &mut Row) {
         row.outcome = Outcome::Rewritten;
         row.links = Some(self.absolute + self.to_parts);
-        let base = self.base.as_ref();
-        let base = base.filter(|base| !base.is_within_message());
+        let base = self.base.as_ref().filter(|base| !base.is_within_message());
         let from = base.map_or_else(String::new, |base| format!(", base from {}", base.origin));
         row.url = base.map(|base| masked(&base.url).into_owned());
         let (absolute, to_parts) = (self.absolute, self.to_parts);
@@ -143,8 +142,9 @@ impl Documents<'_> {
                     Some(value) => written.is_ascii() || escapes(value) > escapes(written),
                     None => true,
                 };
-                let named = is_read.then(|| document.characters(&link)).flatten();
-                let named = named
+                let named = is_read
+                    .then(|| document.characters(&link))
+                    .flatten()
                     .filter(|named| value.is_some() || self.is_certain(document, &base_url, named));
                 let Some(value) = named
                     .map(|named| Cow::Owned(ascii(&named).into_bytes()))

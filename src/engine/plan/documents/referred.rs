@@ -88,8 +88,11 @@ pub(crate) fn shown_inline(
         let language = documents.language(**part);
         language.is_some_and(|language| language.markup().is_some())
     };
-    let html = all.iter().filter(is_html).map(|it| tree.message_of(*it));
-    let html: HashSet<PartId> = html.collect();
+    let html: HashSet<PartId> = all
+        .iter()
+        .filter(is_html)
+        .map(|it| tree.message_of(*it))
+        .collect();
     for &part in parts {
         let is_picture = tree.part(part).essence.starts_with("image/");
         if is_picture

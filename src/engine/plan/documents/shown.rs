@@ -320,8 +320,7 @@ pub(crate) fn absolute_sheet<'s>(
         written.extend(link.encoded(raw(absolute)));
         until = link.span.end;
         if written.len() as u64 > most {
-            let detail = Detail::from("with absolute URLs, the style sheet is larger than ");
-            let detail = detail
+            let detail = Detail::from("with absolute URLs, the style sheet is larger than ")
                 .naming(Setting::Body)
                 .measuring(most, written.len() as u64);
             return Err(Refusal::lasting(Reason::TooLarge, detail));

@@ -71,8 +71,9 @@ impl Documents<'_> {
         absolute: &str,
     ) -> impl Iterator<Item = PartId> {
         let key = || equivalence_key(without_fragment(absolute));
-        let located = (!related.is_empty()).then(|| self.located.get(&key()));
-        let located = located.flatten();
+        let located = (!related.is_empty())
+            .then(|| self.located.get(&key()))
+            .flatten();
         related
             .iter()
             .filter_map(move |above| located?.get(above).copied())
