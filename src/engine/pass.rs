@@ -3,32 +3,28 @@
 //! it is inserted.
 
 mod attached;
+mod decide;
 mod nested;
 mod noted;
 mod progress;
 mod restored;
+mod rows;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use self::progress::{Before, Filled, Progress};
 pub(super) use self::progress::{Pass, Stopped};
 use super::kept::Kept;
 use super::new_part::NewPart;
-use super::obtained::Obtained;
-use super::part_edits::removal;
 use super::session::Session;
 use super::stored::by_hash;
-use super::substitute::Substitute;
 use crate::edit::{Edit, Group};
-use crate::engine::external_body::facts::Insertion;
-use crate::engine::external_body::{Claim, Follow, Form, Reading, Referent};
-use crate::engine::forms::references::is_reference_type;
-use crate::engine::lengths::{Lengths, corrected};
-use crate::engine::plan::{self, Item, Plan, Step};
-use crate::engine::report::{Detail, Kind, Outcome, Reason, Refusal, Retry, Row, Setting};
+use crate::engine::external_body::{Claim, Follow, Reading};
+use crate::engine::lengths::corrected;
+use crate::engine::plan::{Item, Plan};
+use crate::engine::report::{Detail, Outcome, Reason, Refusal, Row, Setting};
 use crate::link::base::Base;
-use crate::mime::media_type::is_composite;
 use crate::mime::{self, PartId, ScanLimits, Tree};
 
 #[derive(Default)]
@@ -274,219 +270,6 @@ struct Pending<'p, 't, 's> {
 }
 
 impl Pending<'_, '_, '_> {
-    /// Decides about references that offer the same attachment, in the order in which they are tried. Usually there is only
-    /// one.
-    fn decide(&mut self, members: &[usize]) -> Result<(), Stop> {
-        let plan = Rc::clone(&self.progress.plan);
-        let references = &plan.references;
-        let items = members
-            .iter()
-            .filter_map(|&index| Some((index, references.get(index)?)));
-        let mut refusals = Vec::new();
-        for (index, item) in items.clone() {
-            let done = match self.attempt(index, item) {
-                Ok(Some((change, told))) => self.put(item, change, told),
-                Ok(None) => {
-                    self.await_content(item);
-                    for (_, other) in items.filter(|(other, _)| *other != index) {
-                        self.tell_removal(other, item);
-                    }
-                    return Ok(());
-                }
-                Err(Stop::Left(refusal)) => Err(refusal),
-                Err(stop @ (Stop::Circle(_) | Stop::Needs)) => return Err(stop),
-            };
-            match done {
-                Ok(()) => {
-                    for (_, other) in items.filter(|(other, _)| *other != index) {
-                        self.remove(other, item);
-                    }
-                    return Ok(());
-                }
-                Err(refusal) => {
-                    let refusal = self.session.refused_twice(self.tree, item, refusal);
-                    refusals.push((item, refusal));
-                }
-            }
-        }
-        for (item, refusal) in refusals {
-            self.leave(item, refusal);
-        }
-        Ok(())
-    }
-
-    fn attempt(&mut self, index: usize, item: &Item<'_>) -> Result<Option<Put>, Stop> {
-        self.session.ledger.in_time()?;
-        let obtained = self.progress.contents.of(self.session, index);
-        if self.session.is_stopped() {
-            return Err(Stop::Needs);
-        }
-        let Some(obtained) = obtained? else {
-            return Ok(None);
-        };
-        let before = self.session.ledger.gained();
-        let put = self.substitute(item, obtained);
-        self.session.ledger.restore_gained(before);
-        let put = put?;
-        self.session.ledger.grow(put.0.growth())?;
-        Ok(Some(put))
-    }
-
-    fn substitute(&mut self, item: &Item<'_>, obtained: Obtained) -> Result<Put, Stop> {
-        if let Some(note) = item.body.note() {
-            return Ok(self.exactly(item, note, &obtained)?);
-        }
-        match item.body.form.facts().insertion {
-            Insertion::Note(convert) => return self.noted(item, convert, obtained),
-            Insertion::Attachment => return Ok(self.attached(item, obtained)?),
-            Insertion::Body(refill) => return Ok(self.refilled(item, refill, &obtained)?),
-            Insertion::Part => {}
-        }
-        let mut told = self.told(item, &obtained);
-        // The inserted content can itself be a reference, such as a shortcut file (`.url`). The next pass follows it.
-        let is_reference = is_reference_type(&obtained.essence);
-        told.waits =
-            self.session.may_refer(&obtained) || is_reference && !is_composite(&obtained.essence);
-        let part = self.tree.part(item.body.part);
-        // Content that would exceed a limit is refused before it is encoded. Encoding counts as work, and a hostile mail can
-        // cause it many times.
-        let octets = obtained.content.len();
-        // Text, messages and multiparts may be written in another encoding than base64. All other content is written in
-        // base64, so its exact length in the message is already known here.
-        let is_readable = obtained.essence.starts_with("text/") || is_composite(&obtained.essence);
-        let is_exact = item.body.form == Form::ExternalBody && !is_readable;
-        let least = obtained.content.least_body(is_exact) as i64 - part.span.len() as i64;
-        self.session.ledger.would_fit(least)?;
-        self.session.ledger.work(octets)?;
-        let mut substitute = Substitute::prepare(self.tree, &item.body, obtained)?;
-        let mut body = None;
-        if substitute.is_composite() {
-            let (whole, inside) = self.composite(item, &mut substitute)?;
-            told.add(inside);
-            body = Some(whole);
-        }
-        Ok((Change::Edits(substitute.finish(body)?), told))
-    }
-
-    fn told(&self, item: &Item<'_>, obtained: &Obtained) -> Pass {
-        let mut told = Pass::default();
-        let mut row = self.row(item);
-        obtained.describe(&mut row);
-        let notes = obtained
-            .notes
-            .iter()
-            .map(|note| format!("part {}: {note}", row.part));
-        told.report.notes.extend(notes);
-        told.report.rows.push(row);
-        told
-    }
-
-    fn row(&self, item: &Item<'_>) -> Row {
-        Row {
-            part: self.place.number(&item.number),
-            ..item.row(self.session.context.name())
-        }
-    }
-
-    fn put(&mut self, item: &Item<'_>, change: Change, told: Pass) -> Result<(), Refusal> {
-        let growth = change.growth();
-        match change {
-            Change::Filled(part, new) => {
-                let start = self.progress.pass.report.rows.len();
-                let rows = start..start + told.report.rows.len();
-                self.progress
-                    .filled
-                    .entry(part)
-                    .or_default()
-                    .push((new, rows));
-            }
-            Change::Edits(group) => {
-                if let Err(refusal) = self.progress.edits.change(group, []) {
-                    self.session.ledger.lose(growth);
-                    return Err(refusal);
-                }
-                if item.body.note().is_none() {
-                    self.progress.lengths = Lengths::Corrected;
-                }
-            }
-        }
-        self.progress.pass.add(told);
-        Ok(())
-    }
-
-    fn leave(&mut self, item: &Item<'_>, refusal: Refusal) {
-        let mut row = self.row(item);
-        // The reference refers to a Content-ID. Another reference may insert the part with this id, so another pass may
-        // help.
-        self.progress.pass.waits |= matches!(item.body.target, Ok(Referent::ContentId { .. }))
-            && !refusal.reason.is_bound();
-        if refusal.retry == Retry::Later {
-            let detail = row.waiting_for(&refusal.detail);
-            self.progress.pass.temporary.get_or_insert(detail);
-        }
-        if let Step::Retrieve(need) = &item.step
-            && let Some(Ok(Some(answer))) = self.session.retrieved.get(need)
-        {
-            answer.describe_source(&mut row);
-        }
-        row.tell_refusal(refusal);
-        item.tell_claim(&mut row);
-        self.progress.pass.report.rows.push(row);
-    }
-
-    /// Adds the row of a reference whose content could be retrieved, but was not retrieved in this run.
-    fn await_content(&mut self, item: &Item<'_>) {
-        let mut row = self.row(item);
-        row.outcome = Outcome::WouldFetch;
-        match &item.step {
-            Step::Retrieve(need) => {
-                if let Some(announced) = self.session.answers.announcement(need) {
-                    announced.describe(&mut row);
-                    item.tell_claim(&mut row);
-                }
-            }
-            Step::Copy(_) => {
-                row.detail =
-                    "the content of the part to which this reference points would be retrieved"
-                        .into();
-            }
-            Step::Decode | Step::Read { .. } | Step::Leave(_) => {}
-        }
-        self.progress.pass.report.rows.push(row);
-    }
-
-    fn remove(&mut self, item: &Item<'_>, winner: &Item<'_>) {
-        let removal = removal(self.tree, item.body.part, self.progress.removed_to);
-        match self.progress.edits.change(vec![Edit::remove(removal)], []) {
-            Ok(()) => {
-                self.progress.removed_to = removal.end;
-                self.progress.lengths = Lengths::Corrected;
-                self.tell_removal(item, winner);
-            }
-            Err(refusal) => {
-                let mut row = self.row(item);
-                row.tell_refusal(refusal);
-                self.progress.pass.report.rows.push(row);
-            }
-        }
-    }
-
-    fn tell_removal(&mut self, item: &Item<'_>, winner: &Item<'_>) {
-        let mut row = self.row(item);
-        let number = self.place.number(&winner.number);
-        row.outcome = Outcome::Rewritten;
-        row.reason = Some(Reason::RivalExpanded);
-        row.detail = if self.session.mode.writes() {
-            format!(
-                "this part was removed, because part {number} offered the same content and was used"
-            )
-        } else {
-            format!("this part would be removed, because part {number} offers the same content")
-        }
-        .into();
-        self.progress.pass.report.rows.push(row);
-    }
-
     fn finish(mut self) -> Pass {
         self.put_filled();
         let mut edits = std::mem::take(&mut self.progress.edits.edits);
@@ -498,29 +281,6 @@ impl Pending<'_, '_, '_> {
         self.progress.pass.edits = corrected(tree, edits, self.progress.lengths, limits).0;
         self.tell_unseen();
         self.progress.pass
-    }
-
-    /// Adds rows for parts that were not parsed because of a limit. They can contain references, so they count as left
-    /// unchanged.
-    fn tell_unseen(&mut self) {
-        let references = self.progress.plan.references.iter();
-        let known: HashSet<PartId> = references.map(|item| item.body.part).collect();
-        for (part, span, refusal) in plan::opaque_parts(self.tree) {
-            let octets = span.of(self.tree.original);
-            if known.contains(&part) || !self.session.settings.prefilter.external_bodies(octets) {
-                continue;
-            }
-            let number = self.place.number(&self.tree.number(part));
-            let mut row = Row::new(
-                self.session.context.name(),
-                number,
-                Kind::ExternalBody,
-                Outcome::Left,
-            );
-            row.bytes = Some(span.len() as u64);
-            row.tell_refusal(refusal);
-            self.progress.pass.report.rows.push(row);
-        }
     }
 }
 

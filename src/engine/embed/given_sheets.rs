@@ -5,8 +5,9 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::pictures::Container;
-use super::places::{self, Meaning, Place};
+use super::container::Container;
+use super::fallbacks;
+use super::places::{Meaning, Place};
 use super::style;
 use super::wanted::{SHEET, Wanted};
 use super::{Given, Pending};
@@ -177,7 +178,7 @@ impl Pending<'_, '_> {
                 }
             }
             let mut fallbacks = Fallbacks::new();
-            places::point_options(&found, &mut urls, &mut fallbacks);
+            fallbacks::point_options(&found, &mut urls, &mut fallbacks);
             self.put_sheet(within.1, number, (&urls, &fallbacks));
         }
         Given::Url(url)

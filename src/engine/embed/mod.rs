@@ -5,6 +5,9 @@
 //! and boundaries are computed from hashes, so the same input gives the same output. Documents are processed in order:
 //! pictures are added until a limit is reached. A picture that fails keeps its URL and gets a row in the report.
 
+mod check;
+mod container;
+mod fallbacks;
 mod given_sheets;
 mod names;
 mod pictures;
@@ -15,9 +18,11 @@ mod wanted;
 
 use std::collections::{HashMap, HashSet};
 
+use self::check::{SVG, part_of_svg};
+use self::container::Container;
 #[cfg(feature = "cli")]
 pub(crate) use self::pictures::BLANK_PICTURE;
-use self::pictures::{Container, New, Picture, Pictures};
+use self::pictures::{New, Picture, Pictures};
 use self::places::{Meaning, Place, Places};
 use self::wanted::SHEET;
 use super::part_edits::PartEdits;
@@ -173,10 +178,10 @@ impl Pending<'_, '_> {
             let candidates = || tag.iter().filter(|place| place.is_candidate);
             let first = || candidates().find_map(|place| values.get(&place.ordinal).cloned());
             if let Some((url, width)) = of_source.or_else(|| Some((first()?, None))) {
-                places::point(candidates(), (&url, width), &mut values, &mut fallbacks);
+                fallbacks::point(candidates(), (&url, width), &mut values, &mut fallbacks);
             }
         }
-        places::point_options(found, &mut values, &mut fallbacks);
+        fallbacks::point_options(found, &mut values, &mut fallbacks);
         if !values.is_empty() {
             let new: usize = self.new.iter().map(|(_, cost)| cost).sum();
             self.session.ledger.restore_gained(gained);
@@ -257,8 +262,8 @@ impl Pending<'_, '_> {
                 None => return Given::Awaited,
             },
         };
-        if place.has_fragment && self.pictures.is(picture, pictures::SVG) {
-            return Given::Refused(pictures::part_of_svg());
+        if place.has_fragment && self.pictures.is(picture, SVG) {
+            return Given::Refused(part_of_svg());
         }
         if self.pictures.is(picture, SHEET) {
             let within = (part, container);

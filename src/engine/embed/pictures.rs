@@ -1,86 +1,24 @@
-//! Stores each embedded content once, with the new part that contains it and the multipart to which this part is added.
+//! Stores each embedded content once, with the new part that contains it.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
+use super::check::{admitted, charset, decoded, label};
+use super::container::Container;
 use super::names::{DIGITS, Names};
 use crate::engine::Content;
 use crate::engine::external_body::ExternalBody;
-use crate::engine::obtained::not_decoded;
-use crate::engine::plan::documents::RELATED;
 use crate::engine::plan::protection;
 use crate::engine::policy::{Policy, Trackers};
 use crate::engine::report::{Reason, Refusal};
 use crate::engine::source_field;
-use crate::engine::wrapped;
-use crate::link::data::DataUrl;
-use crate::link::label as link_label;
-use crate::link::svg::is_harmless_svg;
 use crate::link::value::Role;
-use crate::mime::charset::Charset;
 use crate::mime::entity::{folded_url, push_field, sha256};
-use crate::mime::picture::{self, FileType};
+use crate::mime::picture::FileType;
 use crate::mime::transfer::{append_base64, base64_length, with_newlines};
-use crate::mime::{PartId, PartKind, TransferEncoding, Tree};
+use crate::mime::{PartId, TransferEncoding, Tree};
 use crate::span::Newline;
 
 pub(crate) const BLANK_PICTURE: &[u8] = b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff!\xf9\x04\x01\x00\x00\x00\x00,\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;";
-
-pub(super) const SVG: &str = "image/svg+xml";
-
-const LABEL: usize = 40;
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Container {
-    /// The document is in an existing multipart/related. New parts are inserted before its last boundary line, which begins at
-    /// `end`.
-    Extended {
-        related: PartId,
-        end: usize,
-    },
-    Wrapped(PartId),
-}
-
-impl Container {
-    /// Finds the multipart/related that new parts of `document` are added to. The search ends at the nearest alternative or
-    /// message that contains the document: parts outside of it would not belong to the document.
-    pub(super) fn of(tree: &Tree<'_>, document: PartId) -> Result<Self, Refusal> {
-        let refuse = |reason, detail: &str| Err(Refusal::lasting(reason, detail));
-        for above in tree.ancestors(document) {
-            let entity = tree.part(above);
-            let PartKind::Multipart(multipart) = &entity.content else {
-                break;
-            };
-            if entity.essence == RELATED {
-                let Some(close) = multipart.close else {
-                    let detail = "the boundary line that ends the multipart/related of the document is missing";
-                    return refuse(Reason::IncompleteBody, detail);
-                };
-                return Ok(Self::Extended {
-                    related: above,
-                    end: wrapped::before_close(tree.original, close),
-                });
-            }
-            if entity.essence == "multipart/alternative" {
-                break;
-            }
-        }
-        let entity = tree.part(document);
-        if !entity.essence.ends_with("html") && !entity.essence.ends_with("xhtml+xml") {
-            return refuse(
-                Reason::NoBase,
-                "the style sheet is not inside a multipart/related, where its pictures could be inserted",
-            );
-        }
-        if entity.separator.is_empty() || tree.is_cut_off(document) {
-            return refuse(
-                Reason::IncompleteBody,
-                "the header or the end of the document is missing",
-            );
-        }
-        Ok(Self::Wrapped(document))
-    }
-}
 
 pub(super) fn source(
     answer: &Content,
@@ -320,18 +258,6 @@ impl<'p> Pictures<'p> {
     }
 }
 
-/// Percent-encodes the blanks in the data of a `data:` URL, because browsers treat them as data. [`DataUrl`] removes unencoded
-/// blanks, because it also reads URLs from folded header parameters.
-fn spaces_kept(url: &str) -> Cow<'_, str> {
-    let trimmed = url.trim_matches(|symbol: char| symbol <= ' ');
-    match trimmed.split_once(',') {
-        Some((front, data)) if memchr::memchr(b' ', data.as_bytes()).is_some() => {
-            Cow::Owned(format!("{front},{}", data.replace(' ', "%20")))
-        }
-        _ => Cow::Borrowed(url),
-    }
-}
-
 pub(super) struct New {
     pub(super) content_id: String,
     /// Index in [`Pictures`] of the picture or style sheet from which the Content-ID of the part is derived.
@@ -355,18 +281,6 @@ impl New {
     }
 }
 
-pub(super) fn decoded(
-    url: &str,
-    policy: &Policy,
-) -> Result<(Vec<u8>, String, Option<String>), Refusal> {
-    let url = spaces_kept(url);
-    let parsed = DataUrl::parse(url.as_bytes()).map_err(not_decoded)?;
-    let media_type = parsed.media_type();
-    let octets = parsed.decode(policy.limits.body).map_err(not_decoded)?;
-    let label = label(media_type.parameter("charset"));
-    Ok((octets, media_type.essence, label))
-}
-
 /// Returns true if the body of `part` consists of `octets`, and every mail client decodes it in the same way.
 fn holds(tree: &Tree<'_>, policy: &Policy, part: PartId, octets: &[u8]) -> bool {
     let entity = tree.part(part);
@@ -376,77 +290,4 @@ fn holds(tree: &Tree<'_>, policy: &Policy, part: PartId, octets: &[u8]) -> bool 
             .encoding
             .decode(entity.body.of(tree.original))
             .is_some_and(|held| *held == *octets)
-}
-
-/// Returns the charset that the source declared for an SVG, or `None` if the SVG needs no declaration. A charset that is not a
-/// superset of ASCII is refused: its bytes can be other markup than the markup that was checked, and could be harmful.
-fn charset(
-    kind: &FileType,
-    octets: &[u8],
-    (declared, label): (&str, Option<String>),
-) -> Result<Option<String>, Refusal> {
-    let Some(label) = label.filter(|_| kind.essence == SVG && declared == SVG) else {
-        return Ok(None);
-    };
-    let is_utf_8 = label.eq_ignore_ascii_case("utf-8") || label.eq_ignore_ascii_case("utf8");
-    match Charset::of_label(label.as_bytes()) {
-        // XML without an encoding declaration is UTF-8 by default, so the charset parameter is not needed.
-        _ if is_utf_8 && link_label::in_xml_declaration(octets).is_none() => Ok(None),
-        None => Ok(None),
-        Some(Charset::Superset) => Ok(Some(label)),
-        Some(_) => {
-            let detail =
-                format!("the SVG has the charset {label}, which is not a superset of ASCII");
-            Err(Refusal::lasting(Reason::CharsetNotSupported, detail))
-        }
-    }
-}
-
-pub(super) fn label(named: Option<&str>) -> Option<String> {
-    let named = named?.trim();
-    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:+".contains(&byte);
-    let is_label = !named.is_empty() && named.len() <= LABEL && named.bytes().all(is_name);
-    is_label.then(|| named.to_owned())
-}
-
-/// Returns the refusal for a URL that shows only a part of an SVG. Browsers do not find a `cid:` URL with a fragment, and
-/// without the fragment they would show another picture.
-pub(super) fn part_of_svg() -> Refusal {
-    let detail = "the URL selects a part of an SVG by its fragment (#...), and browsers do not support cid: URLs with a fragment";
-    Refusal::lasting(Reason::NotAnImage, detail)
-}
-
-fn admitted(
-    octets: &[u8],
-    declared: Option<&str>,
-    role: Option<Role>,
-    policy: &Policy,
-) -> Result<FileType, Refusal> {
-    policy.judge_size(octets.len() as u64)?;
-    let is_wanted = |wanted: Role| role.is_none_or(|role| role == wanted);
-    let fonts = policy.embed.fonts && is_wanted(Role::Font);
-    let media = policy.embed.media && is_wanted(Role::Media);
-    let found = picture::sniff(octets)
-        .or_else(|| picture::sniff_font(octets).filter(|_| fonts))
-        .or_else(|| picture::sniff_media(octets).filter(|_| media));
-    let Some(kind) = found else {
-        return Err(match declared {
-            Some(declared) if declared.starts_with("image/") => {
-                let detail = format!(
-                    "the content is declared as {declared}, but the bytes are of a different type"
-                );
-                Refusal::lasting(Reason::TypeMismatch, detail)
-            }
-            _ => {
-                let detail = "the content is not a picture in a known format";
-                Refusal::lasting(Reason::NotAnImage, detail)
-            }
-        });
-    };
-    if kind.essence == SVG && !is_harmless_svg(octets) {
-        let detail = "the SVG contains scripts, event handlers or references to other files";
-        return Err(Refusal::lasting(Reason::NotAnImage, detail));
-    }
-    policy.judge_type(kind.essence)?;
-    Ok(kind)
 }

@@ -3,7 +3,8 @@
 
 use super::super::wrapped;
 use super::Pending;
-use super::pictures::{Container, New};
+use super::container::Container;
+use super::pictures::New;
 use crate::edit::Group;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
 

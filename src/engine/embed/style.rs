@@ -6,7 +6,8 @@
 
 use std::borrow::Cow;
 
-use super::pictures::{self, Pictures, label};
+use super::check::{decoded, label};
+use super::pictures::{self, Pictures};
 use super::wanted::SHEET;
 use crate::engine::Content;
 use crate::engine::plan::documents::absolute_sheet;
@@ -16,7 +17,7 @@ use crate::mime::picture::{self, FileType};
 
 pub(super) fn of_data(pictures: &mut Pictures<'_>, url: &str) -> Result<usize, Refusal> {
     let policy = pictures.policy;
-    let (octets, declared, charset) = pictures::decoded(url, policy)?;
+    let (octets, declared, charset) = decoded(url, policy)?;
     admit(&octets, Some(&declared), policy)?;
     absolute_sheet(&octets, charset.as_deref(), None, policy.limits.body)?;
     Ok(pictures.add_text(Content::of_message(octets), (kind(), charset), None))

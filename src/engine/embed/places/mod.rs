@@ -1,18 +1,19 @@
 //! Finds the places of the documents that show pictures, and decides what each place needs. Nothing is retrieved here.
 
+mod meaning;
+
 use std::collections::{HashMap, VecDeque};
 
 use super::super::prefilter::may_show_data;
-use super::names::is_ours;
-use super::pictures::{self, Container, Pictures, SVG};
-use super::style;
+use super::container::Container;
+use super::pictures::Pictures;
 use super::wanted::{Key, Wanted};
 use crate::engine::ledger::Ledger;
-use crate::engine::plan::documents::{Documents, Fallbacks, Shown, cid_escaped};
+use crate::engine::plan::documents::{Documents, Shown};
 use crate::engine::plan::protection;
-use crate::engine::policy::{Embed, Policy, Trackers};
+use crate::engine::policy::Embed;
 use crate::engine::report::{Detail, Reason, Refusal, Setting};
-use crate::link::url::{Reference, equivalence_key, masked, without_fragment};
+use crate::link::url::{equivalence_key, masked, without_fragment};
 use crate::link::value::{Grammar, ImageSet, Role};
 use crate::mime::{PartId, Tree};
 
@@ -221,123 +222,6 @@ impl Places {
         })
     }
 
-    fn meaning(
-        &mut self,
-        shown: &Shown<'_>,
-        steps: usize,
-        pictures: &mut Pictures<'_>,
-    ) -> (Meaning, Option<String>) {
-        let policy = pictures.policy;
-        let embed = policy.embed;
-        let role = shown.link.role;
-        // A place that is left unchanged, such as a tracker, must stay unchanged in later runs. A later run can find
-        // its picture in the message, because embody embedded the same picture for another place. This part is then not
-        // used for this place.
-        let is_tracker = shown.link.hidden && embed.trackers == Trackers::Leave;
-        let is_left = is_tracker || self.refused.is_some();
-        if let Some((part, identity)) = &shown.sibling
-            && !(is_left && is_ours(&identity.content_id))
-        {
-            let url = Some(masked(&shown.absolute).into_owned());
-            if self.is_protected
-                && let Some(refusal) = &self.refused
-            {
-                return (refusal.clone().into(), url);
-            }
-            if pictures.tree.part(*part).essence == SVG && !fragment(&shown.absolute).is_empty() {
-                return (pictures::part_of_svg().into(), url);
-            }
-            let content_id = format!("cid:{}", cid_escaped(&identity.content_id));
-            if identity.is_made {
-                self.made.insert(*part, identity.content_id.clone());
-            }
-            return (Meaning::Part(*part, content_id), url);
-        }
-        let reference = Reference::split(&shown.absolute);
-        if reference.has_scheme("data") {
-            if !embed.data {
-                return (Meaning::Nothing, None);
-            }
-            if let Some(refusal) = &self.refused {
-                return (refusal.clone().into(), Some(shortened(&shown.absolute)));
-            }
-            // A `data:` URL can be inside a style sheet that is itself a `data:` URL. Each level is stored in memory
-            // again, so the total length of nested URLs is limited.
-            let nested = self.nested.saturating_add(shown.absolute.len());
-            let content = match role {
-                _ if shown.holds_octets() => Err(data_of_octets()),
-                _ if steps > 1 && nested > self.most_nested => {
-                    let detail = "the nested data: URLs in style sheets are together larger than the message";
-                    Err(Refusal::lasting(Reason::TooMuchWork, detail))
-                }
-                Role::StyleSheet => style::of_data(pictures, &shown.absolute),
-                _ => pictures.of_data(&shown.absolute, role),
-            };
-            let meaning = match content {
-                Ok(picture) => {
-                    if steps > 1 {
-                        self.nested = nested;
-                    }
-                    Meaning::Picture(picture)
-                }
-                Err(refusal) => refusal.into(),
-            };
-            return (meaning, Some(shortened(&shown.absolute)));
-        }
-        let names_host = shown.candidates().len() > 1;
-        let is_web = names_host || reference.has_scheme("http") || reference.has_scheme("https");
-        if !is_web || !embed.remote {
-            return (Meaning::Nothing, None);
-        }
-        let url = shown.candidates().into_iter().next().unwrap_or_default();
-        let source = masked(&url).into_owned();
-        if let Some(refusal) = &self.refused {
-            return (refusal.clone().into(), Some(source));
-        }
-        let meaning = match embed.trackers {
-            Trackers::Leave if shown.link.hidden => {
-                let detail = "the HTML hides the picture or makes it too small to see";
-                Refusal::lasting(Reason::Tracker, detail).into()
-            }
-            Trackers::Blank if shown.link.hidden => Meaning::Blank(pictures.blank()),
-            _ => self.retrieval(shown, policy),
-        };
-        (meaning, Some(source))
-    }
-
-    /// Decides which URL is retrieved for a place. For a URL without a scheme (`//host/...`), https is tried first and then
-    /// http, if the policy allows both.
-    fn retrieval(&mut self, shown: &Shown<'_>, policy: &Policy) -> Meaning {
-        if shown.holds_octets() {
-            return not_text(shown.charset).into();
-        }
-        let mut refusal = None;
-        let mut allowed = Vec::new();
-        for candidate in shown.candidates() {
-            let mapped = policy.map(&candidate).into_owned();
-            match policy.judge_url(&mapped) {
-                Ok(_) => allowed.push((
-                    equivalence_key(without_fragment(&mapped)),
-                    masked(without_fragment(&candidate)).into_owned(),
-                )),
-                Err(why) => {
-                    refusal.get_or_insert(why);
-                }
-            }
-        }
-        let mut allowed = allowed.into_iter();
-        let Some((url, first_source)) = allowed.next() else {
-            return refusal.map_or(Meaning::Nothing, Meaning::from);
-        };
-        let number = self.number(Wanted {
-            url,
-            source: first_source,
-            is_sheet: shown.link.role == Role::StyleSheet,
-            otherwise: allowed.next(),
-        });
-        Meaning::Url(number)
-    }
-
     pub(super) fn number(&mut self, wanted: Wanted) -> usize {
         let next = self.urls.len();
         let number = *self.numbers.entry(wanted.key()).or_insert(next);
@@ -375,36 +259,6 @@ fn show_trackers(found: &mut [Place], urls: &[Wanted]) {
     }
 }
 
-/// Handles the options of an `image-set()` that were not embedded: they get the URL of the first embedded option. Otherwise a
-/// mail client could request them from the network.
-pub(super) fn point_options(
-    found: &[Place],
-    urls: &mut HashMap<usize, String>,
-    fallbacks: &mut Fallbacks,
-) {
-    for options in found.chunk_by(|one, next| one.image_set == next.image_set) {
-        let is_set = options.first().is_some_and(|one| one.image_set.is_some());
-        let first = options.iter().find_map(|option| urls.get(&option.ordinal));
-        if let Some(url) = first.filter(|_| is_set).cloned() {
-            point(options.iter(), (&url, None), urls, fallbacks);
-        }
-    }
-}
-
-pub(super) fn point<'f>(
-    places: impl Iterator<Item = &'f Place>,
-    (url, width): (&str, Option<u32>),
-    urls: &mut HashMap<usize, String>,
-    fallbacks: &mut Fallbacks,
-) {
-    for place in places {
-        urls.entry(place.ordinal).or_insert_with(|| {
-            fallbacks.insert(place.ordinal, width);
-            url.to_owned()
-        });
-    }
-}
-
 fn may_hold_data(tree: &Tree<'_>, part: PartId) -> bool {
     let entity = tree.part(part);
     let octets = entity.encoding.decode(entity.body.of(tree.original));
@@ -423,22 +277,6 @@ fn is_wanted(embed: Embed, role: Role) -> bool {
 
 fn fragment(url: &str) -> &str {
     url.split_once('#').map_or("", |(_, fragment)| fragment)
-}
-
-/// Returns the refusal for a URL whose bytes are not valid in the charset that the document declares.
-fn not_text(charset: Option<&str>) -> Refusal {
-    let detail = match charset {
-        Some(charset) => {
-            format!("the URL contains bytes that are not valid in the charset {charset}")
-        }
-        None => "the URL is not valid UTF-8, and the document declares no charset".to_owned(),
-    };
-    Refusal::lasting(Reason::BadUrl, detail)
-}
-
-fn data_of_octets() -> Refusal {
-    let detail = "the data: URL contains bytes that are not ASCII, and the document is not UTF-8";
-    Refusal::lasting(Reason::BadUrl, detail)
 }
 
 fn shortened(url: &str) -> String {

@@ -1,251 +1,20 @@
-//! Inserts new parts in the place of a part that mail programs cannot read.
-//!
-//! The text of the mail stays. HTML becomes an alternative to this text. Everything else replaces the part, or is inserted
-//! before it if the part stays.
-
-use std::collections::HashSet;
-
-use sha2::{Digest as _, Sha256};
+//! Creates the edits that insert new parts, for each kind of place: in a list of parts, in one branch of a
+//! multipart/alternative, and as the body of a message.
 
 use crate::edit::{Edit, Group};
 use crate::engine::outlook::compose::Contents;
 use crate::engine::parts::{Body, Leaf, Part, boundary, delimiter};
 use crate::engine::report::{Reason, Refusal};
-use crate::mime::charset;
-use crate::mime::header::unfold;
 use crate::mime::transfer::with_newlines;
-use crate::mime::{MediaType, PartId, PartKind, Tree, entity};
+use crate::mime::{PartId, PartKind, Tree, entity};
 use crate::span::{Newline, Span};
 
-type Digest = [u8; 32];
-
-/// Digests and ids of everything in a message, to recognise content that the message already contains.
-pub(super) struct Known {
-    digests: HashSet<Digest>,
-    ids: HashSet<Vec<u8>>,
-}
-
-impl Known {
-    pub(super) fn of(tree: &Tree<'_>) -> Self {
-        let mut known = Self {
-            digests: HashSet::new(),
-            ids: HashSet::new(),
-        };
-        for id in tree.ids() {
-            if let Some(value) = tree.value(id, "Content-ID") {
-                let unfolded = unfold(value);
-                let content_id = unfolded.trim_ascii();
-                let opened = content_id.strip_prefix(b"<").unwrap_or(content_id);
-                let bare = opened.strip_suffix(b">").unwrap_or(opened);
-                known.ids.insert(bare.to_vec());
-            }
-            let part = tree.part(id);
-            let body = part.body.of(tree.original);
-            match &part.content {
-                PartKind::Message => {
-                    known.digests.insert(text_digest(body));
-                }
-                PartKind::Multipart(_) if part.essence == "multipart/signed" => {
-                    known
-                        .digests
-                        .insert(text_digest(part.span.of(tree.original)));
-                }
-                PartKind::Leaf => {
-                    let Some(bytes) = part.encoding.decode(body) else {
-                        continue;
-                    };
-                    known
-                        .digests
-                        .insert(digest(&bytes, name_of(tree, id).as_deref()));
-                    // Line endings make no difference for texts. Parts of the type `message/*`, such as delivery reports, are
-                    // text, too.
-                    if part.essence.starts_with("text/") || part.essence.starts_with("message/") {
-                        known.digests.insert(text_digest(&bytes));
-                    }
-                }
-                PartKind::Multipart(_) | PartKind::Opaque(_) => {}
-            }
-        }
-        known
-    }
-
-    /// Returns true if the message already contains the content. Equal bytes prove this. A Content-ID does not, because the
-    /// sender can forge it; it is accepted only if the opened part stays in the message, so that nothing can be lost.
-    pub(super) fn has(&self, leaf: &Leaf<'_>, stays: bool) -> bool {
-        if stays && self.ids.contains(made_id(leaf).as_bytes()) {
-            return true;
-        }
-        let digest = match &leaf.body {
-            Body::Bytes(bytes) => digest(bytes, leaf.name.as_deref()),
-            Body::Text(bytes) | Body::Entity(bytes) => text_digest(bytes),
-            Body::Message(bytes) => text_digest(bytes),
-        };
-        self.digests.contains(&digest)
-    }
-}
-
-/// Returns the digest of a file. For an empty file it includes the name, because empty files with different names are
-/// different.
-fn digest(bytes: &[u8], name: Option<&str>) -> Digest {
-    match (bytes, name) {
-        ([], Some(name)) => Sha256::digest(["empty: ", name].concat()).into(),
-        _ => Sha256::digest(bytes).into(),
-    }
-}
-
-/// Returns the digest of a text. The kind of line endings, and line endings at the end, make no difference.
-fn text_digest(text: &[u8]) -> Digest {
-    let normalized = with_newlines(text.to_vec(), Newline::Lf);
-    let mut lines = normalized.as_slice();
-    while let [before @ .., b'\n'] = lines {
-        lines = before;
-    }
-    Sha256::digest([b"text: ", lines].concat()).into()
-}
-
-fn name_of(tree: &Tree<'_>, id: PartId) -> Option<String> {
-    let value = tree.value(id, "Content-Disposition")?;
-    MediaType::parse(value).name("filename").text()
-}
-
-/// Returns a Content-ID that contains the hash of a document. Links in the document may be changed later. Its bytes then
-/// differ, but it is still recognized by this id.
-fn made_id(leaf: &Leaf<'_>) -> String {
-    let hash = entity::sha256(leaf.bytes());
-    format!("{hash:.32}@embody.invalid")
-}
-
-/// Returns the texts of the message that contains `part`, except attachments, empty texts and `part` itself.
-fn own_texts(tree: &Tree<'_>, part: PartId) -> Vec<PartId> {
-    let message = tree.message_of(part);
-    let is_text = |id: &PartId| {
-        let text = tree.part(*id);
-        *id != part
-            && text.content == PartKind::Leaf
-            && matches!(text.essence.as_str(), "text/plain" | "text/html")
-            && !tree.has_disposition(*id, "attachment")
-            && tree.message_of(*id) == message
-            && !text.body.of(tree.original).trim_ascii().is_empty()
-    };
-    tree.ids().filter(is_text).collect()
-}
-
-/// Returns true if the mail has a text other than the part.
-pub(super) fn has_text(tree: &Tree<'_>, part: PartId) -> bool {
-    !own_texts(tree, part).is_empty()
-}
-
-/// Returns the words of a text, separated by single blanks, so that texts are compared without regard to white space.
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-fn says_the_same(tree: &Tree<'_>, texts: &[PartId], leaf: &Leaf<'_>) -> bool {
-    let wanted = words(&String::from_utf8_lossy(leaf.bytes()));
-    texts.iter().any(|id| {
-        let part = tree.part(*id);
-        let body = part.body.of(tree.original);
-        let Some(bytes) = part.encoding.decode(body) else {
-            return false;
-        };
-        let value = tree.value(*id, "Content-Type").unwrap_or_default();
-        let charset = MediaType::parse(value).parameter("charset");
-        let label = charset.as_deref().unwrap_or(b"us-ascii");
-        let text = charset::decode_lossily(label, &bytes)
-            .unwrap_or_else(|| String::from_utf8_lossy(&bytes));
-        words(&text).contains(&wanted)
-    })
-}
-
-/// The edits that insert the content of a part into the message.
-pub(super) struct Placed {
-    pub edits: Group,
-    /// Number of new parts.
-    pub parts: usize,
-    /// The text of the mail to which an alternative was added. `None` if the new parts are separate.
-    pub host: Option<PartId>,
-}
-
-/// Inserts `contents` in the place of `part`. If `keeps` is true, the part stays, and the new parts are inserted before it.
-///
-/// # Errors
-/// Returns [`Reason::BoundaryCollision`] if a new part contains a boundary line of the message.
-pub(super) fn place(
-    tree: &Tree<'_>,
-    part: PartId,
-    mut contents: Contents<'_>,
-    known: &Known,
-    keeps: bool,
-) -> Result<Placed, Refusal> {
-    let texts = own_texts(tree, part);
-    let has_html = contents.html.is_some();
-    let is_new = |leaf: &Leaf<'_>| !known.has(leaf, keeps);
-    for text in [
-        &mut contents.text,
-        &mut contents.html,
-        &mut contents.calendar,
-    ] {
-        *text = text.take().filter(is_new);
-    }
-    contents.report = contents.report.take_if(|report| is_new(&report.leaf));
-    contents.pictures.retain(is_new);
-    contents.attachments.retain(is_new);
-    if !texts.is_empty() {
-        contents.rtf_text = None;
-        // If there is new HTML, the existing text of the mail becomes its alternative, so the new text is not needed.
-        // Otherwise the new text is inserted only if its words differ from those of the existing texts.
-        contents.text = contents
-            .text
-            .take_if(|text| !has_html && !says_the_same(tree, &texts, text));
-    }
-    if texts.iter().any(|id| tree.part(*id).essence == "text/html")
-        && let Some(html) = contents.html.take()
-    {
-        contents
-            .attachments
-            .insert(0, html.attached("message.html"));
-        contents.attachments.append(&mut contents.pictures);
-    }
-    if keeps {
-        identify(&mut contents);
-    }
-    let parts = contents.leaves().count() + usize::from(contents.rtf_text.is_some());
-    let mut placing = Placing {
-        tree,
-        part,
-        keeps,
-        around: tree.boundaries(),
-        host: None,
-    };
-    let edits = placing.edits(contents, &texts)?;
-    Ok(Placed {
-        edits,
-        parts,
-        host: placing.host,
-    })
-}
-
-fn identify(contents: &mut Contents<'_>) {
-    let texts = [&mut contents.text, &mut contents.html];
-    let leaves = texts.into_iter().flatten();
-    for leaf in leaves.chain(&mut contents.attachments) {
-        let may_change = match &leaf.body {
-            Body::Text(_) | Body::Message(_) => true,
-            Body::Bytes(_) => leaf.essence.starts_with("text/"),
-            Body::Entity(_) => false,
-        };
-        if may_change && leaf.content_id.is_none() {
-            leaf.content_id = Some(made_id(leaf));
-        }
-    }
-}
-
-struct Placing<'t> {
-    tree: &'t Tree<'t>,
-    part: PartId,
-    keeps: bool,
-    around: Vec<&'t [u8]>,
-    host: Option<PartId>,
+pub(super) struct Placing<'t> {
+    pub(super) tree: &'t Tree<'t>,
+    pub(super) part: PartId,
+    pub(super) keeps: bool,
+    pub(super) around: Vec<&'t [u8]>,
+    pub(super) host: Option<PartId>,
 }
 
 impl Placing<'_> {
@@ -253,7 +22,11 @@ impl Placing<'_> {
         self.tree.newline
     }
 
-    fn edits(&mut self, contents: Contents<'_>, texts: &[PartId]) -> Result<Group, Refusal> {
+    pub(super) fn edits(
+        &mut self,
+        contents: Contents<'_>,
+        texts: &[PartId],
+    ) -> Result<Group, Refusal> {
         let parent = self.tree.part(self.part).parent;
         match parent.map(|parent| (parent, self.tree.part(parent))) {
             Some((id, above)) if matches!(above.content, PartKind::Multipart(_)) => {
