@@ -52,7 +52,7 @@ words! {
         Depth "the limit of depth" "The maximum depth of nested parts.";
         Parts "the limit of parts" "The maximum number of parts in a message.";
         Header "the limit of a header" "The maximum size of one header section, in bytes.";
-        Work "the limit of work" "The limit of processing, as a multiple of the size of the message.";
+        Work "the limit of work" "The limit on the number of bytes that are read to process a message, as a multiple of the size of the message.";
         Fetch "the policy" "The URL schemes that may be retrieved.";
         AllowHost "the policy" "The hosts to which requests are allowed.";
         DenyHost "the policy" "The hosts to which requests are not allowed.";
@@ -69,7 +69,7 @@ words! {
         Inline "the choice" "Whether `detach` also moves attachments that the text of the mail displays.";
         Follow "the policy" "The kinds of references that are followed.";
         FileRoot "the file roots" "The directories below which files may be read.";
-        Attachments "the folders of attachments" "Local directories that contain the files that mails link to with paths on another computer.";
+        Attachments "the folders of attachments" "The directories in which missing attachments are searched for.";
         Copies "the mailboxes of copies" "Mailboxes with other copies of the mail, from which missing parts are taken.";
         Resolver "the resolver" "The program that retrieves files that require a login.";
         Proxy "the proxy" "The proxy for http and https.";

@@ -92,7 +92,9 @@ impl<I, D> Slot<I, D> {
     fn shared_item(&self) -> Arc<I> {
         match &self.item {
             Some(item) => Arc::clone(item),
-            None => unreachable!("an item that is made lighter has no part to work on"),
+            None => unreachable!(
+                "only finished items are made lighter, and they have no part left to work on"
+            ),
         }
     }
 }
@@ -295,7 +297,9 @@ impl<'p, I, D> Pool<'p, I, D> {
             drop(state);
             let item = slot.item.and_then(Arc::into_inner);
             let Some(item) = item else {
-                unreachable!("no part of the item is open, so it has only one owner");
+                unreachable!(
+                    "all threads have finished this item and have dropped their references to it"
+                );
             };
             let done = slot
                 .done

@@ -148,7 +148,8 @@ pub(super) fn obtained(content: Content) -> Obtained {
 /// Returns true if the reference may be replaced with content from a copy: the only reason why it is not filled is that its
 /// content is missing.
 fn may_be_copied(item: &Item<'_>) -> bool {
-    // The notes in a digest belong to other mails, so copies of this mail do not contain the attachments.
+    // A digest of a mailing list is one mail with the texts of many mails. A note in such a text is in place of an
+    // attachment of one of these mails, which copies of the digest do not contain.
     let note = item.body.text_note.as_ref();
     let is_in_digest = note.is_some_and(|note| note.is_in_digest);
     item.body.form.facts().may_be_in_copies

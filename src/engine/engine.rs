@@ -211,9 +211,10 @@ impl Engine {
         kinds.references.then(|| mime::scan(message, &limits))
     }
 
-    /// Runs one round over a message. `kinds` are the kinds of words that the prefilter found in the message. If `last` is set,
-    /// this is the last round: content that is still missing is refused, with this refusal as the reason. All rounds over the
-    /// message get the same `kept`.
+    /// Runs one round over a message. `kinds` contains what the prefilter found in the message, such as references or
+    /// documents; the round looks only for these. If `last` is set, this is the last round: content that is still missing is
+    /// refused, with this refusal as the reason. `kept` contains the parts of the message and the progress of the last round;
+    /// all rounds over the message get the same `kept`.
     pub(crate) fn round<'m, 't>(
         &'t self,
         message: &'m [u8],
@@ -251,7 +252,8 @@ impl Engine {
             inherited: 0,
         };
         let pass = session.run(message, kept);
-        // A round counts as reading the message twice, but only the first round does so: it is scanned once for all of them.
+        // Each round has counted two readings of the message as work. Only the first round scanned the message, and later
+        // rounds use its parts, so the two readings are subtracted from the work of later rounds.
         let was_read = std::mem::replace(&mut kept.was_read, true);
         let saved = if was_read {
             2 * message.len() as u64

@@ -202,7 +202,8 @@ impl Session<'_> {
         Ok(Box::new(Progress::new(tree, plan, place.base.clone())))
     }
 
-    /// Decides about the references of an entity, from the one on at which an earlier round stopped.
+    /// Decides about the references of an entity, in the order of the entity. If an earlier round stopped at a reference, this
+    /// function continues with that reference.
     ///
     /// # Errors
     /// If content is missing, the error contains the progress so far, without the reference that needs the content.

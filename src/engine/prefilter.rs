@@ -103,8 +103,9 @@ impl Prefilter {
         found.min()
     }
 
-    /// Returns the searches for forms that the list of words does not cover, such as notes in texts. Some references occur
-    /// only in documents, so document types are searched for if the words do not include them.
+    /// Returns the searches for forms of references that [`words`](Self::words) does not find, such as notes in texts. Some
+    /// references are links in documents. For these, the media types of documents are searched for, unless they are already
+    /// among the words.
     fn searches(&self) -> impl Iterator<Item = Search> {
         let searches = TABLE.iter().filter_map(|form| match form.needles() {
             Needles::Header(kinds, search) | Needles::Body(kinds, search) => {
@@ -124,7 +125,8 @@ impl Prefilter {
         searches.chain(form)
     }
 
-    /// Returns true if retrieved content may contain references in texts and documents. A later pass would replace them.
+    /// Returns true if retrieved content may contain references in its texts and documents. The content then needs another
+    /// pass, which replaces these references.
     pub(super) fn notes(&self, bytes: &[u8]) -> bool {
         let may_show = |needles| match needles {
             Needles::Documents(kinds, may_show) => {

@@ -189,7 +189,8 @@ pub struct Row {
     /// which the source returned it or last confirmed it.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub retrieved_at: Option<String>,
-    /// Time at which a web archive captured the content, as in RFC 3339.
+    /// Time at which a web archive captured the content, as in RFC 3339. Unlike `archive`, it is also set if the content was
+    /// not used.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub captured_at: Option<String>,
     /// Identifier of the WARC record of the response, `urn:uuid:...`, if the run records responses.

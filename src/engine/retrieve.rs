@@ -26,7 +26,8 @@ pub(super) struct Contents<'t> {
     plan: Rc<Plan<'t>>,
     item_of: HashMap<PartId, usize>,
     targets: HashSet<PartId>,
-    /// Content that several references share, by the index of a reference.
+    /// Content of references that point to other parts, and of the references in these parts. Several references can need it,
+    /// so it is computed only once. The key is the index of the reference in the plan.
     settled: Ordered<usize, Found<Obtained>>,
     /// Content of parts to which references point.
     copies: Ordered<PartId, Result<Obtained, Refusal>>,

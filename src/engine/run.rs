@@ -101,7 +101,8 @@ impl Session<'_> {
             let place = Place::message(self.policy().limits.scan(), level);
             let is_as_it_arrived = level == 0 && made.is_none();
             let kept = is_as_it_arrived.then_some(&mut *kept);
-            // If references form a cycle, the cycle ends at the first of its references in the message, which stays unchanged.
+            // An error here always means that content is missing, because cycles of references are refused inside the pass. The
+            // round ends below, so the empty pass is not used.
             let pass: Pass = self.pass(current, &place, kept).unwrap_or_default();
             if self.is_stopped() {
                 return outcomes;

@@ -30,7 +30,9 @@ pub(super) struct Session<'s> {
     /// Content that this round needs but does not have. The round then ends as soon as possible, and its result is not used.
     pub(super) needs: Option<Needs>,
     pub(super) ledger: Ledger,
-    /// Work of this round in bytes that is not counted in the ledger: what it repeats, and what the next round will repeat.
+    /// Work of this round, in bytes, that is no longer in the ledger. A round that stops or continues goes back to an earlier
+    /// ledger, so that repeated work counts only once for the limit on work of the message. The repeated work is counted here,
+    /// because the driver also limits the work of all rounds together.
     pub(super) uncounted: u64,
     /// Work in bytes that is counted in the ledger, but was done by earlier rounds.
     pub(super) inherited: u64,

@@ -4,8 +4,9 @@ use super::Need;
 use crate::engine::plan::{Item, Step};
 use crate::engine::report::Reason;
 
-/// Replaces the step of a detached attachment by a need for the object in the store, whatever the policy says about the URL in
-/// the mail. If the part itself must stay unchanged, for example because it is signed, the step is kept.
+/// Plans that the content of a detached attachment is read from the store, by its SHA-256. The URL in the mail is not used, so
+/// it does not matter whether the policy allows this URL. If the part itself must stay unchanged, for example because it is
+/// signed, the plan for the part is kept.
 pub(super) fn by_hash(item: &mut Item<'_>) {
     let is_about_part = |reason| {
         use Reason::{BadNote, Encrypted, HeaderTooLarge, InsideReport, Signed, TypeNotAllowed};

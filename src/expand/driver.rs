@@ -162,7 +162,8 @@ mod tests {
     use crate::expand::Expander;
     use crate::fetch::Canned;
 
-    /// Sixteen parts offer the same file, one after the other, so each failure starts another round.
+    /// Tests that the work of further rounds does not count as work of the message. Sixteen parts offer the same file, and
+    /// each part that fails starts another round, in which the large mail is processed again.
     #[test]
     fn rounds_over_a_large_mail_with_many_failing_rivals_are_not_refused_as_work() {
         let part = |number: usize| {

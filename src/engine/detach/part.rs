@@ -26,7 +26,7 @@ const WORD: usize = 40;
 /// Settings for the references that replace detached parts.
 #[derive(Debug)]
 pub(super) struct Leaving {
-    /// The start of an object's URL, up to its path, with its last slash.
+    /// Start of the URL of all stored contents, ending with a slash. The path of a content in the store is appended to it.
     pub(super) base_url: String,
     pub(super) form: Stub,
     pub(super) mode: Mode,
@@ -133,7 +133,7 @@ pub(super) fn edits(
                 front.extend([line.as_bytes(), newline.bytes()].concat());
             }
             front.extend(note);
-            // Thunderbird writes this sentence, followed by the original header of the part.
+            // The body is the same as that of Thunderbird: a fixed English sentence, and then the original header of the part.
             let quoted = whole(tree.original, &fields);
             (front, [SENTENCE, newline.bytes(), &quoted].concat())
         }

@@ -127,12 +127,12 @@ impl Planner {
         self
     }
 
-    /// Returns the position before which no plan changes anything. `bytes` contain complete messages. A detached body
-    /// needs a long stretch without a line that begins with `From `, because such a line can begin another message of
-    /// an mbox. The position is the start of the first such stretch, or `None` without one.
+    /// Returns a position before which no plan changes anything, or `None` if no plan changes anything in `bytes`, which
+    /// contain complete messages. A caller can skip the bytes before this position without parsing them.
     ///
-    /// Base64 never contains such a line. A body in another encoding that contains one cannot be restored from every
-    /// mailbox.
+    /// Only bodies of at least the minimum size are detached, and a detached body contains no line that begins with
+    /// `From `: in an mbox, such a line can begin another message, so the body could not be restored. Base64 never contains
+    /// such a line. So the position is the start of the first stretch that has the minimum size and contains no such line.
     pub fn first_touch(&self, bytes: &[u8]) -> Option<usize> {
         let least = usize::try_from(self.choice.larger_than).unwrap_or(usize::MAX);
         let mut from = 0;
@@ -315,7 +315,7 @@ impl Run<'_> {
         let limits = &self.planner.limits;
         let (edits, is_reversible) = corrected(self.tree, edits, Lengths::Reversible, limits);
         if !is_reversible {
-            let detail = "with the change, the wrong Content-Length or Lines field of the message would happen to be right, and restore would not set the old value again";
+            let detail = "the Content-Length or Lines field of the message has a wrong value, which would be right after the change; restore would not write the wrong value again";
             return Err(not_restorable(detail));
         }
         Ok(edits)

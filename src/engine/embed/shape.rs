@@ -36,7 +36,8 @@ impl Pending<'_, '_> {
             Container::Wrapped(_) if self.new.is_empty() => WRAPPING + BOUNDARY_LINE,
             Container::Wrapped(_) => BOUNDARY_LINE,
             Container::Extended { related, .. } => {
-                // RFC 2046 §5.1.1 limits a boundary to 70 characters, but malformed mail can have a longer one.
+                // The boundary line before the new part counts with its real length. RFC 2046 §5.1.1 limits a boundary to 70
+                // characters, but malformed mail can have a longer one, so `BOUNDARY_LINE` would be too small.
                 let boundary = self.tree.part(related).content.boundary();
                 boundary.unwrap_or_default().len() + b"\r\n--\r\n".len()
             }

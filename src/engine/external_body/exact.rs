@@ -154,7 +154,9 @@ fn returning(
             }
             let encoding = TransferEncoding::of(Some(field.value.of(tree.original)));
             if !note.wording.is_of(encoding) {
-                return Err("the note names a different encoding from the header");
+                return Err(
+                    "the X-Embody-Detached field names a different transfer encoding from the header that the part quotes",
+                );
             }
         } else if is_phantom && note.digest_added && is("Content-MD5") {
             digests += 1;
@@ -179,7 +181,9 @@ fn returning(
         );
     }
     if !is_phantom && encodings == 0 && !note.wording.is_of(TransferEncoding::SevenBit) {
-        return Err("the note names a different encoding from the header");
+        return Err(
+            "the X-Embody-Detached field names a different transfer encoding from the header that the part quotes",
+        );
     }
     if !note.places.is_empty() && note.places.len() != fields.len() {
         return Err("the note of detach does not give the position of each header field");

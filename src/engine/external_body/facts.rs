@@ -34,10 +34,11 @@ pub struct Facts {
     /// Whether the mail program wrote the Content-Disposition field of the part. The field is then removed with the reference.
     pub wrote_disposition: bool,
     /// Whether the file is shared by a web page: the part can be a page about the file, and the server can return a page in
-    /// place of the file. All such parts declare application/octet-stream, which otherwise matches every type.
+    /// place of the file. Such parts declare application/octet-stream, which matches every media type, so a page in place of
+    /// the file is detected by a check of its own.
     pub has_web_page: bool,
-    /// Names of the header fields that `embody detach` writes into a part of this form, around the header that the body quotes.
-    /// `None` if `embody detach` never writes this form into the header of the part itself.
+    /// Names of the fields that `embody detach` writes into the header of a part of this form. `embody restore` replaces these
+    /// fields by the original ones, which the body quotes. `None` is the same as Content-Type alone.
     pub detach_fields: Option<&'static [&'static str]>,
 }
 

@@ -46,8 +46,9 @@ impl Follow {
         )
     }
 
-    /// Returns true if references of this kind can be in the text of any message. The others are in parts of their own, or only
-    /// in mail that a program keeps in files, so a server can find the messages that have them.
+    /// Returns true if references of this kind can be in the text of any message. An IMAP server cannot select the messages with
+    /// such references, so all messages must be downloaded. All other references are in parts of their own, which the server
+    /// reports, or in files of a mail program, which are not on a server.
     #[cfg(feature = "cli")]
     pub(crate) fn is_in_any_message(self) -> bool {
         !matches!(

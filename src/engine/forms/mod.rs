@@ -136,8 +136,8 @@ pub(crate) fn is_kind(kind: Kind) -> bool {
     kind == eudora::KIND || FORMS.iter().any(|form| form.kind == kind)
 }
 
-/// Returns true if a program whose files are next to a mailbox wrote its messages in a form of its own. Each message is then
-/// converted to MIME first, even if the prefilter finds nothing in it.
+/// Returns true if the messages of this kind of mailbox are not in MIME, as those of Eudora, which stores attachments as files
+/// next to the mailbox. Each message is then converted to MIME first, even if the prefilter finds nothing in it.
 pub(crate) fn converts_messages(beside: Follow) -> bool {
     beside == eudora::FOLLOW
 }

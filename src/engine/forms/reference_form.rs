@@ -19,7 +19,8 @@ pub(crate) enum Needles {
     /// Words of which at least one occurs in the header of each part with a reference. All words of all forms are searched for
     /// at once.
     Words(&'static [Word]),
-    /// Words that are searched for only in mailboxes next to which the program stored files.
+    /// Words that are searched for only in the mailboxes of one mail program, which stores attachments as files next to its
+    /// mailboxes.
     Beside(Follow, &'static [Word]),
     /// A search of the header of a part. It runs only if `--follow` includes one of the kinds in the list.
     Header(&'static [Follow], Search),
@@ -41,7 +42,8 @@ pub(crate) trait ReferenceForm: Sync {
         None
     }
 
-    /// Reads a part of the type `message/external-body` that has no access type, and that a program uses in its own way.
+    /// Reads a part of the type `message/external-body` that has no access type. Some programs write such parts, and put a
+    /// shortcut file with the URL into the body.
     fn of_external_body<'a>(&self, _reader: &Reader<'a, '_>) -> Option<ExternalBody<'a>> {
         None
     }
@@ -57,7 +59,8 @@ pub(crate) trait ReferenceForm: Sync {
         Vec::new()
     }
 
-    /// Returns true if a text contains a reference of this form, and would be changed if it became a text of the message.
+    /// Returns true if a text contains a reference of this form. A later run would change such a text if it became a text of the
+    /// message.
     fn is_in_text(&self, _tree: &Tree<'_>, _text: &[u8]) -> bool {
         false
     }

@@ -51,8 +51,8 @@ impl ExternalBody<'_> {
         self.form.facts().is_in_text()
     }
 
-    /// Returns the suffix that a mail program appended to the file name. For a file in cloud storage, only a part that is a
-    /// page about the file has a suffix.
+    /// Returns the suffix that a mail program appended to the file name, so that it can be removed. The program appended `.html`
+    /// to the name of a file in cloud storage only if the part is a web page about the file.
     pub fn suffix(&self) -> Option<&'static str> {
         let facts = self.form.facts();
         facts

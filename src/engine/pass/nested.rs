@@ -30,7 +30,7 @@ impl Pending<'_, '_, '_> {
                 base = substitute.base_around(base);
             }
         }
-        // Checking the content copies and reads it several times, so twice its length counts as work.
+        // The content is copied and read several times when it is checked, so twice its length counts as work.
         let octets = substitute.octets();
         self.session.ledger.work(octets * 2)?;
         let body = substitute.composite_body();

@@ -1,8 +1,10 @@
-//! Replaces notes in texts by the attachments that they name. The text with the notes becomes a multipart of the pieces of
-//! the text and the attachments, in order. If the text is a single note, the attachment replaces the text.
+//! Replaces notes in texts by the attachments that they name. A mailing list server, such as Mailman, wrote a note in place of
+//! each attachment. The text with the notes becomes a multipart of the pieces of the text and the attachments, in order. If the
+//! text is a single note, the attachment replaces the text.
 //!
-//! All edits of one text form a group. The bytes of the text stay, except separators. A text in a multipart/mixed is divided
-//! in this multipart, so that a later run can replace the notes that this run left.
+//! All edits of one text form a group. The text around the notes stays, except for the lines with which the server separated
+//! the notes from the text. If the text is in a multipart/mixed, the pieces become parts of this multipart, so that a later
+//! run can replace the notes that this run left.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -243,8 +245,9 @@ impl Pending<'_, '_, '_> {
             && let Some(new) = new_of(number)
         {
             let mut body = [&new.body, behind.of(source)].concat();
-            // A final line ending is added in two cases only: a boundary line follows directly, or the body is base64
-            // at the end of the mail.
+            // A line ending is added to the body in two cases only. If a boundary line follows directly, it must begin on a
+            // line of its own. Base64 at the end of the mail ends with a line ending, as mail programs write it. In all other
+            // cases, a line ending would change the content.
             let has_end = body.is_empty() || body.ends_with(b"\n");
             let wants_end = new.is_base64 && ends_line(self.tree, text.part);
             if !has_end && (wants_end || self.tree.abuts_boundary(text.part)) {

@@ -39,8 +39,9 @@ impl ContentIds {
         read
     }
 
-    /// Finds the part with a Content-ID. `message_id` is the Message-ID in a `mid:` URL (RFC 2392). If `cites_its_own_id` is
-    /// true, `part` itself may have the id (RFC 1873).
+    /// Finds the part with the Content-ID to which the reference `part` refers. `message_id` is the Message-ID in a `mid:` URL
+    /// (RFC 2392). `cites_its_own_id` is true for access-type=CONTENT-ID (RFC 1873), where the reference has the same Content-ID
+    /// as the part that it refers to.
     pub(super) fn target(
         &mut self,
         tree: &Tree<'_>,

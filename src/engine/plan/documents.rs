@@ -52,8 +52,8 @@ pub(crate) struct Identity {
 
 type Bearers = HashMap<(PartId, String), usize>;
 
-/// The result of the function that chose the changes of a document, the edits of the document, and a remark if its
-/// Content-MD5 field was affected.
+/// A document that was read and changed: the result of the function that chose the changes, the edits, and a remark for the
+/// report if the Content-MD5 field was changed or removed with the document.
 type Edited<T> = (T, Group, Option<&'static str>);
 
 /// The documents of a message. Facts that several documents need, such as the Content-Location of each part, are collected
@@ -90,9 +90,9 @@ impl<'p> Documents<'p> {
         }
     }
 
-    /// Reads a document and lets `decide` choose the changes. Returns `None` if nothing changes. A document whose links
-    /// cannot change is not even read, unless `always` is true: it has no base, and no part to which its links can
-    /// refer.
+    /// Reads a document and lets `decide` choose the changes. Returns `None` if nothing changes. If a document has no base,
+    /// and the message has no part to which its links can refer, its links cannot change. Such a document is read only if
+    /// `always` is true.
     fn looked_at<T>(
         &mut self,
         part: PartId,

@@ -38,7 +38,8 @@ impl<'a> Plan<'a> {
         };
         let followed = bodies.iter().filter(is_followed);
         let references: HashSet<PartId> = followed.map(|body| body.part).collect();
-        // A text with references also has content of its own, so the part itself is not treated as a reference.
+        // Further references are inside texts and documents, such as notes and links. Their parts have content of their own, so
+        // they are searched separately from the parts that are references as a whole.
         for form in TABLE {
             bodies.extend(form.in_texts(tree, reading, &references));
         }
@@ -105,8 +106,9 @@ impl Planner<'_> {
             return Err(Refusal::lasting(Reason::HeaderTooLarge, detail));
         }
         if body.claim == Claim::Unreadable {
-            // The note of the original part cannot be read. If the content were inserted, the result would differ from
-            // the original part, so the reference is left unchanged.
+            // `embody detach` wrote the field X-Embody-Detached, from which `embody restore` creates the original part
+            // again. The field was changed and cannot be read, so the original part cannot be created exactly, and the
+            // reference is left unchanged.
             let detail =
                 "the X-Embody-Detached field of the part does not have the form that embody writes";
             return Err(Refusal::lasting(Reason::BadNote, detail));
@@ -163,8 +165,8 @@ impl Planner<'_> {
         };
         let shown = shown_url(&absolute);
         let mapped = self.policy.map(&absolute).into_owned();
-        // Equal needs are retrieved only once. So a need contains the declared media type only for an HTTP request,
-        // which can send it, and never contains a fragment, which is never sent.
+        // References with the same URL and media type share one retrieval. So everything that the server does not get is
+        // left out before they are compared: the fragment, and the media type unless it is sent in an HTTP request.
         let asked = url::without_fragment(&mapped);
         let components = components_in_attachments(self.policy, body);
         let allowed = match components {
@@ -213,7 +215,7 @@ impl Planner<'_> {
             return Err(Refusal::lasting(Reason::NoBase, detail));
         };
         let Some(room) = self.room.checked_sub(base.url.len().saturating_mul(2)) else {
-            let detail = "the absolute URLs of all references would together be much longer than the message";
+            let detail = "the absolute URLs of all references would together be much longer than the message and would need too much memory";
             return Err(Refusal::lasting(Reason::TooMuchWork, detail));
         };
         self.room = room;
@@ -267,10 +269,10 @@ fn shorten(url: &[u8]) -> String {
     }
 }
 
-/// Finds references that are several sources of one attachment (RFC 2046 §5.1.4 with §5.2.3): external bodies in a
-/// multipart/alternative with the same Content-ID or Content-MD5 in the phantom header. The same type is not enough: an
-/// English and a French text have the same type. If the multipart also contains an ordinary part, its parts are a choice of
-/// formats and not sources of one attachment.
+/// Finds references that are several sources of one attachment (RFC 2046 §5.1.4 with §5.2.3): message/external-body parts in a
+/// multipart/alternative that declare the same Content-ID or Content-MD5 for the content. The same media type is not enough,
+/// because an English and a French text have the same type. A multipart/alternative that also contains other parts is
+/// skipped: it offers several formats of one text.
 fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
     let is_external = |&child: &PartId| tree.part(child).essence == ESSENCE;
     let offers_one_of_many = |part: PartId| {
@@ -288,7 +290,8 @@ fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
         let Some(parent) = tree.part(item.body.part).parent else {
             continue;
         };
-        // Two detached attachments can have the same content. Both are restored.
+        // Attachments that embody detached are never sources of one attachment, even if their content is the same: each of them
+        // is restored in its own part.
         if item.body.form != Form::ExternalBody || item.body.claim != Claim::None {
             continue;
         }

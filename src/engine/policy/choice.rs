@@ -161,8 +161,8 @@ pub struct Limits {
     pub redirects: u32,
     /// `--timeout`: time limit for one retrieval.
     pub timeout: Duration,
-    /// `--deadline`: time limit for all retrievals of one message. Processing the message as a whole may take a quarter more
-    /// time, but at most 5 seconds more.
+    /// `--deadline`: time limit for all retrievals of one message. The processing may end later, by a quarter of this time and
+    /// at most by 5 seconds, so that content that arrived shortly before the limit is still inserted.
     pub deadline: Duration,
     /// `--max-in-flight`: maximum number of parallel retrievals for all messages of a run together
     /// ([`in_flight`](crate::fetch::Fetcher::in_flight)). It is also the maximum for one message, with any
@@ -174,8 +174,9 @@ pub struct Limits {
     pub parts: usize,
     /// `--max-header`: maximum size of one header section, in bytes. Headers can contain data: URLs.
     pub header: usize,
-    /// `--max-work`: limit on processing. The number of bytes that may be read is this factor times the size of the
-    /// message with its retrieved content, plus the allowed growth.
+    /// `--max-work`: limit on processing, so that a hostile message cannot keep the program busy. The maximum number of
+    /// bytes to read is the product of this factor and the size of the message with its retrieved content. The allowed
+    /// growth ([`growth`](Self::growth)) is added to this product.
     pub work: u64,
 }
 

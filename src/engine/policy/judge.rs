@@ -29,8 +29,8 @@ impl Policy {
         };
         if !self.fetch.contains(&scheme) {
             let detail = not_among(&format!("{}:", scheme.as_str()), Setting::Fetch);
-            // The syntax is checked before the scheme is compared with the allowed schemes: a malformed URL cannot be retrieved
-            // with any setting.
+            // The reason for a malformed URL is its syntax and not its scheme, because a malformed URL cannot be retrieved
+            // with any setting. A plain URL is certainly valid, so it is not parsed.
             if !target::is_plain(scheme, url)
                 && let Err(broken) = Target::parse(scheme, url)
                 && broken.reason == Reason::BadUrl

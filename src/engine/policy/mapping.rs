@@ -40,8 +40,9 @@ impl Mapping {
     }
 }
 
-/// Returns the number of slashes after the scheme, and whether the prefix ends within a host name. Returns `None` if the prefix
-/// ends after the host, so that further text cannot change the host.
+/// Describes the end of a prefix that does not contain a complete host, so that the text after it in a URL can change the host.
+/// TO is allowed to have such an end only if FROM has the same one. The description is the number of slashes after the scheme,
+/// and whether the prefix ends within a host name. Returns `None` if the prefix ends after the host.
 fn open_end(prefix: &str) -> Option<(usize, bool)> {
     let behind = prefix.split_once(':').map_or(prefix, |(_, behind)| behind);
     let slashes = behind.len() - behind.trim_start_matches('/').len();

@@ -81,10 +81,10 @@ pub struct Policy {
     pub(crate) allow_userinfo: bool,
     /// `--file-root`: absolute paths of the directories below which files may be read.
     pub(crate) file_roots: Vec<PathBuf>,
-    /// `--attachments`: absolute paths of directories with files that a mail links to by a path on another computer
-    /// (feature `file`).
+    /// `--attachments`: absolute paths of directories in which missing attachments are searched for (feature `file`). A file is
+    /// used if the end of its path is the end of the URL in the mail.
     pub(crate) attachments: Vec<PathBuf>,
-    /// `--copies`: mailboxes with other copies of the mail. The driver searches them for parts that are missing in the mail.
+    /// `--copies`: mailboxes with other copies of the mail. They are searched for parts that are missing in the mail.
     pub(crate) copies: Vec<PathBuf>,
     /// `--resolver`: a program and its arguments. It retrieves files in cloud storage that embody cannot retrieve itself.
     pub(crate) resolver: Vec<String>,

@@ -206,8 +206,8 @@ pub(super) fn is_plain(scheme: Scheme, url: &str) -> bool {
     };
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-');
     let is_path = |byte: u8| is_name(byte) || matches!(byte, b'/' | b'_');
-    // The last label of a name must have only letters, because an IP address ends in a number. A label with `--` may
-    // be encoded in Punycode (`xn--`).
+    // Two kinds of hosts are not plain. If the last label contains a digit, the host may be an IP address in an unusual
+    // notation. A label with `--` may be encoded in Punycode (`xn--`), which can be invalid.
     let last = host.rsplit('.').next().unwrap_or_default();
     let is_named = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_alphabetic());
     scheme.is_http()

@@ -45,8 +45,8 @@ impl Policy {
         with_allow_ports allow_ports: u16;
         /// Adds absolute paths of directories below which `file:` URLs may be read (`--file-root`).
         with_file_roots file_roots: PathBuf;
-        /// Adds absolute paths of directories with files to which mail links by a path on another computer. It
-        /// needs the feature `file` (`--attachments`).
+        /// Adds absolute paths of directories in which missing attachments are searched for. A file is used if the end
+        /// of its path is the end of the URL in the mail. This needs the feature `file` (`--attachments`).
         with_attachments attachments: PathBuf;
         /// Adds replacements of URL prefixes, which are applied before a URL is checked (`--map`).
         with_maps maps: Mapping;
@@ -68,7 +68,7 @@ impl Policy {
         /// Sets whether content is inserted if its media type differs from the declared one. It is then labelled
         /// with the declared type (RFC 2017 §3.1). The default is false (`--accept-mismatch`).
         with_accept_mismatch accept_mismatch: bool;
-        /// Sets the treatment of signed and encrypted parts (`--signed`).
+        /// Sets the treatment of signed and encrypted parts (`--protected`).
         with_protected protected: Protected;
         /// Sets the treatment of relative links (`--links`).
         with_links links: Links;
@@ -100,8 +100,8 @@ impl Limits {
         with_redirects redirects: u32;
         /// Sets the time limit for one retrieval.
         with_timeout timeout: Duration;
-        /// Sets the time limit for all retrievals of one message. Processing the message as a whole may take a
-        /// quarter more time, but at most 5 seconds more.
+        /// Sets the time limit for all retrievals of one message. The processing may end later, by a quarter of this
+        /// time and at most by 5 seconds, so that content that arrived shortly before the limit is still inserted.
         with_deadline deadline: Duration;
         /// Sets the maximum number of parallel retrievals for all messages of a run together
         /// ([`in_flight`](crate::fetch::Fetcher::in_flight)). It is also the maximum for one message, with any
@@ -113,8 +113,9 @@ impl Limits {
         with_parts parts: usize;
         /// Sets the maximum size of one header section, in bytes. Headers can contain data: URLs.
         with_header header: usize;
-        /// Sets the limit on processing. The number of bytes that may be read is this factor times the size of the
-        /// message with its retrieved content, plus the allowed growth.
+        /// Sets the limit on processing, so that a hostile message cannot keep the program busy. The maximum number of
+        /// bytes to read is the product of this factor and the size of the message with its retrieved content. The
+        /// allowed growth is added to this product.
         with_work work: u64;
     }
 }

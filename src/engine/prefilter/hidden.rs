@@ -21,11 +21,11 @@ pub(super) fn may_spell_base(bytes: &[u8]) -> bool {
         .unwrap_or_else(|| memchr2_iter(b'<', b'=', bytes).any(spelled))
 }
 
-/// Returns the patterns for the vector search, in an order that avoids false matches. The search distributes patterns
-/// over eight buckets in turn, and a bucket also matches mixtures of its patterns: `=3c` and `<=4` in one bucket would
-/// also match `=3d`, which is frequent. Patterns whose bytes have the same low halves always share a bucket. There are
-/// nine groups of such patterns, so two groups share one. The order gives the first eight groups their own buckets, and
-/// puts the ninth one, `<=` with a tab, into the bucket of `<= `.
+/// Returns the patterns for the vector search, in an order that avoids false matches. The search of the crate
+/// `aho-corasick` puts the patterns into eight buckets, in the order in which it gets them. A bucket also matches mixtures of
+/// its patterns: `=3c` and `<=4` in one bucket would also match `=3d`, which is frequent. Patterns that differ only in the
+/// upper four bits of their bytes always share a bucket, so such patterns form a group. There are nine groups. The order
+/// gives the first eight groups a bucket each, and puts the ninth one, `<=` with a tab, into the bucket of `<= `.
 fn starts() -> Vec<Vec<u8>> {
     let apart = ["=3cb", "<=4", "<=6", "<=\n", "<=\r", "<= ", "<b=", "<ba="];
     let known = ["=3cB", "=3Cb", "=3CB", "=3c=", "=3C="];
@@ -84,8 +84,8 @@ mod tests {
         let seen = memchr2_iter(b'<', b'=', body).any(|at| spells_base(&body[at..]));
         let long = [vec![b'x'; SHORT].as_slice(), body].concat();
         assert_eq!(may_spell_base(&long), seen, "{}", body.escape_ascii());
-        // The search in the long text has built the tables of the vector search, which are then used for short bodies,
-        // too. So this line tests a short body with tables.
+        // Tests the short body alone. The search in `long` has built the tables of the vector search, and all later searches
+        // use these tables.
         assert_eq!(may_spell_base(body), seen, "{}", body.escape_ascii());
         seen
     }

@@ -1,4 +1,5 @@
-//! Searches many messages at once.
+//! Finds the messages of a mailbox that contain a match of a search. One search reads a block of many messages, which is faster
+//! than a search for each message.
 
 use std::ops::Range;
 

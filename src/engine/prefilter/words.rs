@@ -22,7 +22,8 @@ pub(crate) struct Word {
     behind: fn(&[u8]) -> bool,
 }
 
-/// Returns a word to search for. `anchor` is the position of a byte that is not a letter: `-` in the words of all forms.
+/// Returns a word to search for. `anchor` is the position in the word of a byte that is not a letter, for which the search looks
+/// first. The words of all forms of references are searched for together, so their anchor is the same byte: `-`.
 pub(in crate::engine) const fn word(text: &'static str, anchor: usize) -> Word {
     Word {
         text: text.as_bytes(),
@@ -55,7 +56,8 @@ const FRAGMENT: usize = 3;
 
 const LEAD: usize = 1;
 
-/// Number of bytes after an anchor in which fragments are searched for, before the search for the next anchor starts.
+/// Number of bytes after an anchor in which fragments of the words are searched for. After these bytes, the search looks for the
+/// next anchor again, which is faster in base64.
 const BLOCK: usize = 8 << 10;
 
 /// Number of bytes to search before the tables of the vector search are built. Below it, building costs more than it saves.

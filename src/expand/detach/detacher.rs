@@ -155,7 +155,7 @@ fn put(store: &dyn Store, object: &Object, message: &[u8]) -> Result<(), Refusal
         Ok(key) if key == object.key => Ok(()),
         Ok(key) => {
             let what = format!(
-                "the store gave the content with the SHA-256 {} the name {key}; the store is not usable",
+                "the store returned the name {key} for content with the SHA-256 {}; use a store that names content by its SHA-256",
                 object.key
             );
             Err(refusal_of(&StoreError::lasting(what)))

@@ -28,7 +28,8 @@ use crate::mime::charset::{self, Charset, is_ascii_label, is_utf16_label};
 use crate::mime::entity::uri;
 use crate::mime::{PartId, PartKind, Tree};
 
-/// Facts about a link in a document. The reader selects the word of `--follow` for each link.
+/// Facts about a link to a file in cloud storage. `Follow::Links` is only the default: each link gets the word of `--follow` for
+/// the mail program that wrote it, when the document is read.
 pub(crate) const FACTS: Facts = Facts {
     insertion: Insertion::Attachment,
     ..Facts::of_whole_part(Kind::Hosted, Some(Follow::Links))

@@ -39,7 +39,7 @@ use crate::span::{Lines, Span, last_line};
 
 /// Facts about notes that Mailman left in a text in place of an attachment. Files on different lists often have the same name,
 /// so a file in `--attachments` must also be in a directory with the right name, which is a hash. Servers guess the media types
-/// of these files.
+/// of these files, so a request for such a file names no media type.
 pub(crate) const FACTS: Facts = Facts {
     insertion: Insertion::Note(stored::attachment),
     may_be_in_copies: true,
@@ -213,8 +213,9 @@ fn removed(text: &[u8]) -> impl Iterator<Item = Note<'_>> {
     places.map(move |at| Note::bare(Span::new(at, at + length), Scrap::Removed, String::new()))
 }
 
-/// Returns the hashes for a Message-ID: of the whole value, of the id without the text around it, and of the id with its `@`
-/// restored, because digests replace the `@` by a word.
+/// Returns the hashes that Mailman may have computed from a Message-ID. The URL in a note contains such a hash, which proves that
+/// the note belongs to this mail. The hashes are those of the whole value, of the id without the text around it, and of the id
+/// with its `@` restored, because digests replace the `@` by a word.
 fn hashes(value: &[u8]) -> Vec<u32> {
     let value = crate::mime::header::unfold(value);
     let mut ids: Vec<Cow<'_, [u8]>> = vec![Cow::Borrowed(&value)];

@@ -41,8 +41,8 @@ pub(crate) const SENTENCE: &[u8] = b"You deleted an attachment from this message
 /// Maximum length of a note in bytes. The longest known note has about a hundred bytes.
 const LONGEST_NOTE: usize = 2 << 10;
 
-/// Fields that `embody detach` adds to a part when it writes the part in Thunderbird's form. The body quotes the original
-/// header, so these fields are not content.
+/// Fields that `embody detach` writes into the header of a part in Thunderbird's form. The original header is quoted in the
+/// body, so `embody restore` replaces these fields by the original ones.
 const WRITTEN_FIELDS: [&str; 5] = [
     "Content-Type",
     "Content-Disposition",
@@ -137,7 +137,9 @@ impl<'a> Reader<'a, '_> {
                 _ => self.unusable(deleted()),
             });
         }
-        // The part may only quote a detached part, for example in a forwarded text. It is then not a reference.
+        // The fields of a detached part are at the start of the body instead of in the header (`strays`). A text or a message
+        // that quotes a detached part begins in the same way. So the part is a reference only if the fields say that it was
+        // detached, and if it is not a message.
         if strays.is_some_and(|strays| !strays.is_empty())
             && (self.tree.is_message(self.part) || !is("AttachmentDetached"))
         {
@@ -356,8 +358,8 @@ fn url_of_field(value: &[u8]) -> Result<Referent<'_>, Refusal> {
 }
 
 /// Splits the value `cloudFile; url=URL; provider=...` into the URL and the parameters after it. The URL is not quoted and can
-/// contain `;`, so it ends where a known parameter begins. Thunderbird writes a blank before each parameter. Programs that
-/// write no blank there write none before `url` either.
+/// contain `;`, so it ends where a known parameter begins. Thunderbird writes a blank before each parameter, other programs
+/// write none. So if `url` follows a blank, a parameter must follow a blank too, and otherwise it must not.
 fn split_cloud_part(value: &[u8]) -> Option<(&[u8], &[u8])> {
     const BEHIND: [&[u8]; 6] = [b"provider", b"file", b"name", b"data", b"size", b"mime"];
     const LONGEST: usize = BEHIND[0].len();

@@ -1,10 +1,11 @@
 //! Rewrites the candidates of a `srcset` and the options of an `image-set()` whose pictures were not embedded. The result
 //! stays valid, and no candidate leads to the network.
 //!
-//! A candidate that was not embedded gets the picture of `src` or of another candidate. This picture has one density and one
-//! width, so it is written once, or is left out if other candidates remain, because mail clients choose from the candidates
-//! and `src` (HTML standard §4.8.4.2.2). An option that was not embedded is removed with its resolution and type, because a
-//! mail client that prefers it would request it (CSS Images Level 4 §2.4).
+//! A candidate that was not embedded is removed if another candidate was embedded. If no candidate was embedded, the whole list
+//! is replaced by one candidate with the picture of `src` and its width. More candidates would not help: mail clients choose
+//! from the candidates and `src` by density and width (HTML standard §4.8.4.2.2), and the picture has only one of each. An
+//! option that was not embedded is removed with its resolution and type, because a mail client that prefers it would request
+//! it (CSS Images Level 4 §2.4).
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,8 +13,8 @@ use std::ops::Range;
 use super::link_text::raw;
 use crate::link::value::{Grammar, ImageSet, LinkValue, Links};
 
-/// Maximum number of candidates of one attribute from which useless candidates are removed. If an attribute has more,
-/// all candidates are kept, and those without a picture of their own get the URL of another picture.
+/// Maximum number of candidates of one attribute. If an attribute has more, no candidate is removed: candidates that were not
+/// embedded get the URL of another picture. The limit bounds the memory for a hostile attribute.
 const MOST: usize = 100;
 
 /// Links whose own picture was not embedded and that get another picture instead. The key is the position of the link
@@ -83,8 +84,8 @@ fn changes(
     };
     let is_gone = |(ordinal, _): &(usize, LinkValue)| fallbacks.contains_key(ordinal);
     if candidates.iter().all(is_gone) {
-        // `candidates` may be only some of the options of an `image-set()`, so an embedded option can follow after them.
-        // So only a `srcset` is reduced to one picture.
+        // The whole list of a `srcset` is replaced by one candidate. The options of an `image-set()` are kept, because
+        // `candidates` may be only its first options, and an option that was embedded may follow.
         let described = text.get(first.span.end..extents.first()?.end)?;
         let width = fallbacks.get(ordinal).filter(|_| is_srcset)?;
         let mut written = first.encoded(urls.get(ordinal)?);

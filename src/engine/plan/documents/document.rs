@@ -153,8 +153,9 @@ impl<'d> Document<'d> {
         let characters = || self.characters(href).map(|text| ascii(&text));
         let href = match self.value(href) {
             Some(value) => readable(&value),
-            // In charsets such as Shift_JIS, a byte may be half of a two-byte character. Such a byte is escaped in the
-            // same way as in browsers.
+            // The bytes of the value cannot be read safely, because in charsets such as Shift_JIS a byte may be half of a
+            // two-byte character. So the characters are decoded and then percent-encoded, as in browsers. If they cannot be
+            // decoded, the bytes are kept as they are.
             None => characters().unwrap_or_else(|| readable(&href.decoded(&self.text))),
         };
         Base::of_document(around.as_deref(), &href).map(Rc::new)
@@ -191,8 +192,9 @@ impl<'d> Document<'d> {
         } else {
             with_query_in(url.clone(), encoding)
         };
-        // An ASCII link can contain a character reference such as `&eacute;`. In a path, browsers escape this character
-        // as UTF-8 in every charset. So the link differs only if the charset changed its query.
+        // The bytes of the link can be ASCII although its characters are not, because it contains a character reference such as
+        // `&eacute;`. Browsers encode this character as UTF-8 in the path and in the charset of the document in the query. So
+        // such a link differs from its value only if the query contains the character.
         (!raw.is_ascii() || written != url).then_some(written)
     }
 
@@ -232,8 +234,8 @@ impl<'d> Document<'d> {
     }
 }
 
-/// Returns the encoding of the byte order mark, otherwise the one that the mail declares. It has priority over the label in
-/// the document.
+/// Returns the encoding of the byte order mark, or otherwise the encoding that the mail declares. If one of the two exists, the
+/// label inside the document is ignored.
 fn declared(octets: &[u8], label: Option<&[u8]>) -> Option<&'static Encoding> {
     let of_bom = Encoding::for_bom(octets).map(|(encoding, _)| encoding);
     of_bom.or_else(|| charset::encoding_of(label?))

@@ -209,9 +209,9 @@ impl Documents<'_> {
     }
 
     /// Returns true if a link can be resolved from its decoded characters, although its bytes cannot be read safely.
-    /// This is certain if the message has no parts to which a link can refer by location. Otherwise the location of a
-    /// part may contain the same bytes, and escaped characters would not match it. So the decoded link must match a
-    /// part.
+    /// This is certain if the message has no parts to which a link can refer by location. Otherwise the Content-Location
+    /// of a part may contain the undecoded bytes of the link. The decoded and percent-encoded link would not be equal to
+    /// this location, and would not refer to the part. So the decoded link must be equal to the location of a part.
     fn is_certain(&self, document: &Document<'_>, base_url: &str, reference: &str) -> bool {
         document.related.is_empty()
             || resolve_as_browser(base_url, &ascii(reference)).is_ok_and(|absolute| {

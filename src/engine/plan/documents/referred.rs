@@ -236,8 +236,8 @@ impl Documents<'_> {
     }
 }
 
-/// Returns true for UTF-16 and UTF-32. A byte order mark has priority over the label (HTML standard §13.2.3.2), and other text
-/// contains no NULs.
+/// Returns true if the text is in UTF-16 or UTF-32: it begins with a byte order mark, which has priority over the label (HTML
+/// standard §13.2.3.2), or it contains a NUL, which text in other charsets does not contain.
 fn is_wide(octets: &[u8]) -> bool {
     octets.starts_with(b"\xff\xfe")
         || octets.starts_with(b"\xfe\xff")

@@ -122,7 +122,7 @@ impl Documents<'_> {
                 ledger.work(url.len())?;
                 self.held += url.len();
                 if self.held > ledger.room_for_urls() {
-                    let detail = "the absolute URLs of all Content-Location fields would together be much longer than the message";
+                    let detail = "the absolute URLs of all Content-Location fields would together be much longer than the message and would need too much memory";
                     return Err(Refusal::lasting(Reason::TooMuchWork, detail));
                 }
                 let located = self.located.entry(equivalence_key(&url)).or_default();

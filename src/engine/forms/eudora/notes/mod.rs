@@ -92,7 +92,8 @@ pub(crate) fn eudora_pieces(original: &[u8], body: Span, most: usize) -> (Vec<Eu
         {
             room -= 1;
             push_text(&mut pieces, start, line.whole.start);
-            // The first line with the end tag closes the text. Without an end tag, the text extends to the end of the body.
+            // The text begins after the start tag. It ends at the first line that ends with the end tag, or otherwise at the
+            // end of the body.
             let from = line.whole.start + opening.len();
             let closed = std::iter::once(line)
                 .chain(lines.by_ref())
