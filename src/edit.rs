@@ -159,18 +159,18 @@ impl Edits {
             return (None, self);
         }
         let length = self.splice(original).len();
-        let mut output = Vec::with_capacity(length);
+        let mut octets = Vec::with_capacity(length);
         let mut places = Vec::with_capacity(self.len());
         let mut at = 0;
         for Edit { span, replacement } in self {
-            output.extend_from_slice(&original[at..span.start]);
-            let start = output.len();
-            output.extend_from_slice(&replacement);
-            places.push((span, start..output.len()));
+            octets.extend_from_slice(&original[at..span.start]);
+            let start = octets.len();
+            octets.extend_from_slice(&replacement);
+            places.push((span, start..octets.len()));
             at = span.end;
         }
-        output.extend_from_slice(&original[at..]);
-        let output = Bytes::from(output);
+        octets.extend_from_slice(&original[at..]);
+        let output = Bytes::from(octets);
         let edits = Self::in_order(places.into_iter().map(|(span, place)| Edit {
             span,
             replacement: output.slice(place),

@@ -304,11 +304,13 @@ pub(super) fn sorted(labels: Vec<String>) -> Sorted {
 
 /// Returns the language to which most of the labels belong, or several languages if the numbers are equal.
 fn languages(labels: &[String]) -> Vec<&'static Language> {
-    let counted = LANGUAGES.iter().map(|language| {
-        let words = labels.iter().filter_map(|label| language.word(label));
-        (words.count(), language)
-    });
-    let counted: Vec<(usize, &Language)> = counted.collect();
+    let counted: Vec<(usize, &Language)> = LANGUAGES
+        .iter()
+        .map(|language| {
+            let words = labels.iter().filter_map(|label| language.word(label));
+            (words.count(), language)
+        })
+        .collect();
     let most = counted.iter().map(|(count, _)| *count).max().unwrap_or(0);
     let best = counted
         .into_iter()

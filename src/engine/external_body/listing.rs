@@ -63,18 +63,18 @@ fn bytes_of<'a>(tree: &Tree<'a>, part: PartId) -> &'a [u8] {
 }
 
 fn written(tree: &Tree<'_>, reading: &Reading) -> Option<Vec<u8>> {
-    let mut text = String::new();
+    let mut lines = String::new();
     for part in tree.ids() {
         let body = ExternalBody::read(tree, part, reading);
         if let Some(body) = body.filter(|body| body.note().is_some()) {
-            text.push_str(&line(tree.original, &body));
+            lines.push_str(&line(tree.original, &body));
         }
     }
-    if text.is_empty() {
+    if lines.is_empty() {
         return None;
     }
     let newline = tree.newline;
-    let text = format!("Attachments of this message were moved to:\n{text}");
+    let text = format!("Attachments of this message were moved to:\n{lines}");
     let encoded = encode_text(text.into_bytes(), newline, &[]);
     let mut part = Vec::new();
     for (name, value) in [

@@ -71,16 +71,16 @@ impl Note {
         let text = std::str::from_utf8(value)
             .ok()
             .filter(|text| text.len() < 2 * LONGEST_FIELD)?;
-        let mut said: HashMap<&str, &str> = HashMap::new();
+        let mut parameters: HashMap<&str, &str> = HashMap::new();
         for parameter in text.split(';') {
             let (name, value) = parameter.trim().split_once('=')?;
             // A later version of embody may add parameters that this version cannot restore, so an unknown parameter makes the
             // note invalid.
-            if !WORDS.contains(&name) || said.insert(name, value).is_some() {
+            if !WORDS.contains(&name) || parameters.insert(name, value).is_some() {
                 return None;
             }
         }
-        let said = |name| said.get(name).copied();
+        let said = |name| parameters.get(name).copied();
         let manner = match (said("encoding")?, said("line")) {
             ("base64", Some(line)) => Manner::Base64 {
                 line: number(line, LINE_LIMIT)?,

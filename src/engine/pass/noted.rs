@@ -128,11 +128,13 @@ impl Pending<'_, '_, '_> {
             let item = items.find(is_its);
             item.is_some_and(|item| self.session.has_copy(item))
         };
-        let all = own.iter().map(|own| {
-            let is_filled = own.scrap != Scrap::Removed || has_copy(own);
-            (own.note, is_filled)
-        });
-        let all: Vec<_> = all.collect();
+        let all: Vec<_> = own
+            .iter()
+            .map(|own| {
+                let is_filled = own.scrap != Scrap::Removed || has_copy(own);
+                (own.note, is_filled)
+            })
+            .collect();
         let decoded = match text_of_part(self.tree, part) {
             Some(Cow::Owned(decoded)) => Some(decoded),
             _ => None,

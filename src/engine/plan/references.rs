@@ -308,15 +308,15 @@ fn rivals(tree: &Tree<'_>, items: &[Item<'_>]) -> Vec<Vec<usize>> {
         }
     }
     // Sets with more than one reference, by the index of their first reference.
-    let mut groups: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut sets: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for index in 0..items.len() {
         let first = first_of(&mut earlier, index);
         if first != index {
-            let members = groups.entry(first).or_insert_with(|| vec![first]);
+            let members = sets.entry(first).or_insert_with(|| vec![first]);
             members.push(index);
         }
     }
-    let mut groups: Vec<Vec<usize>> = groups.into_values().collect();
+    let mut groups: Vec<Vec<usize>> = sets.into_values().collect();
     for members in &mut groups {
         members.sort_by_key(|&index| items.get(index).map_or(u8::MAX, usefulness));
     }

@@ -81,9 +81,9 @@ fn hosted<'a>(
         let Some(document) = entity.encoding.decode(entity.body.of(tree.original)) else {
             continue;
         };
-        let declared = declared_charset(tree, part).filter(|label| !is_ascii_label(label));
         let is_shown = may_show(&document, reading.forms);
-        let declared = declared.filter(|label| !is_shown || !is_utf16_label(label));
+        let declared = declared_charset(tree, part)
+            .filter(|label| !is_ascii_label(label) && (!is_shown || !is_utf16_label(label)));
         let is_wide = || matches!(*document, [0xff, 0xfe, ..] | [0xfe, 0xff, ..]);
         let may_hide = || is_wide() || declared.as_deref().is_some_and(is_other);
         if !is_shown && !may_hide() {
@@ -210,17 +210,17 @@ fn place_of(shown: &Marked) -> Option<(ServerUrl, Located)> {
     if !["http", "https"].contains(&url.scheme()) {
         return None;
     }
-    let place = known(&url, shown.name.as_deref());
+    let found = known(&url, shown.name.as_deref());
     let place = match shown.follow {
-        Follow::FileLink => Some(place.unwrap_or_else(|| shared(&url))),
-        Follow::Gmail => place.filter(|place| place.provider == "google-drive"),
-        Follow::MailDrop => place.filter(|place| place.provider == "mail-drop"),
+        Follow::FileLink => Some(found.unwrap_or_else(|| shared(&url))),
+        Follow::Gmail => found.filter(|place| place.provider == "google-drive"),
+        Follow::MailDrop => found.filter(|place| place.provider == "mail-drop"),
         Follow::Outlook => {
-            place.filter(|place| ["onedrive", "sharepoint"].contains(&place.provider))
+            found.filter(|place| ["onedrive", "sharepoint"].contains(&place.provider))
         }
         // A bare link, without the mark of a mail program, counts only if its URL leads to a single file. A Mail Drop link
         // counts only with the mark that Apple Mail writes.
-        _ => place.filter(|place| place.plain.is_ok() && place.provider != "mail-drop"),
+        _ => found.filter(|place| place.plain.is_ok() && place.provider != "mail-drop"),
     };
     place.map(|place| (url, place))
 }

@@ -244,9 +244,9 @@ fn with(page: &ServerUrl, wanted: &str, without: &[&str]) -> String {
         let name = it.split('=').next().unwrap_or_default();
         !it.is_empty() && !without.contains(&name)
     };
-    let mut query: Vec<&str> = query.split('&').filter(stays).collect();
-    query.push(wanted);
-    let url = page.clone().with_query(&query.join("&"));
+    let mut parameters: Vec<&str> = query.split('&').filter(stays).collect();
+    parameters.push(wanted);
+    let url = page.clone().with_query(&parameters.join("&"));
     url.without_fragment().into()
 }
 

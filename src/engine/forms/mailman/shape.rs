@@ -81,9 +81,9 @@ fn note_at<'t>(
     })?;
     let start = at - scheme.len();
     let line_start = line_start(text, from, start, LONGEST_LABEL)?;
-    let front = text.get(line_start..start)?;
-    let is_bracketed = front.ends_with(b"<");
-    let front = front.strip_suffix(b"<").unwrap_or(front);
+    let before = text.get(line_start..start)?;
+    let is_bracketed = before.ends_with(b"<");
+    let front = before.strip_suffix(b"<").unwrap_or(before);
     // The label is the words before the URL, on the same line. A mail program may have moved the URL to the next line; then the
     // label is the line above it.
     let (label_start, label) = match front {
