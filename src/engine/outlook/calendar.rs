@@ -323,12 +323,13 @@ impl Meeting<'_> {
 /// Returns the UID of a meeting (MS-OXCICAL 2.1.3.1.1.20.26). If Outlook's id contains the id of another program, that id is
 /// used. Otherwise the UID is Outlook's id in hexadecimal digits.
 fn uid(item: &Item<'_>, start: i64) -> String {
-    let ids = [0x0023, 0x0003].into_iter();
-    let mut ids = ids.filter_map(|number| item.properties.named(&MEETING, number));
-    let bytes = ids.find_map(|value| match value {
-        Value::Bytes(bytes) if !bytes.is_empty() => Some(bytes),
-        _ => None,
-    });
+    let bytes = [0x0023, 0x0003]
+        .into_iter()
+        .filter_map(|number| item.properties.named(&MEETING, number))
+        .find_map(|value| match value {
+            Value::Bytes(bytes) if !bytes.is_empty() => Some(bytes),
+            _ => None,
+        });
     let Some(bytes) = bytes else {
         let seed = format!("{start} {}", item.text(id::SUBJECT).unwrap_or_default());
         let hash = crate::mime::entity::sha256(seed.as_bytes());
@@ -393,9 +394,8 @@ impl Lines {
 
     fn person(&mut self, name: &str, parameters: &str, person: &Person) {
         // A double quote is not allowed in a quoted parameter (RFC 5545 §3.2), so it is replaced by a single quote.
-        let called = person.name.as_deref().unwrap_or(&person.address);
-        let called = called.replace('"', "'");
         let address = &person.address;
+        let called = person.name.as_deref().unwrap_or(address).replace('"', "'");
         self.push(&format!(
             "{name}{parameters};CN=\"{called}\":mailto:{address}"
         ));

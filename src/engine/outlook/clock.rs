@@ -26,12 +26,12 @@ pub(super) fn days(year: i64, month: i64, day: i64) -> i64 {
 pub(super) fn date(days: i64) -> (i64, i64, i64) {
     const CENTURIES: i64 = 146_097;
     let since_march = days + 306;
-    let day = since_march.rem_euclid(CENTURIES);
-    let year = (day - day / 1460 + day / 36524 - day / (CENTURIES - 1)) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let year = 1600 + since_march.div_euclid(CENTURIES) * 400 + year;
+    let in_era = since_march.rem_euclid(CENTURIES);
+    let year_of_era = (in_era - in_era / 1460 + in_era / 36524 - in_era / (CENTURIES - 1)) / 365;
+    let in_year = in_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * in_year + 2) / 153;
+    let day = in_year - (153 * month + 2) / 5 + 1;
+    let year = 1600 + since_march.div_euclid(CENTURIES) * 400 + year_of_era;
     if month < 10 {
         (year, month + 3, day)
     } else {
@@ -118,8 +118,8 @@ impl Zone {
         let own = bytes(0x8233).and_then(|bytes| biases(&mut Cursor { rest: bytes }, 2));
         let zone = own.or(rule.flatten())?;
         let is_plain = |it: &char| it.is_alphanumeric() || " .-_/+()".contains(*it);
-        let name: String = name.unwrap_or_default().chars().filter(is_plain).collect();
-        let name = match name.trim() {
+        let plain: String = name.unwrap_or_default().chars().filter(is_plain).collect();
+        let name = match plain.trim() {
             "" => "Local time",
             name => name,
         };
@@ -187,12 +187,10 @@ impl Change {
     /// Returns the moment of the change in one year, in the local time before the change.
     fn at(&self, year: i64) -> i64 {
         let first = days(year, self.month, 1);
-        let day = (self.weekday - weekday(first)).rem_euclid(7) + 7 * (self.nth - 1);
-        let day = if day < length(year, self.month) {
-            day
-        } else {
-            day - 7
-        };
+        let mut day = (self.weekday - weekday(first)).rem_euclid(7) + 7 * (self.nth - 1);
+        if day >= length(year, self.month) {
+            day -= 7;
+        }
         (first + day) * DAY + self.seconds / 60
     }
 

@@ -111,8 +111,8 @@ pub fn decode(page: u32, bytes: &[u8]) -> (Cow<'_, str>, bool) {
     match charset::decode(label.as_bytes(), bytes) {
         Some(text) => (text, true),
         None => {
-            let text = charset::decode_lossily(label.as_bytes(), bytes);
-            let text = text.unwrap_or_else(|| String::from_utf8_lossy(bytes));
+            let text = charset::decode_lossily(label.as_bytes(), bytes)
+                .unwrap_or_else(|| String::from_utf8_lossy(bytes));
             (text, false)
         }
     }
@@ -120,8 +120,9 @@ pub fn decode(page: u32, bytes: &[u8]) -> (Cow<'_, str>, bool) {
 
 /// Decodes UTF-16LE. Half of a surrogate pair is replaced by U+FFFD.
 pub fn wide(bytes: &[u8]) -> String {
-    let units = bytes.chunks_exact(2);
-    let units = units.map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
+    let units = bytes
+        .chunks_exact(2)
+        .map(|pair| u16::from_le_bytes([pair[0], pair[1]]));
     let symbols = char::decode_utf16(units);
     let mut text: String = symbols
         .map(|symbol| symbol.unwrap_or(char::REPLACEMENT_CHARACTER))

@@ -47,10 +47,12 @@ pub struct Contents<'a> {
 impl<'a> Contents<'a> {
     /// Returns all parts of the content.
     pub fn leaves(&self) -> impl Iterator<Item = &Leaf<'a>> {
-        let texts = [&self.text, &self.html, &self.calendar];
-        let texts = texts.into_iter().flatten();
-        let texts = texts.chain(self.report.iter().map(|report| &report.leaf));
-        texts.chain(&self.pictures).chain(&self.attachments)
+        [&self.text, &self.html, &self.calendar]
+            .into_iter()
+            .flatten()
+            .chain(self.report.iter().map(|report| &report.leaf))
+            .chain(&self.pictures)
+            .chain(&self.attachments)
     }
 
     /// Combines the HTML and the pictures that it displays. If there are pictures, the result is a multipart/related.
@@ -58,8 +60,10 @@ impl<'a> Contents<'a> {
         if pictures.is_empty() {
             return Part::Leaf(html);
         }
-        let parts = std::iter::once(html).chain(pictures);
-        let parts = parts.map(Part::Leaf).collect();
+        let parts = std::iter::once(html)
+            .chain(pictures)
+            .map(Part::Leaf)
+            .collect();
         let root = vec![("type".to_owned(), "text/html".to_owned())];
         Part::Multipart("related", root, parts)
     }
@@ -123,8 +127,11 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
             .unmapped
             .push("the report, which does not name a recipient".to_owned()),
     }
-    let description = contents.text.as_ref().or(contents.rtf_text.as_ref());
-    let description = description.map(|leaf| String::from_utf8_lossy(leaf.bytes()).into_owned());
+    let description = contents
+        .text
+        .as_ref()
+        .or(contents.rtf_text.as_ref())
+        .map(|leaf| String::from_utf8_lossy(leaf.bytes()).into_owned());
     match calendar::of(item, description.as_deref()) {
         Ok(None) => {}
         Ok(Some(calendar)) => {
@@ -141,8 +148,11 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
             .unmapped
             .push("the meeting, which has no start time".to_owned()),
     }
-    let referred = contents.html.as_ref().map(|html| referred(html.bytes()));
-    let referred = referred.unwrap_or_default();
+    let referred = contents
+        .html
+        .as_ref()
+        .map(|html| referred(html.bytes()))
+        .unwrap_or_default();
     for (index, attachment) in item.attachments.iter().enumerate() {
         match leaf(item, attachment, &mut contents.unmapped) {
             Ok(leaf) => {
@@ -168,8 +178,9 @@ pub fn of<'a>(item: &Item<'a>) -> Contents<'a> {
             }
         }
     }
-    let lists = std::iter::once(&item.properties).chain(&item.recipients);
-    let lists = lists.chain(item.attachments.iter().map(|it| &it.properties));
+    let lists = std::iter::once(&item.properties)
+        .chain(&item.recipients)
+        .chain(item.attachments.iter().map(|it| &it.properties));
     let mut named = HashSet::new();
     for property in lists.flat_map(|list| &list.0) {
         tell(property, &mut contents, &mut named);
@@ -289,8 +300,10 @@ fn lines(text: &str) -> String {
 }
 
 fn html<'a>(item: &Item<'a>) -> Option<Leaf<'a>> {
-    let page = item.properties.integer(id::INTERNET_CODEPAGE);
-    let page = page.and_then(|page| u32::try_from(page).ok());
+    let page = item
+        .properties
+        .integer(id::INTERNET_CODEPAGE)
+        .and_then(|page| u32::try_from(page).ok());
     match item.properties.value(id::HTML)? {
         Value::Text(text) if !text.is_empty() => Some(Leaf::text("text/html", text.clone())),
         Value::Bytes(bytes) | Value::Narrow(bytes) => {
@@ -309,8 +322,8 @@ fn html<'a>(item: &Item<'a>) -> Option<Leaf<'a>> {
                 label => label,
             };
             let mut leaf = Leaf::new("text/html", Body::Text(bytes));
-            let charset = charset.map(|it| ("charset".to_owned(), it.into_owned()));
-            leaf.parameters.extend(charset);
+            leaf.parameters
+                .extend(charset.map(|it| ("charset".to_owned(), it.into_owned())));
             Some(leaf)
         }
         _ => None,
@@ -321,25 +334,25 @@ fn html<'a>(item: &Item<'a>) -> Option<Leaf<'a>> {
 /// Content-IDs.
 fn referred(html: &[u8]) -> HashSet<String> {
     let links = locate_in(html, Syntax::Html).links;
-    let links = links.iter().map(|link| {
-        let url = link.decoded(html);
-        let url = url.trim_ascii();
-        let url = match url.split_at_checked(b"cid:".len()) {
+    let urls = links.iter().map(|link| {
+        let decoded = link.decoded(html);
+        let url = decoded.trim_ascii();
+        let comparable = match url.split_at_checked(b"cid:".len()) {
             Some((scheme, id)) if scheme.eq_ignore_ascii_case(b"cid:") => {
                 [b"cid:".to_vec(), percent_decode(id).collect()].concat()
             }
             _ => url.to_vec(),
         };
-        String::from_utf8_lossy(&url).into_owned()
+        String::from_utf8_lossy(&comparable).into_owned()
     });
-    links.collect()
+    urls.collect()
 }
 
 /// Returns the last component of a path without control characters. Returns `None` if this is not a valid file name.
 fn file_name(name: &str) -> Option<String> {
-    let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
-    let name: String = name.chars().filter(|letter| !letter.is_control()).collect();
-    let name = name.trim();
+    let last = name.rsplit(['/', '\\']).next().unwrap_or(name);
+    let printable: String = last.chars().filter(|letter| !letter.is_control()).collect();
+    let name = printable.trim();
     (!name.is_empty() && name != "." && name != "..").then(|| name.to_owned())
 }
 
@@ -359,8 +372,9 @@ fn name(item: &Item<'_>, attachment: &Attachment<'_>) -> Option<String> {
         file_name(&name)
     };
     let name = name.or_else(display)?;
-    let extension = text(id::EXTENSION).filter(|_| !name.contains('.'));
-    let extension = extension.filter(|it| it.starts_with('.') && file_name(it).is_some());
+    let extension = text(id::EXTENSION)
+        .filter(|_| !name.contains('.'))
+        .filter(|it| it.starts_with('.') && file_name(it).is_some());
     Some(name + &extension.unwrap_or_default())
 }
 
@@ -401,13 +415,14 @@ fn leaf<'a>(
         }
         Content::Storage(storage) => return Ok(object(item, storage, name)),
         Content::File(bytes) => {
-            let essence = text(id::MIME_TAG).filter(|tag| is_type(tag));
-            let essence = essence.map(|tag| tag.to_ascii_lowercase());
             // The part is written as a file in base64. A type of `message/*`, `multipart/*` or TNEF would contradict
             // this, because programs parse such parts instead of offering them as files. If the file declares one of
             // these types, its type is guessed instead.
-            let essence = essence.filter(|it| !is_composite(it) && it != "application/ms-tnef");
-            let essence = essence.unwrap_or_else(|| guessed(name.as_deref(), bytes).to_owned());
+            let essence = text(id::MIME_TAG)
+                .filter(|tag| is_type(tag))
+                .map(|tag| tag.to_ascii_lowercase())
+                .filter(|it| !is_composite(it) && it != "application/ms-tnef")
+                .unwrap_or_else(|| guessed(name.as_deref(), bytes).to_owned());
             let mut leaf = Leaf::new(&essence, Body::Bytes(bytes.clone()));
             leaf.parameters.extend(charset(&essence, bytes));
             leaf.name = name;
@@ -425,10 +440,10 @@ fn leaf<'a>(
     }
     let token = |id| {
         let text = text(id)?;
-        let text = text.trim().trim_start_matches('<').trim_end_matches('>');
+        let token = text.trim().trim_start_matches('<').trim_end_matches('>');
         let is_plain = |it: char| it.is_ascii_graphic() && it != '<' && it != '>';
-        let is_fit = !text.is_empty() && text.len() < 500 && text.chars().all(is_plain);
-        is_fit.then(|| text.to_owned())
+        let is_fit = !token.is_empty() && token.len() < 500 && token.chars().all(is_plain);
+        is_fit.then(|| token.to_owned())
     };
     leaf.content_id = token(id::CONTENT_ID);
     leaf.location = token(id::CONTENT_LOCATION);
@@ -454,19 +469,19 @@ fn object<'a>(item: &Item<'_>, storage: &Cow<'a, [u8]>, name: Option<String>) ->
                 file_name(&codepage::decode(page, name).0)
             });
             let essence = guessed(inner_name.as_deref(), &inner.bytes);
-            let name = inner_name.or(name).unwrap_or_else(|| "object".to_owned());
-            let kind = picture::sniff(&inner.bytes).filter(|_| !name.contains('.'));
-            let extension = kind.map(|kind| format!(".{}", kind.extension));
-            let name = name + &extension.unwrap_or_default();
+            let mut name = inner_name.or(name).unwrap_or_else(|| "object".to_owned());
+            if !name.contains('.')
+                && let Some(kind) = picture::sniff(&inner.bytes)
+            {
+                name = format!("{name}.{}", kind.extension);
+            }
             Leaf::new(essence, Body::Bytes(Cow::Owned(inner.bytes))).attached(&name)
         }
         Object::Document(essence, extension) => {
-            let name = name.unwrap_or_else(|| "object".to_owned());
-            let name = if name.contains('.') {
-                name
-            } else {
-                format!("{name}.{extension}")
-            };
+            let mut name = name.unwrap_or_else(|| "object".to_owned());
+            if !name.contains('.') {
+                name = format!("{name}.{extension}");
+            }
             Leaf::new(essence, Body::Bytes(storage.clone())).attached(&name)
         }
         Object::Unknown => Leaf::new("application/x-ole-storage", Body::Bytes(storage.clone()))
@@ -479,9 +494,9 @@ fn object<'a>(item: &Item<'_>, storage: &Cow<'a, [u8]>, name: Option<String>) ->
 pub fn message(item: &Item<'_>) -> (Vec<u8>, Vec<String>) {
     let mut contents = of(item);
     let unmapped = std::mem::take(&mut contents.unmapped);
-    let mut written = header::of(item);
-    written.extend_from_slice(b"MIME-Version: 1.0\r\n");
-    let mut written = with_newlines(written, Newline::Lf);
+    let mut header = header::of(item);
+    header.extend_from_slice(b"MIME-Version: 1.0\r\n");
+    let mut written = with_newlines(header, Newline::Lf);
     written.extend_from_slice(&contents.whole().write(Newline::Lf, &[]));
     (written, unmapped)
 }

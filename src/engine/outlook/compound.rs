@@ -128,8 +128,9 @@ impl<'a> Compound<'a> {
             Self::Whole(file) => {
                 let mut bytes = Vec::new();
                 let most = u64::try_from(most).unwrap_or(u64::MAX);
-                let read = file.open_stream(path);
-                let read = read.and_then(|stream| stream.take(most).read_to_end(&mut bytes));
+                let read = file
+                    .open_stream(path)
+                    .and_then(|stream| stream.take(most).read_to_end(&mut bytes));
                 (bytes, read.err().map(|error| error.to_string()))
             }
             Self::Damaged(file) => file.read(path, most),
@@ -229,8 +230,8 @@ impl<'a> Damaged<'a> {
     /// Returns the bytes of a sector. At the end of the file, the sector can be shorter. A sector after the end of the
     /// file has no bytes.
     fn at(&self, sector: u32) -> &'a [u8] {
-        let start = usize::try_from(sector).unwrap_or(usize::MAX);
-        let start = start.saturating_add(1).saturating_mul(self.sector);
+        let number = usize::try_from(sector).unwrap_or(usize::MAX);
+        let start = number.saturating_add(1).saturating_mul(self.sector);
         front(rest_or_empty(self.bytes, start), self.sector)
     }
 
@@ -391,10 +392,15 @@ impl Entry {
 /// Returns the name of an entry in lower case. Path separators and other special characters are replaced by underscores.
 fn name(bytes: &[u8]) -> String {
     let length = usize::from(u16_at(bytes, 64).unwrap_or_default()).clamp(2, 64) - 2;
-    let units = front(bytes, length).as_chunks::<2>().0.iter();
-    let units: Vec<u16> = units.map(|unit| u16::from_le_bytes(*unit)).collect();
-    let name = String::from_utf16_lossy(&units).to_lowercase();
-    let name = name.replace(['/', '\\', ':', '!', '\0'], "_");
+    let units: Vec<u16> = front(bytes, length)
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|unit| u16::from_le_bytes(*unit))
+        .collect();
+    let name = String::from_utf16_lossy(&units)
+        .to_lowercase()
+        .replace(['/', '\\', ':', '!', '\0'], "_");
     match &*name {
         "" | "." | ".." => "_".to_owned(),
         _ => name,

@@ -35,12 +35,13 @@ pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
         Some(COMPRESSED) => {
             // The declared size also includes the header except its first four bytes. These 12 bytes are subtracted to
             // get the size of the content.
-            let declared = usize::try_from(compressed).unwrap_or(usize::MAX);
-            let declared = declared.saturating_sub(HEADER - 4);
-            let content = front(content, declared);
-            let rtf = inflate(content, raw);
+            let declared = usize::try_from(compressed)
+                .unwrap_or(usize::MAX)
+                .saturating_sub(HEADER - 4);
+            let compressed = front(content, declared);
+            let rtf = inflate(compressed, raw);
             let damage = match () {
-                () if crc(content) != checksum => Some(Damage::Checksum),
+                () if crc(compressed) != checksum => Some(Damage::Checksum),
                 () if rtf.len() < raw => Some(Damage::Truncated),
                 () => None,
             };

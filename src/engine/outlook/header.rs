@@ -97,8 +97,7 @@ fn additions(item: &Item<'_>, header: &mut Vec<u8>) {
         Some(3) => Some("Company-Confidential"),
         _ => None,
     };
-    let keywords = keywords(item);
-    let keywords = (!keywords.is_empty()).then(|| keywords.join(", "));
+    let keywords = Some(keywords(item).join(", ")).filter(|joined| !joined.is_empty());
     let read = Header::of_message(header, header.len());
     for (name, value) in [
         ("Importance", importance),
@@ -169,15 +168,16 @@ fn ids_field(header: &mut Vec<u8>, name: &str, text: &str) {
 
 /// Returns the header without the title line that Exchange servers until 2003 write before the fields.
 pub(super) fn without_title(header: &str) -> &str {
-    let rest = header.strip_prefix("Microsoft Mail Internet Headers Version");
-    let rest = rest.and_then(|rest| rest.split_once('\n'));
-    rest.map_or(header, |(_, fields)| fields.trim_start())
+    header
+        .strip_prefix("Microsoft Mail Internet Headers Version")
+        .and_then(|rest| rest.split_once('\n'))
+        .map_or(header, |(_, fields)| fields.trim_start())
 }
 
 /// Returns the header fields that the message had during transport, if the item still contains them.
 fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
-    let text = item.text(id::TRANSPORT_HEADERS)?;
-    let text = without_title(text.trim_start()).as_bytes();
+    let stored = item.text(id::TRANSPORT_HEADERS)?;
+    let text = without_title(stored.trim_start()).as_bytes();
     let read = Header::of_message(text, text.len());
     let mut fields = Vec::new();
     for field in read.fields.iter(text) {
@@ -186,8 +186,8 @@ fn transported(item: &Item<'_>) -> Option<Vec<u8>> {
             continue;
         }
         let name = str::from_utf8(field.name.of(text)).ok()?;
-        let value = crate::mime::header::unfold(field.value.of(text));
-        let value = String::from_utf8_lossy(&value).into_owned();
+        let unfolded = crate::mime::header::unfold(field.value.of(text));
+        let value = String::from_utf8_lossy(&unfolded).into_owned();
         if name.is_ascii() && value.is_ascii() {
             let whole = crate::mime::transfer::with_newlines(
                 field.whole.of(text).to_vec(),
@@ -240,17 +240,20 @@ pub(super) fn recipients(item: &Item<'_>, kind: i64, display: u16) -> Vec<Person
         // ignored.
         it.integer(id::RECIPIENT_TYPE).unwrap_or(1) & 15 == kind
     };
-    let people = item.recipients.iter().filter(is);
-    let people: Vec<Person> = people.filter_map(|it| recipient(it, item.page)).collect();
+    let people: Vec<Person> = item
+        .recipients
+        .iter()
+        .filter(is)
+        .filter_map(|it| recipient(it, item.page))
+        .collect();
     if !people.is_empty() || !item.recipients.is_empty() {
         return people;
     }
     let names = item.text(display).unwrap_or_default();
-    let names = names
+    names
         .split(';')
         .map(str::trim)
-        .filter(|name| !name.is_empty());
-    names
+        .filter(|name| !name.is_empty())
         .filter_map(|name| person(Some(name.to_owned()), None, None))
         .collect()
 }
@@ -263,9 +266,9 @@ pub(super) fn recipient(properties: &Properties<'_>, page: u32) -> Option<Person
 
 fn person(name: Option<String>, smtp: Option<String>, address: Option<String>) -> Option<Person> {
     let clean = |text: String| -> Option<String> {
-        let text: String = text.chars().filter(|it| !it.is_control()).collect();
-        let text = text.trim().trim_matches('\'').to_owned();
-        (!text.is_empty()).then_some(text)
+        let printable: String = text.chars().filter(|it| !it.is_control()).collect();
+        let cleaned = printable.trim().trim_matches('\'');
+        (!cleaned.is_empty()).then(|| cleaned.to_owned())
     };
     let (name, smtp) = (name.and_then(clean), smtp.and_then(clean));
     let address = address.and_then(clean);
@@ -273,8 +276,11 @@ fn person(name: Option<String>, smtp: Option<String>, address: Option<String>) -
         let is_plain = |it: char| it.is_ascii_graphic() && !"<>()[],;:\\\"".contains(it);
         text.matches('@').count() == 1 && text.chars().all(is_plain)
     };
-    let known = [&smtp, &address, &name].into_iter().flatten();
-    let known = known.into_iter().find(|it| is_mail(it)).cloned();
+    let known = [&smtp, &address, &name]
+        .into_iter()
+        .flatten()
+        .find(|it| is_mail(it))
+        .cloned();
     let encapsulated = || {
         let text = address.as_ref().or(name.as_ref())?;
         let kind = if address.is_some() { "EX" } else { "X" };

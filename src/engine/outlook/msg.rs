@@ -13,7 +13,7 @@ use std::time::UNIX_EPOCH;
 use cfb::CompoundFile;
 
 use super::compound::Compound;
-use super::properties::{Attachment, Content, Item, Properties, Property, Value, id};
+use super::properties::{Attachment, Content, Item, Properties, Value, id};
 use super::values::{Names, fixed, kind, set_page, stored, width};
 
 /// The first bytes of a compound file. Office documents begin with the same bytes.
@@ -63,11 +63,10 @@ pub fn read(bytes: &[u8], depth: usize) -> Result<Message, String> {
         lost: 0,
         first_lost: None,
     };
-    let damage = reading.file.damage();
+    let of_file = reading.file.damage();
     reading.names = reading.names();
     let item = reading.item(&root, 32, depth);
-    let damage = damage.into_iter().chain(reading.damage);
-    let mut damage: Vec<String> = damage.collect();
+    let mut damage: Vec<String> = of_file.into_iter().chain(reading.damage).collect();
     if let Some(first) = reading.first_lost {
         let values = match reading.lost {
             1 => "a value of the message is lost or incomplete".to_owned(),
@@ -240,8 +239,10 @@ impl Reading<'_> {
     fn attachment(&mut self, storage: &Path, depth: usize) -> Attachment<'static> {
         let contents = self.contents(storage);
         let mut properties = self.properties(&contents, 8);
-        let data = |it: &Property<'_>| it.id == id::DATA && it.name.is_none();
-        let data = properties.0.extract_if(.., |it| data(it)).next();
+        let data = properties
+            .0
+            .extract_if(.., |it| it.id == id::DATA && it.name.is_none())
+            .next();
         let object = contents
             .storages
             .iter()
@@ -280,11 +281,13 @@ impl Reading<'_> {
 
     fn properties(&mut self, contents: &Contents, header: usize) -> Properties<'static> {
         let mut properties = Properties::default();
-        let list = contents.streams.get(PROPERTIES);
-        let list = list.and_then(|path| self.stream(path));
+        let stream = contents
+            .streams
+            .get(PROPERTIES)
+            .and_then(|path| self.stream(path));
         // A list that ends within its header counts as one that cannot be read.
-        let list = match list.as_ref().and_then(|list| list.get(header..)) {
-            Some(list) => list.as_chunks::<16>().0,
+        let list = match stream.as_ref().and_then(|bytes| bytes.get(header..)) {
+            Some(entries) => entries.as_chunks::<16>().0,
             None => {
                 self.tell("a list of properties is missing or cannot be read; only values with streams of their own were used"
                         .to_owned());
@@ -335,8 +338,9 @@ impl Reading<'_> {
         let bytes = self.stream(contents.streams.get(name)?)?;
         let mut values = Vec::new();
         if let Some(width) = width(single) {
-            let values = bytes.chunks_exact(width);
-            let values = values.filter_map(|it| stored(single, Cow::Owned(it.to_vec())));
+            let values = bytes
+                .chunks_exact(width)
+                .filter_map(|it| stored(single, Cow::Owned(it.to_vec())));
             return Some(Value::Many(values.collect()));
         }
         let step = if single == kind::BYTES { 8 } else { 4 };
@@ -661,8 +665,8 @@ mod tests {
         // The table of sectors gets an entry for a sector after the end of the file. The mail must still be read
         // completely.
         let mut bytes = SIMPLE.to_vec();
-        let table = u32::from_le_bytes(bytes[76..80].try_into().unwrap());
-        let table = 512 * (usize::try_from(table).unwrap() + 1);
+        let sector = u32::from_le_bytes(bytes[76..80].try_into().unwrap());
+        let table = 512 * (usize::try_from(sector).unwrap() + 1);
         bytes[table + 508..table + 512].copy_from_slice(&0x1000_u32.to_le_bytes());
         assert!(CompoundFile::open(Cursor::new(&bytes[..])).is_err());
         let message = read(&bytes, 4).unwrap();

@@ -88,15 +88,19 @@ fn packed(rest: &[u8]) -> Option<Inner> {
     let (label, rest) = c_string(rest)?;
     let (_, rest) = c_string(rest)?;
     let (_, rest) = rest.split_first_chunk::<4>()?;
-    let (length, rest) = rest.split_first_chunk::<4>()?;
-    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
-    let (_, rest) = rest.split_at_checked(length)?;
-    let (length, rest) = rest.split_first_chunk::<4>()?;
-    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (path_length, rest) = length(rest)?;
+    let (_, rest) = rest.split_at_checked(path_length)?;
+    let (content_length, rest) = length(rest)?;
     Some(Inner {
         name: Some(without_end(label).to_vec()),
-        bytes: rest.get(..length)?.to_vec(),
+        bytes: rest.get(..content_length)?.to_vec(),
     })
+}
+
+/// Reads a length of four bytes. Returns the length, and the bytes after these four.
+fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    Some((usize::try_from(u32::from_le_bytes(*length)).ok()?, rest))
 }
 
 fn c_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {

@@ -108,8 +108,8 @@ pub fn text(value: &Value<'_>, page: u32) -> Option<String> {
         Value::Narrow(bytes) => codepage::decode(page, without_end(bytes)).0,
         _ => return None,
     };
-    let text = text.trim_end_matches('\0');
-    (!text.is_empty()).then(|| text.to_owned())
+    let trimmed = text.trim_end_matches('\0');
+    (!trimmed.is_empty()).then(|| trimmed.to_owned())
 }
 
 /// Removes trailing NULs. C strings end with a NUL, and some programs include it in the length.
@@ -151,8 +151,10 @@ impl Item<'_> {
 
     /// Returns the message class in lower case, such as `ipm.note`. Classes of the older Microsoft Mail are converted.
     pub fn class(&self) -> String {
-        let class = self.text(id::MESSAGE_CLASS).unwrap_or_default();
-        let class = class.to_ascii_lowercase();
+        let class = self
+            .text(id::MESSAGE_CLASS)
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         match class.strip_prefix("ipm.microsoft mail.") {
             Some("note") => "ipm.note".to_owned(),
             Some("read receipt") => "report.ipm.note.ipnrn".to_owned(),

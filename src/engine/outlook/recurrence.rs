@@ -109,13 +109,13 @@ fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, Unmapp
         Pattern::Daily => return None,
         _ => interval,
     };
-    let end = cursor.u32()?;
+    let end_type = cursor.u32()?;
     let count = cursor.u32()?;
     let week_begins = usize::try_from(cursor.u32()?).ok()?;
     let deleted = dates(cursor)?;
     dates(cursor)?;
     let (first, last) = (minutes(cursor)?, minutes(cursor)?);
-    let end = match end {
+    let end = match end_type {
         0x2021 => End::On(last),
         0x2022 => End::After(count),
         0x2023 | 0xffff_ffff => End::Never,
@@ -145,13 +145,16 @@ fn parse(cursor: &mut Cursor<'_>, page: u32) -> Option<Result<Recurrence, Unmapp
     if !is_gregorian {
         return Some(Err(Unmapped::Calendar));
     }
-    let moved = exceptions
+    let moved: HashSet<i64> = exceptions
         .iter()
-        .map(|it: &Exception| it.original.div_euclid(DAY) * DAY);
-    let moved: HashSet<i64> = moved.collect();
-    let deleted = deleted.into_iter().filter(|day| !moved.contains(day));
+        .map(|it: &Exception| it.original.div_euclid(DAY) * DAY)
+        .collect();
     Some(Ok(Recurrence {
-        deleted: deleted.map(|day| day + begins).collect(),
+        deleted: deleted
+            .into_iter()
+            .filter(|day| !moved.contains(day))
+            .map(|day| day + begins)
+            .collect(),
         begins: first + begins,
         ends: first + ends,
         pattern,
@@ -348,9 +351,12 @@ impl Recurrence {
 }
 
 fn weekdays(mask: u32) -> String {
-    let names = WEEKDAYS.iter().enumerate();
-    let names = names.filter(|(index, _)| mask >> index & 1 == 1);
-    let names: Vec<&str> = names.map(|(_, name)| *name).collect();
+    let names: Vec<&str> = WEEKDAYS
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| mask >> index & 1 == 1)
+        .map(|(_, name)| *name)
+        .collect();
     names.join(",")
 }
 
@@ -515,8 +521,8 @@ mod tests {
                 "FREQ=YEARLY;BYDAY=SU,MO,TU,WE,TH,FR,SA;BYSETPOS=-1;BYMONTH=12",
             ),
         ] {
-            let read = read(&made(kind, interval, &specific, first), 1252);
-            let read = read.unwrap_or_else(|why| panic!("{expected}: {why:?}"));
+            let read = read(&made(kind, interval, &specific, first), 1252)
+                .unwrap_or_else(|why| panic!("{expected}: {why:?}"));
             assert_eq!(rule(&read), expected);
         }
     }

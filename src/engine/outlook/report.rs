@@ -97,8 +97,7 @@ fn time(properties: &Properties<'_>, id: u16) -> Option<String> {
 
 fn delivery(item: &Item<'_>, action: &str, digit: u8) -> Result<String, ()> {
     let mut fields = String::new();
-    let server = item.text(0x6820);
-    let server = server.map(|server| {
+    let server = item.text(0x6820).map(|server| {
         if server.contains(';') {
             server
         } else {
@@ -157,9 +156,9 @@ fn reader(item: &Item<'_>) -> Option<String> {
     let key = || {
         let mut keys = [0x0c1d, 0x003b].into_iter();
         keys.find_map(|id| {
-            let key = item.properties.bytes(id)?.strip_prefix(b"SMTP:")?;
-            let key = str::from_utf8(key).ok()?;
-            Some(key.trim_end_matches('\0').to_ascii_lowercase())
+            let key = item.properties.bytes(id)?;
+            let address = str::from_utf8(key.strip_prefix(b"SMTP:")?).ok()?;
+            Some(address.trim_end_matches('\0').to_ascii_lowercase())
         })
     };
     let person = sender().map(|Person { address, .. }| address);
@@ -174,12 +173,11 @@ fn receipt(item: &Item<'_>, disposition: &str) -> Result<String, ()> {
     if let Some(original) = original {
         push(&mut fields, "Original-Message-ID", original.trim());
     }
-    let mode = item.text(0x0081);
-    let mode = mode
+    let (own_mode, own_kind) = (item.text(0x0081), item.text(0x0080));
+    let mode = own_mode
         .as_deref()
         .unwrap_or("manual-action/MDN-sent-automatically");
-    let kind = item.text(0x0080);
-    let kind = kind.as_deref().unwrap_or(disposition);
+    let kind = own_kind.as_deref().unwrap_or(disposition);
     push(&mut fields, "Disposition", &format!("{mode}; {kind}"));
     Ok(fields)
 }

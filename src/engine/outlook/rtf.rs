@@ -129,20 +129,28 @@ impl<'a> Tokens<'a> {
 
     fn control(&mut self) -> Token<'a> {
         self.advance(1);
-        let letters = self.rest.iter().take_while(|it| it.is_ascii_alphabetic());
-        let letters = letters.count();
+        let letters = self
+            .rest
+            .iter()
+            .take_while(|it| it.is_ascii_alphabetic())
+            .count();
         if letters == 0 {
             return self.symbol();
         }
         let word = self.advance(letters);
         let is_negative = self.rest.first() == Some(&b'-');
-        let digits = self.rest.get(usize::from(is_negative)..);
-        let digits = digits.unwrap_or_default().iter();
-        let digits = digits.take_while(|it| it.is_ascii_digit()).count();
+        let after_sign = self
+            .rest
+            .get(usize::from(is_negative)..)
+            .unwrap_or_default();
+        let digits = after_sign
+            .iter()
+            .take_while(|it| it.is_ascii_digit())
+            .count();
         let mut parameter = None;
         if digits > 0 {
-            let number = self.advance(digits + usize::from(is_negative));
-            let number = str::from_utf8(number).unwrap_or_default();
+            let bytes = self.advance(digits + usize::from(is_negative));
+            let number = str::from_utf8(bytes).unwrap_or_default();
             parameter = Some(number.parse().unwrap_or(i32::MAX));
         }
         // One space after a control word belongs to the word.
@@ -355,8 +363,9 @@ impl Reader {
             return;
         }
         let font = self.state.font.or(self.default_font);
-        let page = font.and_then(|font| self.fonts.get(&font).copied());
-        let page = page.unwrap_or(self.page);
+        let page = font
+            .and_then(|font| self.fonts.get(&font).copied())
+            .unwrap_or(self.page);
         if page != self.pending_page {
             self.flush();
             self.pending_page = page;

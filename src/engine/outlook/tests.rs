@@ -72,8 +72,7 @@ fn tnef_of_empty_properties_takes_bounded_memory() {
     let stream = tnef::read(&bytes, 1);
     assert_eq!(stream.damage, [tnef::Damage::TooMany]);
     assert!(stream.item.properties.0.len() < 60_000);
-    let many = Tnef::new();
-    let many = (0..100_000).fold(many, |many, _| many.attribute(2, 0x0006_9002, b""));
+    let many = (0..100_000).fold(Tnef::new(), |many, _| many.attribute(2, 0x0006_9002, b""));
     let bytes = many.bytes();
     let stream = tnef::read(&bytes, 1);
     assert_eq!(stream.damage, [tnef::Damage::TooMany]);
@@ -210,8 +209,8 @@ fn rtf_gives_back_what_it_encapsulates() {
     }
     let text = rtf::read(b"{\\rtf1\\ansi\\fromtext{\\fonttbl{\\f0 A;}}a\\par b\\tab c}").unwrap();
     assert_eq!((text.source, text.text.as_str()), (Source::Text, "a\nb\tc"));
-    let plain = b"{\\rtf1\\ansi{\\fonttbl{\\f0 A;}}{\\info{\\title T}}{\\pict 00}{\\b bold}\\par{\\field{\\*\\fldinst HYPERLINK x}{\\fldrslt link}}}";
-    let plain = rtf::read(plain).unwrap();
+    let file = b"{\\rtf1\\ansi{\\fonttbl{\\f0 A;}}{\\info{\\title T}}{\\pict 00}{\\b bold}\\par{\\field{\\*\\fldinst HYPERLINK x}{\\fldrslt link}}}";
+    let plain = rtf::read(file).unwrap();
     assert_eq!(
         (plain.source, plain.text.as_str()),
         (Source::Rtf, "bold\nlink")

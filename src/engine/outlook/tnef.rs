@@ -169,8 +169,10 @@ impl Reading {
             self.attribute(number, content, &mut item, &mut older, &mut attachments);
         }
         item.properties.0.append(&mut older.0);
-        let page = item.properties.integer(id::MESSAGE_CODEPAGE);
-        let page = page.and_then(|page| u32::try_from(page).ok());
+        let page = item
+            .properties
+            .integer(id::MESSAGE_CODEPAGE)
+            .and_then(|page| u32::try_from(page).ok());
         if item.page == codepage::WESTERN
             && let Some(page) = page.filter(|page| *page != 1200)
         {
@@ -436,9 +438,13 @@ fn from<'a>(content: &'a [u8], older: &mut Properties<'a>) {
     if let Some((name, address)) = read() {
         older.push(id::SENDER_NAME, Value::Narrow(Cow::Borrowed(name)));
         let typed = memchr::memchr(b':', address);
-        let address = address.get(typed.map_or(0, |at| at + 1)..);
-        let address = Cow::Borrowed(address.unwrap_or_default());
-        older.push(id::SENDER_ADDRESS, Value::Narrow(address));
+        let without_type = address
+            .get(typed.map_or(0, |at| at + 1)..)
+            .unwrap_or_default();
+        older.push(
+            id::SENDER_ADDRESS,
+            Value::Narrow(Cow::Borrowed(without_type)),
+        );
     }
 }
 

@@ -120,19 +120,24 @@ pub(super) fn set_page(item: &mut Item<'_>) {
         let page = properties.integer(id)?;
         u32::try_from(page).ok().filter(|page| *page != 1200)
     };
-    let header = properties.text(id::TRANSPORT_HEADERS, codepage::WESTERN);
-    let header = header.and_then(|header| codepage::of_label(&charset_in(&header)?));
+    let header = properties
+        .text(id::TRANSPORT_HEADERS, codepage::WESTERN)
+        .and_then(|header| codepage::of_label(&charset_in(&header)?));
     let (internet, own) = (page(id::INTERNET_CODEPAGE), page(id::MESSAGE_CODEPAGE));
-    let locale = properties.integer(id::LOCALE);
-    let locale = locale.and_then(|id| codepage::of_locale(u32::try_from(id).ok()?));
+    let locale = properties
+        .integer(id::LOCALE)
+        .and_then(|id| codepage::of_locale(u32::try_from(id).ok()?));
     let of_system = internet.and_then(codepage::of_system);
-    let candidates = [internet, own, header, of_system, locale];
     let narrow: Vec<&[u8]> = texts(properties)
         .chain(item.recipients.iter().flat_map(texts))
         .collect();
     let is_fit = |page: &u32| narrow.iter().all(|text| codepage::decode(*page, text).1);
-    let mut candidates = candidates.into_iter().flatten();
-    item.page = candidates.find(is_fit).unwrap_or(codepage::WESTERN);
+    let candidates = [internet, own, header, of_system, locale];
+    item.page = candidates
+        .into_iter()
+        .flatten()
+        .find(is_fit)
+        .unwrap_or(codepage::WESTERN);
 }
 
 fn texts<'p>(properties: &'p Properties<'_>) -> impl Iterator<Item = &'p [u8]> {

@@ -43,9 +43,9 @@ fn cyclic(bytes: &mut [u8], id: u64) {
     let mut key = (id ^ (id >> 16)) as u16;
     for byte in bytes {
         let [low, high] = key.to_le_bytes();
-        let turned = of(&OUTER, byte.wrapping_add(low)).wrapping_add(high);
-        let turned = of(&MIDDLE, turned).wrapping_sub(high);
-        *byte = of(&INNER, turned).wrapping_sub(low);
+        let outer = of(&OUTER, byte.wrapping_add(low)).wrapping_add(high);
+        let middle = of(&MIDDLE, outer).wrapping_sub(high);
+        *byte = of(&INNER, middle).wrapping_sub(low);
         key = key.wrapping_add(1);
     }
 }

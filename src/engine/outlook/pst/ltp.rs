@@ -110,9 +110,10 @@ impl<'f> Heap<'f> {
             match level.checked_sub(1) {
                 None => records.extend(piece.chunks_exact(key + entry)),
                 Some(below) => {
-                    let entries = piece.chunks_exact(key + 4);
-                    let ids = entries.filter_map(|it| Some((u32_at(it, key)?, below)));
-                    let mut ids: Vec<_> = ids.collect();
+                    let mut ids: Vec<_> = piece
+                        .chunks_exact(key + 4)
+                        .filter_map(|it| Some((u32_at(it, key)?, below)))
+                        .collect();
                     ids.reverse();
                     open.append(&mut ids);
                 }
@@ -146,8 +147,9 @@ fn read_value(
 /// offsets.
 fn many(single: u16, bytes: &[u8]) -> Option<Value<'static>> {
     if let Some(width) = width(single) {
-        let values = bytes.chunks_exact(width);
-        let values = values.filter_map(|it| stored(single, Cow::Owned(it.to_vec())));
+        let values = bytes
+            .chunks_exact(width)
+            .filter_map(|it| stored(single, Cow::Owned(it.to_vec())));
         return Some(Value::Many(values.take(MOST_VALUES).collect()));
     }
     let count = usize::try_from(u32_at(bytes, 0)?).ok()?;
@@ -193,8 +195,10 @@ impl<'f> PropertyList<'f> {
         let records = heap.records(heap.root, allowance)?;
         let read =
             |record: &&[u8]| Some((u16_at(record, 0)?, u16_at(record, 2)?, u32_at(record, 4)?));
-        let records = records.iter().filter_map(read).take(MOST_VALUES).collect();
-        Ok(Self { heap, records })
+        Ok(Self {
+            records: records.iter().filter_map(read).take(MOST_VALUES).collect(),
+            heap,
+        })
     }
 
     /// Returns one property, or `None` if it is missing or cannot be read.
@@ -308,19 +312,21 @@ impl<'f> Table<'f> {
         let (bits, step) = (number(6)?, number(8)?);
         let long = |at| u32_at(header, at).ok_or_else(damaged);
         let (index, cells) = (long(10)?, long(14)?);
-        let columns = rest_or_empty(header, 22).chunks_exact(8);
-        let is_cut = columns.len() < count;
-        let columns = columns.take(count).filter_map(|column| {
-            Some(Column {
-                kind: u16_at(column, 0)?,
-                id: u16_at(column, 2)?,
-                at: u16_at(column, 4)?.into(),
-                length: usize::from(*column.get(6)?),
-                bit: usize::from(*column.get(7)?),
+        let descriptions = rest_or_empty(header, 22).chunks_exact(8);
+        let is_cut = descriptions.len() < count;
+        let columns = descriptions
+            .take(count)
+            .filter_map(|column| {
+                Some(Column {
+                    kind: u16_at(column, 0)?,
+                    id: u16_at(column, 2)?,
+                    at: u16_at(column, 4)?.into(),
+                    length: usize::from(*column.get(6)?),
+                    bit: usize::from(*column.get(7)?),
+                })
             })
-        });
-        let columns = columns.collect();
-        let rows = match index {
+            .collect();
+        let records = match index {
             0 => Vec::new(),
             index => heap.records(index, allowance)?,
         };
@@ -332,7 +338,7 @@ impl<'f> Table<'f> {
             };
             Some((u32_at(record, 0)?, usize::try_from(place).ok()?))
         };
-        let mut rows: Vec<(u32, usize)> = rows.iter().filter_map(row).collect();
+        let mut rows: Vec<(u32, usize)> = records.iter().filter_map(row).collect();
         rows.sort_by_key(|row| row.1);
         Ok(Self {
             columns,

@@ -117,11 +117,13 @@ impl Mailbox {
         // changed the type of a message, and the parent of the node is a folder.
         odd.retain(|node| folders.contains_key(&node.parent) && !allowance.damage.is_empty());
         if folders.is_empty() && messages.is_empty() {
-            let why = allowance.damage.first();
             // The text after the semicolon is advice for the user. The error message below contains the same advice, so it is
             // removed here.
-            let why = why.map(|why| why.split(';').next().unwrap_or_default());
-            let why = why.map_or_else(String::new, |why| format!(" ({why})"));
+            let why = allowance
+                .damage
+                .first()
+                .map(|why| why.split(';').next().unwrap_or_default())
+                .map_or_else(String::new, |why| format!(" ({why})"));
             return Err(format!(
                 "the file has no index of items that can be read{why}; get another copy of the file, or repair a copy with scanpst, which comes with Outlook"
             ));
@@ -179,8 +181,7 @@ impl Mailbox {
         let mut names: HashMap<u32, String> = HashMap::new();
         let mut page = None;
         for folder in parents.keys() {
-            let name = self.name_of(*folder, allowance);
-            let name = name.and_then(|name| {
+            let name = self.name_of(*folder, allowance).and_then(|name| {
                 let page = match &name {
                     Value::Narrow(bytes) if !bytes.is_ascii() => {
                         *page.get_or_insert_with(|| self.page(&messages))
@@ -251,9 +252,11 @@ impl Mailbox {
                 let number = integer(&list.value(id, &mut allowance)?)?;
                 u32::try_from(number).ok()
             };
-            let page = number(id::MESSAGE_CODEPAGE).filter(|page| is_of_system(*page));
-            let page = page.or_else(|| of_locale(number(id::LOCALE)?));
-            *counts.entry(page.unwrap_or(WESTERN)).or_default() += 1;
+            let page = number(id::MESSAGE_CODEPAGE)
+                .filter(|page| is_of_system(*page))
+                .or_else(|| of_locale(number(id::LOCALE)?))
+                .unwrap_or(WESTERN);
+            *counts.entry(page).or_default() += 1;
         }
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
         most.map_or(WESTERN, |(page, _)| page)
@@ -261,8 +264,7 @@ impl Mailbox {
 
     fn name_of(&self, folder: u32, allowance: &mut Allowance) -> Option<Value<'static>> {
         let node = self.file.node(folder, allowance).ok()?;
-        let list = PropertyList::open(&self.file, node, allowance);
-        let list = list.map_err(|why| {
+        let list = PropertyList::open(&self.file, node, allowance).map_err(|why| {
             let name = without_name(folder);
             allowance.tell(format!(
                 "the name of a folder cannot be read: {why}; the folder is called {name:?}"

@@ -146,10 +146,10 @@ pub fn version(start: &[u8]) -> Option<u16> {
 
 impl Start {
     fn read(bytes: &dyn Bytes) -> Result<Self, Fault> {
-        let mut header = [0; HEADER];
-        let read = exact(bytes, 0, &mut header);
-        let read = read.map_err(|why| format!("the file cannot be read: {why}"))?;
-        let header = &header[..read];
+        let mut buffer = [0; HEADER];
+        let length = exact(bytes, 0, &mut buffer)
+            .map_err(|why| format!("the file cannot be read: {why}"))?;
+        let header = &buffer[..length];
         match version(header) {
             None if header.starts_with(SIGNATURE) => {
                 Err("the file ends within its header; get a complete copy, and convert that".to_owned())
@@ -166,8 +166,7 @@ impl Start {
                 // different positions, and only the right layout leads to valid pages.
                 let widths = [Width::Unicode, Width::Ansi].into_iter();
                 let mut starts = widths.filter_map(|width| Self::of(width, header).ok());
-                let start = starts.find(|start| start.has_trees(bytes));
-                let mut start = start.ok_or_else(|| {
+                let mut start = starts.find(|start| start.has_trees(bytes)).ok_or_else(|| {
                     format!(
                         "the file has the version {other}, and embody reads the versions 14, 15 and 23; export the mailbox to a new .pst file in Outlook, and convert that file"
                     )
@@ -378,8 +377,10 @@ impl File {
         if offset > self.length() {
             return Err("a page of the index is after the end of the file".to_owned());
         }
-        let bytes = self.exact(offset, PAGE, "a page of the index")?;
-        let bytes: [u8; PAGE] = (bytes.try_into()).map_err(|_| "a page of the index is cut off")?;
+        let bytes: [u8; PAGE] = self
+            .exact(offset, PAGE, "a page of the index")?
+            .try_into()
+            .map_err(|_| "a page of the index is cut off")?;
         let (content, trailer) = bytes.split_at(PAGE - width.of_trailer());
         let kind = match tree {
             Tree::Blocks => BLOCKS,
@@ -494,15 +495,17 @@ impl File {
         // Maximum number of leaves with a wrong checksum that are searched for one key. Otherwise a hostile file could cause a
         // search of all its leaves for each key.
         const MOST_WRONG: usize = 64;
-        let leaves = match tree {
+        let kept = match tree {
             Tree::Nodes => &self.leaves[0],
             Tree::Blocks => &self.leaves[1],
         };
-        let leaves = leaves.get_or_init(|| {
+        let leaves = kept.get_or_init(|| {
             let mut leaves = Leaves::default();
             self.leaves(tree, &mut Allowance::new(0), |offset, page| {
-                let first = page.entries().next();
-                let first = first.and_then(|entry| self.key_of(tree, entry));
+                let first = page
+                    .entries()
+                    .next()
+                    .and_then(|entry| self.key_of(tree, entry));
                 leaves.all.extend(first.map(|key| (key, offset)));
                 if !page.is_right && leaves.wrong.len() < MOST_WRONG {
                     leaves.wrong.push(offset);
@@ -512,8 +515,10 @@ impl File {
             leaves
         });
         let after = leaves.all.partition_point(|leaf| leaf.0 <= key);
-        let nearest = after.checked_sub(1).and_then(|at| leaves.all.get(at));
-        let nearest = nearest.map(|leaf| leaf.1);
+        let nearest = after
+            .checked_sub(1)
+            .and_then(|at| leaves.all.get(at))
+            .map(|leaf| leaf.1);
         let mut offsets = nearest.into_iter().chain(leaves.wrong.iter().copied());
         offsets.find_map(|offset| {
             let page = self.page(tree, offset).ok()?;
@@ -583,10 +588,11 @@ impl File {
                 None => take(offset, &page),
                 Some(below) => {
                     let width = self.start.width;
-                    let offsets = page
+                    let mut offsets: Vec<_> = page
                         .entries()
-                        .filter_map(|it| width.id(it, 2 * width.of_id()));
-                    let mut offsets: Vec<_> = offsets.map(|offset| (offset, Some(below))).collect();
+                        .filter_map(|it| width.id(it, 2 * width.of_id()))
+                        .map(|offset| (offset, Some(below)))
+                        .collect();
                     offsets.reverse();
                     open.append(&mut offsets);
                 }
@@ -597,8 +603,9 @@ impl File {
     /// Returns the decoded bytes of one block.
     fn block(&self, id: u64, allowance: &mut Allowance) -> Result<Vec<u8>, Fault> {
         let width = self.start.width;
-        let entry = self.entry(Tree::Blocks, id, allowance)?;
-        let entry = entry.ok_or("a data block is not in the index of the file")?;
+        let entry = self
+            .entry(Tree::Blocks, id, allowance)?
+            .ok_or("a data block is not in the index of the file")?;
         let step = width.of_id();
         let damaged = "a page of the index is damaged";
         let offset = width.id(&entry, step).ok_or(damaged)?;
@@ -695,8 +702,9 @@ impl File {
         });
         // By chance, the data of a block can contain bytes that look like its trailer. So up to four candidates are
         // tried, and the one with the right checksum is used. More than four are not realistic.
-        let mut candidates = candidates.take(4);
-        let (length, _) = candidates.find(|(length, sum)| has_sum(&bytes, *length, *sum))?;
+        let (length, _) = candidates
+            .take(4)
+            .find(|(length, sum)| has_sum(&bytes, *length, *sum))?;
         bytes.truncate(length);
         Some(bytes)
     }
@@ -755,8 +763,8 @@ impl File {
     /// Appends the ids in a list. If the list has fewer ids than it counts, this counts as damage.
     fn ids(&self, list: &[u8], ids: &mut Vec<u64>, allowance: &mut Allowance) {
         let width = self.start.width;
-        let found = rest_or_empty(list, 8).chunks_exact(width.of_id());
-        let found = counted(list, found, || {
+        let stored = rest_or_empty(list, 8).chunks_exact(width.of_id());
+        let found = counted(list, stored, || {
             allowance.tell(
                 "the list of data blocks is cut off; the bytes of the other blocks are missing"
                     .to_owned(),

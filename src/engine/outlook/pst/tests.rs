@@ -165,14 +165,14 @@ fn item_that_is_not_mail_is_named() {
         .map(other),
     );
     let mailbox = open(pst.bytes()).unwrap();
-    let kinds = mailbox.folders()[0]
+    let kinds: Vec<_> = mailbox.folders()[0]
         .items
         .iter()
         .map(|id| match mailbox.kind(*id) {
             Kind::Mail => "mail",
             Kind::Other(name) => name,
-        });
-    let kinds: Vec<_> = kinds.collect();
+        })
+        .collect();
     let expected = [
         "a contact of Outlook",
         "mail",
