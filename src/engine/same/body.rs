@@ -178,8 +178,8 @@ struct Describer<'d> {
 impl Describer<'_> {
     fn describe(&mut self, reading: &Reading) {
         let tree = self.tree;
-        let notes = scrubbed(tree, reading, &HashSet::new());
-        let mut notes = notes.iter().peekable();
+        let all_notes = scrubbed(tree, reading, &HashSet::new());
+        let mut notes = all_notes.iter().peekable();
         // The multiparts and messages that contain the current part, the innermost last.
         let mut around: Vec<PartId> = Vec::new();
         let mut until = 0;
@@ -371,9 +371,11 @@ impl Describer<'_> {
         let spans: Vec<Span> = notes
             .iter()
             .map(|note| {
-                let note = note.text_note.as_ref().map(|it| it.note);
-                let note = note.unwrap_or(Span::empty_at(origin));
-                let [start, end] = [note.start, note.end].map(|at| at.saturating_sub(origin));
+                let span = note
+                    .text_note
+                    .as_ref()
+                    .map_or(Span::empty_at(origin), |it| it.note);
+                let [start, end] = [span.start, span.end].map(|at| at.saturating_sub(origin));
                 Span::new(start, end)
             })
             .collect();
@@ -384,8 +386,8 @@ impl Describer<'_> {
         let Some(missing) = missing.collect::<Option<Vec<Missing>>>() else {
             return false;
         };
-        let spans: Vec<(Span, bool)> = spans.into_iter().map(|span| (span, true)).collect();
-        for (note, span) in divided(&text, Span::new(0, text.len()), &spans) {
+        let cuts: Vec<(Span, bool)> = spans.into_iter().map(|span| (span, true)).collect();
+        for (note, span) in divided(&text, Span::new(0, text.len()), &cuts) {
             if let Some((at, missing)) = note.and_then(|at| Some((at, missing.get(at)?))) {
                 self.push(Item::Missing(Box::new(missing.clone())), (id, at));
                 continue;
@@ -482,9 +484,9 @@ fn name_of_part(tree: &Tree<'_>, id: PartId) -> Option<u64> {
 /// charset and use UTF-8, so a missing charset counts as UTF-8.
 fn charset_of(tree: &Tree<'_>, id: PartId, content: &[u8]) -> Option<u64> {
     let value = tree.value(id, "Content-Type").unwrap_or_default();
-    let label = MediaType::parse(value).parameter("charset");
-    let label = label.unwrap_or(b"utf-8".into()).to_ascii_lowercase();
-    (!content.is_ascii()).then(|| hash(&label))
+    let media_type = MediaType::parse(value);
+    let label = media_type.parameter("charset").unwrap_or(b"utf-8".into());
+    (!content.is_ascii()).then(|| hash(&label.to_ascii_lowercase()))
 }
 
 /// Returns whether Content-Type and Content-Disposition contain different names.
@@ -564,9 +566,11 @@ fn stray_lines(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
 /// is not valid in its encoding.
 fn decoded(tree: &Tree<'_>, id: PartId, body: &[u8], is_cut: bool) -> Option<Vec<u8>> {
     let original = tree.original;
-    let names = tree.fields(id).iter(original);
-    let names = names.filter(|field| field.is(original, "Content-Transfer-Encoding"));
-    if names.count() > 1 {
+    let encodings = tree
+        .fields(id)
+        .iter(original)
+        .filter(|field| field.is(original, "Content-Transfer-Encoding"));
+    if encodings.count() > 1 {
         return None;
     }
     match tree.part(id).encoding {

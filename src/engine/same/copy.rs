@@ -182,9 +182,8 @@ impl Repeated {
 
 /// Returns the normalized entries of an address field.
 fn addresses(value: &[u8]) -> Vec<u8> {
-    let entries = entries(value);
-    let entries: Vec<Vec<u8>> = entries.iter().map(|entry| entry.bytes()).collect();
-    entries.join(&b"\x01,"[..])
+    let written: Vec<Vec<u8>> = entries(value).iter().map(|entry| entry.bytes()).collect();
+    written.join(&b"\x01,"[..])
 }
 
 impl CopyHeader {
@@ -196,8 +195,8 @@ impl CopyHeader {
         let mut sender = None;
         let mut counts: HashMap<Vec<u8>, u64> = HashMap::new();
         for field in tree.fields(PartId::ROOT).iter(original) {
-            let name = field.name.of(original).trim_ascii().to_ascii_lowercase();
-            let name = name.as_slice();
+            let lower = field.name.of(original).trim_ascii().to_ascii_lowercase();
+            let name = lower.as_slice();
             let value = field.value.of(original);
             let role = role(name);
             is_reduced &= is_kept_by_pipermail(name);
@@ -248,8 +247,8 @@ impl CopyHeader {
                 }
                 _ => {
                     if matches!(name, b"in-reply-to" | b"references") {
-                        let ids = value.split(|byte| byte.is_ascii_whitespace() || *byte == b'>');
-                        let ids = ids.map(identifier).filter(|id| id.contains(&b'@'));
+                        let words = value.split(|byte| byte.is_ascii_whitespace() || *byte == b'>');
+                        let ids = words.map(identifier).filter(|id| id.contains(&b'@'));
                         references.extend(ids.map(|id| hash(&id)));
                     }
                     others.push(digest(&text(value)));
@@ -261,9 +260,11 @@ impl CopyHeader {
         if tree.root().has_stray_lines() || header.contains(&b'\r') {
             others.push(hash(header));
         }
-        let sender = sender.flatten();
-        let is_hidden = sender.as_ref().is_some_and(|(_, is_hidden)| *is_hidden);
-        let mailbox = sender.map(|(mailbox, _)| {
+        let mailbox_of_sender = sender.flatten();
+        let is_hidden = mailbox_of_sender
+            .as_ref()
+            .is_some_and(|(_, is_hidden)| *is_hidden);
+        let mailbox = mailbox_of_sender.map(|(mailbox, _)| {
             let parts = [mailbox.name, mailbox.local, mailbox.host];
             hash(&parts.join(&0))
         });

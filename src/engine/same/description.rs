@@ -154,8 +154,7 @@ impl Description {
         policy.limits.growth = u64::MAX >> 2;
         let mut ledger = Ledger::new(&policy.limits, message.len());
         let opened = Opened::default().further(message, &policy, &mut ledger, "");
-        let opened = opened.made.map(|made| Box::new(Self::of_parts(&made)));
-        description.opened = opened;
+        description.opened = opened.made.map(|made| Box::new(Self::of_parts(&made)));
         description
     }
 
@@ -465,8 +464,9 @@ fn objects(body: &ExternalBody<'_>) -> Vec<Digest> {
     let Ok(Referent::Data(url)) = &body.target else {
         return Vec::new();
     };
-    let content = DataUrl::parse(url).and_then(|data| data.decode(LARGEST_DATA));
-    let content = content.unwrap_or_default();
+    let content = DataUrl::parse(url)
+        .and_then(|data| data.decode(LARGEST_DATA))
+        .unwrap_or_default();
     std::iter::once(Digest::of(&content))
         .chain(text_digest(&content))
         .collect()
@@ -479,9 +479,9 @@ fn is_whole_part(item: &PlannedItem<'_>) -> bool {
 }
 
 fn identifier(value: &[u8]) -> Option<u64> {
-    let id = value.trim_ascii();
-    let id = id.strip_prefix(b"<").unwrap_or(id);
-    let id = id.strip_suffix(b">").unwrap_or(id).trim_ascii();
+    let value = value.trim_ascii();
+    let after = value.strip_prefix(b"<").unwrap_or(value);
+    let id = after.strip_suffix(b">").unwrap_or(after).trim_ascii();
     (!id.is_empty()).then(|| hash(id))
 }
 
@@ -492,18 +492,21 @@ fn link(url: &str) -> Link {
     };
     if let Some(id) = scheme("cid:") {
         // The text after `#` in a `cid:` URL is a place inside the part, so it is not part of the Content-ID.
-        let id = id.split('#').next().unwrap_or_default();
-        let id: Vec<u8> = percent_decode(id.as_bytes()).collect();
-        return Link::Part(hash(id.trim_ascii()));
+        let escaped = id.split('#').next().unwrap_or_default();
+        let decoded: Vec<u8> = percent_decode(escaped.as_bytes()).collect();
+        return Link::Part(hash(decoded.trim_ascii()));
     }
     let decoded = scheme("data:")
         .and_then(|_| DataUrl::parse(url.as_bytes()).ok())
         .and_then(|data| Some((data.decode(LARGEST_DATA).ok()?, data.media_type())));
     match decoded {
         Some((content, media_type)) => {
-            let parameters = media_type.parameters.iter();
-            let parameters = parameters.map(|(name, value)| format!(";{name}={value}"));
-            let written = media_type.essence.clone() + &parameters.collect::<String>();
+            let parameters: String = media_type
+                .parameters
+                .iter()
+                .map(|(name, value)| format!(";{name}={value}"))
+                .collect();
+            let written = media_type.essence.clone() + &parameters;
             Link::Data(Digest::of(&content), hash(written.as_bytes()))
         }
         None => Link::Url(hash(url.as_bytes())),

@@ -40,10 +40,10 @@ impl Digests {
         };
         let media_type = MediaType::parse(value);
         let parameters = media_type.decoded_parameters(MOST_PARAMETERS);
-        let parameters = parameters
+        let assignments = parameters
             .iter()
             .map(|(name, value)| format!("{name}={value}"));
-        let all = std::iter::once(media_type.essence.to_string()).chain(parameters);
+        let all = std::iter::once(media_type.essence.to_string()).chain(assignments);
         all.map(|text| hash(text.as_bytes())).collect()
     }
 }

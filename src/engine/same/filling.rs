@@ -47,8 +47,8 @@ impl Described {
             .map(|(item, spot)| match item {
                 Item::Missing(_) => tree.number(spot.part),
                 _ => String::new(),
-            });
-        let numbers = numbers.collect();
+            })
+            .collect();
         Self {
             copy,
             spots,

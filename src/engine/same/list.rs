@@ -244,9 +244,8 @@ fn is_path_of(path: &str, list: &List) -> bool {
 
 /// Returns whether a line is the address of the list, or its address for unsubscribing. An archive may hide the `@`.
 fn is_address_of(line: &str, list: &List) -> bool {
-    let line = line.replacen(" at ", "@", 1);
-    let line = line.trim_matches(['<', '>']);
-    let Some((local, host)) = line.split_once('@') else {
+    let address = line.replacen(" at ", "@", 1);
+    let Some((local, host)) = address.trim_matches(['<', '>']).split_once('@') else {
         return false;
     };
     local.strip_suffix("-leave").unwrap_or(local) == list.name && host == list.host
@@ -255,9 +254,11 @@ fn is_address_of(line: &str, list: &List) -> bool {
 /// Returns the texts between `<` and `>` in a List field, in lower case.
 fn bracketed(value: &[u8]) -> Vec<String> {
     let value = String::from_utf8_lossy(&unfold(value)).to_lowercase();
-    let pieces = value.split('<').skip(1);
-    let pieces = pieces.filter_map(|piece| Some(piece.split_once('>')?.0.trim().to_owned()));
-    pieces.collect()
+    value
+        .split('<')
+        .skip(1)
+        .filter_map(|piece| Some(piece.split_once('>')?.0.trim().to_owned()))
+        .collect()
 }
 
 /// Maximum number of footers in a text: a mail may pass through several lists.

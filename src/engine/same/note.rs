@@ -227,10 +227,10 @@ fn quoted(tree: &Tree<'_>, id: PartId) -> Option<Fields> {
     let original = tree.original;
     let body = tree.part(id).body;
     let text = body.of(original);
-    let start = text.len() - text.trim_ascii_start().len();
-    let text = text.trim_ascii().strip_prefix(SENTENCE)?;
-    let blank = text.len() - text.trim_ascii_start().len();
-    let start = body.start + start + SENTENCE.len() + blank;
+    let blank_before = text.len() - text.trim_ascii_start().len();
+    let after = text.trim_ascii().strip_prefix(SENTENCE)?;
+    let blank_after = after.len() - after.trim_ascii_start().len();
+    let start = body.start + blank_before + SENTENCE.len() + blank_after;
     let header = Header::read(original, Span::new(start, body.end), LONGEST_NOTE);
     let behind = Span::new(header.span.end, body.end).of(original);
     let is_all = body.len() <= LONGEST_NOTE

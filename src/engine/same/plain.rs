@@ -107,8 +107,10 @@ fn append_unquoted(plain: &mut Vec<u8>, text: &[u8]) {
     let mut copied = 0;
     for quote in memmem::find_iter(text, b">From ") {
         let before = text.get(..quote).unwrap_or_default();
-        let start = before.iter().rposition(|byte| *byte != b'>');
-        let start = start.map_or(0, |last| last + 1);
+        let start = before
+            .iter()
+            .rposition(|byte| *byte != b'>')
+            .map_or(0, |last| last + 1);
         if start == 0 || text.get(start - 1) == Some(&b'\n') {
             plain.extend_from_slice(text.get(copied..start).unwrap_or_default());
             copied = quote + 1;

@@ -408,12 +408,13 @@ impl<'c> Comparison<'c> {
                 Err(Altered::Around)
             };
         }
-        let extra = self.extra.iter().map(|item| match item {
-            Item::Part(part) => Some(part),
-            Item::Aside(_) | Item::Message(_) => None,
-        });
-        let extra: Vec<&Part> = extra
-            .map(|it| it.map(|part| &**part))
+        let extra: Vec<&Part> = self
+            .extra
+            .iter()
+            .map(|item| match item {
+                Item::Part(part) => Some(&**part),
+                Item::Aside(_) | Item::Message(_) => None,
+            })
             .collect::<Option<_>>()
             .ok_or(Altered::More)?;
         for part in &extra {

@@ -39,8 +39,10 @@ fn text(body: &str) -> String {
 /// Returns whether the second mail covers the first one, and whether the first one covers the second.
 fn relation(one: &str, other: &str) -> [Result<(), Difference>; 2] {
     let [one, other] = [one, other].map(|mail| plain(mail.as_bytes()));
-    let places = [&one, &other].map(|it| MailCopy::of(it, &[]).cut_at());
-    let places: Vec<Place> = places.into_iter().flatten().collect();
+    let places: Vec<Place> = [&one, &other]
+        .into_iter()
+        .filter_map(|it| MailCopy::of(it, &[]).cut_at())
+        .collect();
     let [one, other] = [one, other].map(|it| MailCopy::of(&it, &places));
     [covers(&other, &one), covers(&one, &other)]
 }

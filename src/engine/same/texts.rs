@@ -64,12 +64,14 @@ pub(super) fn text_digest(content: &[u8]) -> Option<Digest> {
 pub(super) fn piece(text: Option<&[u8]>) -> Option<u64> {
     let mut words = Vec::new();
     for line in text?.split(|byte| matches!(byte, b'\r' | b'\n')) {
-        let line = line.trim_ascii_end();
+        let trimmed = line.trim_ascii_end();
         // A separator can precede a Eudora note on the same line as the text. Embody removes it together with the note, so
         // it is ignored.
-        let line = separator_at_end(line).map_or(line, |at| line.get(..at).unwrap_or(line));
-        if !line.is_empty() {
-            words.extend_from_slice(line);
+        let text = separator_at_end(trimmed)
+            .and_then(|at| trimmed.get(..at))
+            .unwrap_or(trimmed);
+        if !text.is_empty() {
+            words.extend_from_slice(text);
             words.push(b'\n');
         }
     }
