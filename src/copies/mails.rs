@@ -178,17 +178,17 @@ impl Mails {
             return Ok(mail);
         }
         drop(recent);
-        let mail = self.read_from(place)?;
-        if identity(&plain(&mail)).to_bytes() != record.identity {
+        let bytes = self.read_from(place)?;
+        if identity(&plain(&bytes)).to_bytes() != record.identity {
             return Err(io::Error::other("the mailbox was changed during the run"));
         }
-        let mail = Arc::new(Mail::of(mail));
+        let mail = Arc::new(Mail::of(bytes));
         let mut recent = unpoisoned(self.recent.lock());
         recent.push((*place, Arc::clone(&mail)));
-        let bytes = |recent: &[(Place, Arc<Mail>)]| -> usize {
+        let weight = |recent: &[(Place, Arc<Mail>)]| -> usize {
             recent.iter().map(|(_, mail)| mail.weight()).sum()
         };
-        while recent.len() > MOST_RECENT || recent.len() > 1 && bytes(&recent) > MOST_BYTES {
+        while recent.len() > MOST_RECENT || recent.len() > 1 && weight(&recent) > MOST_BYTES {
             recent.remove(0);
         }
         Ok(mail)

@@ -103,9 +103,9 @@ impl Parts {
         is_wanted: impl Fn(&Digests) -> bool,
     ) -> Option<Part> {
         let part = self.0.get(usize::try_from(number).ok()?)?;
-        let forms = forms(part.content(mail)?, part.is_text, part.encoding);
-        let mut forms = forms.into_iter();
-        let content = forms.find(|form| is_wanted(&Digests::of(form)))?;
+        let content = forms(part.content(mail)?, part.is_text, part.encoding)
+            .into_iter()
+            .find(|form| is_wanted(&Digests::of(form)))?;
         Some(Part {
             media_type: None,
             ..part.with(content.into_owned())
@@ -136,11 +136,11 @@ pub(super) fn of_mail(
     // The plain form can lack characters that the author wrote: `>` before `From `, and line endings at the end of the
     // mail. If the content in `mail` differs only in these, it is more complete and is used instead.
     let is_same = |own: &Cow<'_, [u8]>| unquoted_text(own) == unquoted_text(&content);
-    let own = own
+    let more_complete = own
         .filter(|_| !is_protected(of_plain.encoding))
         .map(|own| Cow::Owned(with_newlines(own.into_owned(), Newline::Lf)))
         .filter(is_same);
-    Some(of_plain.with(own.unwrap_or(content).into_owned()))
+    Some(of_plain.with(more_complete.unwrap_or(content).into_owned()))
 }
 
 /// Returns the digests of all parts of a mail, in each form of their content. Each entry begins with the number of the part,
@@ -213,9 +213,10 @@ fn is_protected(encoding: TransferEncoding) -> bool {
 }
 
 fn media_type(tree: &Tree<'_>, id: PartId) -> String {
-    let value = tree.value(id, "Content-Type").map(unfold);
-    let value = value.map(|value| String::from_utf8_lossy(value.trim_ascii()).into_owned());
-    value.unwrap_or_else(|| tree.part(id).essence.clone())
+    match tree.value(id, "Content-Type").map(unfold) {
+        Some(value) => String::from_utf8_lossy(value.trim_ascii()).into_owned(),
+        None => tree.part(id).essence.clone(),
+    }
 }
 
 /// Returns the header fields of a part. For a whole mail, only the fields that describe its content are returned. Fields with
@@ -281,9 +282,9 @@ mod tests {
 
     #[test]
     fn content_is_decoded_and_fields_are_those_that_describe_it() {
-        let part = "Content-Type: application/pdf;\n name=a.pdf\nContent-Transfer-Encoding: base64\n\
+        let text = "Content-Type: application/pdf;\n name=a.pdf\nContent-Transfer-Encoding: base64\n\
             Content-ID: <x@y>\nContent-MD5: x\nLines: 3\n\nAAEC";
-        let part = last(&mail(part));
+        let part = last(&mail(text));
         assert_eq!(part.content, [0, 1, 2]);
         assert_eq!(part.media_type.unwrap(), "application/pdf; name=a.pdf");
         let fields = "Content-Type: application/pdf;\r\n name=a.pdf\r\nContent-ID: <x@y>\r\n";

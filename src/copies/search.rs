@@ -127,8 +127,11 @@ impl Copies {
                 part,
                 is_measured,
             }) => {
-                let mail = self.index.mails.read(record);
-                let mail = mail.map_err(|why| self.unreadable(record, &why))?;
+                let mail = self
+                    .index
+                    .mails
+                    .read(record)
+                    .map_err(|why| self.unreadable(record, &why))?;
                 let part = mail.part(*part, &self.limits).ok_or_else(none_at_all)?;
                 self.content(record, part, *is_measured, begun)
             }
@@ -204,8 +207,9 @@ impl Copies {
         if records.len() > MOST_COMPARED {
             let what =
                 format!("more than {MOST_COMPARED} different mails with this Message-ID are in ");
-            let detail = Detail::from(what).naming(Setting::Copies);
-            let detail = detail.then(", so they were not compared");
+            let detail = Detail::from(what)
+                .naming(Setting::Copies)
+                .then(", so they were not compared");
             return only(Refusal::lasting(Reason::CopiesDiffer, detail));
         }
         let mut copies = Vec::new();
@@ -246,9 +250,11 @@ impl Copies {
                 }
             }
         }
-        let found = found.into_iter().map(|(note, (found, _))| (note, found));
         Ok(CopiesOfMail {
-            found: found.collect(),
+            found: found
+                .into_iter()
+                .map(|(note, (found, _))| (note, found))
+                .collect(),
             none: none_of(records.len(), difference),
         })
     }
@@ -342,8 +348,9 @@ fn none_of(count: usize, difference: Option<Difference>) -> Refusal {
 }
 
 fn failed(why: &io::Error) -> Refusal {
-    let detail = Detail::from("the index of ").naming(Setting::Copies);
-    let detail = detail.then(format!(" cannot be read: {why}"));
+    let detail = Detail::from("the index of ")
+        .naming(Setting::Copies)
+        .then(format!(" cannot be read: {why}"));
     Refusal::lasting(Reason::FileNotReadable, detail)
 }
 

@@ -161,8 +161,8 @@ mod tests {
             let table = Table::with_memory(sorter, most).unwrap();
             assert_eq!(table.file.is_some(), most == 2);
             let found = table.find(Key::Mail([1; 16])).unwrap();
-            let found: Vec<u64> = found.iter().map(|it| it.place.number).collect();
-            assert_eq!(found, [1, 5], "{most}");
+            let numbers: Vec<u64> = found.iter().map(|it| it.place.number).collect();
+            assert_eq!(numbers, [1, 5], "{most}");
             for other in [Key::Sha256([1; 16]), Key::Mail([4; 16]), Key::Md5([0; 16])] {
                 assert!(table.find(other).unwrap().is_empty(), "{most}");
             }

@@ -166,12 +166,14 @@ pub(super) fn fillable(candidates: &[Candidate], spooled: &Spooled) -> io::Resul
         ..Policy::default()
     };
     let reading = policy.reading().with_parts_in_files();
-    let described = candidates.iter().map(|candidate| {
-        let content = spooled.content(candidate.record.entry)?;
-        let limits = policy.limits.scan();
-        Ok(Described::of(&plain(&content), &reading, &limits))
-    });
-    let described: Vec<Described> = described.collect::<io::Result<_>>()?;
+    let described: Vec<Described> = candidates
+        .iter()
+        .map(|candidate| {
+            let content = spooled.content(candidate.record.entry)?;
+            let limits = policy.limits.scan();
+            Ok(Described::of(&plain(&content), &reading, &limits))
+        })
+        .collect::<io::Result<_>>()?;
     let mut sum = 0;
     for (at, (mail, candidate)) in described.iter().zip(candidates).enumerate() {
         if !mail.lacks_part() {
@@ -208,11 +210,11 @@ fn described(candidates: &[Candidate], spooled: &Spooled) -> io::Result<Vec<Mail
         copies.collect()
     };
     let copies = describe(&[])?;
-    let places: BTreeSet<Place> = copies.iter().filter_map(MailCopy::cut_at).collect();
-    if places.is_empty() {
+    let all_places: BTreeSet<Place> = copies.iter().filter_map(MailCopy::cut_at).collect();
+    if all_places.is_empty() {
         return Ok(copies);
     }
-    let places: Vec<Place> = places.into_iter().take(MOST_PLACES).collect();
+    let places: Vec<Place> = all_places.into_iter().take(MOST_PLACES).collect();
     describe(&places)
 }
 

@@ -72,8 +72,11 @@ impl Arrivals {
             .and_then(|date| date.duration_since(UNIX_EPOCH).ok());
         let arrival = since.map(|since| since.as_secs());
         let header = Header::of_message(&plain, LONGEST_HEADER);
-        let date = header.fields.value(&plain, "Date").and_then(seconds);
-        let date = date.or(arrival.and_then(|it| i64::try_from(it).ok()));
+        let date = header
+            .fields
+            .value(&plain, "Date")
+            .and_then(seconds)
+            .or(arrival.and_then(|it| i64::try_from(it).ok()));
         let is_short = |length: usize| length <= LONGEST_SEPARATOR;
         let sender = Some(letter.envelope.sender.as_str()).filter(|sender| is_short(sender.len()));
         let separator = letter.separator.filter(|line| is_short(line.len()));
@@ -292,8 +295,8 @@ impl Index {
             |_, _| None,
             |batch: Vec<Group>, done| {
                 let compared = done.into_iter().flat_map(|(_, compared)| compared);
-                let mut compared = batch.into_iter().zip(compared);
-                let settled = compared.try_for_each(|(group, it)| deciding.settle(group, it));
+                let mut groups = batch.into_iter().zip(compared);
+                let settled = groups.try_for_each(|(group, it)| deciding.settle(group, it));
                 settled.map_err(&failed)
             },
         )?;

@@ -86,8 +86,10 @@ impl SavedIndex {
     /// twice, another process uses the directory, it belongs to another user, or the system is not Linux.
     pub(crate) fn open(target: &Path, command: &str, sources: &[PathBuf]) -> Option<Self> {
         let boot = boot()?;
-        let stamps = sources.iter().map(|source| stamp(source));
-        let stamps: Vec<String> = stamps.collect::<Option<_>>()?;
+        let stamps: Vec<String> = sources
+            .iter()
+            .map(|source| stamp(source))
+            .collect::<Option<_>>()?;
         let name = name(target.file_name()?);
         sweep(folder_of(target), &name, &boot);
         let directory = folder_of(target).join(name);

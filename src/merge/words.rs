@@ -158,11 +158,11 @@ fn divided(text: &str) -> Vec<String> {
         match symbol {
             '"' => is_quoted = !is_quoted,
             ',' if !is_quoted => {
-                let whole = std::mem::take(&mut word);
-                let whole = whole.trim();
-                if !whole.is_empty() {
-                    words.push(whole.to_owned());
+                let trimmed = word.trim();
+                if !trimmed.is_empty() {
+                    words.push(trimmed.to_owned());
                 }
+                word.clear();
             }
             symbol => word.push(symbol),
         }
@@ -194,8 +194,8 @@ fn written(word: &str, by_comma: bool) -> String {
     }
     words.push(piece);
     let encoded = words.iter().map(|piece| {
-        let piece = base64::engine::general_purpose::STANDARD.encode(piece);
-        format!("=?UTF-8?B?{piece}?=")
+        let base64 = base64::engine::general_purpose::STANDARD.encode(piece);
+        format!("=?UTF-8?B?{base64}?=")
     });
     encoded.collect::<Vec<_>>().join(" ")
 }
