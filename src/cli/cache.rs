@@ -130,8 +130,10 @@ impl Cache {
         }
         let stop = stop.clone();
         let is_stopped: IsStopped = Arc::new(move || stop.check().is_err());
-        let recorder = self.recorder.clone();
-        let recorder = recorder.map(|recorder| Arc::new(recorder) as Arc<dyn Recorder>);
+        let recorder = self
+            .recorder
+            .clone()
+            .map(|recorder| Arc::new(recorder) as Arc<dyn Recorder>);
         let mut servers = Servers::new(policy, Arc::new(SystemNames), recorder)?;
         servers.is_stopped = is_stopped;
         match process {
@@ -209,8 +211,8 @@ impl Cache {
 
     pub(super) fn troubles(&self) -> Vec<String> {
         let folder = self.folder.as_ref();
-        let of_folder = folder.map_or(self.trouble.as_deref(), |it| it.trouble());
-        let of_folder = of_folder.map(|why| format!("{why}; the run continues without the cache"));
+        let why = folder.map_or(self.trouble.as_deref(), |it| it.trouble());
+        let of_folder = why.map(|why| format!("{why}; the run continues without the cache"));
         let of_files = self.files.as_ref().and_then(|files| files.trouble());
         of_folder.into_iter().chain(of_files).collect()
     }

@@ -760,18 +760,18 @@ fn of_changes(changes: &Changes) -> String {
             "messages replaced by another copy of the mail",
         ),
     ];
-    let counts = counts
+    let words: Vec<String> = counts
         .iter()
         .filter_map(|(count, one, several)| match count {
             0 => None,
             1 => Some(format!("1 {one}")),
             count => Some(format!("{count} {several}")),
-        });
-    let counts: Vec<String> = counts.collect();
-    if counts.is_empty() {
+        })
+        .collect();
+    if words.is_empty() {
         String::new()
     } else {
-        format!(" ({})", counts.join(", "))
+        format!(" ({})", words.join(", "))
     }
 }
 

@@ -37,8 +37,8 @@ pub(super) fn merged<'a>(
     let mut of_program;
     let (command, given) = if options.has_subcommands() {
         of_program = options.clone().ignore_errors(true);
-        let given = of_program.try_get_matches_from_mut(arguments);
-        let given = given
+        let given = of_program
+            .try_get_matches_from_mut(arguments)
             .ok()
             .and_then(|mut given| Some(given.remove_subcommand()?.1));
         (of_program.find_subcommand(name), given)
@@ -158,9 +158,9 @@ impl ConfigFile {
     /// Returns the path of the file, and the line of the option that clap rejects. If the option is not from the file, only
     /// the path is returned.
     pub(super) fn place_of(&self, problem: &clap::Error) -> String {
-        let arguments = [ContextKind::InvalidArg, ContextKind::PriorArg];
-        let arguments = arguments.into_iter().filter_map(|kind| problem.get(kind));
-        let arguments = arguments
+        let arguments = [ContextKind::InvalidArg, ContextKind::PriorArg]
+            .into_iter()
+            .filter_map(|kind| problem.get(kind))
             .map(ToString::to_string)
             .collect::<Vec<_>>()
             .join(",");

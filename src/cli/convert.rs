@@ -81,8 +81,7 @@ pub(super) fn run(args: &ConvertArgs) -> Result<Status, Error> {
     let cache = Cache::of(&common.policy, args.mode(), resume.as_ref())?;
     cache.open_record(&args.sources, &walk.targets()?)?;
     let stop = &walk.signals.stop;
-    let copies = CopyMailboxes::read(&policy, &walk.options, walk.copies_progress(), stop);
-    let copies = match copies {
+    let copies = match CopyMailboxes::read(&policy, &walk.options, walk.copies_progress(), stop) {
         Err(Error::Interrupted) => return Ok(walk.signals.status()),
         copies => copies?,
     };
@@ -267,8 +266,10 @@ impl Walk<'_> {
             } else {
                 ""
             };
-            let missing = counts.missing_below(self.policy);
-            let missing = missing.map(|line| line + "\n").unwrap_or_default();
+            let missing = counts
+                .missing_below(self.policy)
+                .map(|line| line + "\n")
+                .unwrap_or_default();
             let proof = match status {
                 Status::Success => self.proof(&summary, &targets),
                 _ => String::new(),
@@ -318,8 +319,10 @@ impl Walk<'_> {
             (Format::Thunderbird, Some(output)) => output.to_owned(),
             _ => target.to_owned(),
         };
-        let pairs = self.sources.iter().zip(targets);
-        let pairs: Option<Vec<[String; 2]>> = pairs
+        let pairs: Option<Vec<[String; 2]>> = self
+            .sources
+            .iter()
+            .zip(targets)
             .map(|(source, target)| {
                 let is_file = self.is_named_file(source) && !is_standard(target);
                 let pair = [source.clone(), new(target)];
@@ -330,11 +333,14 @@ impl Walk<'_> {
                 is_plain.then(|| words.map(quoted))
             })
             .collect();
-        let lines = pairs.filter(|pairs| (1..=PROOFS).contains(&pairs.len()));
-        let lines = lines.unwrap_or_default().into_iter().map(|[old, new]| {
-            format!("to check that no mail was lost: embody compare {old} {new}\n")
-        });
-        lines.collect()
+        pairs
+            .filter(|pairs| (1..=PROOFS).contains(&pairs.len()))
+            .unwrap_or_default()
+            .into_iter()
+            .map(|[old, new]| {
+                format!("to check that no mail was lost: embody compare {old} {new}\n")
+            })
+            .collect()
     }
 
     /// Returns whether `compare` can compare the source with its result. It cannot compare a mailbox of Eudora, because
@@ -507,8 +513,9 @@ impl Walk<'_> {
             observer: reporter,
             stop: &self.signals.stop,
         };
-        let done = in_place.run();
-        let done = done.map_err(|failure| remote::error(failure, account))?;
+        let done = in_place
+            .run()
+            .map_err(|failure| remote::error(failure, account))?;
         if reporter.volume >= Volume::Normal
             && options.mode.writes()
             && let Some((before, after)) = done.quota

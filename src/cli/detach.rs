@@ -149,8 +149,8 @@ fn restorer(
     }
     let mut policy = PolicyArgs::default();
     policy.cache = args.cache.clone();
-    let cache = Cache::of(&policy, mode, resume)?;
-    let cache = opened.get_or_init(|| cache);
+    let new_cache = Cache::of(&policy, mode, resume)?;
+    let cache = opened.get_or_init(|| new_cache);
     let mut builder = Expander::builder(args.policy())
         .fetch_with(|policy| shared_fetcher(policy, cache, stop))?
         .restoring();

@@ -155,8 +155,8 @@ fn is_of_walk(argument: &str) -> bool {
     if let Some(option) = argument.strip_prefix("--") {
         return WALKS.contains(&option.split('=').next().unwrap_or_default());
     }
-    let letters = argument.strip_prefix('-').unwrap_or_default();
-    let mut letters = letters.chars().skip_while(|letter| "qv".contains(*letter));
+    let options = argument.strip_prefix('-').unwrap_or_default();
+    let mut letters = options.chars().skip_while(|letter| "qv".contains(*letter));
     letters.next().is_some_and(|letter| "on".contains(letter))
 }
 

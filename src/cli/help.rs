@@ -69,8 +69,10 @@ fn with_particular_options(command: Command) -> Command {
         // `--help` hides no option of this command, so it prints the same text as `--help-all`.
         return command.mut_arg("help", |flag| flag.action(ArgAction::HelpLong));
     }
-    let page = command.get_after_long_help().map(ToString::to_string);
-    let page = page.unwrap_or_default();
+    let page = command
+        .get_after_long_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let examples = first_examples(&page);
     let name = command.get_name();
     let more = format!(

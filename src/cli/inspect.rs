@@ -336,12 +336,14 @@ impl Inspection<'_> {
             several: self.named || is_folder(source),
             counts: Counts::new((self.says == Says::Rows).then_some(ReportFile::Stdout)),
         };
-        let reading = match stream {
+        let conversion = match stream {
             Some(opened) => Conversion::of_stream(opened, source),
             None => Conversion::of(source),
         };
-        let reading = reading.options(&self.options).stop(stop);
-        let done = reading.run(&self.surveying, &reporter);
+        let done = conversion
+            .options(&self.options)
+            .stop(stop)
+            .run(&self.surveying, &reporter);
         let (_, mut totals, failure) = reporter.finish();
         if let Some(failure) = failure {
             return Err(write_error(failure));

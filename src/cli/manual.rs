@@ -69,8 +69,10 @@ fn pages(program: &Command, folder: &Path) -> io::Result<()> {
 }
 
 fn written_page(command: &Command) -> io::Result<Vec<u8>> {
-    let more = command.get_after_long_help();
-    let more = more.map(ToString::to_string).unwrap_or_default();
+    let more = command
+        .get_after_long_help()
+        .map(ToString::to_string)
+        .unwrap_or_default();
     let has_commands = command.has_subcommands();
     let page = Man::new(help::with_all_options(command.clone()))
         .source(concat!("embody ", env!("CARGO_PKG_VERSION")))

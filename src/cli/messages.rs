@@ -52,8 +52,11 @@ pub(super) fn run(args: &InspectArgs) -> Result<Status, Error> {
                 .with("index", &message.number)
                 .with("bytes", &content.len());
             if args.keys {
-                let key = copy_key(&same::plain(&content)).to_bytes();
-                let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
+                let key: String = copy_key(&same::plain(&content))
+                    .to_bytes()
+                    .iter()
+                    .map(|byte| format!("{byte:02x}"))
+                    .collect();
                 let line = json(&head.with("at", &message.at).with("key", &key));
                 let written = line.and_then(|line| output.write_all(&line));
                 written.map_err(write_error)?;

@@ -66,8 +66,7 @@ pub(super) fn run(
     let bound = |at: &Address| bind_metrics(at).map_err(cannot(&format!("listen on {at}")));
     let metrics = args.metrics.as_ref().map(bound).transpose()?;
     let started = started(args, listeners.len());
-    let server = Server::new(work, Arc::clone(&counters));
-    let server = Arc::new(server.map_err(cannot("start"))?);
+    let server = Arc::new(Server::new(work, Arc::clone(&counters)).map_err(cannot("start"))?);
     server.start(listeners, metrics).map_err(cannot("start"))?;
     let _ = notify(&[NotifyState::Ready]);
     log.event(&started);
@@ -120,8 +119,10 @@ fn started(args: &MilterArgs, listeners: usize) -> String {
             "{more} inherited sockets (systemd socket activation)"
         )),
     }
-    let metrics = args.metrics.as_ref();
-    let metrics = metrics.map(|address| format!("; metrics on {address}"));
+    let metrics = args
+        .metrics
+        .as_ref()
+        .map(|address| format!("; metrics on {address}"));
     format!(
         "version {} listens on {}{}",
         env!("CARGO_PKG_VERSION"),
@@ -142,8 +143,9 @@ fn handed_over() -> Result<Vec<Listener>, Failure> {
             listeners.push(listener.into());
             continue;
         }
-        let listener = handed.take_tcp_listener(index);
-        let listener = listener.map_err(cannot("take the sockets of LISTEN_FDS"))?;
+        let listener = handed
+            .take_tcp_listener(index)
+            .map_err(cannot("take the sockets of LISTEN_FDS"))?;
         listeners.extend(listener.map(Listener::from));
     }
     Ok(listeners)

@@ -164,8 +164,11 @@ fn reread(arguments: &[OsString]) -> Result<args::MilterArgs, String> {
         Ok(_) => Err("another command".to_owned()),
         Err(problem) => {
             let text = problem.to_string();
-            let line = text.lines().next().unwrap_or_default();
-            let line = line.trim_start_matches("error: ");
+            let line = text
+                .lines()
+                .next()
+                .unwrap_or_default()
+                .trim_start_matches("error: ");
             let place = file.map(|file| format!("in {}: ", file.place_of(&problem)));
             Err(say::harmless(&(place.unwrap_or_default() + line)).into_owned())
         }

@@ -89,10 +89,14 @@ impl Origin {
     }
 
     pub(super) fn described(&self) -> Option<String> {
-        let id = self.message_id.as_deref();
-        let id = id.map(|id| format!("Message-ID {}", harmless(id)));
-        let subject = self.subject.as_deref();
-        let subject = subject.map(|subject| format!("Subject: {}", harmless(subject)));
+        let id = self
+            .message_id
+            .as_deref()
+            .map(|id| format!("Message-ID {}", harmless(id)));
+        let subject = self
+            .subject
+            .as_deref()
+            .map(|subject| format!("Subject: {}", harmless(subject)));
         let said: Vec<String> = id.into_iter().chain(subject).collect();
         (!said.is_empty()).then(|| said.join(", "))
     }

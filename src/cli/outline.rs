@@ -46,12 +46,16 @@ pub(super) fn outline(tree: &Tree<'_>, report: &Report, policy: &Policy) -> Stri
         let is_multipart = matches!(part.content, PartKind::Multipart(_) | PartKind::Message);
         let rows = rows.get(number.as_str()).filter(|_| !is_multipart);
         for row in rows.into_iter().flatten() {
-            let line = say::line(row, policy);
-            let behind = line.strip_prefix(&format!("part {number}: "));
-            let line = behind.unwrap_or(&line);
-            let declared = row.media_type.as_ref();
-            let declared = declared.map(|named| format!(" of {}", harmless(named)));
-            let (kind, declared) = (row.kind.as_str(), declared.unwrap_or_default());
+            let full = say::line(row, policy);
+            let line = full
+                .strip_prefix(&format!("part {number}: "))
+                .unwrap_or(&full);
+            let kind = row.kind.as_str();
+            let declared = row
+                .media_type
+                .as_ref()
+                .map(|named| format!(" of {}", harmless(named)))
+                .unwrap_or_default();
             let _ = writeln!(text, "{indent}    {kind}{declared}\n{indent}    {line}");
         }
     }

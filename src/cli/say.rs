@@ -130,18 +130,22 @@ pub(super) fn lines(rows: &[Row], policy: &Policy, volume: Volume) -> Vec<String
         for row in counted {
             *outcomes.entry(wording::outcome(row.outcome)).or_default() += 1;
         }
-        let outcomes = outcomes.iter();
-        let outcomes = outcomes.map(|(outcome, count)| format!("{count} {outcome}"));
-        let (more, outcomes) = (counted.len(), outcomes.collect::<Vec<_>>().join(", "));
-        lines.push(format!("and {more} more: {outcomes}; --verbose shows them"));
+        let more = counted.len();
+        let counts: Vec<String> = outcomes
+            .iter()
+            .map(|(outcome, count)| format!("{count} {outcome}"))
+            .collect();
+        let list = counts.join(", ");
+        lines.push(format!("and {more} more: {list}; --verbose shows them"));
     }
     lines
 }
 
 pub(super) fn error(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = std::iter::successors(Some(error), |error| error.source());
-    let causes = causes.map(|error| harmless(&wording::error(error)).into_owned());
-    causes.collect::<Vec<String>>().join(": ")
+    let causes: Vec<String> = std::iter::successors(Some(error), |error| error.source())
+        .map(|error| harmless(&wording::error(error)).into_owned())
+        .collect();
+    causes.join(": ")
 }
 
 #[cfg(test)]

@@ -27,12 +27,12 @@ pub(super) fn run(args: &SplitArgs) -> Result<Status, Error> {
     let mut status = Status::Success;
     for source in &args.sources {
         let what = "split cannot read standard input, because the ranges are positions in a file; name a file";
-        let finds = if is_standard(source) {
+        let result = if is_standard(source) {
             Err(Error::Usage(what.into()))
         } else {
             find(source, Format::Auto, &Stop::default())
         };
-        let finds = match finds {
+        let finds = match result {
             Ok(finds) => finds,
             Err(error) => {
                 status = Status::told(&error);

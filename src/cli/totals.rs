@@ -118,11 +118,11 @@ impl Totals {
         if policy.attachments.is_empty() {
             return;
         }
-        let folders = policy
+        let folders: Vec<Url> = policy
             .attachments
             .iter()
-            .filter_map(|it| Url::from_directory_path(it).ok());
-        let folders: Vec<Url> = folders.collect();
+            .filter_map(|it| Url::from_directory_path(it).ok())
+            .collect();
         for row in &report.rows {
             let url = row
                 .final_url
@@ -172,9 +172,11 @@ impl Totals {
             (sum(|it| it.restored), "put back"),
             (sum(|it| it.left), "unchanged"),
         ];
-        let said = counts.iter().filter(|(count, _)| *count > 0);
-        let said = said.map(|(count, what)| format!(", {count} {what}"));
-        said.collect()
+        counts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!(", {count} {what}"))
+            .collect()
     }
 
     pub(super) fn add(&mut self, other: Self) {
@@ -196,10 +198,9 @@ impl Totals {
 
     /// Returns the option that would allow the largest number of further references, and this number.
     pub(super) fn best_remedy(&self) -> Option<(&str, u64)> {
-        let remedies = self.tables.get(REMEDIES);
-        let remedies = remedies.into_iter().flat_map(Named::names);
-        let best = remedies.max_by_key(|(_, count)| **count);
-        best.map(|(remedy, count)| (remedy, *count))
+        let remedies = self.tables.get(REMEDIES)?.names();
+        let (remedy, count) = remedies.max_by_key(|(_, count)| **count)?;
+        Some((remedy, *count))
     }
 
     /// Returns the tables of attachments that are missing next to the mailbox, and of skipped files.

@@ -43,8 +43,8 @@ fn octets(lower: &str) -> Option<u64> {
     }
     let decimal = |power: u32| 10_u128.checked_pow(power);
     let digits: u128 = format!("{whole}{fraction}").parse().ok()?;
-    let scaled = digits.checked_mul(decimal(exponent.parse().ok()?)?)?;
-    let scaled = scaled.checked_mul(step.pow(power))?;
+    let raised = digits.checked_mul(decimal(exponent.parse().ok()?)?)?;
+    let scaled = raised.checked_mul(step.pow(power))?;
     u64::try_from(scaled / decimal(u32::try_from(fraction.len()).ok()?)?).ok()
 }
 
@@ -147,8 +147,9 @@ fn number(text: &str) -> Option<u64> {
 /// written for programmers. The help of the option explains the values to users instead.
 pub(super) fn word<T: ValueEnum + Clone + Send + Sync + 'static>()
 -> impl TypedValueParser<Value = T> {
-    let words = T::value_variants().iter();
-    let words = words.filter_map(|value| Some(value.to_possible_value()?.help(None::<&str>)));
+    let words = T::value_variants()
+        .iter()
+        .filter_map(|value| Some(value.to_possible_value()?.help(None::<&str>)));
     PossibleValuesParser::new(words).try_map(|word| T::from_str(&word, false))
 }
 
@@ -175,11 +176,12 @@ pub(super) fn output_format(text: &str) -> Result<Format, String> {
     if text == "thunderbird" {
         return Ok(Format::Thunderbird);
     }
-    let known = Format::from_str(text, false);
-    let known = known.ok().filter(|format| written.contains(format));
-    known.ok_or_else(|| {
-        "the format must be one of auto, mbox, maildir, eml and thunderbird".to_owned()
-    })
+    Format::from_str(text, false)
+        .ok()
+        .filter(|format| written.contains(format))
+        .ok_or_else(|| {
+            "the format must be one of auto, mbox, maildir, eml and thunderbird".to_owned()
+        })
 }
 
 #[cfg(all(unix, feature = "milter"))]
@@ -198,8 +200,8 @@ pub(super) fn group(text: &str) -> Result<u32, String> {
     if let Some(number) = text.parse().ok().filter(|number| *number != u32::MAX) {
         return Ok(number);
     }
-    let groups = std::fs::read("/etc/group").unwrap_or_default();
-    let groups = String::from_utf8_lossy(&groups);
+    let file = std::fs::read("/etc/group").unwrap_or_default();
+    let groups = String::from_utf8_lossy(&file);
     let mut numbers = groups.lines().filter_map(|line| {
         let mut fields = line.split(':');
         let is_named = fields.next() == Some(text) && !text.is_empty();

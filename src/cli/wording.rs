@@ -94,9 +94,8 @@ pub(crate) fn would_allow(reason: Reason) -> Option<&'static str> {
 }
 
 pub(super) fn follow(row: &Row) -> Option<String> {
-    let form = row.detail.split(' ').next();
-    let form = form.filter(|_| row.reason == Some(Reason::NotFollowed));
-    form.map(|form| format!("--follow {form}"))
+    let form = row.detail.split(' ').next()?;
+    (row.reason == Some(Reason::NotFollowed)).then(|| format!("--follow {form}"))
 }
 
 /// Returns the options that would have allowed a reference. Each one is tested, because `--deny-host` has precedence
@@ -282,8 +281,8 @@ mod tests {
 
     #[test]
     fn the_table_of_reasons_is_the_list_of_reasons() {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reasons.md");
-        let page = fs::read_to_string(page).unwrap();
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reasons.md");
+        let page = fs::read_to_string(path).unwrap();
         let shown: Vec<&str> = page
             .lines()
             .skip_while(|line| !line.starts_with("| reason |"))

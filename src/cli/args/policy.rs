@@ -34,9 +34,12 @@ impl Common {
     /// reference that replace an attachment. Forms on the command line are applied after these defaults. With
     /// `--offline`, `recover` may run without a cache, because it can also get content from files.
     pub(crate) fn recovering(mut self) -> Self {
-        let forms = Follow::ALL.into_iter().filter(|form| form.is_attachment());
-        let forms = forms.map(|form| form.as_str().to_owned());
-        self.policy.content.follow = forms.chain(self.policy.content.follow).collect();
+        self.policy.content.follow = Follow::ALL
+            .into_iter()
+            .filter(|form| form.is_attachment())
+            .map(|form| form.as_str().to_owned())
+            .chain(self.policy.content.follow)
+            .collect();
         self.policy.cache.may_keep_nothing = true;
         self.fetching()
     }
@@ -294,8 +297,7 @@ impl ContentArgs {
         let embeds = |from: &str| self.embed.iter().any(|word| word == from);
         // The words of `--follow` are applied in order. A word that is not a form of reference is ignored here, because
         // parsing the command line already rejected it.
-        let follow = self.follow.iter();
-        let follow = follow.fold(Followed::default(), |forms, word| {
+        let follow = self.follow.iter().fold(Followed::default(), |forms, word| {
             forms.told(word).unwrap_or(forms)
         });
         let is_kind = |kind: &str| self.embed_kinds.iter().any(|word| word == kind);

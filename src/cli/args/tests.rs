@@ -103,8 +103,10 @@ fn the_help_says_how_large_a_message_may_become() {
 fn every_page_has_the_paragraphs_that_it_shares() {
     let mut pages = 0;
     for command in Cli::command().get_subcommands() {
-        let page = command.get_after_long_help().map(ToString::to_string);
-        let page = page.unwrap_or_default();
+        let page = command
+            .get_after_long_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         assert!(!page.contains(['{', '}']), "{page}");
         pages += usize::from(page.contains("kB and MB are powers of ten"));
     }

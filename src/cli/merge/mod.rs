@@ -66,8 +66,11 @@ impl Run<'_> {
         self.check()?;
         let directory = folder_of(&args.output);
         let sources = self.sources(directory);
-        let origins = args.sources.iter().map(|source| sources.origin(source));
-        let origins: Vec<Origin> = origins.collect::<Result<_, Error>>()?;
+        let origins: Vec<Origin> = args
+            .sources
+            .iter()
+            .map(|source| sources.origin(source))
+            .collect::<Result<_, Error>>()?;
         let has_folders = !args.flat && origins.iter().any(|origin| origin.has_folders);
         let form = self.form(&origins)?;
         self.check_name(form, has_folders)?;
@@ -101,8 +104,12 @@ impl Run<'_> {
         if args.dry_run {
             return None;
         }
-        let sources = args.sources.iter().map(std::path::absolute);
-        let sources: Vec<PathBuf> = sources.collect::<io::Result<_>>().ok()?;
+        let sources: Vec<PathBuf> = args
+            .sources
+            .iter()
+            .map(std::path::absolute)
+            .collect::<io::Result<_>>()
+            .ok()?;
         let version = env!("CARGO_PKG_VERSION");
         let options = (form, args.format, has_folders, &args.compressed);
         let command = format!("{version} {options:?} {sources:?}");
@@ -148,9 +155,13 @@ impl Run<'_> {
         let partial = already.last().filter(|source| !is_complete(source));
         if !already.is_empty() && !args.quiet {
             let sources = counted(origins.len() as u64, "source", "sources");
-            let next = partial.and_then(|source| source.mailboxes);
-            let next = next.map(|it| counted(it as u64, "mailbox", "mailboxes"));
-            let next = next.map_or(String::new(), |it| format!(" and {it} of the next one"));
+            let next = match partial.and_then(|source| source.mailboxes) {
+                Some(count) => format!(
+                    " and {} of the next one",
+                    counted(count as u64, "mailbox", "mailboxes")
+                ),
+                None => String::new(),
+            };
             let line =
                 format!("continuing a stopped run that has read {complete} of {sources}{next}");
             display.say(&line);

@@ -62,8 +62,8 @@ impl Sources<'_> {
         if let Some(account) = remote::account(source, self.imap, &Policy::default())? {
             let directory = self.directory;
             // If this run is killed, the name of the directory tells the next run that it can be removed.
-            let copy = temporary_folder_in(directory);
-            let copy = copy.map_err(Error::cannot_write(directory.display()))?;
+            let copy =
+                temporary_folder_in(directory).map_err(Error::cannot_write(directory.display()))?;
             let display = Display::new(ProgressOption::Never, 0);
             let reading = Reading::with(&display);
             let options = &Options {
@@ -234,8 +234,9 @@ impl Collector {
     /// # Errors
     /// [`Error::Interrupted`] if it was already returned.
     pub(crate) fn finish(self) -> Result<(Index, Numbers), Error> {
-        let collecting = unpoisoned(self.collecting.lock()).take();
-        let collecting = collecting.ok_or(Error::Interrupted)?;
+        let collecting = unpoisoned(self.collecting.lock())
+            .take()
+            .ok_or(Error::Interrupted)?;
         Ok((collecting.index, collecting.folders))
     }
 }
@@ -247,8 +248,10 @@ fn named_by(source: &Path) -> String {
     } else {
         source.file_name()
     };
-    let name = name.map(|name| name.to_string_lossy().into_owned());
-    name.unwrap_or_else(|| "INBOX".to_owned())
+    name.map_or_else(
+        || "INBOX".to_owned(),
+        |name| name.to_string_lossy().into_owned(),
+    )
 }
 
 /// The transform and the observer for reading a source: messages stay unchanged, and progress and damage are shown.

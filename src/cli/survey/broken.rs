@@ -122,8 +122,11 @@ impl Broken {
 /// all encoders write complete groups in each line. Mailing lists can append lines of text, which are not base64.
 fn ends_within_group(body: &[u8]) -> bool {
     let body = body.trim_ascii_end();
-    let last = body.rsplit(|byte| *byte == b'\n').next();
-    let last = last.unwrap_or_default().trim_ascii();
+    let last = body
+        .rsplit(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default()
+        .trim_ascii();
     let is_symbol = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let count = |bytes: &[u8]| bytes.iter().filter(is_symbol).count();
     let is_plain = !last.is_empty() && count(last) == last.len();

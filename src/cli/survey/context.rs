@@ -99,8 +99,9 @@ impl SurveyContext<'_> {
     /// Returns the command with all sources as its arguments. The command only reads the sources, so one command is
     /// sufficient.
     pub(crate) fn reading(&self, command: &str) -> Vec<String> {
-        let sources = self.named().map(all_quoted);
-        let sources = sources.unwrap_or_else(|| "MAILBOX".to_owned());
+        let sources = self
+            .named()
+            .map_or_else(|| "MAILBOX".to_owned(), all_quoted);
         vec![format!("{command}{} {sources}", self.format)]
     }
 
@@ -136,8 +137,8 @@ fn result(source: &NamedSource, purpose: &str, taken: &mut HashSet<String>) -> S
     {
         path = Path::new(stem);
     }
-    let name = path.file_name().map(|name| name.to_string_lossy());
-    let name = name.as_deref().unwrap_or("mail");
+    let file_name = path.file_name().map(|name| name.to_string_lossy());
+    let name = file_name.as_deref().unwrap_or("mail");
     let ending = match source.kind {
         SourceKind::Folder => "",
         SourceKind::Message => ".eml",

@@ -51,8 +51,8 @@ pub(super) fn findings(survey: &Survey, context: &SurveyContext<'_>) -> Findings
     let mut facts = facts(survey, context);
     facts.sort_by_key(|fact| std::cmp::Reverse(fact.weight));
     let step = facts.iter_mut().find_map(|fact| fact.step.take());
-    let statement = facts.first().filter(|fact| fact.weight > 0);
-    let statement = statement.map(|fact| fact.statement.clone());
+    let first = facts.first().filter(|fact| fact.weight > 0);
+    let statement = first.map(|fact| fact.statement.clone());
     let nothing = match survey.mail.messages {
         0 => "There is no mail here.",
         _ => "Nothing is missing from this mail.",
@@ -86,7 +86,7 @@ pub(super) fn contents(survey: &Survey) -> String {
 }
 
 fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
-    let facts = [
+    let findings = [
         pictures(survey, context),
         attachments(survey, context),
         large(survey, context),
@@ -94,7 +94,7 @@ fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
         repeated(survey),
         broken(survey),
     ];
-    let mut facts: Vec<Fact> = facts.into_iter().flatten().collect();
+    let mut facts: Vec<Fact> = findings.into_iter().flatten().collect();
     // The page shows the three facts with the largest weight. These plain counts have weight 0, so they are shown only
     // if there are fewer than three facts.
     let plain = [
@@ -125,8 +125,8 @@ fn facts(survey: &Survey, context: &SurveyContext<'_>) -> Vec<Fact> {
             ),
         ),
     ];
-    let plain = plain.into_iter().filter(|(count, _, _)| *count > 0);
-    facts.extend(plain.map(|(_, number, words)| Fact {
+    let found = plain.into_iter().filter(|(count, _, _)| *count > 0);
+    facts.extend(found.map(|(_, number, words)| Fact {
         weight: 0,
         statement: String::new(),
         tile: Tile { number, words },
@@ -236,8 +236,9 @@ fn are(count: u64) -> String {
 fn large(survey: &Survey, context: &SurveyContext<'_>) -> Option<Fact> {
     let detach = &survey.detach;
     let saves = u64::try_from(detach.saves).unwrap_or(0);
-    let share = u128::from(saves) * 100;
-    let share = share.checked_div(survey.mail.octets.into()).unwrap_or(0);
+    let share = (u128::from(saves) * 100)
+        .checked_div(survey.mail.octets.into())
+        .unwrap_or(0);
     (detach.leave.count > 0 && share > 0).then(|| Fact {
         weight: saves / 1_000_000 + 1,
         statement: format!(
@@ -536,9 +537,11 @@ pub(super) fn registered(host: &str) -> String {
 
 /// Returns the counts of all years from the first to the last, including years without mail.
 pub(super) fn years(survey: &Survey) -> Vec<(i64, Year)> {
-    let years = survey.years.names();
-    let years = years.filter_map(|(name, year)| Some((name.parse::<i64>().ok()?, *year)));
-    let years: BTreeMap<i64, Year> = years.collect();
+    let years: BTreeMap<i64, Year> = survey
+        .years
+        .names()
+        .filter_map(|(name, year)| Some((name.parse::<i64>().ok()?, *year)))
+        .collect();
     let ends = years.keys().next().zip(years.keys().next_back());
     let Some((&first, &last)) = ends else {
         return Vec::new();

@@ -312,10 +312,9 @@ fn large(tree: &Tree<'_>, place: Place, date: Option<String>) -> Large {
     let content_type = tree.value(PartId::ROOT, "Content-Type");
     let label = content_type.and_then(|value| MediaType::parse(value).parameter("charset"));
     let value = |name| {
-        let value = tree.value(PartId::ROOT, name)?;
-        let value = front(value, LONGEST_FROM);
-        let text = decoded_text(&unfold(value), label.as_deref());
-        let text: String = text.trim().chars().take(LONGEST_TEXT).collect();
+        let value = front(tree.value(PartId::ROOT, name)?, LONGEST_FROM);
+        let decoded = decoded_text(&unfold(value), label.as_deref());
+        let text: String = decoded.trim().chars().take(LONGEST_TEXT).collect();
         (!text.is_empty()).then_some(text)
     };
     Large {

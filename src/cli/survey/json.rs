@@ -20,9 +20,12 @@ pub(crate) fn as_json(
     context: &SurveyContext<'_>,
     embed: Option<Fields>,
 ) -> Fields {
-    let hosts = survey.hosts.names();
-    let hosts = hosts.map(|(name, host)| (name, host.pictures));
-    let hosts: BTreeMap<&str, u64> = hosts.filter(|(_, pictures)| *pictures > 0).collect();
+    let hosts: BTreeMap<&str, u64> = survey
+        .hosts
+        .names()
+        .map(|(name, host)| (name, host.pictures))
+        .filter(|(_, pictures)| *pictures > 0)
+        .collect();
     let others = survey.hosts.others();
     let pictures = with_all(Fields::default(), &survey.pictures)
         .with("hosts", &hosts)
@@ -73,11 +76,14 @@ fn with_first<C: Counts>(most: usize, fields: Fields, counts: &C) -> Fields {
 }
 
 fn attachments(survey: &Survey) -> Fields {
-    let sizes = SIZES.iter().zip(&survey.sizes);
-    let sizes = sizes.map(|(from, size)| with_all(Fields::default().with("from", from), size));
+    let sizes: Vec<Fields> = SIZES
+        .iter()
+        .zip(&survey.sizes)
+        .map(|(from, size)| with_all(Fields::default().with("from", from), size))
+        .collect();
     with_all(Fields::default(), &survey.attachments)
         .with("inline", &survey.shown())
-        .with("sizes", &sizes.collect::<Vec<Fields>>())
+        .with("sizes", &sizes)
 }
 
 fn detach(survey: &Survey, context: &SurveyContext<'_>) -> Fields {

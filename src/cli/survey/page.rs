@@ -497,9 +497,8 @@ impl Page<'_> {
             }
         }
         let most = columns.iter().map(|it| it.value).max().unwrap_or(0);
-        let most = size(most);
         self.sheet
-            .columns("Size of the mail by year", &most, &columns);
+            .columns("Size of the mail by year", &size(most), &columns);
         if years.len() > 1 {
             let rows: Vec<(String, Vec<String>)> = years
                 .into_iter()
@@ -536,8 +535,10 @@ impl Page<'_> {
 
     fn senders(&mut self) {
         let senders = &self.survey.senders;
-        let known = senders.heaviest(|it| it.octets);
-        let known = known.into_iter().filter(|(name, _)| *name != "none");
+        let known = senders
+            .heaviest(|it| it.octets)
+            .into_iter()
+            .filter(|(name, _)| *name != "none");
         let bars: Vec<Bar> = known
             .take(BARS)
             .map(|(name, it)| Bar {
@@ -599,9 +600,9 @@ impl Page<'_> {
                 .first
                 .iter()
                 .map(|place| {
-                    let name = std::path::Path::new(&place.source);
-                    let name = name.file_name().map(|it| it.to_string_lossy());
-                    let name = foreign(&short(name.as_deref().unwrap_or(&place.source)));
+                    let path = std::path::Path::new(&place.source);
+                    let file_name = path.file_name().map(|it| it.to_string_lossy());
+                    let name = foreign(&short(file_name.as_deref().unwrap_or(&place.source)));
                     match place.index {
                         None => name,
                         Some(index) if several => format!("number {index} of {name}"),
@@ -609,8 +610,7 @@ impl Page<'_> {
                     }
                 })
                 .collect();
-            let more = places.count.saturating_sub(first.len() as u64);
-            let more = match more {
+            let more = match places.count.saturating_sub(first.len() as u64) {
                 0 => String::new(),
                 more => format!(" and {} more", grouped(more)),
             };
@@ -663,11 +663,11 @@ impl Page<'_> {
             .add("<details><summary>Each reference, for experts</summary>");
         self.sheet
             .say("This table counts what `embody convert` would do with each reference, with the options of this survey. For each reason, docs/reasons.md names the option that changes the outcome.");
-        let rows = survey
+        let rows: Vec<(String, Vec<String>)> = survey
             .outcomes
             .iter()
-            .map(|(outcome, count)| (explained(outcome), vec![grouped(*count)]));
-        let rows: Vec<(String, Vec<String>)> = rows.collect();
+            .map(|(outcome, count)| (explained(outcome), vec![grouped(*count)]))
+            .collect();
         self.sheet.table(&Table {
             heads: &["outcome", "how many"],
             rows,
@@ -686,9 +686,8 @@ impl Page<'_> {
 
 /// Returns the outcome with an explanation of its reason.
 fn explained(outcome: &str) -> String {
-    let reason = outcome.split_once(": ").map(|it| it.1);
-    let reason = reason.and_then(|word| Reason::ALL.iter().find(|it| it.as_str() == word));
-    match reason {
+    let word = outcome.split_once(": ").map(|it| it.1);
+    match word.and_then(|word| Reason::ALL.iter().find(|it| it.as_str() == word)) {
         Some(reason) => format!("{outcome} ({})", reason.meaning()),
         None => outcome.to_owned(),
     }

@@ -132,15 +132,16 @@ impl Repeated {
 
     /// Returns the options as text for a command line. Options with a name in `names` are left out.
     pub(crate) fn without(&self, names: &[&str]) -> String {
-        let options = self.options.iter();
-        let options = options.filter(|(name, _)| !names.contains(&name.as_str()));
-        let words = options.map(|(name, value)| match value {
-            // Without `=`, a value that begins with a hyphen would be read as an option.
-            Some(value) if value.starts_with('-') => format!(" --{name}={value}"),
-            Some(value) => format!(" --{name} {}", quoted(value)),
-            None => format!(" --{name}"),
-        });
-        words.collect()
+        self.options
+            .iter()
+            .filter(|(name, _)| !names.contains(&name.as_str()))
+            .map(|(name, value)| match value {
+                // Without `=`, a value that begins with a hyphen would be read as an option.
+                Some(value) if value.starts_with('-') => format!(" --{name}={value}"),
+                Some(value) => format!(" --{name} {}", quoted(value)),
+                None => format!(" --{name}"),
+            })
+            .collect()
     }
 
     pub(crate) fn all(&self) -> String {
@@ -155,8 +156,10 @@ mod tests {
 
     #[test]
     fn options_are_repeated_as_they_were_given() {
-        let words = "embody inspect --probe --fetch http --allow-net=127.0.0.0/8 box --map a=b --archive-any --html x";
-        let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+        let split = |line: &str| -> Vec<OsString> { line.split(' ').map(OsString::from).collect() };
+        let words = split(
+            "embody inspect --probe --fetch http --allow-net=127.0.0.0/8 box --map a=b --archive-any --html x",
+        );
         let repeated = Repeated::of_retrieval(&words);
         assert_eq!(
             repeated.all(),
@@ -167,8 +170,7 @@ mod tests {
             " --allow-net 127.0.0.0/8 --archive-any"
         );
         assert!(repeated.has("fetch") && !repeated.has("probe"));
-        let words = "embody inspect --proxy http://user:secret@proxy.example/ box";
-        let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
+        let words = split("embody inspect --proxy http://user:secret@proxy.example/ box");
         assert_eq!(Repeated::of_retrieval(&words).all(), "");
         let words = ["embody", "embed", "--timeout", "5s", "--", "--map", "x"].map(OsString::from);
         assert_eq!(Repeated::of_run(&words).all(), " --timeout 5s");

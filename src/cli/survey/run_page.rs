@@ -292,8 +292,8 @@ impl RunContext<'_> {
 /// Returns the name for a further result: `kept.mbox` becomes `kept-2.mbox`.
 fn further(name: &str) -> String {
     let path = Path::new(name);
-    let file = path.file_name().map(|it| it.to_string_lossy());
-    let file = file.as_deref().unwrap_or("mail");
+    let file_name = path.file_name().map(|it| it.to_string_lossy());
+    let file = file_name.as_deref().unwrap_or("mail");
     // All extensions are kept, so that the result is compressed like its source.
     let (stem, endings) = match file.split_once('.') {
         Some((stem, endings)) if !stem.is_empty() => (stem, format!(".{endings}")),
@@ -554,9 +554,11 @@ impl RunPage<'_> {
 
     fn causes(&mut self, head: &str, causes: &Named<u64>) {
         let names = causes.heaviest(|it| *it);
-        let rows = names.iter().take(ROWS);
-        let rows = rows.map(|(name, count)| (capitalized(name), vec![grouped(**count)]));
-        let mut rows: Vec<(String, Vec<String>)> = rows.collect();
+        let mut rows: Vec<(String, Vec<String>)> = names
+            .iter()
+            .take(ROWS)
+            .map(|(name, count)| (capitalized(name), vec![grouped(**count)]))
+            .collect();
         if let Some(count) = causes.others() {
             rows.push((format!("Others, {}", bound()), vec![grouped(*count)]));
         }

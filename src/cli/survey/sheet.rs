@@ -108,11 +108,14 @@ impl Sheet {
 
     fn commands(&mut self, class: &str, title: &str, words: &str, commands: &[String]) {
         // Commands are not cut, because the file names in them must be complete. Other text is cut.
-        let lines = commands.iter().map(|line| marked(&harmless_within(line)));
-        let lines = lines.collect::<Vec<String>>().join("\n");
+        let lines: Vec<String> = commands
+            .iter()
+            .map(|line| marked(&harmless_within(line)))
+            .collect();
+        let script = lines.join("\n");
         let words = in_code(words);
         self.add(&format!(
-            "<div class=\"{class}\"><h3>{title}</h3><p>{words}</p><pre>{lines}</pre></div>"
+            "<div class=\"{class}\"><h3>{title}</h3><p>{words}</p><pre>{script}</pre></div>"
         ));
     }
 
@@ -252,8 +255,8 @@ fn marked(text: &str) -> String {
 
 /// Returns the length of a bar, in percent. A value above zero gets at least 0.5, so that it is visible.
 fn percent(value: u64, most: u64) -> String {
-    let thousandths = u128::from(value) * 1000 / u128::from(most.max(1));
-    let thousandths = thousandths.min(1000).max(u128::from(value > 0) * 5);
+    let share = u128::from(value) * 1000 / u128::from(most.max(1));
+    let thousandths = share.min(1000).max(u128::from(value > 0) * 5);
     format!("{}.{}", thousandths / 10, thousandths % 10)
 }
 

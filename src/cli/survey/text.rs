@@ -145,10 +145,14 @@ fn copies(survey: &Survey) -> String {
 
 fn damaged(survey: &Survey) -> String {
     let broken = &survey.broken;
-    let kinds = broken.kinds().into_iter().filter(|it| it.2.count > 0);
-    let kinds = kinds.map(|(one, many, places)| {
-        let first = places.first.iter().filter_map(|it| it.index);
-        let first: Vec<String> = first.map(|it| it.to_string()).collect();
+    let found = broken.kinds().into_iter().filter(|it| it.2.count > 0);
+    let kinds = found.map(|(one, many, places)| {
+        let first: Vec<String> = places
+            .first
+            .iter()
+            .filter_map(|it| it.index)
+            .map(|it| it.to_string())
+            .collect();
         let numbers = match first.is_empty() {
             true => String::new(),
             false if first.len() as u64 == places.count => {
