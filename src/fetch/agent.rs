@@ -63,8 +63,11 @@ pub(super) fn agent(
 
 pub(super) fn system_roots(more: &[Certificate<'static>]) -> Vec<Certificate<'static>> {
     let system = rustls_native_certs::load_native_certs().certs;
-    let system = system.iter().map(|it| Certificate::from_der(it).to_owned());
-    system.chain(more.iter().cloned()).collect()
+    system
+        .iter()
+        .map(|it| Certificate::from_der(it).to_owned())
+        .chain(more.iter().cloned())
+        .collect()
 }
 
 /// Reads the certificates of `--ca-file`, and checks that the proxy of the policy is supported. The proxy is checked here
@@ -90,8 +93,10 @@ pub(super) fn certificates(policy: &Policy) -> Result<Vec<Certificate<'static>>,
 }
 
 fn proxy(policy: &Policy) -> Result<Option<ureq::Proxy>, Error> {
-    let proxy = policy.proxy.as_ref();
-    let proxy = proxy.map(|proxy| ureq::Proxy::new(proxy.as_str()));
+    let proxy = policy
+        .proxy
+        .as_ref()
+        .map(|proxy| ureq::Proxy::new(proxy.as_str()));
     let unusable = |_| {
         Error::Usage(
             "embody does not support this kind of proxy; use an http or https proxy".into(),

@@ -63,8 +63,9 @@ impl Allowance {
 }
 
 pub(super) fn late() -> Refusal {
-    let detail = Detail::from("the retrieval was not complete within ").naming(Setting::Deadline);
-    let detail = detail.then(", the time limit for the whole message");
+    let detail = Detail::from("the retrieval was not complete within ")
+        .naming(Setting::Deadline)
+        .then(", the time limit for the whole message");
     Refusal::temporary(Reason::Deadline, detail)
 }
 

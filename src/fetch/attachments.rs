@@ -39,8 +39,7 @@ impl Attachments {
     fn file(&self, url: &str, least: usize) -> Result<Option<PathBuf>, Refusal> {
         let components = components(url);
         for count in (least..=components.len()).rev() {
-            let end = components.iter().skip(components.len() - count);
-            let end: PathBuf = end.collect();
+            let end: PathBuf = components.iter().skip(components.len() - count).collect();
             let mut found = Vec::new();
             for folder in &self.policy.attachments {
                 let path = folder.join(&end);
@@ -141,13 +140,14 @@ pub(super) fn ambiguous(first: &Path, second: &Path) -> Refusal {
 /// Returns the components of the path as file names, from the end back to the first invalid one. Each is percent-decoded once,
 /// and none can lead to another directory.
 fn components(url: &str) -> Vec<String> {
-    let path = url.split_once(['?', '#']).map_or(url, |(path, _)| path);
-    let scheme = path.split_once(':');
-    let scheme = scheme.filter(|(front, _)| !front.contains('/'));
-    let path = scheme.map_or(path, |(_, path)| path);
-    let path = match path.strip_prefix("//") {
+    let front = url.split_once(['?', '#']).map_or(url, |(front, _)| front);
+    let without_scheme = match front.split_once(':') {
+        Some((scheme, rest)) if !scheme.contains('/') => rest,
+        _ => front,
+    };
+    let path = match without_scheme.strip_prefix("//") {
         Some(rest) => rest.split_once('/').unwrap_or_default().1,
-        None => path,
+        None => without_scheme,
     };
     let mut components: Vec<String> = path
         .rsplit('/')

@@ -29,8 +29,9 @@ pub(crate) struct Folder {
 
 impl Folder {
     pub(crate) fn open(path: PathBuf) -> Result<Self, Refusal> {
-        let handle = Dir::open_ambient_dir(&path, ambient_authority());
-        let handle = handle.map_err(|why| unreadable(&path, &why))?.into();
+        let handle = Dir::open_ambient_dir(&path, ambient_authority())
+            .map_err(|why| unreadable(&path, &why))?
+            .into();
         Ok(Self { path, handle })
     }
 
@@ -49,8 +50,11 @@ impl Folder {
         }
         // A symbolic link may replace the directory between the check and this call. It can lead only to another directory
         // inside this one, because `open_dir` does not leave it.
-        let handle = self.handle.open_dir(name);
-        let handle = handle.map_err(|why| unreadable(&path, &why))?.into();
+        let handle = self
+            .handle
+            .open_dir(name)
+            .map_err(|why| unreadable(&path, &why))?
+            .into();
         Ok(Some(Self { path, handle }))
     }
 
@@ -74,8 +78,10 @@ impl Folder {
     /// Returns the length of a file in bytes. A symbolic link is refused.
     pub(crate) fn length(&self, name: &OsStr) -> Result<u64, Refusal> {
         let path = self.path.join(name);
-        let metadata = self.handle.symlink_metadata(name);
-        let metadata = metadata.map_err(|why| unreadable(&path, &why))?;
+        let metadata = self
+            .handle
+            .symlink_metadata(name)
+            .map_err(|why| unreadable(&path, &why))?;
         regular(&path, &metadata)?;
         Ok(metadata.len())
     }
@@ -158,10 +164,13 @@ impl Sidecars {
             let wanted = name.map(on_disk);
             let is_meant = |found: &OsString| Some(on_disk(&found.to_string_lossy())) == wanted;
             let is_exact = |found: &&OsString| name.is_some() && found.to_str() == name;
-            let mut meant = names.iter().filter(|found| is_meant(found));
-            let only = meant.next().filter(|_| meant.next().is_none());
-            let meant = names.iter().find(is_exact).or(only);
-            let meant = meant.ok_or_else(|| ambiguous(&folder, &names))?;
+            let mut matches = names.iter().filter(|found| is_meant(found));
+            let only = matches.next().filter(|_| matches.next().is_none());
+            let meant = names
+                .iter()
+                .find(is_exact)
+                .or(only)
+                .ok_or_else(|| ambiguous(&folder, &names))?;
             names = vec![meant.clone()];
         }
         let name = names.into_iter().next().ok_or_else(missing)?;
@@ -186,8 +195,8 @@ impl Sidecars {
         }
         let allowance = Allowance::starting_now(policy.limits.timeout, deadline);
         let body = folder.read(&name, policy, allowance)?;
-        let path = folder.path.join(name);
-        let path = path.canonicalize().unwrap_or(path);
+        let found = folder.path.join(name);
+        let path = found.canonicalize().unwrap_or(found);
         Ok(of_file(&path, body, begun))
     }
 }
@@ -199,11 +208,15 @@ pub(super) fn on_disk(name: &str) -> String {
 }
 
 fn ambiguous(folder: &Folder, names: &[OsString]) -> Refusal {
-    let shown = names.iter().take(2).map(|name| name.to_string_lossy());
-    let shown = shown.collect::<Vec<_>>().join(" and ");
+    let shown: Vec<_> = names
+        .iter()
+        .take(2)
+        .map(|name| name.to_string_lossy())
+        .collect();
     let detail = format!(
-        "several files in {} match the attachment: {shown}",
-        folder.path.display()
+        "several files in {} match the attachment: {}",
+        folder.path.display(),
+        shown.join(" and ")
     );
     Refusal::lasting(Reason::AmbiguousFile, detail)
 }

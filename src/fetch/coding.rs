@@ -88,8 +88,9 @@ impl Coding {
             let mut names = value.split(',').map(str::trim);
             // Without a slash, the value is not a media type. It is ignored, because the parser would treat it as text/plain,
             // which the server did not declare.
-            let media_type = media_type.filter(|value| value.contains(&b'/'));
-            let media_type = media_type.map(MediaType::parse);
+            let media_type = media_type
+                .filter(|value| value.contains(&b'/'))
+                .map(MediaType::parse);
             !names.any(is_written_as_text)
                 && media_type.is_some_and(|media_type| is_text_of_type(content, &media_type))
         };
@@ -209,8 +210,9 @@ impl<R: Read> Read for Inflater<R> {
                 .state
                 .get_or_insert_with(|| Decompress::new(has_zlib_header(input)));
             let (taken, given) = (state.total_in(), state.total_out());
-            let status = state.decompress(input, output, FlushDecompress::None);
-            let status = status.map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
+            let status = state
+                .decompress(input, output, FlushDecompress::None)
+                .map_err(|why| io::Error::new(io::ErrorKind::InvalidData, why))?;
             let step = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(0);
             self.start += step(state.total_in(), taken);
             let written = step(state.total_out(), given);

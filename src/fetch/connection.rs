@@ -226,8 +226,10 @@ impl Transport for Connection {
         // Only a complete request line can be rewritten. ureq sends the whole line at once; if it ever did not, the request
         // would fail here.
         let output: &[u8] = self.transport.buffers().output();
-        let sent = output.get(..amount).and_then(|sent| form.of(sent));
-        let sent = sent.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
+        let sent = output
+            .get(..amount)
+            .and_then(|sent| form.of(sent))
+            .ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
         let mut rest = sent.as_slice();
         while !rest.is_empty() {
             let amount = rest.read(self.transport.buffers().output())?;

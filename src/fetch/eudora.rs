@@ -69,8 +69,9 @@ const FOLDERS: [(&str, bool, bool); 4] = [
 impl EudoraFiles {
     pub(crate) fn beside(mailbox: &Path, policy: &Policy) -> Self {
         let mut folders = Vec::new();
-        let whole = mailbox.canonicalize();
-        let whole = whole.unwrap_or_else(|_| mailbox.to_owned());
+        let whole = mailbox
+            .canonicalize()
+            .unwrap_or_else(|_| mailbox.to_owned());
         for path in whole.ancestors().skip(1).take(MOST_AROUND) {
             folders.extend(listings(path));
             let is_within_mail = path.ancestors().any(|it| it.ends_with("Mail Folder"));
@@ -151,9 +152,13 @@ impl EudoraFiles {
 
     fn missing(&self, name: &str, parts: Option<bool>) -> Refusal {
         let holds = |it: &&Listing| it.holds_parts == parts || it.holds_parts.is_none();
-        let folders = self.folders.iter().filter(holds);
-        let folders = folders.map(|it| it.folder.path().display().to_string());
-        let what = match folders.collect::<Vec<_>>().as_slice() {
+        let folders: Vec<String> = self
+            .folders
+            .iter()
+            .filter(holds)
+            .map(|it| it.folder.path().display().to_string())
+            .collect();
+        let what = match folders.as_slice() {
             [] => format!("the directories of Eudora next to the mailbox do not contain '{name}'"),
             folders => format!("'{name}' is not in {}", folders.join(", ")),
         };
@@ -199,11 +204,11 @@ impl EudoraFiles {
         }
         let (message, _) = owner;
         let path = self.path(named.0, &named.1);
-        let path = path.display();
+        let file = path.display();
         let what = if message == by.0 {
-            format!("an earlier line of the same message already names {path}")
+            format!("an earlier line of the same message already names {file}")
         } else {
-            format!("message {message}, an earlier message in the mailbox, already names {path}")
+            format!("message {message}, an earlier message in the mailbox, already names {file}")
         };
         Err(Refusal::lasting(Reason::FileTaken, what))
     }

@@ -138,16 +138,21 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let until = Duration::from_secs(u64::try_from(date::seconds(value.as_bytes())?).ok()?);
-    let until = SystemTime::UNIX_EPOCH.checked_add(until)?;
+    let seconds = u64::try_from(date::seconds(value.as_bytes())?).ok()?;
+    let until = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))?;
     until.duration_since(SystemTime::now()).ok()
 }
 
 /// Returns whether the media type of a response may be the requested one. A missing type and a type that means "any data" match
 /// every type.
 pub(crate) fn agrees(accept: &str, named: Option<&str>) -> bool {
-    let essence = named.unwrap_or_default().split(';').next();
-    let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();
+    let essence = named
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     let says_nothing =
         |essence: &str| !essence.contains('/') || essence == "application/octet-stream";
     if accept == "*/*" || says_nothing(&accept.to_ascii_lowercase()) || says_nothing(&essence) {

@@ -182,12 +182,11 @@ impl Fetcher {
     /// Returns the request with a date: that of the mail, or the default date. The archive returns the capture nearest
     /// to this date. Returns a refusal if there is no date.
     fn dated(&self, request: &Request) -> Result<Request, Refusal> {
-        let date = request.date.or(self.undated);
         // Without a date, the key in [`Memory`] would be the same as for the source, and the answer of the source would be
         // returned as that of the archive.
-        let date = Some(date.ok_or_else(undated)?);
+        let date = request.date.or(self.undated).ok_or_else(undated)?;
         Ok(Request {
-            date,
+            date: Some(date),
             ..request.clone()
         })
     }
@@ -258,9 +257,13 @@ fn undated_request(request: &Request) -> Request {
 /// is wanted, or another type where a picture is wanted. Many servers send their home page for a deleted file, and some declare
 /// a wrong type for a picture. In this case the content is retrieved and checked as in a run.
 fn is_doubtful(request: &Request, announced: &Announcement) -> bool {
-    let essence = announced.media_type.as_deref().unwrap_or_default();
-    let essence = essence.split(';').next().unwrap_or_default();
-    let essence = essence.trim().to_ascii_lowercase();
+    let media_type = announced.media_type.as_deref().unwrap_or_default();
+    let essence = media_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
     let wanted = request.acceptable();
     let is_other_than_picture = wanted.starts_with("image/")
         && !essence.is_empty()

@@ -124,8 +124,7 @@ impl Pace {
             if wait >= remaining {
                 let late = Detail::from(
                     "other requests to the archive are waiting, and this request could not be sent before ",
-                );
-                let late = late.naming(Setting::Deadline).then(" ends");
+                ).naming(Setting::Deadline).then(" ends");
                 return Err(busy(paused.map_or(late, |(_, why)| why.into())));
             }
             std::thread::sleep(wait.min(LONGEST_SLEEP));

@@ -43,10 +43,9 @@ impl Unresponsive {
         let timeouts = unpoisoned(self.timeouts.lock());
         match timeouts.get(&(host.to_owned(), port)) {
             Some(&count) if count >= TIMEOUTS => {
-                let detail = format!(
+                let detail = Detail::from(format!(
                     "{TIMEOUTS} requests in a row to {host} timed out, so this run sends no further requests to it; run the command again later, or raise "
-                );
-                let detail = Detail::from(detail).naming(Setting::Timeout);
+                )).naming(Setting::Timeout);
                 Err(Refusal::temporary(Reason::HostUnresponsive, detail))
             }
             _ => Ok(()),

@@ -12,9 +12,10 @@ pub(super) fn captures(index: &[u8]) -> Vec<(i64, Option<String>)> {
     if index.trim_ascii_start().starts_with(b"[") {
         return of_array(index);
     }
-    let lines = index.split(|octet| *octet == b'\n');
-    let lines = lines.filter_map(|line| std::str::from_utf8(line).ok());
-    lines.filter_map(|line| of_line(line.trim())).collect()
+    index
+        .split(|octet| *octet == b'\n')
+        .filter_map(|line| of_line(std::str::from_utf8(line).ok()?.trim()))
+        .collect()
 }
 
 fn capture(stamp: &str, status: &str, media_type: &str) -> Option<(i64, Option<String>)> {
@@ -60,8 +61,9 @@ fn of_array(index: &[u8]) -> Vec<(i64, Option<String>)> {
     };
     let media_type = column("mimetype");
     let of_row = |row: &Vec<String>| {
-        let media_type = media_type.and_then(|at| row.get(at));
-        let media_type = media_type.map_or("", String::as_str);
+        let media_type = media_type
+            .and_then(|at| row.get(at))
+            .map_or("", String::as_str);
         capture(row.get(stamp)?, row.get(status)?, media_type)
     };
     rows.iter().filter_map(of_row).collect()

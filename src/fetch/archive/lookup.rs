@@ -197,14 +197,14 @@ impl Archive {
             let next = self.original(url)?;
             // The redirect often leads to a page on which the archive displays the capture. The URL is built from the template
             // instead, whose flag, such as `id_`, makes the archive return the capture unchanged.
-            let meant = self.template.expand(stamp, &next.request_url());
+            let expanded = self.template.expand(stamp, &next.request_url());
             // If the URL from the template has just been requested, another request would return the same redirect.
             // This is the case if the redirect changes only a part that is fixed in the template, such as http to
             // https. Then the target of the redirect itself is requested.
-            let meant = if meant == target.request_url() {
+            let meant = if expanded == target.request_url() {
                 self.policy.judge_redirect(target, &location)?
             } else {
-                self.policy.judge_url(&meant)?
+                self.policy.judge_url(&expanded)?
             };
             return Ok((meant, next));
         }

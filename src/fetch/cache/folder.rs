@@ -138,8 +138,9 @@ impl CacheFolder {
         if found.st_uid != rustix::process::geteuid().as_raw() {
             return None;
         }
-        let length = u64::try_from(found.st_size).ok();
-        let length = length.filter(|&it| it <= at_most)?;
+        let length = u64::try_from(found.st_size)
+            .ok()
+            .filter(|&it| it <= at_most)?;
         let mut octets = Vec::with_capacity(usize::try_from(length).ok()?);
         // One byte more than the length is read. If the file grows while it is read, the extra byte changes the hash, and the
         // entry counts as missing.
@@ -231,8 +232,8 @@ impl RunFolder {
             let made = size
                 .room(&around, 0)
                 .and_then(|_| Ok(rustix::fs::mkdirat(&around, name, Mode::RWXU)?));
-            let root = rustix::fs::openat(&around, name, FOLDER, Mode::empty());
-            let root = match (root, &made) {
+            let opened = rustix::fs::openat(&around, name, FOLDER, Mode::empty());
+            let root = match (opened, &made) {
                 (Ok(root), _) => Arc::new(root),
                 (Err(Errno::NOENT), Err(why)) if why.kind() != io::ErrorKind::AlreadyExists => {
                     return Err(failed(io::Error::from(why.kind())));
@@ -271,8 +272,9 @@ impl RunFolder {
         if !is_ours || found.st_mode & 0o077 != 0 {
             return Err(not_ours(path));
         }
-        let tag = tagged(root).map_err(&failed)?;
-        let tag = tag.ok_or_else(|| not_ours(path))?;
+        let tag = tagged(root)
+            .map_err(&failed)?
+            .ok_or_else(|| not_ours(path))?;
         let locked = rustix::fs::flock(&tag, FlockOperation::NonBlockingLockExclusive);
         locked.map_err(|why| match why {
             Errno::WOULDBLOCK => Error::Locked {

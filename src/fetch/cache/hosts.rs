@@ -78,8 +78,11 @@ pub(super) fn check(
         // The pauses of single URLs are sorted by their end, the latest first. If there are at least [`PAGES`] of them, the
         // whole server has a pause. It lasts until fewer than [`PAGES`] pauses remain, so the entry with this index is used.
         let all = pages.get(PAGES - 1);
-        let page = pages.iter().find(|page| page.url == url).or(all);
-        let page = page.filter(|_| url.is_some());
+        let page = pages
+            .iter()
+            .find(|page| page.url == url)
+            .or(all)
+            .filter(|_| url.is_some());
         let known = [
             Reason::NameNotFound,
             Reason::ConnectionFailed,

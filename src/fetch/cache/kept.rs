@@ -235,8 +235,10 @@ impl Kept {
         let Some(key) = Key::parse(&body.sha256) else {
             return Ok(None);
         };
-        let octets = self.folder.read(Area::Bodies, &key, body.octets);
-        let octets = octets.filter(|octets| Key::of(octets) == key);
+        let octets = self
+            .folder
+            .read(Area::Bodies, &key, body.octets)
+            .filter(|octets| Key::of(octets) == key);
         Ok(octets.map(Bytes::from))
     }
 
@@ -348,8 +350,10 @@ impl Kept {
                 entry.answer = None;
                 // Content whose type differs from the one that the reference expects is not put into the mail, so it is not
                 // stored. Otherwise any mail could fill the cache with large pages.
-                let named = given.headers.get(header::CONTENT_TYPE);
-                let named = named.and_then(|value| value.to_str().ok());
+                let named = given
+                    .headers
+                    .get(header::CONTENT_TYPE)
+                    .and_then(|value| value.to_str().ok());
                 let may_be_put_in =
                     status != 200 || self.policy.accept_mismatch || agrees(asked.accept, named);
                 if may_be_put_in && semantics::may_be_kept(status, asked, &headers) {

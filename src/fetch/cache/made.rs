@@ -120,9 +120,12 @@ fn parsed(line: &str) -> Option<(Key, (PathBuf, Identity))> {
     let mut number = || fields.next()?.parse().ok();
     let (device, inode, length) = (number()?, number()?, number()?);
     let modified = fields.next()?.parse().ok()?;
-    let target = fields.next()?;
-    let octet = |at: usize| u8::from_str_radix(target.get(at..at + 2)?, 16).ok();
-    let target: Option<Vec<u8>> = (0..target.len()).step_by(2).map(octet).collect();
-    let target = PathBuf::from(std::ffi::OsString::from_vec(target?));
+    let digits = fields.next()?;
+    let octet = |at: usize| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    let octets = (0..digits.len())
+        .step_by(2)
+        .map(octet)
+        .collect::<Option<Vec<u8>>>()?;
+    let target = PathBuf::from(std::ffi::OsString::from_vec(octets));
     Some((key, (target, (device, inode, length, modified))))
 }

@@ -126,10 +126,13 @@ pub(super) fn header_map(fields: &[(String, String)]) -> HeaderMap {
 }
 
 fn request(asked: &Asked<'_>, fields: &[(String, String)]) -> Option<Parts> {
-    let request = Request::builder().uri(asked.target.request_url());
-    let mut request = request.body(()).ok()?.into_parts().0;
-    request.headers = header_map(fields);
-    Some(request)
+    let request = Request::builder()
+        .uri(asked.target.request_url())
+        .body(())
+        .ok()?;
+    let (mut parts, ()) = request.into_parts();
+    parts.headers = header_map(fields);
+    Some(parts)
 }
 
 fn response(status: u16, fields: &[(String, String)]) -> Option<Response<()>> {
@@ -168,8 +171,8 @@ pub(super) fn gone_for(
     headers: &[(String, String)],
 ) -> Option<Duration> {
     let now = SystemTime::now();
-    let policy = policy(asked, &of_request(asked), (status, headers), now);
-    let policy = policy.filter(CachePolicy::is_storable)?;
+    let policy = policy(asked, &of_request(asked), (status, headers), now)
+        .filter(CachePolicy::is_storable)?;
     let words = ["max-age", "s-maxage", "no-cache"];
     let says_so = headers.iter().any(|(name, value)| match name.as_str() {
         "expires" | "pragma" => true,

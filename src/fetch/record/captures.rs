@@ -444,8 +444,8 @@ fn no_captures(path: &Path) -> Error {
 pub(super) fn status(block: &[u8]) -> Option<u16> {
     let line = block.split(|octet| *octet == b'\n').next()?;
     let mut words = line.strip_prefix(b"HTTP/")?.split(|octet| *octet == b' ');
-    let status = words.nth(1)?.trim_ascii();
-    let status = std::str::from_utf8(status).ok()?.parse().ok()?;
+    let digits = words.nth(1)?.trim_ascii();
+    let status = std::str::from_utf8(digits).ok()?.parse().ok()?;
     (100..1000).contains(&status).then_some(status)
 }
 

@@ -49,8 +49,10 @@ impl RecordPlace {
     /// A message if the path cannot be that of a WARC file.
     pub(crate) fn new(path: &Path, most: Option<u64>) -> Result<Self, String> {
         let pid = std::process::id();
-        let text = path.as_os_str().to_str();
-        let text = text.ok_or_else(|| "the name is not UTF-8".to_owned())?;
+        let text = path
+            .as_os_str()
+            .to_str()
+            .ok_or_else(|| "the name is not UTF-8".to_owned())?;
         let path = if path.is_dir() {
             path.join(format!("embody-{pid}{SUFFIX}"))
         } else {
@@ -119,8 +121,7 @@ impl RecordFile {
                 ));
             }
             let mut options = OpenOptions::new();
-            let options = private(options.read(true).append(true).create(true));
-            let file = options.open(&path)?;
+            let file = private(options.read(true).append(true).create(true)).open(&path)?;
             return Ok(Self {
                 path,
                 number,

@@ -130,9 +130,10 @@ impl RecordHeader {
             if source.read_until(b'\n', &mut octets)? == 0 && is_first {
                 return Ok(None);
             }
-            let text = octets.strip_suffix(b"\n");
-            let text = text.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
-            let text = text.strip_suffix(b"\r").unwrap_or(text);
+            let line = octets
+                .strip_suffix(b"\n")
+                .ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
+            let text = line.strip_suffix(b"\r").unwrap_or(line);
             Ok(Some(String::from_utf8_lossy(text).into_owned()))
         };
         match line(true)? {

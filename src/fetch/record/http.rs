@@ -98,8 +98,10 @@ impl Answered {
         if self.value("content-encoding").is_some() {
             return true;
         }
-        let named = self.value("content-type").unwrap_or_default();
-        let named = named.to_ascii_lowercase();
+        let named = self
+            .value("content-type")
+            .unwrap_or_default()
+            .to_ascii_lowercase();
         let types: [&[u8]; 10] = [
             b"image/jpeg",
             b"image/png",

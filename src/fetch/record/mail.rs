@@ -144,17 +144,18 @@ fn texts_of(
             let octets = part.encoding.decode(part.body.of(mail))?.into_owned();
             let number = tree.number(id);
             let named = tree.value(id, "Content-Type").unwrap_or_default();
-            let charset = MediaType::parse(named).parameter("charset");
-            let charset = charset.and_then(|it| String::from_utf8(it.into_owned()).ok());
             let is_name = |name: &String| {
                 let is_letter = |it: u8| it.is_ascii_alphanumeric() || b"-_.:+".contains(&it);
                 !name.is_empty() && name.len() < 64 && name.bytes().all(is_letter)
             };
-            let charset = charset.filter(is_name);
-            let charset = charset.map_or(String::new(), |name| format!("; charset={name}"));
+            let charset = MediaType::parse(named)
+                .parameter("charset")
+                .and_then(|it| String::from_utf8(it.into_owned()).ok())
+                .filter(is_name);
+            let parameter = charset.map_or(String::new(), |name| format!("; charset={name}"));
             Some(MailText {
                 name: format!("{number}.{suffix}"),
-                media_type: format!("{essence}{charset}"),
+                media_type: format!("{essence}{parameter}"),
                 octets,
             })
         })

@@ -81,8 +81,8 @@ fn identifier() -> String {
         text.hash(&mut hash);
         octets = (u128::from(hash.finish()) << 64 | text.0).to_be_bytes();
     }
-    let number = u128::from_be_bytes(octets);
-    let number = number & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let random = u128::from_be_bytes(octets);
+    let number = random & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
     let digits = format!("{number:032x}");
     let (first, rest) = digits.split_at(8);
     let (second, rest) = rest.split_at(4);

@@ -77,8 +77,9 @@ impl Captures {
         }
         let record = held.header.id().map(str::to_owned);
         if matches!(held.head.status, 301 | 302 | 303 | 307 | 308) {
-            let location = held.head.text("location");
-            let location = location
+            let location = held
+                .head
+                .text("location")
                 .ok_or_else(|| refused("the capture is a redirect without a Location field"))?;
             return Ok(Replayed::Redirect(location));
         }
@@ -104,8 +105,10 @@ impl Captures {
     }
 
     fn held(&self, capture: &Capture, policy: &Policy) -> Result<Held, Refusal> {
-        let volume = self.volumes.get(capture.volume as usize);
-        let volume = volume.ok_or_else(|| refused("the file with the capture cannot be found"))?;
+        let volume = self
+            .volumes
+            .get(capture.volume as usize)
+            .ok_or_else(|| refused("the file with the capture cannot be found"))?;
         let read = |why: io::Error| refused(&format!("{}: {why}", volume.name));
         let (header, block) = volume.record(capture.offset).map_err(read)?;
         let length = header.length().unwrap_or(u64::MAX);
@@ -297,15 +300,18 @@ fn unchunked(chunks: &[u8]) -> Result<Vec<u8>, Refusal> {
     loop {
         let end = memchr::memchr(b'\n', rest).ok_or_else(torn)?;
         let (line, behind) = rest.split_at(end + 1);
-        let size = line
+        let size_field = line
             .split(|octet| *octet == b';')
             .next()
-            .unwrap_or_default();
-        let size = std::str::from_utf8(size.trim_ascii()).ok();
+            .unwrap_or_default()
+            .trim_ascii();
         let is_hex =
-            |size: &&str| !size.is_empty() && size.bytes().all(|it| it.is_ascii_hexdigit());
-        let size = size.filter(is_hex).ok_or_else(torn)?;
-        let size = usize::from_str_radix(size, 16).map_err(|_| torn())?;
+            |digits: &&str| !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_hexdigit());
+        let digits = std::str::from_utf8(size_field)
+            .ok()
+            .filter(is_hex)
+            .ok_or_else(torn)?;
+        let size = usize::from_str_radix(digits, 16).map_err(|_| torn())?;
         if size == 0 {
             // Trailer fields may follow the last chunk. They are ignored, because the content is complete.
             return Ok(content);

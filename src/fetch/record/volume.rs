@@ -197,8 +197,11 @@ impl Scan<'_> {
             return Ok(None);
         };
         let length = header.length().ok_or_else(no_length)?;
-        let end = self.at().checked_add(length);
-        let end = end.filter(|end| *end <= self.volume.end).ok_or_else(cut)?;
+        let end = self
+            .at()
+            .checked_add(length)
+            .filter(|end| *end <= self.volume.end)
+            .ok_or_else(cut)?;
         show(&mut self.source, length, &mut self.shown)?;
         let rest = end - self.at();
         match usize::try_from(rest) {
@@ -212,8 +215,8 @@ impl Scan<'_> {
         let offset = self.at();
         let mut inside = BufReader::new(GzDecoder::new(&mut self.source));
         skip_blanks(&mut inside)?;
-        let header = RecordHeader::read(&mut inside)?;
-        let header = header.ok_or_else(|| damaged("a gzip member contains no record"))?;
+        let header = RecordHeader::read(&mut inside)?
+            .ok_or_else(|| damaged("a gzip member contains no record"))?;
         let length = header.length().ok_or_else(no_length)?;
         let size = self.volume.end - self.volume.start;
         let most = FLOOR.saturating_add(size.saturating_mul(RATIO));

@@ -67,8 +67,8 @@ impl Folder {
         made.map_err(|why| StoreError::io(the_store(path), why))?;
         let places = opened(path)?;
         let lock = locked(&places, FlockOperation::NonBlockingLockShared)?;
-        let temporaries = places.make_folder(&places.root, STORE_TEMPORARIES);
-        let temporaries = places.at(STORE_TEMPORARIES, temporaries)?;
+        let made = places.make_folder(&places.root, STORE_TEMPORARIES);
+        let temporaries = places.at(STORE_TEMPORARIES, made)?;
         // A temporary file is locked while its process runs, even on another machine. So a file whose lock is free is abandoned
         // and is removed.
         sweep(&temporaries, STORE_PREFIX, |file| {
@@ -221,8 +221,9 @@ impl Store for Folder {
 }
 
 fn opened(path: &Path) -> Result<Places, StoreError> {
-    let absolute = path.canonicalize();
-    let absolute = absolute.map_err(|why| StoreError::io(the_store(path), why))?;
+    let absolute = path
+        .canonicalize()
+        .map_err(|why| StoreError::io(the_store(path), why))?;
     let places = Places::open(absolute)?;
     if is_tagged(&places.root) {
         return Err(StoreError::lasting(format!(
@@ -235,8 +236,8 @@ fn opened(path: &Path) -> Result<Places, StoreError> {
 
 fn locked(places: &Places, operation: FlockOperation) -> Result<File, StoreError> {
     let mode = Mode::from_raw_mode(0o640);
-    let lock = open_to_write(&places.root, STORE_LOCK, OFlags::CREATE, mode);
-    let lock = places.at(STORE_LOCK, lock)?;
+    let opened = open_to_write(&places.root, STORE_LOCK, OFlags::CREATE, mode);
+    let lock = places.at(STORE_LOCK, opened)?;
     let begun = Instant::now();
     loop {
         match rustix::fs::flock(&lock, operation) {

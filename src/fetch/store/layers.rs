@@ -50,8 +50,10 @@ impl Layers {
         let old = self.window.len().saturating_sub(LONGEST);
         self.window.drain(..old);
         if self.depth < DEEPEST {
-            let inner = self.base64.take();
-            let mut inner = inner.unwrap_or_else(|| Box::new(self.within(false)));
+            let mut inner = self
+                .base64
+                .take()
+                .unwrap_or_else(|| Box::new(self.within(false)));
             let show = &mut |decoded: Option<&[u8]>| inner.show(decoded, visit);
             self.block.push(octets, show);
             self.base64 = Some(inner);

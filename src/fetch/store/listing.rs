@@ -69,8 +69,8 @@ impl Folder {
         else {
             return Ok(None);
         };
-        let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
-        let stat = self.places.at(&key.path(), stat)?;
+        let found = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
+        let stat = self.places.at(&key.path(), found)?;
         let is_file = FileType::from_raw_mode(stat.st_mode as RawMode) == FileType::RegularFile;
         // A negative time, which is before 1970, counts as 1970.
         let seconds = u64::try_from(stat.st_mtime).unwrap_or(0);

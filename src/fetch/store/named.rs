@@ -54,9 +54,9 @@ pub(crate) fn unopened_base_url(name: &str, policy: &Policy) -> Result<String, E
     if let Some((scheme, _)) = name.split_once("://") {
         return Ok(on_server(scheme, name, &variable, policy)?.base_url());
     }
-    let path = std::path::absolute(folder_of(name)?).map_err(|_| not_a_store(name))?;
+    let absolute = std::path::absolute(folder_of(name)?).map_err(|_| not_a_store(name))?;
     // Symbolic links are resolved, because opening a store resolves them, too. Otherwise one store would have two URLs.
-    let path = path.canonicalize().unwrap_or(path);
+    let path = absolute.canonicalize().unwrap_or(absolute);
     file_url::of_directory(&path).ok_or_else(|| not_a_store(name))
 }
 

@@ -69,8 +69,8 @@ impl Places {
     /// directory would be lost.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let store = || the_store(&self.path);
-        let found = rustix::fs::stat(&self.path);
-        let found = found.map_err(|why| StoreError::io(store(), why.into()))?;
+        let found =
+            rustix::fs::stat(&self.path).map_err(|why| StoreError::io(store(), why.into()))?;
         if (found.st_dev as u64, found.st_ino as u64) != self.identity {
             let what = format!(
                 "{}: another program replaced the directory of the store during the run",
@@ -125,8 +125,8 @@ impl Places {
         temporaries: &Arc<OwnedFd>,
         octets: &[u8],
     ) -> Result<Temporary, StoreError> {
-        let temporary = Temporary::new(temporaries, STORE_PREFIX);
-        let mut temporary = self.at(STORE_TEMPORARIES, temporary)?;
+        let created = Temporary::new(temporaries, STORE_PREFIX);
+        let mut temporary = self.at(STORE_TEMPORARIES, created)?;
         let file = &mut temporary.file;
         let written = rustix::fs::flock(&*file, FlockOperation::NonBlockingLockExclusive)
             .map_err(io::Error::from)

@@ -56,8 +56,8 @@ pub(super) fn list(
     temporaries: &Arc<OwnedFd>,
     user: &User,
 ) -> Result<(), StoreError> {
-    let folder = places.make_folder(&places.root, STORE_USERS);
-    let folder = places.at(STORE_USERS, folder)?;
+    let made = places.make_folder(&places.root, STORE_USERS);
+    let folder = places.at(STORE_USERS, made)?;
     let listed = written(user);
     let name = Key::of(&listed).to_string();
     let beneath = format!("{STORE_USERS}/{name}");

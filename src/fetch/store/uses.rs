@@ -39,8 +39,9 @@ pub(crate) fn keys(octets: &[u8], each: &mut dyn FnMut(Key, usize, usize)) {
             continue;
         }
         let start = (done..at).rev().take_while(may_be).last().unwrap_or(at);
-        let end = (at..octets.len()).find(|at| !may_be(at));
-        let end = end.unwrap_or(octets.len());
+        let end = (at..octets.len())
+            .find(|at| !may_be(at))
+            .unwrap_or(octets.len());
         if end - start >= 64 {
             keys_within(octets, start, end, each);
         }
@@ -86,8 +87,11 @@ fn keys_within(octets: &[u8], start: usize, end: usize, each: &mut dyn FnMut(Key
 
 fn next_piece(octets: &[u8]) -> Option<usize> {
     let number = octets.get(4..).filter(|_| starts_like(octets, b"url*"))?;
-    let digits = number.iter().take(4).take_while(|b| b.is_ascii_digit());
-    let digits = digits.count();
+    let digits = number
+        .iter()
+        .take(4)
+        .take_while(|b| b.is_ascii_digit())
+        .count();
     let behind = number.get(digits..)?;
     let star = usize::from(behind.first() == Some(&b'*'));
     (digits > 0 && behind.get(star) == Some(&b'=')).then_some(4 + digits + star + 1)

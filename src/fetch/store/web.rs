@@ -200,8 +200,10 @@ impl Dav {
 
 impl Server for Dav {
     fn request(&self, method: &str, path: &str) -> (String, Vec<(&'static str, String)>) {
-        let authorization = self.authorization.clone();
-        let authorization = authorization.map(|value| ("authorization", value));
+        let authorization = self
+            .authorization
+            .clone()
+            .map(|value| ("authorization", value));
         let new = (method == "PUT").then(|| ("if-none-match", "*".to_owned()));
         let fields = authorization.into_iter().chain(new).collect();
         (format!("{}{path}", self.base), fields)

@@ -58,11 +58,11 @@ impl Servers {
         allowance: Allowance,
     ) -> Result<(Target, Response), Refusal> {
         let policy = &self.policy;
-        let mut asked = vec![target.request_url()];
+        let mut visited = vec![target.request_url()];
         let mut is_personal = false;
         loop {
             is_personal |= target.has_userinfo();
-            let answer = self.exchange(&Asked {
+            let asked = Asked {
                 target: &target,
                 accept: request.acceptable(),
                 how,
@@ -70,8 +70,8 @@ impl Servers {
                 more: &[],
                 is_personal,
                 allowance,
-            });
-            let answer = answer.map_err(Failed::into_refusal)?;
+            };
+            let answer = self.exchange(&asked).map_err(Failed::into_refusal)?;
             let status = answer.status;
             match status {
                 200 => return Ok((target, answer)),
@@ -86,15 +86,15 @@ impl Servers {
                     let next = target.request_url();
                     let allowed = policy.limits.redirects as usize;
                     let too_many = |what| Err(Refusal::lasting(Reason::TooManyRedirects, what));
-                    if asked.len() > allowed {
+                    if visited.len() > allowed {
                         let what = Detail::from("the server sent more redirects than ")
                             .naming(Setting::Redirects);
                         return too_many(what.then(format!(", {allowed}")));
                     }
-                    if asked.contains(&next) {
+                    if visited.contains(&next) {
                         return too_many("the redirects form a loop".into());
                     }
-                    asked.push(next);
+                    visited.push(next);
                 }
                 _ => return Err(not_200(status, policy, &target)),
             }

@@ -77,8 +77,11 @@ impl<R: Read> Read for UntilClosed<R> {
 }
 
 pub(super) fn read_to_end(response: Response<Body>, longest: u64, allowance: Allowance) {
-    let wire = response.into_body().into_with_config().reader();
-    let mut wire = wire.take(longest);
+    let mut wire = response
+        .into_body()
+        .into_with_config()
+        .reader()
+        .take(longest);
     let mut piece = vec![0; 16 << 10];
     while !allowance.is_over() && wire.read(&mut piece).is_ok_and(|read| read > 0) {}
 }

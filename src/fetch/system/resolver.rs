@@ -58,8 +58,8 @@ pub(super) fn ask(
         child: command.spawn().map_err(not_started)?,
         is_waited_for: false,
     };
-    let asked = serde_json::json!({"url": url, "name": name, "provider": provider});
-    let asked = format!("{asked}\n");
+    let question = serde_json::json!({"url": url, "name": name, "provider": provider});
+    let asked = format!("{question}\n");
     if let Some(mut input) = running.child.stdin.take() {
         // Writing fails if the program closed its input without reading it, which is not an error.
         thread::spawn(move || input.write_all(asked.as_bytes()));

@@ -183,11 +183,11 @@ impl Servers {
         let mut tries = 0;
         loop {
             tries += 1;
-            let request = match asked.how {
+            let builder = match asked.how {
                 How::Whole | How::Unread => agent.get(&url),
                 How::Head => agent.head(&url),
             };
-            let mut request = request
+            let mut request = builder
                 .config()
                 .timeout_global(Some(allowance.remaining()?))
                 .max_idle_age(idle_age(tries))
@@ -255,8 +255,8 @@ impl Resolver for JudgedAddresses {
         // If a proxy is configured, ureq resolves only the name of the proxy here, never that of the server. The policy does
         // not restrict the address of the proxy.
         let policy = config.proxy().is_none().then_some(&*self.policy);
-        let addresses = names::addresses(policy, &self.names, &host, port, allowance);
-        let addresses = addresses.map_err(refused)?;
+        let addresses =
+            names::addresses(policy, &self.names, &host, port, allowance).map_err(refused)?;
         let mut found = unpoisoned(self.found.lock());
         if found.len() >= MOST_HOSTS {
             found.clear();
