@@ -241,8 +241,8 @@ impl Reply<'_> {
 }
 
 fn write(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
-    let length: usize = 1 + parts.iter().map(|part| part.len()).sum::<usize>();
-    let length = u32::try_from(length).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let octets: usize = 1 + parts.iter().map(|part| part.len()).sum::<usize>();
+    let length = u32::try_from(octets).map_err(|_| io::ErrorKind::InvalidInput)?;
     to.write_all(&length.to_be_bytes())?;
     to.write_all(&[kind])?;
     parts.iter().try_for_each(|part| to.write_all(part))

@@ -163,8 +163,7 @@ impl Counters {
 
     fn histogram(&self, page: &mut String) {
         let mut count = 0;
-        let bounds = BOUNDS.iter().map(f64::to_string);
-        let bounds = bounds.chain(["+Inf".to_owned()]);
+        let bounds = BOUNDS.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
         let mut rows = Vec::new();
         for (bound, counter) in bounds.zip(&self.took) {
             count += value(counter);

@@ -132,9 +132,11 @@ impl Server {
     }
 
     fn accept(self: &Arc<Self>, listeners: &[Listener]) {
-        let all = listeners.iter().map(|it| PollFd::new(it, PollFlags::IN));
-        let all = all.chain([PollFd::new(&self.woken, PollFlags::IN)]);
-        let mut all: Vec<PollFd<'_>> = all.collect();
+        let mut all: Vec<PollFd<'_>> = listeners
+            .iter()
+            .map(|it| PollFd::new(it, PollFlags::IN))
+            .chain([PollFd::new(&self.woken, PollFlags::IN)])
+            .collect();
         loop {
             let _ = poll(&mut all, None);
             if self.connections().is_draining {

@@ -310,8 +310,11 @@ impl Comparison<'_> {
         let comes = |field: &Field| field.name.of(self.front).to_ascii_lowercase();
         let mut counts = HashMap::new();
         for (_, old, new) in &changes {
-            let name = old.as_ref().map(came).or(new.as_ref().map(comes));
-            let name = name.unwrap_or_default();
+            let name = old
+                .as_ref()
+                .map(came)
+                .or(new.as_ref().map(comes))
+                .unwrap_or_default();
             if !OURS.iter().any(|ours| name.starts_with(ours)) {
                 let name = String::from_utf8_lossy(&name);
                 return Err(defect(&format!(
@@ -336,9 +339,9 @@ impl Comparison<'_> {
                 match field {
                     None => added.push(Reply::Add { name, value }.packet()),
                     Some(_) => {
-                        let at = u32::try_from(number)
+                        let index = u32::try_from(number)
                             .map_err(|_| defect("the message has too many header fields"))?;
-                        let at = at.saturating_add(FIRST_PLACE);
+                        let at = index.saturating_add(FIRST_PLACE);
                         inserted.push(Reply::Insert { at, name, value }.packet());
                     }
                 }

@@ -60,8 +60,12 @@ pub(crate) fn folded(name: &OsStr) -> String {
 
 /// Returns whether Windows reserves this name for a device (`con`, `nul.txt`, `com1`), with any suffix.
 pub(crate) fn is_device(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end();
-    let stem = stem.to_lowercase();
+    let stem = name
+        .split('.')
+        .next()
+        .unwrap_or_default()
+        .trim_end()
+        .to_lowercase();
     let port = stem.strip_prefix("com").or(stem.strip_prefix("lpt"));
     let mut number = port.unwrap_or_default().chars();
     let is_digit = |symbol| matches!(symbol, '0'..='9' | '\u{b9}' | '\u{b2}' | '\u{b3}');

@@ -125,9 +125,11 @@ impl MetadataExt for Metadata {
 }
 
 fn modified(found: &Metadata) -> Duration {
-    let since = found.modified().ok();
-    let since = since.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
-    since.unwrap_or_default()
+    found
+        .modified()
+        .ok()
+        .and_then(|at| at.duration_since(UNIX_EPOCH).ok())
+        .unwrap_or_default()
 }
 
 pub trait DirEntryExt {
