@@ -1,0 +1,162 @@
+//! Reading of one mailbox: a digest of each message, and descriptions of some of them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard};
+
+use super::super::origin::Origin;
+use super::super::say;
+use super::super::wording;
+use crate::edit::Edits;
+use crate::engine::report::Detail;
+use crate::engine::same::{Description, Digest, MailCopy, Place, copy_key, identity, plain};
+use crate::error::{Error, unpoisoned};
+use crate::mailbox::{
+    Conversion, Flags, Message, Observer, Options, Quoting, Stop, Summary, Transform,
+    flags_of_message,
+};
+
+/// The messages for which a [`MailCopy`] is computed: a description that shows whether one message is a copy of
+/// another.
+#[derive(Clone, Copy)]
+pub(super) enum Copies<'c> {
+    /// No messages.
+    Ignored,
+    /// The messages that get a description, because the other mailbox has no identical message.
+    OfDescribed,
+    /// The messages of `OfDescribed`, and all messages that have the same key as an unmatched message of OLD. The map
+    /// contains these keys, and for each key the positions at which truncated copies in OLD end. The complete copy in
+    /// NEW is then compared with a truncated one only up to its end.
+    Of(&'c HashMap<Digest, Vec<Place>>),
+}
+
+/// The results of reading one message.
+pub(super) struct Look {
+    pub(super) identity: Digest,
+    /// Flags of the message in its mailbox. `None` if this format of mailbox cannot store flags.
+    pub(super) flags: Option<Flags>,
+    pub(super) described: Option<Described>,
+}
+
+pub(super) struct Described {
+    pub(super) source: String,
+    pub(super) index: u64,
+    pub(super) called: String,
+    pub(super) description: Description,
+    /// The key that all copies of the mail have in common, and the description of this copy. `None` if the command does
+    /// not accept copies.
+    pub(super) copy: Option<(Digest, MailCopy)>,
+}
+
+impl Described {
+    pub(super) fn key(&self) -> Digest {
+        match &self.copy {
+            Some((key, _)) => *key,
+            None => Digest::of(&self.description.key().to_be_bytes()),
+        }
+    }
+}
+
+/// Calls `see` for each message of a mailbox, in order. Messages for whose digest `describes` returns true are also
+/// described. Returns whether a part of the mailbox could not be read.
+pub(super) fn read(
+    mailbox: &Path,
+    options: &Options,
+    stop: &Stop,
+    (describes, copies): (impl Fn(&Digest) -> bool + Sync, Copies<'_>),
+    see: impl FnMut(Look) + Send,
+) -> Result<bool, Error> {
+    let reading = Reading {
+        describes,
+        copies,
+        see: Mutex::new((see, false)),
+    };
+    let summary = Conversion::of(mailbox)
+        .options(options)
+        .stop(stop)
+        .run(&reading, &reading)?;
+    let (_, is_damaged) = unpoisoned(reading.see.into_inner());
+    Ok(is_damaged || summary.damaged > 0)
+}
+
+struct Reading<'r, D, S> {
+    describes: D,
+    copies: Copies<'r>,
+    /// The function that receives the messages, and a flag that is true if a part of the mailbox could not be read.
+    see: Mutex<(S, bool)>,
+}
+
+impl<D, S> Reading<'_, D, S> {
+    fn locked(&self) -> MutexGuard<'_, (S, bool)> {
+        unpoisoned(self.see.lock())
+    }
+}
+
+impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Transform<Look> for Reading<'_, D, S> {
+    fn next_touch(&self, bytes: &[u8]) -> Option<usize> {
+        (!bytes.is_empty()).then_some(0)
+    }
+
+    fn touched(&self, _bytes: &[u8], ends: &[usize]) -> Vec<usize> {
+        (0..ends.len()).collect()
+    }
+
+    fn transform(&self, message: &Message<'_>) -> Result<(Edits, Look), Error> {
+        let plain = plain(message.content);
+        let identity = identity(&plain);
+        let (key, places) = match self.copies {
+            Copies::Ignored | Copies::OfDescribed => (None, None),
+            Copies::Of(cuts) => {
+                let key = copy_key(&plain);
+                (Some(key), cuts.get(&key))
+            }
+        };
+        let describe = || {
+            let copy = || {
+                let key = key.unwrap_or_else(|| copy_key(&plain));
+                let places = places.map_or(&[][..], Vec::as_slice);
+                (key, MailCopy::of(&plain, places))
+            };
+            let source = message.source.display().to_string();
+            let origin = Origin::new(&source, message.number, message.content);
+            Described {
+                called: origin.called(),
+                source,
+                index: message.number,
+                description: Description::of(&plain),
+                copy: (!matches!(self.copies, Copies::Ignored)).then(copy),
+            }
+        };
+        let look = Look {
+            identity,
+            flags: flags_of_message(
+                message.source,
+                message.content,
+                message.quoting != Quoting::None,
+            ),
+            described: (places.is_some() || (self.describes)(&identity)).then(describe),
+        };
+        Ok((Edits::new(), look))
+    }
+}
+
+impl<D: Fn(&Digest) -> bool + Sync, S: FnMut(Look) + Send> Observer<Look> for Reading<'_, D, S> {
+    fn message(&self, look: Look, _is_refused: bool) {
+        (self.locked().0)(look);
+    }
+
+    fn damaged(&self, path: &Path, why: &Detail) {
+        let mut see = self.locked();
+        // Each mailbox is read twice, but damage is reported only once.
+        if !see.1 {
+            say::tell(&say::damaged(path, &wording::detail(why)));
+        }
+        see.1 = true;
+    }
+
+    fn done(&self, summary: &Summary) {
+        if summary.oversized > 0 {
+            self.locked().1 = true;
+        }
+    }
+}

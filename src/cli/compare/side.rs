@@ -1,0 +1,92 @@
+//! The two mailboxes of the comparison. A mailbox on a server is downloaded before it is compared.
+
+use std::path::{Path, PathBuf};
+
+use super::super::args::CompareArgs;
+#[cfg(all(unix, feature = "imap"))]
+use super::super::{remote, say};
+#[cfg(all(unix, feature = "imap"))]
+use crate::edit::Edits;
+#[cfg(all(unix, feature = "imap"))]
+use crate::engine::Mode;
+#[cfg(all(unix, feature = "imap"))]
+use crate::engine::policy::Policy;
+#[cfg(all(unix, feature = "imap"))]
+use crate::engine::report::Detail;
+use crate::error::Error;
+#[cfg(all(unix, feature = "imap"))]
+use crate::imap::download::Download;
+#[cfg(all(unix, feature = "imap"))]
+use crate::mailbox::{Message, Observer, Transform};
+use crate::mailbox::{Options, Stop};
+
+/// One of the two mailboxes of the comparison: OLD or NEW.
+pub(super) struct Side {
+    pub(super) path: PathBuf,
+    /// Temporary copy of a mailbox on a server. Dropping it removes the copy.
+    _copy: Option<tempfile::TempDir>,
+    pub(super) is_damaged: bool,
+}
+
+/// Returns a mailbox to compare. A mailbox on a server is downloaded into a temporary directory, because it is read
+/// twice.
+pub(super) fn side(
+    source: &Path,
+    args: &CompareArgs,
+    options: &Options,
+    stop: &Stop,
+) -> Result<Side, Error> {
+    #[cfg(all(unix, feature = "imap"))]
+    if let Some(account) = remote::account(source, &args.imap, &Policy::default())? {
+        let copy = tempfile::tempdir().map_err(Error::cannot_write("a temporary folder"))?;
+        let options = &Options {
+            mode: Mode::Run,
+            ..options.clone()
+        };
+        let download: Download<'_, ()> = Download {
+            account: &account,
+            output: copy.path(),
+            options,
+            transform: &Untouched,
+            observer: &Told,
+            stop,
+        };
+        let done = download.run();
+        let summary = done.map_err(|why| remote::error(why, &account))?;
+        return Ok(Side {
+            path: copy.path().to_owned(),
+            is_damaged: summary.damaged > 0,
+            _copy: Some(copy),
+        });
+    }
+    let _ = (args, options, stop);
+    Ok(Side {
+        path: source.to_owned(),
+        _copy: None,
+        is_damaged: false,
+    })
+}
+
+#[cfg(all(unix, feature = "imap"))]
+struct Untouched;
+
+#[cfg(all(unix, feature = "imap"))]
+impl Transform<()> for Untouched {
+    fn next_touch(&self, _bytes: &[u8]) -> Option<usize> {
+        None
+    }
+
+    fn transform(&self, _message: &Message<'_>) -> Result<(Edits, ()), Error> {
+        Ok((Edits::new(), ()))
+    }
+}
+
+#[cfg(all(unix, feature = "imap"))]
+struct Told;
+
+#[cfg(all(unix, feature = "imap"))]
+impl Observer<()> for Told {
+    fn damaged(&self, path: &Path, why: &Detail) {
+        say::tell(&say::damaged(path, &why.to_string()));
+    }
+}

@@ -1,0 +1,235 @@
+//! The result of the comparison, as text and as JSON lines.
+
+use std::fmt::Write as _;
+use std::io;
+
+use serde::Serialize;
+
+use super::super::args::CompareArgs;
+use super::super::exit::Status;
+use super::super::report_file::json;
+use super::super::say;
+use crate::engine::same::{Altered, Changes};
+
+#[derive(Default)]
+pub(super) struct Verdict {
+    pub(super) old: u64,
+    pub(super) new: u64,
+    pub(super) identical: u64,
+    pub(super) changed: u64,
+    pub(super) changes: Changes,
+    /// The messages that are missing, changed, or lack flags in NEW.
+    pub(super) lost: Vec<(Named, Loss)>,
+    pub(super) is_damaged: bool,
+}
+
+#[derive(Serialize)]
+pub(super) struct Named {
+    pub(super) source: String,
+    pub(super) index: u64,
+    #[serde(rename = "message")]
+    pub(super) called: String,
+}
+
+pub(super) enum Loss {
+    Missing,
+    Altered(Altered),
+    /// Letters of the missing flags, as in the file names of a Maildir.
+    Flags(String),
+}
+
+impl Verdict {
+    pub(super) fn status(&self) -> Status {
+        if self.lost.is_empty() && !self.is_damaged {
+            Status::Success
+        } else {
+            Status::Trouble
+        }
+    }
+
+    fn counts(&self) -> (u64, u64, u64) {
+        let mut counts = (0, 0, 0);
+        for (_, loss) in &self.lost {
+            match loss {
+                Loss::Missing => counts.0 += 1,
+                Loss::Altered(_) => counts.1 += 1,
+                Loss::Flags(_) => counts.2 += 1,
+            }
+        }
+        counts
+    }
+
+    pub(super) fn text(&self, args: &CompareArgs) -> String {
+        let mut text = String::new();
+        let (missing, altered, flags) = self.counts();
+        if !args.quiet {
+            let (old, new) = (say::shown(&args.old), say::shown(&args.new));
+            let _ = writeln!(
+                text,
+                "{} in {old}, {} in {new}.",
+                messages(self.old),
+                messages(self.new)
+            );
+            let _ = writeln!(
+                text,
+                "{} identical. {} with changes that embody makes{}.",
+                self.identical,
+                self.changed,
+                of_changes(&self.changes)
+            );
+            if self.lost.is_empty() && !self.is_damaged {
+                let _ = writeln!(text, "No message is missing or has other changes.");
+            } else {
+                let _ = writeln!(
+                    text,
+                    "{missing} missing. {altered} with other changes. {flags} with lost flags."
+                );
+            }
+            if self.is_damaged {
+                let _ = writeln!(
+                    text,
+                    "Some messages could not be read, and were not compared."
+                );
+            }
+        }
+        for (named, loss) in &self.lost {
+            let place = format!("{}, message {}", say::harmless(&named.source), named.index);
+            let called = say::harmless_within(&named.called);
+            let _ = match loss {
+                Loss::Missing => writeln!(text, "missing: {called}: {place}"),
+                Loss::Altered(why) => writeln!(text, "altered: {called}: {why}: {place}"),
+                Loss::Flags(letters) => {
+                    writeln!(
+                        text,
+                        "flags: {called}: {} lost: {place}",
+                        flag_names(letters)
+                    )
+                }
+            };
+        }
+        text
+    }
+
+    pub(super) fn json(&self) -> io::Result<Vec<u8>> {
+        #[derive(Serialize)]
+        struct Row<'r> {
+            #[serde(flatten)]
+            named: &'r Named,
+            outcome: &'static str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            detail: Option<String>,
+        }
+        #[derive(Serialize)]
+        struct Counts {
+            old: u64,
+            new: u64,
+            identical: u64,
+            changed: u64,
+            missing: u64,
+            altered: u64,
+            lost_flags: u64,
+            is_whole: bool,
+        }
+        #[derive(Serialize)]
+        struct Whole {
+            compare: Counts,
+        }
+        let mut lines = Vec::new();
+        for (named, loss) in &self.lost {
+            let (outcome, detail) = match loss {
+                Loss::Missing => ("missing", None),
+                Loss::Altered(why) => ("altered", Some(why.to_string())),
+                Loss::Flags(letters) => ("lost-flags", Some(flag_names(letters))),
+            };
+            lines.extend(json(&Row {
+                named,
+                outcome,
+                detail,
+            })?);
+        }
+        let (missing, altered, lost_flags) = self.counts();
+        lines.extend(json(&Whole {
+            compare: Counts {
+                old: self.old,
+                new: self.new,
+                identical: self.identical,
+                changed: self.changed,
+                missing,
+                altered,
+                lost_flags,
+                is_whole: self.status() == Status::Success,
+            },
+        })?);
+        Ok(lines)
+    }
+}
+
+fn messages(count: u64) -> String {
+    match count {
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    }
+}
+
+/// Returns the counts as text, which is empty if all counts are zero.
+fn of_changes(changes: &Changes) -> String {
+    let counts = [
+        (changes.embedded, "picture embedded", "pictures embedded"),
+        (
+            changes.detached,
+            "attachment detached",
+            "attachments detached",
+        ),
+        (
+            changes.restored,
+            "attachment restored",
+            "attachments restored",
+        ),
+        (changes.filled, "reference filled", "references filled"),
+        (
+            changes.resolved,
+            "document with links made absolute",
+            "documents with links made absolute",
+        ),
+        (
+            changes.opened,
+            "message with winmail.dat opened",
+            "messages with winmail.dat opened",
+        ),
+        (
+            changes.unmarked,
+            "message of Eudora converted back to MIME",
+            "messages of Eudora converted back to MIME",
+        ),
+        (
+            changes.merged,
+            "message replaced by another copy of the mail",
+            "messages replaced by another copy of the mail",
+        ),
+    ];
+    let words: Vec<String> = counts
+        .iter()
+        .filter_map(|(count, one, several)| match count {
+            0 => None,
+            1 => Some(format!("1 {one}")),
+            count => Some(format!("{count} {several}")),
+        })
+        .collect();
+    if words.is_empty() {
+        String::new()
+    } else {
+        format!(" ({})", words.join(", "))
+    }
+}
+
+fn flag_names(letters: &str) -> String {
+    let names = letters.chars().map(|letter| match letter {
+        'D' => "draft",
+        'F' => "flagged",
+        'P' => "forwarded",
+        'R' => "replied",
+        'S' => "read",
+        _ => "deleted",
+    });
+    names.collect::<Vec<_>>().join(", ")
+}
