@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::super::report_file::Fields;
 use super::context::{Group, SurveyContext};
-use super::findings::companies;
 use super::missing::Way;
+use super::numbers::companies;
 use super::sum::{SIZES, Survey};
 use super::tally::{Counts, LONGEST_NAME, NAMES, Named};
 use crate::engine::external_body::shown_name;

@@ -1,9 +1,9 @@
 //! The survey: what a mailbox contains, in numbers (docs/survey.md). Also the page about a run.
 //!
 //! `gather` counts one message, in several threads. `sum` adds these surveys, with the counts of `tally`, whose size is
-//! limited. `findings` derives a meaning and a useful command from the numbers, with the commands of `context`. `json`,
-//! `text` and `page` print the results. `run_page` is the page about a run. `sheet` contains the elements of both
-//! pages, and `html_file` writes them.
+//! limited. `findings` derives a meaning from the numbers, and `steps` the useful commands, with the options of `context`.
+//! `json`, `text` and `page` print the results. `run_page` is the page about a run. `sheet` contains the elements of
+//! both pages, and `html_file` writes them.
 //!
 //! Memory is limited, whatever untrusted mail contains: to ten thousand hosts, types and schemes each, and a million
 //! contents.
@@ -16,10 +16,12 @@ mod gather;
 mod html_file;
 mod json;
 mod missing;
+mod numbers;
 mod page;
 mod repeated;
 mod run_page;
 mod sheet;
+mod steps;
 mod sum;
 mod tally;
 mod text;

@@ -6,7 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest as _, Sha256};
 
 use super::super::say::{harmless, harmless_within};
-use super::findings::{Step, Tile};
+use super::findings::Tile;
+use super::steps::Step;
 use super::words::grouped;
 
 /// Maximum number of rows of a table. A note below the table says how many rows are missing.

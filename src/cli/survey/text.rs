@@ -5,6 +5,7 @@ use super::context::{Group, SurveyContext};
 use super::findings::{self, Findings};
 use super::json::bound;
 use super::missing::{self, Way};
+use super::numbers;
 use super::sum::Survey;
 use super::tally::{Amount, Counts, Host, Named, Type};
 use super::words::{counted, either, grouped, listed, size};
@@ -59,7 +60,7 @@ fn told(counts: &[(u64, &str)]) -> String {
 
 fn pictures(survey: &Survey) -> String {
     let pictures = &survey.pictures;
-    let servers = findings::pictured_hosts(survey);
+    let servers = numbers::pictured_hosts(survey);
     let on = format!("on {}", counted(servers, "server", "servers"));
     told(&[
         (pictures.remote, &on),
@@ -75,7 +76,7 @@ fn trackers(survey: &Survey) -> String {
         return String::new();
     }
     const NAMED: usize = 3;
-    let companies = findings::companies(survey);
+    let companies = numbers::companies(survey);
     let mut names: Vec<String> = companies
         .iter()
         .take(NAMED)

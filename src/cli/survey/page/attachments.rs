@@ -1,0 +1,145 @@
+//! The sections about attachments: those that are not in the mail, and those that are.
+
+use super::super::json::bound;
+use super::super::missing::{self, Way};
+use super::super::sheet::{Bar, ROWS, Table};
+use super::super::steps;
+use super::super::tally::{Counts as _, Type};
+use super::super::words::{capitalized, class, counted, either, grouped, size, type_words};
+use super::{Page, short, told};
+
+impl Page<'_> {
+    pub(super) fn missing(&mut self) {
+        let (survey, context) = (self.survey, self.context);
+        if survey.missing.is_empty() {
+            return;
+        }
+        self.sheet.heading("Attachments that are not in the mail");
+        let ways: [(Way, &str); 6] = [
+            (Way::Here, "in a file next to the mailbox, or in the mail"),
+            (Way::Web, "on a server"),
+            (Way::Ftp, "on an FTP server"),
+            (Way::Directory, "in a directory of a computer"),
+            (Way::Store, "in a store of embody"),
+            (Way::Never, "nowhere"),
+        ];
+        let mut rows: Vec<(u64, String, Vec<String>)> = Vec::new();
+        for (way, place) in ways {
+            let of = survey.missing.iter().filter(|(key, _)| key.0 == way);
+            for ((_, names), count) in of {
+                let name = capitalized(names.many);
+                rows.push((*count, name, vec![grouped(*count), place.to_owned()]));
+            }
+        }
+        rows.sort_by_key(|row| std::cmp::Reverse(row.0));
+        self.sheet.table(&Table {
+            heads: &["what", "how many", "where"],
+            rows: rows.into_iter().map(|(_, name, it)| (name, it)).collect(),
+            more: 0,
+        });
+        let answers = &survey.answers.attachments;
+        if context.is_probed && answers.asked() > 0 {
+            self.sheet.say(&told(answers, "file", "files"));
+        }
+        let directory = missing::sum(&survey.missing, &[Way::Directory]);
+        if directory > 0 {
+            self.sheet.say(&format!(
+                "If you have the {} that {} saved to, add `--attachments DIRECTORY` to `embody recover`.",
+                either(directory, "directory", "directories"),
+                either(directory, "the file was", "the files were"),
+            ));
+        }
+        self.step(steps::recover(survey, context));
+        self.step(steps::restore(survey, context));
+        self.step(steps::cloud_links(survey, context));
+    }
+
+    pub(super) fn attachments(&mut self) {
+        let (survey, context) = (self.survey, self.context);
+        let shown = survey.shown();
+        let all = survey.attachments;
+        if all.count == 0 {
+            return;
+        }
+        self.sheet.heading("Attachments in the mail");
+        let mut words = format!(
+            "{}, {}.",
+            counted(all.count, "attachment", "attachments"),
+            size(all.octets)
+        );
+        if shown.count > 0 {
+            words += &if shown.count == all.count {
+                " The text of the mail displays all of them.".to_owned()
+            } else {
+                format!(
+                    " The text of the mail displays {} of them, {}.",
+                    grouped(shown.count),
+                    size(shown.octets)
+                )
+            };
+        }
+        self.sheet.say(&words);
+        let classes = survey.sizes.iter().enumerate();
+        let bars: Vec<Bar> = classes
+            .map(|(number, amount)| Bar {
+                name: class(number),
+                value: amount.octets,
+                part: 0,
+                words: format!("{} in {}", size(amount.octets), grouped(amount.count)),
+            })
+            .collect();
+        if all.count > 1 {
+            self.sheet.bars("Attachments by size", &bars);
+            self.types();
+        }
+        self.step(steps::detach(survey, context));
+        let detach = &survey.detach;
+        if detach.leave.count > 0 && detach.shown_inline.count > 0 {
+            let shown = detach.shown_inline;
+            self.sheet.note(&format!(
+                "{} of this size, with {}, {} in the mail because the text displays {}; `--inline` moves {} as well.",
+                counted(shown.count, "picture", "pictures"),
+                size(shown.octets),
+                either(shown.count, "stays", "stay"),
+                either(shown.count, "it", "them"),
+                either(shown.count, "it", "them"),
+            ));
+        }
+    }
+
+    fn types(&mut self) {
+        let mut types: Vec<(&str, Type)> = Vec::new();
+        for (essence, counts) in self.survey.types.names() {
+            let words = type_words(essence);
+            match types.iter_mut().find(|it| it.0 == words) {
+                Some((_, sum)) => sum.add(counts),
+                None => types.push((words, *counts)),
+            }
+        }
+        types.sort_by_key(|(name, it)| (std::cmp::Reverse(it.octets), *name));
+        let more = types.len().saturating_sub(ROWS);
+        let mut rows: Vec<(String, Vec<String>)> = types
+            .into_iter()
+            .take(ROWS)
+            .map(|(name, it)| {
+                let cells = vec![
+                    grouped(it.attachments),
+                    size(it.octets),
+                    grouped(it.leave),
+                    grouped(it.inline),
+                ];
+                (capitalized(&short(name)), cells)
+            })
+            .collect();
+        if let Some(it) = self.survey.types.others() {
+            let cells = vec![grouped(it.attachments), size(it.octets)];
+            rows.push((format!("others, {}", bound()), cells));
+        }
+        let large = format!("over {}", size(self.context.larger_than));
+        self.sheet.table(&Table {
+            heads: &["type", "attachments", "size", &large, "shown in the text"],
+            rows,
+            more,
+        });
+    }
+}

@@ -1,0 +1,223 @@
+//! The sections about messages: the largest ones, their years, senders and labels, repeated and damaged ones.
+
+use super::super::numbers;
+use super::super::sheet::{BARS, Bar, Table, escaped, foreign};
+use super::super::words::{counted, either, grouped, listed, size};
+use super::{Page, short};
+
+/// The list of the largest messages is shown only if the largest one has at least this size, in bytes.
+const LARGE: u64 = 100_000;
+
+impl Page<'_> {
+    pub(super) fn largest(&mut self) {
+        let largest = &self.survey.largest;
+        // If all messages are small, removing the largest ones would save little space, so no list is shown.
+        let is_large = largest.first().is_some_and(|it| it.octets >= LARGE);
+        if largest.len() < 2 || !is_large {
+            return;
+        }
+        self.sheet.heading("The largest messages");
+        let mut html = String::from("<ul class=\"list\">");
+        for it in largest {
+            let subject = match &it.subject {
+                Some(subject) => foreign(subject),
+                None => "(no subject)".to_owned(),
+            };
+            let mut about = Vec::new();
+            about.extend(it.sender.as_deref().map(foreign));
+            about.extend(it.date.as_deref().map(escaped));
+            html += &format!(
+                "\n<li><div><b>{subject}</b><span>{}</span></div><span class=\"right\">{}</span></li>",
+                about.join(", "),
+                size(it.octets)
+            );
+        }
+        html += "</ul>";
+        self.sheet.add(&html);
+    }
+
+    pub(super) fn years(&mut self) {
+        let survey = self.survey;
+        let years = numbers::years(survey);
+        let dates = &survey.dates;
+        let mut odd = Vec::new();
+        if dates.missing > 0 {
+            let count = counted(dates.missing, "message has", "messages have");
+            odd.push(format!("{count} no date"));
+        }
+        if dates.insane > 0 {
+            let count = counted(dates.insane, "message has", "messages have");
+            odd.push(format!("{count} an impossible one"));
+        }
+        if years.len() < 2 && odd.is_empty() {
+            return;
+        }
+        self.sheet.heading("Mail by year");
+        if !odd.is_empty() {
+            let odd = match odd.as_slice() {
+                [one] => one.replace("an impossible one", "an impossible date"),
+                _ => listed(&odd),
+            };
+            self.sheet.say(&format!("{odd}."));
+        }
+        let columns: Vec<Bar> = years
+            .iter()
+            .map(|(name, year)| Bar {
+                name: name.to_string(),
+                value: year.octets,
+                part: year.attachment_octets,
+                words: format!(
+                    "{name}: {}, {}",
+                    counted(year.messages, "message", "messages"),
+                    size(year.octets)
+                ),
+            })
+            .collect();
+        if columns.len() > 1 {
+            if columns.iter().any(|it| it.part > 0) {
+                self.sheet
+                    .key("size of the mail", "large attachments in the mail")
+            } else {
+                self.sheet.note("By size.")
+            }
+        }
+        let most = columns.iter().map(|it| it.value).max().unwrap_or(0);
+        self.sheet
+            .columns("Size of the mail by year", &size(most), &columns);
+        if years.len() > 1 {
+            let rows: Vec<(String, Vec<String>)> = years
+                .into_iter()
+                .filter(|(_, it)| it.messages > 0)
+                .map(|(name, it)| {
+                    let cells = vec![
+                        grouped(it.messages),
+                        size(it.octets),
+                        grouped(it.attachments),
+                        grouped(it.pictures),
+                        grouped(it.references),
+                    ];
+                    (name.to_string(), cells)
+                })
+                .collect();
+            let large = format!("attachments over {}", size(self.context.larger_than));
+            self.sheet
+                .add("<details><summary>The same in numbers</summary>");
+            self.sheet.table(&Table {
+                heads: &[
+                    "year",
+                    "messages",
+                    "size",
+                    &large,
+                    "pictures on the web",
+                    "attachments elsewhere",
+                ],
+                rows,
+                more: 0,
+            });
+            self.sheet.add("</details>");
+        }
+    }
+
+    pub(super) fn senders(&mut self) {
+        let senders = &self.survey.senders;
+        let known = senders
+            .heaviest(|it| it.octets)
+            .into_iter()
+            .filter(|(name, _)| *name != "none");
+        let bars: Vec<Bar> = known
+            .take(BARS)
+            .map(|(name, it)| Bar {
+                name: short(name),
+                value: it.octets,
+                part: 0,
+                words: format!(
+                    "{}, {}",
+                    counted(it.count, "message", "messages"),
+                    size(it.octets)
+                ),
+            })
+            .collect();
+        if bars.len() > 1 {
+            self.sheet.heading("Mail by sender");
+            self.sheet.bars("Mail by domain of the sender", &bars);
+        }
+    }
+
+    pub(super) fn labels(&mut self) {
+        let labels = &self.survey.labels;
+        if labels.names().next().is_none() {
+            return;
+        }
+        self.sheet.heading("Labels of Gmail");
+        self.named(
+            &["label", "messages"],
+            labels,
+            |it| *it,
+            |it| vec![grouped(*it)],
+        );
+    }
+
+    pub(super) fn repeated(&mut self) {
+        let repeated = self.survey.copies.repeated;
+        if repeated.count == 0 {
+            return;
+        }
+        self.sheet.heading("Messages that are here more than once");
+        self.sheet.say(&format!(
+            "{} of messages that are here already, {}. An export with a mailbox for each label contains a message once for each of its labels.",
+            counted(repeated.count, "copy", "copies"),
+            size(repeated.octets)
+        ));
+    }
+
+    pub(super) fn broken(&mut self) {
+        let broken = &self.survey.broken;
+        if broken.kinds().iter().all(|it| it.2.count == 0) && broken.files == 0 {
+            return;
+        }
+        self.sheet.heading("Damaged mail");
+        for (one, many, places) in broken.kinds() {
+            if places.count == 0 {
+                continue;
+            }
+            let several = self.context.sources.len() > 1;
+            let first: Vec<String> = places
+                .first
+                .iter()
+                .map(|place| {
+                    let path = std::path::Path::new(&place.source);
+                    let file_name = path.file_name().map(|it| it.to_string_lossy());
+                    let name = foreign(&short(file_name.as_deref().unwrap_or(&place.source)));
+                    match place.index {
+                        None => name,
+                        Some(index) if several => format!("number {index} of {name}"),
+                        Some(index) => format!("number {index}"),
+                    }
+                })
+                .collect();
+            let more = match places.count.saturating_sub(first.len() as u64) {
+                0 => String::new(),
+                more => format!(" and {} more", grouped(more)),
+            };
+            let first = if more.is_empty() {
+                listed(&first)
+            } else {
+                first.join(", ")
+            };
+            self.sheet.add(&format!(
+                "<p>{} {}: {first}{more}.</p>",
+                grouped(places.count),
+                either(places.count, one, many)
+            ));
+        }
+        if broken.files > 0 {
+            self.sheet.say(&format!(
+                "{} not be read to {} end.",
+                counted(broken.files, "file could", "files could"),
+                either(broken.files, "its", "their")
+            ));
+        }
+        self.sheet
+            .note("embody keeps damaged messages as they are, byte for byte.");
+    }
+}

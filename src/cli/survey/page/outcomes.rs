@@ -1,0 +1,65 @@
+//! The sections about links, and about the outcome of each reference.
+
+use super::super::sheet::Table;
+use super::super::steps::{self, Step};
+use super::super::words::{counted, either, grouped};
+use super::Page;
+use crate::engine::report::Reason;
+
+impl Page<'_> {
+    pub(super) fn links(&mut self) {
+        let (survey, context) = (self.survey, self.context);
+        let links = &survey.links;
+        let step = steps::links(survey, context);
+        if step.is_none() && links.unread == 0 {
+            return;
+        }
+        self.sheet.heading("Links");
+        if links.unread > 0 {
+            self.sheet.say(&format!(
+                "{} not be examined for links completely, because of {} charset, a damaged encoding or a limit.",
+                counted(links.unread, "document could", "documents could"),
+                either(links.unread, "its", "their"),
+            ));
+        }
+        self.step(step);
+    }
+
+    pub(super) fn outcomes(&mut self) {
+        let survey = self.survey;
+        if survey.outcomes.is_empty() {
+            return;
+        }
+        self.sheet
+            .add("<details><summary>Each reference, for experts</summary>");
+        self.sheet
+            .say("This table counts what `embody convert` would do with each reference, with the options of this survey. For each reason, docs/reasons.md names the option that changes the outcome.");
+        let rows: Vec<(String, Vec<String>)> = survey
+            .outcomes
+            .iter()
+            .map(|(outcome, count)| (explained(outcome), vec![grouped(*count)]))
+            .collect();
+        self.sheet.table(&Table {
+            heads: &["outcome", "how many"],
+            rows,
+            more: 0,
+        });
+        self.sheet.step(&Step {
+            title: "List them".to_owned(),
+            words:
+                "This prints a line for each reference, with its message, its part and the reason."
+                    .to_owned(),
+            commands: self.context.reading("embody inspect --json"),
+        });
+        self.sheet.add("</details>");
+    }
+}
+
+/// Returns the outcome with an explanation of its reason.
+fn explained(outcome: &str) -> String {
+    let word = outcome.split_once(": ").map(|it| it.1);
+    match word.and_then(|word| Reason::ALL.iter().find(|it| it.as_str() == word)) {
+        Some(reason) => format!("{outcome} ({})", reason.meaning()),
+        None => outcome.to_owned(),
+    }
+}

@@ -1,0 +1,103 @@
+//! The command of the run, and the commands that the page recommends after the run.
+
+use std::path::{Path, PathBuf};
+
+use super::super::repeated::Repeated;
+use super::super::words::quoted;
+
+/// Data about the run that is not in the rows of its report.
+pub(crate) struct RunContext<'r> {
+    /// The command: `embed`, `recover`, `convert`, `detach` or `restore`.
+    pub verb: &'r str,
+    pub sources: &'r [PathBuf],
+    pub output: Option<&'r Path>,
+    /// Options of the run, for the command that repeats it.
+    pub repeated: Repeated,
+    pub start: &'r str,
+    pub is_stopped: bool,
+}
+
+impl RunContext<'_> {
+    /// Returns the paths of the mailboxes that the run wrote. `None` if a path cannot be part of a command.
+    fn results(&self) -> Option<Vec<String>> {
+        let paths = match self.output {
+            Some(output) => vec![output],
+            None => self.sources.iter().map(PathBuf::as_path).collect(),
+        };
+        let names = paths.into_iter().map(|path| {
+            let name = path.to_str().filter(|name| *name != "-")?;
+            let is_harmless = crate::cli::say::harmless_within(name) == name;
+            is_harmless.then(|| name.to_owned())
+        });
+        names.collect()
+    }
+
+    /// Returns the command that repeats the run, with the result of this run as its source.
+    pub(super) fn again(&self) -> Option<String> {
+        let results = self.results()?;
+        let names: Vec<String> = results.iter().map(|name| quoted(name)).collect();
+        let (verb, options) = (self.verb, self.repeated.all());
+        let names = names.join(" ");
+        let to = match (self.output, results.as_slice()) {
+            (Some(_), [name]) => format!("--output {}", quoted(&further(name))),
+            _ => "--in-place".to_owned(),
+        };
+        Some(format!("embody {verb} {names} {to}{options}"))
+    }
+
+    /// Returns the command that compares the source with the result. Returns `None` for commands other than `embed`,
+    /// because `compare` does not support each form of attachment that `recover` adds.
+    pub(super) fn compare(&self) -> Option<String> {
+        if self.verb != "embed" {
+            return None;
+        }
+        let output = self.output?.to_str().filter(|name| *name != "-")?;
+        let [source] = self.sources else {
+            return None;
+        };
+        let source = source.to_str().filter(|name| *name != "-")?;
+        Some(format!(
+            "embody compare {} {}",
+            quoted(source),
+            quoted(output)
+        ))
+    }
+}
+
+/// Returns the name for a further result: `kept.mbox` becomes `kept-2.mbox`.
+fn further(name: &str) -> String {
+    let path = Path::new(name);
+    let file_name = path.file_name().map(|it| it.to_string_lossy());
+    let file = file_name.as_deref().unwrap_or("mail");
+    // All extensions are kept, so that the result is compressed like its source.
+    let (stem, endings) = match file.split_once('.') {
+        Some((stem, endings)) if !stem.is_empty() => (stem, format!(".{endings}")),
+        _ => (file, String::new()),
+    };
+    let further = match stem
+        .rsplit_once('-')
+        .map(|(name, number)| (name, number.parse::<u32>()))
+    {
+        Some((name, Ok(number))) => format!("{name}-{}{endings}", number.saturating_add(1)),
+        _ => format!("{stem}-2{endings}"),
+    };
+    path.with_file_name(further).display().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn result_of_another_run_has_a_name_of_its_own() {
+        for (name, expected) in [
+            ("kept.mbox", "kept-2.mbox"),
+            ("/a/kept-2.mbox.gz", "/a/kept-3.mbox.gz"),
+            ("Mail", "Mail-2"),
+            (".mail", ".mail-2"),
+            ("a-b", "a-b-2"),
+        ] {
+            assert_eq!(further(name), expected);
+        }
+    }
+}

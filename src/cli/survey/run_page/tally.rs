@@ -1,0 +1,223 @@
+//! Counts of the references of a run: which content was saved, is lost, or may be available later.
+
+use super::super::answer::Answer;
+use super::super::tally::{Amount, Counts as _, Fates, Named};
+use super::super::words::{counted, listed};
+use crate::engine::policy::countable;
+use crate::engine::report::{Kind, Outcome, Reason, Row};
+use crate::link::url::Reference;
+
+/// Maximum number of lost attachments that are listed.
+const LISTED: usize = 50;
+
+/// Counts of the references of a run, by their outcome.
+#[derive(Default, Debug)]
+pub(crate) struct RunTally {
+    pub(super) pictures: Amount,
+    pub(super) attachments: Amount,
+    pub(super) moved: Amount,
+    pub(super) restored: Amount,
+    pub(super) blanked: u64,
+    pub(super) links: u64,
+    pub(super) lost: What,
+    pub(super) again: What,
+    pub(super) denied: What,
+    pub(super) refused: What,
+    pub(super) trackers: u64,
+    /// Number of references that were left unchanged for reasons that are in none of the other counts. The key is the
+    /// reason.
+    pub(super) left: Named<u64>,
+    pub(super) lost_causes: Named<u64>,
+    pub(super) again_causes: Named<u64>,
+    pub(super) denied_causes: Named<u64>,
+    /// Number of references that the policy refused, by the option that would allow them.
+    pub(super) remedies: Named<u64>,
+    pub(super) hosts: Named<Fates>,
+    pub(super) listed: Vec<Lost>,
+}
+
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct What {
+    pub(super) pictures: u64,
+    pub(super) others: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Lost {
+    pub(super) mail: String,
+    pub(super) what: String,
+    pub(super) cause: String,
+}
+
+impl What {
+    fn count(&mut self, row: &Row) {
+        match row.kind {
+            Kind::Embed => self.pictures += 1,
+            _ => self.others += 1,
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.pictures += other.pictures;
+        self.others += other.others;
+    }
+
+    pub(super) fn sum(&self) -> u64 {
+        self.pictures + self.others
+    }
+
+    /// Returns the counts as text: `3 pictures and 1 attachment`.
+    pub(super) fn words(&self) -> String {
+        let mut words = Vec::new();
+        if self.pictures > 0 {
+            words.push(counted(self.pictures, "picture", "pictures"));
+        }
+        if self.others > 0 {
+            words.push(counted(self.others, "attachment", "attachments"));
+        }
+        listed(&words)
+    }
+}
+
+impl RunTally {
+    /// Counts the rows of one message. `called` returns the name of the message.
+    pub(crate) fn count(
+        &mut self,
+        rows: &[Row],
+        called: impl Fn() -> String,
+        remedy: impl Fn(&Row) -> Option<String>,
+    ) {
+        for row in rows {
+            self.links += row.links.unwrap_or(0);
+            if row.kind == Kind::Link {
+                continue;
+            }
+            let octets = row.bytes.unwrap_or(0);
+            let fate = match (row.outcome, row.kind) {
+                (Outcome::Expanded, Kind::Embed) => {
+                    self.pictures.count(octets);
+                    Some(Answer::Alive)
+                }
+                (Outcome::Expanded, _) => {
+                    self.attachments.count(octets);
+                    Some(Answer::Alive)
+                }
+                (Outcome::Detached, _) => {
+                    self.moved.count(octets);
+                    None
+                }
+                (Outcome::Restored, _) => {
+                    self.restored.count(octets);
+                    None
+                }
+                (Outcome::Blanked, _) => {
+                    self.blanked += 1;
+                    None
+                }
+                (Outcome::Left, _) => self.left(row, &called, &remedy),
+                _ => None,
+            };
+            let reference = Reference::split(row.url.as_deref().unwrap_or_default());
+            let host = reference.site().and_then(|it| countable(it.host));
+            if let (Some(host), Some(fate)) = (host, fate) {
+                let fates = self.hosts.of(&host);
+                match fate {
+                    Answer::Alive => fates.saved += 1,
+                    Answer::Gone => fates.lost += 1,
+                    Answer::Silent | Answer::Limited => fates.again += 1,
+                    _ => fates.left += 1,
+                }
+            }
+        }
+    }
+
+    fn left(
+        &mut self,
+        row: &Row,
+        called: impl Fn() -> String,
+        remedy: impl Fn(&Row) -> Option<String>,
+    ) -> Option<Answer> {
+        if row.reason == Some(Reason::Tracker) {
+            self.trackers += 1;
+            return None;
+        }
+        let answer = Answer::of(row);
+        let cause = cause(row);
+        match answer {
+            Answer::Gone => {
+                self.lost.count(row);
+                *self.lost_causes.exactly(cause.clone()) += 1;
+            }
+            Answer::Silent | Answer::Limited => {
+                self.again.count(row);
+                *self.again_causes.exactly(cause.clone()) += 1;
+            }
+            Answer::Denied => {
+                self.denied.count(row);
+                *self.denied_causes.exactly(cause.clone()) += 1;
+            }
+            Answer::Refused => {
+                self.refused.count(row);
+                let remedy = remedy(row).unwrap_or_else(|| cause.clone());
+                *self.remedies.exactly(remedy) += 1;
+            }
+            Answer::Alive | Answer::Unasked => {
+                *self.left.exactly(cause.clone()) += 1;
+                return None;
+            }
+        }
+        let is_lost = matches!(answer, Answer::Gone | Answer::Denied);
+        if is_lost && row.kind != Kind::Embed && self.listed.len() < LISTED {
+            let named = row.hosted.as_deref().and_then(|it| it.name.clone());
+            self.listed.push(Lost {
+                mail: called(),
+                what: named.or_else(|| row.url.clone()).unwrap_or_default(),
+                cause,
+            });
+        }
+        Some(answer)
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.pictures.add(&other.pictures);
+        self.attachments.add(&other.attachments);
+        self.moved.add(&other.moved);
+        self.restored.add(&other.restored);
+        self.blanked += other.blanked;
+        self.links += other.links;
+        self.trackers += other.trackers;
+        self.lost.add(other.lost);
+        self.again.add(other.again);
+        self.denied.add(other.denied);
+        self.refused.add(other.refused);
+        self.left.add(other.left);
+        self.lost_causes.add(other.lost_causes);
+        self.again_causes.add(other.again_causes);
+        self.denied_causes.add(other.denied_causes);
+        self.remedies.add(other.remedies);
+        self.hosts.add(other.hosts);
+        let room = LISTED.saturating_sub(self.listed.len());
+        self.listed.extend(other.listed.into_iter().take(room));
+    }
+}
+
+/// Explains the reason of a row, with the status of the server.
+fn cause(row: &Row) -> String {
+    let Some(reason) = row.reason else {
+        return "the content was not retrieved in this run".to_owned();
+    };
+    match (reason, row.status) {
+        (Reason::HttpStatus, Some(404)) => {
+            "the server does not have the file any more (404)".to_owned()
+        }
+        (Reason::HttpStatus, Some(410)) => "the server removed the file (410)".to_owned(),
+        (Reason::HttpStatus | Reason::FtpStatus, Some(status)) => {
+            format!("the server answered with status {status}")
+        }
+        (Reason::NameNotFound, _) => "the server does not exist any more".to_owned(),
+        (Reason::NotAnImage | Reason::WebPage, _) => {
+            "the server has a web page or something else in its place".to_owned()
+        }
+        (reason, _) => reason.meaning().to_owned(),
+    }
+}
