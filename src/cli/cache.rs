@@ -343,6 +343,21 @@ fn place(output: &Path) -> Option<PathBuf> {
     (folder.as_os_str().is_empty() || folder.is_dir()).then_some(place)
 }
 
+/// Creates the fetcher for all messages of a run. Content is then retrieved only once, and the limits of the policy
+/// apply to all requests together.
+pub(super) fn shared_fetcher(
+    policy: &Arc<Policy>,
+    cache: &Cache,
+    stop: &Stop,
+) -> Result<Arc<dyn Fetch>, Error> {
+    let fetcher = cache
+        .fetcher(policy, Process::Run, stop)?
+        .in_flight(policy.limits.in_flight)
+        .memory(Fetcher::MEMORY, None)
+        .keeping_failures();
+    Ok(Arc::new(fetcher))
+}
+
 #[cfg(test)]
 mod tests {
     use clap::{Args as _, Command};

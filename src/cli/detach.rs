@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::args::{DetachArgs, PolicyArgs, RestoreArgs, SayingArgs, WalkArgs};
-use super::cache::{Cache, Resume};
-use super::convert::{Walk, shared_fetcher};
+use super::cache::{Cache, Resume, shared_fetcher};
 use super::exit::{Signals, Status};
 use super::filter::Job;
 use super::outcomes::Task;
 use super::say;
 use super::streams::is_standard;
 use super::verb::{Detaching, Expanding};
+use super::walk::Walk;
 use crate::engine::lengths::Lengths;
 use crate::engine::policy::Policy;
 use crate::engine::{Mark, Mode, Prefilter};

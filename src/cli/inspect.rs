@@ -11,8 +11,7 @@ use std::path::Path;
 use clap::ValueEnum as _;
 
 use super::args::{InspectArgs, ProgressOption, Volume};
-use super::cache::Cache;
-use super::convert::shared_fetcher;
+use super::cache::{Cache, shared_fetcher};
 use super::copies::CopyMailboxes;
 use super::duplicates;
 #[cfg(all(unix, feature = "imap"))]

@@ -44,6 +44,7 @@ mod targets;
 mod totals;
 mod values;
 mod verb;
+mod walk;
 pub(crate) mod wording;
 
 use std::ffi::OsString;

@@ -1,0 +1,117 @@
+//! The texts at the end of a run: what another run would need, commands that check the result, and advice after a stop.
+
+use std::path::{Path, PathBuf};
+
+use super::super::args::WalkArgs;
+#[cfg(all(unix, feature = "imap"))]
+use super::super::remote;
+use super::super::streams::is_standard;
+use super::super::survey::{in_units, quoted};
+use super::super::totals::Totals;
+use super::Walk;
+use crate::engine::Mode;
+use crate::mailbox::find::{Kind, look_at};
+use crate::mailbox::{Format, Options, Summary, folder_of};
+use crate::platform::free_space;
+
+/// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
+/// summary would be too long with them.
+const PROOFS: usize = 3;
+
+impl Walk<'_> {
+    /// Returns the commands that check that the result contains all mail of its source.
+    ///
+    /// Returns an empty text if `embody compare` could not give a correct answer: for mail on a server, which needs
+    /// further options; for a part of a mailbox; and if a message that is twice in the source was written only once.
+    pub(super) fn proof(&self, summary: &Summary, targets: &[PathBuf]) -> String {
+        let options = &self.options;
+        let is_other_form = options.output_format != Format::Auto || options.by_label.is_some();
+        let is_whole = options.range.is_none() && summary.repeated + summary.damaged == 0;
+        let is_changed = is_whole && (summary.changed > 0 || is_other_form);
+        if !options.mode.writes() || options.format != Format::Auto || !is_changed {
+            return String::new();
+        }
+        let new = |target: &'_ Path| match (options.output_format, self.output) {
+            // In the format of Thunderbird, the targets are folders inside the output directory. Such a folder can
+            // consist of a file and a directory, so the command names the whole output directory.
+            (Format::Thunderbird, Some(output)) => output.to_owned(),
+            _ => target.to_owned(),
+        };
+        let pairs: Option<Vec<[String; 2]>> = self
+            .sources
+            .iter()
+            .zip(targets)
+            .map(|(source, target)| {
+                let is_file = self.is_named_file(source) && !is_standard(target);
+                let pair = [source.clone(), new(target)];
+                let [old, new] = pair.each_ref().map(|path| path.to_str());
+                let has_control = |path: &str| path.chars().any(char::is_control);
+                let words = [old?, new?];
+                let is_plain = is_file && !words.iter().any(|it| has_control(it));
+                is_plain.then(|| words.map(quoted))
+            })
+            .collect();
+        pairs
+            .filter(|pairs| (1..=PROOFS).contains(&pairs.len()))
+            .unwrap_or_default()
+            .into_iter()
+            .map(|[old, new]| {
+                format!("to check that no mail was lost: embody compare {old} {new}\n")
+            })
+            .collect()
+    }
+
+    /// Returns whether `compare` can compare the source with its result. It cannot compare a mailbox of Eudora, because
+    /// all its messages are converted to MIME and are therefore different.
+    fn is_named_file(&self, source: &Path) -> bool {
+        #[cfg(all(unix, feature = "imap"))]
+        if remote::is_remote(source) {
+            return false;
+        }
+        let kind = || look_at(source, self.options.format);
+        !is_standard(source)
+            && (source.is_dir() || matches!(kind(), Ok(Ok((kind, _))) if kind != Kind::Eudora))
+    }
+
+    pub(super) fn plans(&self, counts: &Totals) -> String {
+        let embeds = self.policy.embed.is_on();
+        let mut text = match self.options.mode {
+            Mode::Probe | Mode::DryRun if embeds => counts.forecast.lines(self.policy, true),
+            _ => String::new(),
+        };
+        let output = self
+            .output
+            .filter(|output| !is_standard(output) && !text.is_empty());
+        let place = output.map(|output| {
+            if output.is_dir() {
+                output
+            } else {
+                folder_of(output)
+            }
+        });
+        if let Some(free) = place.and_then(|place| free_space(place).ok()) {
+            let [free, size] = [free, self.sizes(true)].map(in_units);
+            text += &format!(
+                "The sources contain {size}; the disk of the output has {free} of free space.\n"
+            );
+        }
+        text
+    }
+}
+
+pub(super) fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
+    let (messages, changed) = (summary.messages, summary.changed);
+    match (options.mode, &args.output) {
+        (Mode::Probe | Mode::DryRun, _) => "stopped by a signal; nothing was written".to_owned(),
+        (Mode::Run, None) => {
+            format!(
+                "stopped by a signal; {changed} messages were changed, and the other messages are unchanged; run the same command again to continue"
+            )
+        }
+        (Mode::Run, Some(_)) => {
+            format!(
+                "stopped by a signal; {messages} messages were written, and {changed} of these were changed; run the same command again"
+            )
+        }
+    }
+}

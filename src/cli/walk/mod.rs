@@ -1,0 +1,425 @@
+//! A run over whole mailboxes, for each command that changes mail: it reads the sources, and writes the results to a new
+//! mailbox or in place.
+
+mod check;
+mod end;
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use self::end::stopped;
+use super::args::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
+use super::cache::Resume;
+use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
+use super::origin::{Piece, Start};
+use super::outcomes::Task;
+use super::progress::Display;
+#[cfg(all(unix, feature = "imap"))]
+use super::remote;
+use super::report_file::ReportFile;
+use super::reporter::{Counts, Reporter};
+use super::say;
+use super::streams::{self, is_folder, is_standard, size, stream};
+use super::summary::Ending;
+#[cfg(all(unix, feature = "imap"))]
+use super::survey::in_units;
+use super::survey::{Repeated, RunContext, run_page, write_page};
+use super::targets;
+use super::verb::Said;
+use crate::engine::policy::Policy;
+use crate::engine::{Mark, Mode};
+use crate::error::Error;
+use crate::fetch::store::{Mail, Store, User};
+#[cfg(all(unix, feature = "imap"))]
+use crate::imap::{
+    account::Account, candidates::Candidates, download::Download, in_place::InPlace,
+};
+use crate::mailbox::find::{Kind, look_at};
+use crate::mailbox::{Conversion, Format, Options, Source, Summary, Transform, folder_of};
+
+pub(super) struct Walk<'w> {
+    pub(super) sources: Vec<PathBuf>,
+    pub(super) args: &'w WalkArgs,
+    pub(super) output: Option<&'w Path>,
+    pub(super) saying: &'w SayingArgs,
+    pub(super) options: Options,
+    #[cfg(all(unix, feature = "imap"))]
+    pub(super) candidates: Candidates,
+    pub(super) word: &'static str,
+    pub(super) task: Task,
+    pub(super) policy: &'w Policy,
+    /// Whether the exit status is 1 if none of the files to which mail refers are in the directories of
+    /// `--attachments`.
+    pub(super) needs_attachments: bool,
+    pub(super) signals: Signals,
+}
+
+impl Walk<'_> {
+    /// Returns how the progress of reading the mailboxes of `--copies` is displayed.
+    pub(super) fn copies_progress(&self) -> ProgressOption {
+        match self.saying.volume() {
+            Volume::Quiet => ProgressOption::Never,
+            _ => self.args.progress,
+        }
+    }
+
+    /// Opens the directory of kept responses next to the output. Returns `None` if the output is not a file or
+    /// directory, or if no content is retrieved over http, because only such responses are kept.
+    pub(super) fn resume(
+        &self,
+        args: &ResumeArgs,
+        is_offline: bool,
+        mark: Mark,
+    ) -> Result<Option<Resume>, Error> {
+        let writes = self.options.mode.writes();
+        let keeps = writes && !args.no_resume && !is_offline;
+        let Some(output) = self.output.filter(|_| keeps && self.retrieves_http()) else {
+            return Ok(None);
+        };
+        // Number of bytes that the output may need. The kept responses must leave this space free on the disk.
+        let leaves = self.sizes(true);
+        let policy = self.policy;
+        let files = (&policy.attachments, &policy.copies);
+        let from = (&policy.fetch, &policy.maps, files);
+        let any_type = policy.accept_mismatch;
+        let types = (&policy.allow_types, &policy.deny_types, any_type);
+        let what = (&policy.follow, &policy.embed, policy.protected);
+        let mark = (mark, policy.provenance);
+        let form = (self.options.output_format, self.options.by_label, mark);
+        let command = format!("{:?}", (from, types, what, policy.links, form));
+        Resume::beside(output, &command, leaves, self.saying.volume())
+    }
+
+    pub(super) fn run(
+        &self,
+        transform: &dyn Transform<Said>,
+        store: Option<&dyn Store>,
+        resume: Option<&Resume>,
+        more: impl FnOnce() -> String,
+    ) -> Result<Status, Error> {
+        let start = Instant::now();
+        limits_on_files_are_failed_writes();
+        let targets = self.targets()?;
+        if let Some(output) = self.output {
+            let is_directory =
+                self.sources.len() > 1 || self.options.output_format == Format::Thunderbird;
+            make_room(output, is_directory, self.options.mode)?;
+        }
+        let range = self.options.range.as_ref();
+        let started = Start::now(range.and_then(|range| Piece::of(range, self.sources.first()?)));
+        let reporter = self.reporter(&started, resume)?;
+        let mut status = Status::Success;
+        let (mut has_done_some, mut has_left_some) = (false, false);
+        for (index, source) in self.sources.iter().enumerate() {
+            let target = targets.get(index);
+            let place = target.unwrap_or(source);
+            if let Some(store) = store {
+                store.puts_from(User::this(if is_standard(place) {
+                    Mail::Filtered
+                } else {
+                    Mail::At(whole(place))
+                }));
+            }
+            match self.convert_source(source, target, transform, &reporter) {
+                Ok(summary) => {
+                    has_done_some = true;
+                    if summary.damaged + summary.moved > 0 {
+                        status = Status::Trouble;
+                    }
+                }
+                Err(Error::Interrupted) => {
+                    has_left_some = true;
+                    status = self.signals.status();
+                    break;
+                }
+                Err(error) => {
+                    // After an error, the kept responses are not deleted, and the user is advised to run the same
+                    // command again. A source that is not a mailbox would fail again, so it does not count here.
+                    has_left_some |= !matches!(error, Error::NotAMailbox { .. });
+                    reporter.display.say(&say::error(&error));
+                    status = Status::of_error(&error);
+                    if status == Status::Usage {
+                        break;
+                    }
+                }
+            }
+        }
+        if let Some(resume) = resume.filter(|_| has_done_some && !has_left_some) {
+            resume.is_whole.set(true);
+        }
+        let tally = reporter.run_tally();
+        let (summary, counts, failure) = reporter.finish();
+        if let Some(file) = &self.args.html {
+            let arguments: Vec<OsString> = std::env::args_os().collect();
+            let verb = arguments.get(1).and_then(|verb| verb.to_str());
+            let context = RunContext {
+                verb: verb.unwrap_or("convert"),
+                sources: &self.sources,
+                output: self.output,
+                repeated: Repeated::of_run(&arguments),
+                start: &started.time,
+                is_stopped: matches!(status, Status::Stopped(_)),
+            };
+            let page = run_page(&tally, &summary, &context);
+            if let Err(error) = write_page(file, &page) {
+                say::tell(&say::error(&error));
+                if status == Status::Success {
+                    status = Status::Trouble;
+                }
+            }
+        }
+        if matches!(status, Status::Stopped(_)) {
+            say::tell(&stopped(self.args, &self.options, &summary));
+        }
+        if self.saying.volume() >= Volume::Normal {
+            let word = match self.options.mode {
+                Mode::Run => "",
+                Mode::Probe | Mode::DryRun => self.word,
+            };
+            let seconds = start.elapsed().as_secs_f64();
+            let plans = self.plans(&counts);
+            let ending = Ending {
+                summary: &summary,
+                totals: &counts,
+                task: self.task,
+                mode: self.options.mode,
+                seconds,
+                pictures_follow: !plans.is_empty(),
+            };
+            let (text, remedy) = (ending.text(), ending.remedy());
+            let is_verbose = self.saying.volume() == Volume::Verbose;
+            let table = if is_verbose {
+                counts.table(true)
+            } else {
+                counts.missing_and_skipped()
+            };
+            let names = if counts.left > 0 && !is_verbose {
+                "--verbose prints each reference; --report FILE writes each as JSON.\n"
+            } else {
+                ""
+            };
+            let missing = counts
+                .missing_below(self.policy)
+                .map(|line| line + "\n")
+                .unwrap_or_default();
+            let proof = match status {
+                Status::Success => self.proof(&summary, &targets),
+                _ => String::new(),
+            };
+            let more = more();
+            let all = format!("{word}{text}{table}{missing}{plans}{more}{remedy}{names}{proof}");
+            say::tell(all.trim_end());
+        }
+        if self.needs_attachments && counts.has_found_nothing_below() {
+            if self.saying.volume() < Volume::Normal {
+                counts
+                    .missing_below(self.policy)
+                    .iter()
+                    .for_each(|line| say::tell(line));
+            }
+            if status == Status::Success {
+                status = Status::Trouble;
+            }
+        }
+        if counts.outcomes.has_no_response() && self.saying.volume() < Volume::Normal {
+            say::tell(&counts.outcomes.no_response());
+        }
+        if status == Status::Success && counts.outcomes.has_no_response() {
+            status = Status::Trouble;
+        }
+        if status == Status::Success && failure.is_some() {
+            status = Status::Trouble;
+        }
+        Ok(status)
+    }
+
+    fn sizes(&self, compressed: bool) -> u64 {
+        let stop = &self.signals.stop;
+        let size = |source: &PathBuf| size(source, &self.options, stop, compressed);
+        self.sources.iter().map(size).sum()
+    }
+
+    fn reporter<'r>(
+        &'r self,
+        start: &'r Start,
+        resume: Option<&'r Resume>,
+    ) -> Result<Reporter<'r>, Error> {
+        let volume = self.saying.volume();
+        let progress = match volume {
+            Volume::Quiet => ProgressOption::Never,
+            _ => self.args.progress,
+        };
+        let mut total: u64 = match progress {
+            ProgressOption::Never => 0,
+            // The progress bar shows bytes that are read. With `--in-place`, compressed files are decompressed before
+            // they are read, so their compressed size is not counted.
+            _ => self.sizes(self.output.is_some() || self.args.dry_run),
+        };
+        if let Some(range) = &self.options.range {
+            total = range.end.min(total).saturating_sub(range.start);
+        }
+        let report = self.saying.report.as_deref();
+        let report =
+            report.map(|path| ReportFile::open(path).map_err(Error::cannot_write(path.display())));
+        Ok(Reporter {
+            display: Display::new(progress, total),
+            volume,
+            says_rows: true,
+            needs_rows: None,
+            policy: self.policy,
+            start,
+            made: resume.map(|resume| &resume.made),
+            several: self.sources.len() > 1 || self.sources.iter().any(|source| is_folder(source)),
+            counts: Counts::with_page(Counts::new(report.transpose()?), self.args.html.is_some()),
+        })
+    }
+
+    fn convert_source(
+        &self,
+        source: &Path,
+        target: Option<&PathBuf>,
+        transform: &dyn Transform<Said>,
+        reporter: &Reporter<'_>,
+    ) -> Result<Summary, Error> {
+        let (options, stop) = (&self.options, &self.signals.stop);
+        #[cfg(all(unix, feature = "imap"))]
+        if let Some(account) = remote::account(source, &self.args.imap, self.policy)? {
+            let Some(output) = target else {
+                return self.in_account(&account, transform, reporter);
+            };
+            let download = Download {
+                account: &account,
+                output,
+                options,
+                transform,
+                observer: reporter,
+                stop,
+            };
+            let done = download.run();
+            return done.map_err(|why| remote::error(why, &account));
+        }
+        let described = |conversion: Conversion<'_>| {
+            let conversion = conversion.options(options).stop(stop);
+            conversion.run(transform, reporter)
+        };
+        let Some(target) = target else {
+            return described(Conversion::of(source).in_place());
+        };
+        let is_pst = || {
+            // Detecting the format reads the start of the source. A pipe can be read only once, so its format is not
+            // detected here.
+            let found = source.is_file().then(|| look_at(source, options.format));
+            matches!(found, Some(Ok(Ok((Kind::Pst, _)))))
+        };
+        if is_standard(target) && !is_standard(source) && (is_folder(source) || is_pst()) {
+            return described(Conversion::of(source).into_open(self.standard_output()?));
+        }
+        let stream = stream(source, options, stop)?;
+        if stream.is_none() && !is_standard(target) {
+            return described(Conversion::of(source).to(target));
+        }
+        let opened = match stream {
+            Some(stream) => stream,
+            None => {
+                let file = File::open(source).map_err(Error::cannot_read(source.display()))?;
+                Source::named(file, source, options, stop)?
+            }
+        };
+        let conversion = Conversion::of_stream(opened, source);
+        described(if is_standard(target) {
+            conversion.into_open(self.standard_output()?)
+        } else {
+            conversion.to(target)
+        })
+    }
+
+    /// Returns standard output. In a dry run, it contains only the report and no mail.
+    fn standard_output(&self) -> Result<File, Error> {
+        match self.options.mode {
+            Mode::Run => streams::output(),
+            Mode::Probe | Mode::DryRun => streams::report_output(),
+        }
+    }
+
+    #[cfg(all(unix, feature = "imap"))]
+    fn in_account(
+        &self,
+        account: &Account,
+        transform: &dyn Transform<Said>,
+        reporter: &Reporter<'_>,
+    ) -> Result<Summary, Error> {
+        let (options, replacing) = (&self.options, &self.args.replacing);
+        let state = match options.mode {
+            Mode::Run => replacing.state()?,
+            Mode::Probe | Mode::DryRun => PathBuf::new(),
+        };
+        let in_place = InPlace {
+            account,
+            candidates: &self.candidates,
+            mode: options.mode,
+            trash: replacing.trash.as_deref(),
+            by_replace: replacing.replace,
+            state: &state,
+            jobs: options.max_in_flight.max(options.jobs),
+            max_message: options.max_message,
+            transform,
+            observer: reporter,
+            stop: &self.signals.stop,
+        };
+        let done = in_place
+            .run()
+            .map_err(|failure| remote::error(failure, account))?;
+        if reporter.volume >= Volume::Normal
+            && options.mode.writes()
+            && let Some((before, after)) = done.quota
+        {
+            let more = if after > before { "more" } else { "less" };
+            let (now, change) = (in_units(after), in_units(after.abs_diff(before)));
+            reporter.display.say(&format!(
+                "the account now uses {now} of its quota, {change} {more} than before"
+            ));
+        }
+        Ok(done.summary)
+    }
+
+    pub(super) fn retrieves_http(&self) -> bool {
+        self.policy.fetch.iter().any(|scheme| scheme.is_http())
+    }
+
+    pub(super) fn targets(&self) -> Result<Vec<PathBuf>, Error> {
+        let Some(output) = self.output else {
+            return Ok(Vec::new());
+        };
+        targets::of(&self.sources, output, &self.options, &self.signals.stop)
+    }
+}
+
+fn whole(path: &Path) -> PathBuf {
+    #[cfg(all(unix, feature = "imap"))]
+    if remote::is_remote(path) {
+        return path.to_owned();
+    }
+    let there = path.canonicalize().ok();
+    let beside = || Some(folder_of(path).canonicalize().ok()?.join(path.file_name()?));
+    let absolute = || std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    there.or_else(beside).unwrap_or_else(absolute)
+}
+
+fn make_room(output: &Path, is_directory: bool, mode: Mode) -> Result<(), Error> {
+    let failed = Error::cannot_write(output.display());
+    let folder = folder_of(output);
+    if !folder.is_dir() {
+        let what = format!(
+            "the directory {} does not exist; create it first",
+            folder.display()
+        );
+        return Err(failed(io::Error::new(io::ErrorKind::NotFound, what)));
+    }
+    if !is_directory || !mode.writes() || output.is_dir() {
+        return Ok(());
+    }
+    fs::create_dir(output).map_err(failed)
+}
