@@ -29,6 +29,8 @@ pub(crate) struct Common {
     pub policy: PolicyArgs,
 }
 
+pub(super) const FOLLOWED: &str = "Further kinds of references to follow; -NAME removes one [default: thunderbird,exchange,apple,eudora,winmail]";
+
 impl Common {
     /// Returns the options of `recover`. Its defaults are `--fetch http,https` and `--follow` with all forms of
     /// reference that replace an attachment. Forms on the command line are applied after these defaults. With

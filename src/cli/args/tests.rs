@@ -1,6 +1,7 @@
 //! Compares the default values in the help texts with the defaults of the code.
 
 use super::*;
+use crate::engine::policy::Policy;
 use clap::CommandFactory as _;
 
 /// Words that a help text uses as a default but that are not values of the option. The test cannot parse them, so it
