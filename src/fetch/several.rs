@@ -63,7 +63,10 @@ pub fn answer_all(
             Ok(())
         },
     );
-    debug_assert!(done.is_ok(), "no stage returns an error: {done:?}");
+    debug_assert!(
+        done.is_ok(),
+        "a request that fails gives a refusal, and never ends the pool with an error: {done:?}"
+    );
     answers.resize_with(requests.len(), || Err(late()));
     answers
 }

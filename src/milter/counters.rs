@@ -127,7 +127,7 @@ impl Counters {
             ("refused", &self.refused),
             ("failed", &self.failed),
         ];
-        let head = "retrievals_total counter Retrievals, by outcome. A failed retrieval may succeed later. A response that is still in memory is not counted.";
+        let head = "retrievals_total counter Retrievals, by outcome. A failed retrieval may succeed later. If content is used again from memory, nothing is counted.";
         metric(&mut page, head, retrievals.map(by_outcome));
         for (head, counter) in [
             (

@@ -199,7 +199,7 @@ impl Draft {
             && !header.separator.is_empty();
         if !is_same {
             return Err(odd_header(
-                "embody and the mail server would read the header fields differently",
+                "the mail server sent header fields that embody would divide differently, so a change could affect the wrong field",
             ));
         }
         (message.fields, message.separator) = (header.span, header.separator);

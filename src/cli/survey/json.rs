@@ -135,7 +135,7 @@ fn group(named: &Named<impl Counts + Serialize>) -> Fields {
 }
 
 pub(super) fn bound() -> String {
-    format!("beyond {NAMES} names, or of more than {LONGEST_NAME} bytes")
+    format!("after the first {NAMES} names, or with names of more than {LONGEST_NAME} bytes")
 }
 
 #[derive(Serialize, Debug)]

@@ -144,7 +144,10 @@ impl Folder {
 impl Store for Folder {
     fn put(&self, octets: &[u8]) -> Result<Key, StoreError> {
         let Some(temporaries) = &self.temporaries else {
-            let what = format!("{} was opened only for reading", the_store(self.path()));
+            let what = format!(
+                "{} cannot store the attachment, because this command opened it only for reading",
+                the_store(self.path())
+            );
             return Err(StoreError::lasting(what));
         };
         {

@@ -105,7 +105,7 @@ impl Folder {
     pub(crate) fn remove(&self, key: &Key, before: SystemTime) -> Result<bool, StoreError> {
         if !self.is_alone() {
             return Err(StoreError::lasting(
-                "cannot remove an object, because the store is not locked exclusively",
+                "cannot remove an object, because another process may be using the store; run the command again when it has ended",
             ));
         }
         let Some(folder) = self.places.existing(key)? else {

@@ -115,7 +115,7 @@ impl fmt::Display for User {
             Mail::Filtered => write!(formatter, "standard input (user id {uid})"),
             Mail::Unlisted => write!(
                 formatter,
-                "further mailboxes beyond the {MOST_USERS} that are recorded (user id {uid})"
+                "mailboxes that the store does not list, because it lists at most {MOST_USERS} (user id {uid})"
             ),
         }
     }

@@ -104,7 +104,7 @@ pub(super) fn all(places: &Places) -> Result<Option<Vec<(User, PathBuf)>>, Store
             None => {
                 let path = places.path.join(&beneath);
                 let what = format!(
-                    "{}: the file is not an entry of the list of users, which embody keeps in the store",
+                    "{} is not a file that embody wrote into the list of users of the store; move it out of the store",
                     path.display()
                 );
                 return Err(StoreError::lasting(what));

@@ -508,7 +508,7 @@ fn a_list_has_a_bound_and_what_is_beyond_it_stops_a_collection() {
     let output = place.gc(&["mail"]);
     ended(&output, 1);
     assert!(
-        stderr(&output).contains("beyond the 10000"),
+        stderr(&output).contains("at most 10000"),
         "{}",
         stderr(&output)
     );
