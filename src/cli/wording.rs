@@ -173,9 +173,9 @@ fn opening(row: &Row, reason: Reason, policy: &Policy) -> Option<String> {
     }
     match words.is_empty() {
         false => Some(words.join(" ")),
-        // The policy allows the URL of the row. It refused the address of the host or the target of a redirect, which
-        // the row does not contain. The reason may be a host in `--deny-host`, so it is not certain that an option
-        // helps, and none is named.
+        // The policy allows the URL of the row, so it must have refused something that is not in the row: the address of
+        // the host, or the target of a redirect. If this target is a host of `--deny-host`, no option would allow it. So no
+        // option is named if there are such hosts.
         true if reason != Reason::TypeNotAllowed && has_denied_hosts => None,
         true => would_allow(reason).map(str::to_owned),
     }
@@ -234,7 +234,8 @@ fn redirect(row: &Row, policy: &Policy) -> Option<String> {
     (!is_downward).then(|| given(Setting::Fetch, scheme.as_str()))
 }
 
-/// Returns the word for users. The word "left" of the JSON report could also mean that something was removed.
+/// Returns the word that users see for an outcome. The JSON report calls unchanged references "left", which could also
+/// mean that something was removed, so users see "unchanged".
 pub(super) fn outcome(outcome: Outcome) -> &'static str {
     match outcome {
         Outcome::Left => "unchanged",

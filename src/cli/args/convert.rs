@@ -51,7 +51,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "LENGTH[:SECONDS]", help_heading = MAILBOXES, requires = "range", value_parser = expected)]
     pub(super) expect: Option<(u64, Option<SystemTime>)>,
     /// Whether it is an error if the directories of `--attachments` contain none of the missing files. Only `recover`
-    /// sets this.
+    /// sets this: its purpose is to find attachments, so the user probably named the wrong directory.
     #[arg(skip)]
     pub(crate) needs_attachments: bool,
     #[command(flatten)]

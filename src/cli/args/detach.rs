@@ -56,7 +56,7 @@ pub(crate) struct DetachArgs {
     /// pictures.
     #[arg(long)]
     inline: bool,
-    /// Form of the notes: external-body or thunderbird [default: external-body]
+    /// Form of the part that replaces an attachment: external-body or thunderbird [default: external-body]
     #[arg(long, value_name = "FORM", alias = "form")]
     pub note_format: Option<Stub>,
     /// Add a text to the mail that lists the moved attachments

@@ -187,7 +187,8 @@ impl PolicyArgs {
         Some((store, self.base_url.as_deref()))
     }
 
-    /// Returns the start of the URLs of the store. Without a store, the URL is that of an example directory.
+    /// Returns the start of the URLs of the store. Without `--store`, returns the URL of an example directory: a survey
+    /// estimates the space that `detach` would save, and the length of the URLs is a part of this estimate.
     pub(crate) fn store_url(&self) -> String {
         let usual = "/srv/store".as_ref();
         let folder = Url::from_directory_path(self.store.as_deref().unwrap_or(usual));

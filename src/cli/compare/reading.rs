@@ -24,9 +24,9 @@ pub(super) enum Copies<'c> {
     Ignored,
     /// The messages that get a description, because the other mailbox has no identical message.
     OfDescribed,
-    /// The messages of `OfDescribed`, and all messages that have the same key as an unmatched message of OLD. The map
-    /// contains these keys, and for each key the positions at which truncated copies in OLD end. The complete copy in
-    /// NEW is then compared with a truncated one only up to its end.
+    /// The messages of `OfDescribed`, and all messages whose key is in this map. The map contains the keys of the
+    /// messages of OLD without an identical message. For each key, it contains the positions at which truncated copies
+    /// in OLD end, because a complete copy in NEW is compared only up to the position at which the truncated copy ends.
     Of(&'c HashMap<Digest, Vec<Place>>),
 }
 
@@ -57,8 +57,8 @@ impl Described {
     }
 }
 
-/// Calls `see` for each message of a mailbox, in order. Messages for whose digest `describes` returns true are also
-/// described. Returns whether a part of the mailbox could not be read.
+/// Calls `see` for each message of a mailbox, in order. A message gets a description only if `describes` returns true
+/// for its digest. Returns whether a part of the mailbox could not be read.
 pub(super) fn read(
     mailbox: &Path,
     options: &Options,

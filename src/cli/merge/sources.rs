@@ -165,9 +165,10 @@ impl Collector {
         }
     }
 
-    /// Reads all messages of a source, as a mailbox of this `form` (format) would contain them. `number` is the number
-    /// of the source, and `name` the name that the user gave. `before` is what a stopped run has read of it. What was
-    /// read is noted in the saved index. Returns false if some of the messages could not be read.
+    /// Reads all messages of a source. They are converted to the format of the result, `form`, so that their flags and
+    /// lengths are those of the messages in the result. `number` is the number of the source, `name` the name that the
+    /// user gave, and `before` the part that a stopped run has already read. The saved index records which part was
+    /// read. Returns false if some of the messages could not be read.
     ///
     /// # Errors
     /// Nothing in the source can be read, or a temporary file cannot be written.
@@ -232,7 +233,7 @@ impl Collector {
     /// Returns the index with all messages, and the names of the folders.
     ///
     /// # Errors
-    /// [`Error::Interrupted`] if it was already returned.
+    /// [`Error::Interrupted`] if this function was called before, because it hands over the index only once.
     pub(crate) fn finish(self) -> Result<(Index, Numbers), Error> {
         let collecting = unpoisoned(self.collecting.lock())
             .take()
@@ -257,7 +258,7 @@ fn named_by(source: &Path) -> String {
 /// The transform and the observer for reading a source: messages stay unchanged, and progress and damage are shown.
 struct Reading<'r> {
     display: &'r Display,
-    /// The lines that were printed.
+    /// The lines that were printed. They are saved with the index: a run that continues a stopped run prints them first.
     lines: Mutex<Vec<String>>,
 }
 
@@ -269,7 +270,8 @@ impl<'r> Reading<'r> {
         }
     }
 
-    /// Prints a line, unless a stopped run has already printed it, and this run has repeated it.
+    /// Prints a line, unless this run has already printed it. A run that continues a stopped run begins with the lines of
+    /// that run, and can then read a damaged mailbox again that one of these lines is about.
     fn say(&self, line: String) {
         let mut lines = unpoisoned(self.lines.lock());
         if !lines.contains(&line) {

@@ -93,8 +93,8 @@ impl Answer {
         counts
     }
 
-    /// Returns the counts of a probe in which only this response is counted. A source counts as dead if a request was made
-    /// and gave no content.
+    /// Returns the counts of this one response, which are added to the counts of the whole probe. `dead` counts the
+    /// sources that got a request and gave no content.
     pub(super) fn probe(self, row: &Row) -> Probe {
         let mut probe = Probe::default();
         let count = match self {

@@ -118,8 +118,10 @@ impl Broken {
     }
 }
 
-/// Returns whether a base64 body ends inside a group of four characters. The last line is checked first, because almost
-/// all encoders write complete groups in each line. Mailing lists can append lines of text, which are not base64.
+/// Returns whether a base64 body ends inside a group of four characters, which shows that its end is missing. The last
+/// line is checked first: almost all encoders write complete groups in each line, so the whole body rarely has to be
+/// read. If the last line contains other characters, it is text that a mailing list appended, and the body counts as
+/// complete.
 fn ends_within_group(body: &[u8]) -> bool {
     let body = body.trim_ascii_end();
     let last = body

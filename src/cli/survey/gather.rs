@@ -189,9 +189,9 @@ impl Transform<Said> for Surveying {
         if !self.tells_embeds {
             said.report.rows.retain(|row| {
                 let reference = || Reference::split(row.url.as_deref().unwrap_or_default());
-                // The row of a picture is kept if a request was made for the picture. A probe sometimes has to retrieve
-                // a whole picture to find out whether it is available. The outcome is then `WouldExpand`, and the
-                // content is from the network.
+                // The row of a picture is kept only if a server got a request for the picture. `WouldExpand` means that
+                // embody has the whole content. A probe sometimes retrieves it, to find out whether it is available, and
+                // the content is then from the network. Content from another source needed no request.
                 let is_asked_for = match row.outcome {
                     Outcome::WouldExpand => row.from == Provenance::Network,
                     Outcome::WouldBlank => false,

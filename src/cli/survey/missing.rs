@@ -142,8 +142,9 @@ fn way(row: &Row) -> Way {
         return Way::Ftp;
     }
     match row.kind {
-        // The row of a reference that embody did not follow can have no URL, for example in a Mailman digest. The
-        // content of mailing lists and of cloud storage is always on the web.
+        // This row has no URL, which is possible if the options did not allow this kind of reference: `followed_by` is
+        // then the word for `--follow`. Mailing lists and cloud storage have their content on the web, so the URL is
+        // not needed here.
         Kind::Mailman | Kind::Hosted if followed_by.is_some() => Way::Web,
         Kind::Detached => Way::Directory,
         _ if names_directory() => Way::Directory,

@@ -41,8 +41,9 @@ pub(crate) struct Survey {
     pub outcomes: BTreeMap<String, u64>,
     pub years: Named<Year>,
     pub senders: Named<Amount>,
-    /// Domain of the sender of a single message. It is counted in `senders` only when this survey is added to the sum:
-    /// thousands of surveys may wait for this, and one text needs less memory than a map.
+    /// Domain of the sender, in the survey of a single message. The domain is not in `senders` yet, because thousands of
+    /// such surveys can be in memory at the same time, and a text needs less memory than a map. When the survey is added
+    /// to the sum, the domain is counted there.
     pub sender: Option<Box<str>>,
     pub copies: Copies<Hash, MESSAGES>,
     pub hosts: Named<Host>,
@@ -166,8 +167,9 @@ impl Survey {
         sum
     }
 
-    /// Takes over the counts of the whole run from its summary. The run applied the edits of `detach` without writing
-    /// them. The difference between the sizes before and after is therefore the space that `detach` would save.
+    /// Sets the counts that only the summary of the run contains. The survey computes the edits of `detach` for each
+    /// message, and the run counts the size after these edits but writes nothing. So the size before minus the size after
+    /// is the space that `detach` would save.
     pub(crate) fn walked(&mut self, summary: &Summary) {
         self.mail.mailboxes = summary.mailboxes;
         self.mail.oversized = summary.oversized;

@@ -290,9 +290,9 @@ impl Copies<Hash, MESSAGES> {
         let mut hash = FixedState::default().build_hasher();
         let mut from = tree.root().envelope.end;
         for whole in tree.fields(PartId::ROOT).wholes() {
-            // The hash depends on how the bytes are divided into pieces, and an empty piece would change it. A field
-            // that mailboxes add divides the header but is left out, so empty pieces are skipped: a copy without this
-            // field has the same hash.
+            // Two copies of a mail must have the same hash, even if one has a field that its mailbox added. Such a field
+            // is not hashed. It also divides the header into two pieces, and even an empty piece changes the hash, so
+            // empty pieces are not hashed either.
             let before = Span::new(from, whole.start.max(from)).of(tree.original);
             if !before.is_empty() {
                 hash.write(before);

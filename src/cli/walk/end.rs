@@ -61,8 +61,9 @@ impl Walk<'_> {
             .collect()
     }
 
-    /// Returns whether `compare` can compare the source with its result. It cannot compare a mailbox of Eudora, because
-    /// all its messages are converted to MIME and are therefore different.
+    /// Returns whether the source is a file or directory that a command can name, and that `compare` can compare with its
+    /// result. Standard input and servers are not files. A mailbox of Eudora cannot be compared, because all its messages
+    /// are converted to MIME and are therefore different.
     fn is_named_file(&self, source: &Path) -> bool {
         #[cfg(all(unix, feature = "imap"))]
         if remote::is_remote(source) {
