@@ -58,9 +58,10 @@ impl Attachments {
         Ok(None)
     }
 
-    /// Returns the file if one of the directories of `--attachments` contains it. Otherwise returns the answer or the
+    /// Returns the file if one of the directories of `--attachments` contains it. Otherwise, returns the answer or the
     /// refusal of the other sources (`others`). A refusal then also says that the file is missing in the directories.
-    /// `also_missing` adds the same words to an answer that only announces content.
+    /// `also_missing` adds this remark to an answer. Only a probe needs the remark, because its answers announce
+    /// content without retrieving it.
     fn file_or<T: From<Content>>(
         &self,
         request: &Request,

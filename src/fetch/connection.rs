@@ -34,8 +34,9 @@ pub(super) struct Connections {
     pub(super) without_proxy: Config,
 }
 
-/// A time-out while a connection was being made: no byte of the request was sent yet. If an established connection
-/// breaks, the error is a different one.
+/// A time-out while a connection was being made. The server did not respond at all, so requests for other URLs on this
+/// port would fail, too. A time-out of an established connection is a different error, because it shows only that this
+/// URL is slow.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 pub(super) struct NoConnection {

@@ -61,7 +61,8 @@ pub(crate) fn of_file(path: &Path) -> Option<String> {
             }
         }
     }
-    // The path of a URL and the path of a drive are not empty.
+    // If the path is a root directory, the loop above added no slash after the host or after the drive: the URL is
+    // `file://`, or `file://` and the three characters `/C:`. The path of a URL is never empty, so the slash is added.
     if url.len() == empty || (url.len() == empty + 3 && url.ends_with(':')) {
         url.push('/');
     }

@@ -16,8 +16,8 @@ use crate::expand::Expander;
 pub enum Step<'s> {
     Wait,
     Say(Reply<'s>),
-    /// The message is complete, or its rest is not needed, so it can be processed. The reply is for a message that was
-    /// not stored.
+    /// The message can be processed, because it is complete, or because it stays unchanged whatever its rest contains.
+    /// The reply is sent if the bytes of the message were not stored, so that there is nothing to change.
     Judge(Draft, Reply<'s>),
     Refused,
     Close,

@@ -21,7 +21,8 @@ pub(super) fn why(target: &Target) -> Option<&'static str> {
     holds_token(behind).then_some("the URL may contain a secret token")
 }
 
-/// Returns whether a host is on the public internet. Loopback addresses count as public, because only tests use them.
+/// Returns whether a host is on the public internet. Loopback addresses count as public, because tests use servers on
+/// this computer. This is safe: a loopback address tells an archive nothing about a private network.
 fn is_public(host: &Host) -> bool {
     match host.known_addresses() {
         Some(addresses) => {

@@ -466,7 +466,8 @@ mod tests {
                 is_personal: false,
                 allowance: Allowance::of(Duration::from_secs(60)),
             };
-            // The response arrived five seconds before the cache gets it.
+            // The response arrived five seconds before the cache gets it. If the cache stored its own time instead of
+            // the time of arrival, the comparison below would fail.
             let arrival = now() - 5;
             let headers = [
                 (

@@ -14,7 +14,8 @@ use ureq::http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCo
 use super::entry::KeptAnswer;
 use crate::fetch::{Asked, MEMENTO_DATETIME, USER_AGENT, time};
 
-/// The directives of Cache-Control that forbid storing a response (`no-store`, `private`) and that the cache ignores.
+/// Which directives of Cache-Control the cache ignores, of those that forbid storing a response (`no-store` and
+/// `private`). The user can allow the cache to ignore them with `--cache-ignore`. The cache of one run ignores all.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ignoring {
     Nothing,

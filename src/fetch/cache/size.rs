@@ -55,7 +55,8 @@ impl Size {
             let spare = disk.f_blocks.saturating_mul(disk.f_frsize) / 20;
             let wanted = leaves.saturating_add(spare.min(SPARE));
             let free = disk.f_bavail.saturating_mul(disk.f_frsize);
-            // Zero inodes in total means that the file system creates inodes on demand, not that it is full.
+            // A file system that creates inodes on demand, such as btrfs, reports zero inodes in total. This does not
+            // mean that it is full, so the number of free inodes is then not checked.
             let spare = (disk.f_files / 20).min(SPARE_FILES) + FEW_FILES;
             let has_no_files = disk.f_files > 0 && disk.f_favail < spare;
             if has_no_files || free < wanted.saturating_add(on_disk(length)) {

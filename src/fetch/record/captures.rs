@@ -402,7 +402,8 @@ impl Seen {
 }
 
 /// Returns the URL as a URL parser writes it, without fragment and password, and its simplified form without scheme and `www.`.
-/// Returns `None` for a URL with another scheme, or below [`MAILS`](super::MAILS).
+/// Returns `None` for a URL with a scheme other than http, https, ftp and file. Also returns `None` for a URL that begins with
+/// [`MAILS`](super::MAILS), because such URLs name recorded mails: any mail could refer to one and get another person's mail.
 pub(super) fn keys(url: &str) -> Option<(String, String)> {
     let mut url = Url::parse(url).ok()?;
     if !matches!(url.scheme(), "http" | "https" | "ftp" | "file") {

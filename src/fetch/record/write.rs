@@ -16,8 +16,8 @@ use crate::error::unpoisoned;
 /// Maximum size in bytes of content or a record in memory. If it is larger, it is written to an unnamed temporary file.
 pub(super) const HELD: usize = 1 << 20;
 
-/// Maximum length of a stored (uncompressed) block in bytes. The deflate format stores the length in 16 bits, so a
-/// block must be shorter than 64 KiB (RFC 1951 §3.2.4).
+/// Maximum length of a stored (uncompressed) block in bytes. The deflate format allows up to 64 KiB, because it stores
+/// the length in 16 bits (RFC 1951 §3.2.4). A quarter of this is used, because the block is an array on the stack.
 const STORED: usize = 16 << 10;
 
 /// The header of a gzip member, without a file name and a time.
