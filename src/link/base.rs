@@ -124,8 +124,8 @@ pub fn header_base_value(raw: &[u8]) -> Option<String> {
     // A value that is not UTF-8 is rejected, because replacing its invalid bytes would change the URL.
     std::str::from_utf8(raw).ok()?;
     let decoded = decoded_words(raw);
-    let value = from_parameter(&decoded);
-    let mut value = value.as_ref();
+    let parameter = from_parameter(&decoded);
+    let mut value = parameter.as_ref();
     loop {
         let unquoted = value.strip_prefix('"').and_then(|it| it.strip_suffix('"'));
         let inner = unwrapped(unquoted.unwrap_or(value));

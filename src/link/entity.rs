@@ -308,8 +308,8 @@ fn numeric_reference(bytes: &[u8]) -> Option<(Meaning, usize)> {
     if digits == 0 {
         return None;
     }
-    let end = digits_at + digits;
-    let end = end + usize::from(bytes.get(end) == Some(&b';'));
+    let digits_end = digits_at + digits;
+    let end = digits_end + usize::from(bytes.get(digits_end) == Some(&b';'));
     // The HTML standard replaces the numbers 0x80 to 0x9f, which are control characters in Unicode, with characters of
     // windows-1252.
     let index = code_point.checked_sub(0x80);

@@ -271,8 +271,9 @@ fn style_text(document: &[u8], within: Span, markup: Markup, mut push: impl FnMu
     let raw = within.of(document);
     let text = entity::split_text(raw, around);
     let mut offsets = Offsets::new(raw, around);
-    // Whether the previous option of an `image-set()` was skipped because it cannot be rewritten. If it was the first
-    // option, the next one counts as the first.
+    // Whether the previous option of an `image-set()` was skipped because it cannot be rewritten. The first option marks
+    // the start of a set: without it, the options of two sets would count as one set. So if the first option is skipped,
+    // the next one is marked as the first.
     let mut is_skipped = false;
     css::scan(&text, markup, |mut link| {
         if is_skipped && link.image_set == ImageSet::Further {
@@ -310,8 +311,9 @@ fn link_kind(
             return None;
         }
         (Name::Href, Element::Base) | (Name::Codebase, _) => Role::Base,
-        // A style sheet with an `integrity` digest is not embedded. The embedded copy can differ from the original, and
-        // browsers reject a style sheet that does not match the digest.
+        // A style sheet with an `integrity` digest is not embedded: it gets the role `Resource`, whose content is never
+        // embedded. The embedded copy can differ from the original, and browsers reject a style sheet that does not match
+        // the digest.
         (Name::Href, Link) if has(Name::Integrity) => Role::Resource,
         (Name::Href, Link) if is_related(document, all, &[b"stylesheet"]) => Role::StyleSheet,
         (Name::Href, Link) if !is_related(document, all, &LOADING) => Role::Hyperlink,

@@ -24,9 +24,9 @@ pub(super) fn in_content(content: &[u8]) -> Option<&[u8]> {
 /// Returns the charset in `<?xml version="1.0" encoding="label"?>` (XML 1.0 §4.3.3).
 pub fn in_xml_declaration(document: &[u8]) -> Option<&[u8]> {
     let head = front(document, LIMIT);
-    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-    let declaration = head.strip_prefix(b"<?xml")?;
-    let declaration = declaration.get(..memmem::find(declaration, b"?>")?)?;
+    let without_bom = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let rest = without_bom.strip_prefix(b"<?xml")?;
+    let declaration = rest.get(..memmem::find(rest, b"?>")?)?;
     let behind = declaration.get(memmem::find(declaration, b"encoding")? + 8..)?;
     let value = behind.trim_ascii_start().strip_prefix(b"=")?;
     unquoted(value.trim_ascii_start(), u8::is_ascii_whitespace)

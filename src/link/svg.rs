@@ -203,8 +203,9 @@ impl<'a> Document<'a> {
                 .starts_with(b"utf-16")
                 .then_some(());
         }
-        // The text is checked without decoding it. This is safe in these charsets, because a byte of `<`, `>` or a
-        // quote is never part of another character. It is also safe in Chromium, which reads every SVG as UTF-8.
+        // The text is checked without decoding it. This is safe in the charsets that the match accepts, because in these
+        // a byte with the value of `<`, `>` or a quote is never part of another character. This is also safe in Chromium,
+        // which reads every SVG as UTF-8.
         match Charset::of_label(label)? {
             Charset::Superset | Charset::ShiftJis | Charset::DoubleByte => Some(()),
             Charset::Other => None,

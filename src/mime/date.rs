@@ -78,8 +78,8 @@ fn asctime_seconds(value: &[u8]) -> Option<i64> {
 
 fn in_any_form(value: &[u8]) -> Option<i64> {
     let text = without_comments(value);
-    let words = words(&text);
-    let mut words = words.iter().map(String::as_str);
+    let all = words(&text);
+    let mut words = all.iter().map(String::as_str);
     let mut rest = Vec::new();
     let first = first(&mut words)?;
     let (first, second) = match first.split('-').collect::<Vec<_>>()[..] {
@@ -102,19 +102,19 @@ fn in_any_form(value: &[u8]) -> Option<i64> {
     }
     rest.retain(|word| !word.is_empty());
 
-    // The time, the year and the zone can be in any order: `2003 12:43:22 EST`, `12:43:22 EST 2003`. A time with dots
-    // is recognised only after the year.
+    // The time, the year and the zone can be in any order: `2003 12:43:22 EST`, `12:43:22 EST 2003`. A time with dots,
+    // `12.43.22`, has no mark by which it differs from a year, so it is recognised only if the year is before it.
     let mut take = |wanted: fn(&str) -> bool| {
         let at = rest.iter().position(|word| wanted(word))?;
         Some(rest.remove(at).trim_end_matches(','))
     };
-    let time = take(|word| starts_with_digit(word) && word.contains(':'));
+    let with_colons = take(|word| starts_with_digit(word) && word.contains(':'));
     let year = take(starts_with_digit)?;
-    let time = time.or_else(|| take(starts_with_digit))?;
-    let digits = time.trim_end_matches(|symbol: char| symbol.is_ascii_alphabetic());
-    let half = time.strip_prefix(digits).and_then(Half::of);
-    let time = if half.is_some() { digits } else { time };
-    let half = half.or_else(|| {
+    let word = with_colons.or_else(|| take(starts_with_digit))?;
+    let digits = word.trim_end_matches(|symbol: char| symbol.is_ascii_alphabetic());
+    let attached = word.strip_prefix(digits).and_then(Half::of);
+    let time = if attached.is_some() { digits } else { word };
+    let half = attached.or_else(|| {
         let at = rest.iter().position(|word| Half::of(word).is_some())?;
         Half::of(rest.remove(at))
     });
@@ -159,9 +159,9 @@ fn moment(year: &str, month: u8, day: &str, time: &str, zone: &str) -> Option<i6
     let separator = if time.contains(':') { ':' } else { '.' };
     let mut parts = time.splitn(3, separator);
     let (hour, minute) = (number(parts.next()?)?, number(parts.next()?)?);
-    let second = parts.next().unwrap_or("0");
-    let second = second.split_once('.').map_or(second, |(whole, _)| whole);
-    let second: u8 = number(second).filter(|second| *second <= 60)?;
+    let seconds = parts.next().unwrap_or("0");
+    let whole = seconds.split_once('.').map_or(seconds, |(whole, _)| whole);
+    let second: u8 = number(whole).filter(|second| *second <= 60)?;
     let date = DateTime {
         year: full_year(year)?,
         month,

@@ -68,10 +68,11 @@ pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     // A boundary that is taken gets a number. The sender can predict this, and write a million lines with the numbers
     // that would be tried. The numbers in all lines are therefore collected first, instead of searching the content
     // once for each number.
-    let lines = Lines::new(content, Span::new(0, content.len()));
-    let lines = lines.filter_map(|line| line.content.of(content).strip_prefix(b"--"));
-    let behind = lines.filter_map(|line| line.strip_prefix(first.as_bytes()));
-    let taken: HashSet<&[u8]> = behind.flat_map(fronts).collect();
+    let taken: HashSet<&[u8]> = Lines::new(content, Span::new(0, content.len()))
+        .filter_map(|line| line.content.of(content).strip_prefix(b"--"))
+        .filter_map(|line| line.strip_prefix(first.as_bytes()))
+        .flat_map(fronts)
+        .collect();
     let meets = |boundary: &[u8]| {
         let mut around = around.iter();
         around.any(|other| other.starts_with(boundary) || boundary.starts_with(other))
@@ -87,14 +88,19 @@ pub fn boundary(seed: &[u8], content: &[u8], around: &[&[u8]]) -> String {
     }
 }
 
-/// Returns the ends that a generated boundary must not have because `text` begins with them. The end of a boundary is
-/// empty, or `_` and a number. For `_12x` the result is the empty text, `_1` and `_12`.
+/// Returns the ends of generated boundaries with which `text` begins. `text` is the rest of a line of the content after
+/// the fixed start of generated boundaries, so a boundary with one of these ends would match the line. The end of a
+/// boundary is empty, or `_` and a number. For `_12x` the result is the empty text, `_1` and `_12`.
 fn fronts(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     // Maximum number of digits that are compared, because the counter has at most 10 digits.
     const DIGITS: usize = 10;
-    let digits = text.strip_prefix(b"_").unwrap_or_default();
-    let digits = digits.iter().take(DIGITS);
-    let digits = digits.take_while(|digit| digit.is_ascii_digit()).count();
+    let digits = text
+        .strip_prefix(b"_")
+        .unwrap_or_default()
+        .iter()
+        .take(DIGITS)
+        .take_while(|digit| digit.is_ascii_digit())
+        .count();
     let numbered = (1..=digits).filter_map(|length| text.get(..=length));
     std::iter::once(&b""[..]).chain(numbered)
 }

@@ -34,8 +34,8 @@ pub enum Manner {
 pub struct Wording {
     pub manner: Manner,
     /// Line ending of the encoded body. A body without encoding ([`Manner::Identity`]) usually has the line ending of
-    /// the header. If one of its lines ends differently, this is the opposite of the line ending of the header: CRLF
-    /// for LF, and LF for CRLF.
+    /// the header. If one of its lines ends differently, this field contains the other line ending (CRLF if the header
+    /// has LF, and LF if it has CRLF), as a mark that the body must be kept as it is.
     pub newline: Newline,
     /// Number of line endings at the end of the body.
     pub tail: usize,
@@ -77,8 +77,10 @@ impl Wording {
         let ends = usize::try_from(length).ok()?.checked_sub(symbols)?;
         let shorter = (1..19).rev().map(|quarter| quarter * 4);
         let any = [0].into_iter().filter(|_| symbols > LINE_LIMIT);
-        let lines = std::iter::once(76).chain(shorter);
-        let mut lines = lines.chain(1..=LINE_LIMIT).chain(any);
+        let mut lines = std::iter::once(76)
+            .chain(shorter)
+            .chain(1..=LINE_LIMIT)
+            .chain(any);
         lines.find_map(|line| {
             let tail = ends.checked_sub(breaks(symbols, line));
             Some(Self {

@@ -30,8 +30,8 @@ impl Field {
         let bytes = whole.of(original);
         let content = [&b"\r\n"[..], b"\n"]
             .iter()
-            .find_map(|end| bytes.strip_suffix(*end));
-        let content = content.unwrap_or(bytes);
+            .find_map(|end| bytes.strip_suffix(*end))
+            .unwrap_or(bytes);
         let (start, end) = (whole.start, whole.start + content.len());
         let is_stray = matches!(bytes.first(), Some(b' ' | b'\t'));
         let colon = memchr(b':', content).filter(|_| !is_stray);

@@ -57,8 +57,11 @@ const TYPES: &[(&str, &str, &str)] = &[
 
 /// Returns the media type for the extension of a name.
 pub fn of_name(name: &str) -> Option<&'static str> {
-    let extension = name.rsplit_once('.').unwrap_or_default().1;
-    let extension = extension.to_ascii_lowercase();
+    let extension = name
+        .rsplit_once('.')
+        .unwrap_or_default()
+        .1
+        .to_ascii_lowercase();
     let found = TYPES.iter().find(|(_, extensions, _)| {
         let mut extensions = extensions.split(' ');
         extensions.any(|it| it == extension)

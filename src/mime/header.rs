@@ -169,9 +169,10 @@ pub fn has_control_character(field: &[u8]) -> bool {
     memchr::memchr2_iter(b'\r', 0, field).any(|at| field.get(at..at + 2) != Some(b"\r\n"))
 }
 
-/// Returns whether the header continues after a stray line, which is not a field. This depends on the lines up to the
-/// next empty line. They must contain at least as many fields as other lines. They must also contain one of the usual
-/// fields of mail, or have no other lines except `From ` and `>From ` lines.
+/// Returns whether the header continues after a stray line, which is not a field. The stray line could also be the start
+/// of the body, if the empty line before the body is missing. The header continues only if the lines up to the next empty
+/// line look like fields of mail: at least as many fields as other lines, and among them one of the usual fields of mail,
+/// or no other lines except `From ` and `>From ` lines.
 fn fields_follow(original: &[u8], rest: Span, is_boundary: &mut impl FnMut(&[u8]) -> bool) -> bool {
     const OF_MAIL: [&str; 16] = [
         "from",
@@ -296,8 +297,8 @@ mod tests {
             "a name with blanks: x\n",
             "no field here\n\tfolded: no field\nnor here\n",
         ] {
-            let mail = format!("A: 1\n{stray}Subject: s\n t\nTo: x\n\nbody: no\n");
-            let mail = mail.as_bytes();
+            let text = format!("A: 1\n{stray}Subject: s\n t\nTo: x\n\nbody: no\n");
+            let mail = text.as_bytes();
             let header = read(mail);
             assert_eq!(header.end, SectionEnd::Regular, "{stray}");
             let fields: Vec<&[u8]> = header

@@ -431,8 +431,8 @@ mod tests {
             for (start, length, replacement) in cuts {
                 let start = start.max(last).min(octets.len());
                 let end = (start + length).min(octets.len());
-                // A change that contains a hard line break is skipped here, because embody makes no such change: a link
-                // cannot contain one.
+                // Two kinds of changes are skipped here, because embody makes neither: a change that contains a hard line
+                // break, which a link cannot contain, and a change that directly follows another one.
                 if octets[start..end].contains(&b'\n') || (start < last + 1 && last > 0) { continue; }
                 last = end;
                 changes.push(Change { octets: start..end, replacement: replacement.into_bytes() });

@@ -156,13 +156,13 @@ impl<'a> MediaType<'a> {
         }
         let decoded = names.into_iter().filter_map(|(name, written)| {
             let name = std::str::from_utf8(name).ok()?.to_ascii_lowercase();
-            let value = match written.found(&parameters) {
+            let decoded = match written.found(&parameters) {
                 // The result is written into mail, so a parameter that cannot be decoded is left out, because a guess
                 // could be wrong. If it is the name of the file, another field may contain the name as well.
                 Lookup::Undecodable(_) => return None,
                 found => found.value()?,
             };
-            let value = String::from_utf8(header::unfold(&value)).ok()?;
+            let value = String::from_utf8(header::unfold(&decoded)).ok()?;
             Some((name, value))
         });
         decoded.collect()
@@ -224,7 +224,7 @@ pub fn write_more(parameters: &[(String, String)]) -> Vec<u8> {
 pub fn write_text(name: &str, text: &str) -> Vec<u8> {
     let text: String = text.chars().filter(|letter| !letter.is_control()).collect();
     let mut written = format!("{name}: ").into_bytes();
-    // Writing to memory cannot fail.
+    // The first line already contains the name of the field, so fewer characters of the text fit into it.
     let length = written.len();
     Text::new(text).write_header(&mut written, length);
     written
@@ -351,9 +351,8 @@ mod tests {
             ("charset".to_owned(), "utf-8".to_owned()),
             ("name".to_owned(), "Jahresabschluß; \"2024\".pdf".to_owned()),
         ];
-        let written = write("text/plain", &parameters);
-        let written = &written["Content-Type: ".len()..];
-        let typed = MediaType::parse(written);
+        let field = write("text/plain", &parameters);
+        let typed = MediaType::parse(&field["Content-Type: ".len()..]);
         assert_eq!(typed.essence, "text/plain");
         for (name, text) in &parameters {
             assert_eq!(typed.parameter(name).as_deref(), Some(text.as_bytes()));

@@ -153,8 +153,10 @@ impl<'a> Tree<'a> {
         if encoding != TransferEncoding::Unknown {
             return encoding.as_str().to_owned();
         }
-        let value = self.value(id, "Content-Transfer-Encoding");
-        let value = unfold(value.unwrap_or_default());
+        let value = unfold(
+            self.value(id, "Content-Transfer-Encoding")
+                .unwrap_or_default(),
+        );
         String::from_utf8_lossy(&value)
             .chars()
             .take(LONGEST)
@@ -218,13 +220,14 @@ impl<'a> Tree<'a> {
     /// empty if the message is a multipart. A message inside a part has the number of that part, followed by `.1` if the
     /// message is not a multipart.
     pub fn number(&self, id: PartId) -> String {
-        let around = std::iter::once(id).chain(self.ancestors(id));
-        let steps = around.filter_map(|at| match self.part(at) {
-            part if self.is_under_multipart(at) => Some((part.ordinal + 1).to_string()),
-            part if matches!(part.content, PartKind::Multipart(_)) => None,
-            _ => Some("1".to_owned()),
-        });
-        let mut steps: Vec<String> = steps.collect();
+        let mut steps: Vec<String> = std::iter::once(id)
+            .chain(self.ancestors(id))
+            .filter_map(|at| match self.part(at) {
+                part if self.is_under_multipart(at) => Some((part.ordinal + 1).to_string()),
+                part if matches!(part.content, PartKind::Multipart(_)) => None,
+                _ => Some("1".to_owned()),
+            })
+            .collect();
         steps.reverse();
         steps.join(".")
     }
@@ -255,10 +258,10 @@ impl<'a> Tree<'a> {
             Some([b'\n', ..]) => 1,
             _ => 0,
         };
-        // One line break must stay between the text before the removed part and the next boundary line. The boundary
-        // line of the removed part may begin after a line break of its own, which can be the one that stays. A boundary
-        // line directly after the header of another part has no line break of its own, and none may be added there. If
-        // several consecutive parts are removed, only the first one had such a line break.
+        // After the removal, the next boundary line must still be on its own line, so one line break must stay. This can
+        // be the line break before the boundary line of the removed part (the own break), or the one after the part.
+        // There is no own break if the boundary line directly follows the header of another part, or if the part before
+        // this one was also removed.
         let start = delimiter.start.max(removed_to);
         let own_break = if start == delimiter.start {
             free_break(start)

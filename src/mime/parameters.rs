@@ -154,8 +154,8 @@ impl<'a> Parameters<'a> {
         let mut at = start;
         let mut end = None;
         loop {
-            let hit = memchr3(b'=', b';', b'(', &self.bytes[at..]);
-            let hit = hit.map_or(self.bytes.len(), |hit| at + hit);
+            let hit = memchr3(b'=', b';', b'(', &self.bytes[at..])
+                .map_or(self.bytes.len(), |hit| at + hit);
             let is_comment = self.bytes.get(hit) == Some(&b'(');
             if end.is_some_and(|_| hit > at) {
                 // More text follows the comment, so the comment is in the middle of the name. It is kept as a part of
@@ -244,8 +244,8 @@ impl<'a> Parameters<'a> {
         }
         let mut at = start;
         let end = loop {
-            let hit = memchr2(b';', b'(', &self.bytes[at..]);
-            let hit = hit.map_or(self.bytes.len(), |hit| at + hit);
+            let hit =
+                memchr2(b';', b'(', &self.bytes[at..]).map_or(self.bytes.len(), |hit| at + hit);
             if self.bytes.get(hit) != Some(&b'(') {
                 self.at = hit;
                 break hit;
@@ -319,8 +319,8 @@ fn split_name(written: &[u8]) -> (&[u8], Option<u32>, bool) {
     let (name, digits) = stem.split_at(star);
     let digits = digits
         .get(1..)
-        .filter(|digits| digits.iter().all(u8::is_ascii_digit));
-    let digits = digits.and_then(|digits| str::from_utf8(digits).ok());
+        .filter(|digits| digits.iter().all(u8::is_ascii_digit))
+        .and_then(|digits| str::from_utf8(digits).ok());
     match digits.map(str::parse) {
         Some(Ok(section)) => (name, Some(section), is_encoded),
         _ => (written, None, false),

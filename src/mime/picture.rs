@@ -80,7 +80,8 @@ pub fn sniff_media(octets: &[u8]) -> Option<FileType> {
                 .map(|_| FileType::new("video/webm", "webm"))
         }
         [b'O', b'g', b'g', b'S', 0, page @ ..] => {
-            // The name of the codec is at offset 28 of the file, after the first page header (RFC 3533 §6).
+            // The name of the codec is at offset 28 of the file, after the first page header (RFC 3533 §6). The first five
+            // bytes are not in `page`, so the offset there is 23.
             let codec = page.get(23..);
             let is_video = codec.is_some_and(|codec| codec.starts_with(b"\x80theora"));
             Some(if is_video {
@@ -160,11 +161,11 @@ fn of_brand(brand: &[u8]) -> Option<FileType> {
 }
 
 fn brands(octets: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
-    let size = octets.first_chunk().copied().map(u32::from_be_bytes)?;
-    let size = (size as usize).min(BRANDS_LIMIT).min(octets.len());
+    let declared = octets.first_chunk().copied().map(u32::from_be_bytes)?;
+    let size = (declared as usize).min(BRANDS_LIMIT).min(octets.len());
     let file_type = octets.get(4..size)?.strip_prefix(b"ftyp")?;
     let major = file_type.get(..4)?;
-    // After the major brand and its version. A short header ends before the compatible brands.
+    // The compatible brands follow the major brand and its version, which have four bytes each. A short header has none.
     let compatible = rest_or_empty(file_type, 8).chunks_exact(4);
     Some(std::iter::once(major).chain(compatible))
 }
@@ -273,8 +274,8 @@ fn root(text: &[u8]) -> Option<&[u8]> {
 pub fn in_utf_8(octets: &[u8]) -> Option<Cow<'_, [u8]>> {
     match Encoding::for_bom(octets) {
         Some((encoding, length)) if encoding != UTF_8 => {
-            let text = octets.get(length..)?;
-            let text = encoding.decode_without_bom_handling_and_without_replacement(text)?;
+            let content = octets.get(length..)?;
+            let text = encoding.decode_without_bom_handling_and_without_replacement(content)?;
             Some(text.into_owned().into_bytes().into())
         }
         _ => Some(Cow::Borrowed(octets)),

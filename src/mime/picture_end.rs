@@ -88,8 +88,7 @@ fn after_sub_blocks(mut octets: &[u8]) -> Option<&[u8]> {
 
 /// Skips the content of a RIFF file. If its length is odd, a byte of padding follows.
 fn after_riff(octets: &[u8]) -> Option<&[u8]> {
-    let length = octets.get(4..)?.first_chunk().copied();
-    let length = u32::from_le_bytes(length?) as usize;
+    let length = u32::from_le_bytes(*octets.get(4..)?.first_chunk()?) as usize;
     octets.get(8..)?.get(length..)?.get(length % 2..)
 }
 

@@ -233,16 +233,15 @@ mod tests {
     fn plainly(body: &str) -> Vec<u8> {
         let mut octets = Vec::new();
         for line in body.split_inclusive('\n') {
-            let text = line.strip_suffix('\n').unwrap_or(line);
-            let text = text
+            let without_lf = line.strip_suffix('\n').unwrap_or(line);
+            let content = without_lf
                 .strip_suffix('\r')
                 .filter(|_| line.ends_with('\n'))
-                .unwrap_or(text);
-            let end = &line[text.len()..];
-            let text = text.trim_end_matches([' ', '\t']);
-            let (text, end) = match text.strip_suffix('=') {
+                .unwrap_or(without_lf);
+            let trimmed = content.trim_end_matches([' ', '\t']);
+            let (text, end) = match trimmed.strip_suffix('=') {
                 Some(text) => (text, ""),
-                None => (text, end),
+                None => (trimmed, &line[content.len()..]),
             };
             let mut rest = text;
             while let Some(first) = rest.chars().next() {

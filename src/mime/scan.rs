@@ -131,8 +131,7 @@ impl Scanner<'_> {
             || default.to_owned(),
             |value| MediaType::parse(value).essence.into_owned(),
         );
-        let encoding = value("Content-Transfer-Encoding");
-        let encoding = TransferEncoding::of_part(encoding, &essence);
+        let encoding = TransferEncoding::of_part(value("Content-Transfer-Encoding"), &essence);
         let body = header.body_start();
         let mut part = Part {
             parent: parent.map(|parent| PartId(parent as u32)),
@@ -208,8 +207,8 @@ impl Scanner<'_> {
 
     /// Returns the boundary of a multipart. Trailing white space is not part of it (RFC 2046 §5.1.1).
     fn boundary_of(&self, part: &Part) -> Option<Vec<u8>> {
-        let value = part.fields.value(self.original, "Content-Type")?;
-        let value = MediaType::parse(value).parameter("boundary")?;
+        let content_type = part.fields.value(self.original, "Content-Type")?;
+        let value = MediaType::parse(content_type).parameter("boundary")?;
         let boundary = header::unfold(&value);
         (!boundary.is_empty()).then_some(boundary)
     }
@@ -233,9 +232,9 @@ impl Scanner<'_> {
             at_floor = false;
             let line = memchr::memchr(b'\n', self.original.get(start..)?)
                 .map_or(self.original.len(), |at| start + at + 1);
-            let content = Span::new(start, line).of(self.original);
-            let content = content.strip_suffix(b"\n").unwrap_or(content);
-            let content = content.strip_suffix(b"\r").unwrap_or(content);
+            let whole = Span::new(start, line).of(self.original);
+            let without_lf = whole.strip_suffix(b"\n").unwrap_or(whole);
+            let content = without_lf.strip_suffix(b"\r").unwrap_or(without_lf);
             if let Some((level, is_close)) = self.matching(content) {
                 let span = Span::new(self.line_break_before(start), line);
                 return Some((level, is_close, span));

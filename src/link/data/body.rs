@@ -1,6 +1,6 @@
-//! Decodes the data of a `data:` URL. The crate base64-simd is four times as fast as the crate base64 if the data
-//! contains no white space. For white space it is slow, because it removes it byte by byte. Therefore this module
-//! collects symbols without white space in a buffer, the stage, and lets the crate decode the buffer.
+//! Decodes the data of a `data:` URL. If the data contains no white space, the crate base64-simd is four times as fast as
+//! the crate base64. But base64-simd removes white space byte by byte, which is slow. Therefore this module collects
+//! symbols without white space in a buffer, the stage, and base64-simd decodes the buffer.
 
 use crate::span::front;
 use base64_simd::{STANDARD_NO_PAD, forgiving_decode_inplace};

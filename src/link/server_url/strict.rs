@@ -58,7 +58,8 @@ impl ServerUrl {
             .take_while(|&byte| is_scheme(byte))
             .count();
         let text = match reference.as_bytes() {
-            // In a reference such as `1:x`, the text before the colon is not a scheme, but parsers differ.
+            // The text before a colon is usually a scheme, so the reference is a complete URL. In `1:x` it is not, but
+            // parsers differ about this. `parse` below refuses each text with an unknown scheme, so no base is needed.
             bytes if bytes.get(name) == Some(&b':') => reference.to_owned(),
             [] => self.clone().without_fragment().text,
             [b'/', b'/', ..] => format!("{}:{reference}", self.scheme),
@@ -134,7 +135,8 @@ impl ServerUrl {
         self.text.get(from..).unwrap_or_default()
     }
 
-    /// Replaces the path by one that consists of segments of a parsed URL. A path with other text has no effect.
+    /// Replaces the path. Callers build the new path from segments of a parsed URL, so the result is valid. If it is not,
+    /// the URL stays unchanged.
     pub(crate) fn with_path(self, path: &str) -> Self {
         let (before, after) = (
             self.between(&(0..self.path.start)),
@@ -143,7 +145,8 @@ impl ServerUrl {
         parse(&format!("{before}{path}{after}")).unwrap_or(self)
     }
 
-    /// Replaces the query by one that consists of parameters of a parsed URL. A query with other text has no effect.
+    /// Replaces the query. Callers build the new query from parameters of a parsed URL, so the result is valid. If it is
+    /// not, the URL stays unchanged.
     pub(crate) fn with_query(self, query: &str) -> Self {
         let end = self.query.as_ref().map_or(self.path.end, |query| query.end);
         let (before, after) = (self.between(&(0..self.path.end)), self.rest(end));
@@ -169,13 +172,16 @@ fn parse(text: &str) -> Parsed<ServerUrl> {
 
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, rest) = rest.split_at_checked(end).unwrap_or_default();
-    let (host_text, port) = authority_parts(authority)?;
+    let (host_text, port_text) = authority_parts(authority)?;
     let (rest, fragment) = split(rest, '#');
     let (path, query) = split(rest, '?');
     let host = host(host_text)?;
-    let port = port.map(port_number).transpose()?;
-    let port = port.filter(|port| *port != default_port);
-    // A character that one of the two standards forbids in this place, or that the crate escapes.
+    let port = port_text
+        .map(port_number)
+        .transpose()?
+        .filter(|port| *port != default_port);
+    // Refuses a URL with a character that RFC 3986 or the WHATWG URL standard forbids in this place, or that the crate
+    // `url` escapes: parsers read such a URL in different ways.
     if !path.bytes().all(|byte| is_path(byte) || byte == b'\'') {
         return Err("the path in the URL contains a character that must be escaped");
     }
@@ -272,8 +278,10 @@ fn authority_parts(authority: &str) -> Parsed<(&str, Option<&str>)> {
 
 /// Parses a port as it is usually written: without a sign and without leading zeros.
 fn port_number(text: &str) -> Parsed<u16> {
-    let number = text.parse::<u16>().ok();
-    let number = number.filter(|number| number.to_string() == text);
+    let number = text
+        .parse::<u16>()
+        .ok()
+        .filter(|number| number.to_string() == text);
     number.ok_or("the port in the URL is not a number from 0 to 65535")
 }
 
@@ -282,8 +290,8 @@ fn host(text: &str) -> Parsed<Host> {
     if let Some(inner) = text.strip_prefix('[') {
         let address = inner
             .strip_suffix(']')
-            .and_then(|it| it.parse::<Ipv6Addr>().ok());
-        let address = address.filter(|&address| canonical(address) == inner.trim_end_matches(']'));
+            .and_then(|it| it.parse::<Ipv6Addr>().ok())
+            .filter(|&address| canonical(address) == inner.trim_end_matches(']'));
         let wrong = "the host in the URL is not an IPv6 address in its usual notation";
         return Ok(Host::Address(IpAddr::V6(address.ok_or(wrong)?)));
     }
@@ -293,7 +301,7 @@ fn host(text: &str) -> Parsed<Host> {
     let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     if !text.bytes().all(is_name) {
         return Err(
-            "the host in the URL contains other characters than letters, digits, hyphens and dots",
+            "the host in the URL contains a character that is not a letter, a digit, a hyphen or a dot",
         );
     }
     // A trailing dot marks an absolute name.
@@ -362,7 +370,7 @@ fn push_path(path: &str, text: &mut String) -> Parsed<()> {
     let is_drive = |segment: &str| matches!(segment.as_bytes(), [letter, b':' | b'|', ..] if letter.is_ascii_alphabetic());
     if has_dots && segments().any(is_drive) {
         return Err(
-            "the path in the URL contains dot segments and a segment that looks like a drive",
+            "the path in the URL contains `..` and a segment that looks like a drive, which programs resolve differently",
         );
     }
     for segment in kept {
@@ -381,7 +389,7 @@ mod tests {
 
     const CASES: u32 = 20_000;
 
-    /// Pieces with a meaning for a URL parser, and a few without.
+    /// Pieces from which the tests build random URLs and references. Most have a meaning for a URL parser.
     const PIECES: &[&str] = &[
         "a",
         "b.html",
@@ -676,7 +684,8 @@ mod tests {
                 theirs.set_query(Some("dl=1"));
                 let changed = ours.clone().with_path(&path).with_query("dl=1").without_fragment();
                 prop_assert_eq!(changed.as_str(), theirs.as_str());
-                // Other text has no effect, or the effect that it has with the crate.
+                // The path is now random text. Either it is refused, so the URL stays unchanged, or the result is that of
+                // the crate `url`.
                 let path = format!("/{}", segments.join("/"));
                 let mut theirs = Url::parse(&url).unwrap();
                 theirs.set_path(&path);

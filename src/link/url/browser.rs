@@ -137,8 +137,8 @@ impl Family {
 }
 
 fn under_network(scheme: &str, rest: &str, relative: &str) -> Result<String, Unresolvable> {
-    let base = with_host(scheme, rest);
-    let base = Reference::split(&base);
+    let base_url = with_host(scheme, rest);
+    let base = Reference::split(&base_url);
     if base.authority.is_none_or(str::is_empty) {
         return Err(Unresolvable::BaseWithoutHost);
     }
@@ -149,11 +149,11 @@ fn under_network(scheme: &str, rest: &str, relative: &str) -> Result<String, Unr
     if leading_slashes(&relative) >= 2 {
         return Ok(with_host(scheme, &relative));
     }
-    let path = joined(base.path, "", path_of(&relative));
-    let path = if path.split('/').any(is_drive) {
-        path
+    let joined = joined(base.path, "", path_of(&relative));
+    let path = if joined.split('/').any(is_drive) {
+        joined
     } else {
-        remove_dot_segments(&path, 0, dots)
+        remove_dot_segments(&joined, 0, dots)
     };
     Ok(with_path(base, &path, &relative))
 }
@@ -163,13 +163,13 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
     let slashes = leading_slashes(&rest);
     // `file://C:/x` has a drive in the place of the host. With fewer than two slashes, a `file:` URL has no host.
     let drive_for_host = slashes == 2 && starts_with_drive(&rest[2..]);
-    let base = match slashes {
+    let base_url = match slashes {
         0 => format!("{scheme}:///{rest}"),
         1 => format!("{scheme}://{rest}"),
         _ if drive_for_host => format!("{scheme}:///{}", &rest[2..]),
         _ => format!("{scheme}:{rest}"),
     };
-    let base = Reference::split(&base);
+    let base = Reference::split(&base_url);
     let first = base.path.split('/').nth(1).unwrap_or_default();
     let has_drive = is_drive(first);
     let has_host = base.authority.is_some_and(|host| !host.is_empty());
@@ -191,8 +191,11 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
     if segments.any(|segment| is_drive(segment) || is_drive_and_more(segment)) {
         return Err(Unresolvable::UncertainDrive);
     }
-    let drive = base.path.get(..=first.len()).filter(|_| has_drive);
-    let drive = drive.unwrap_or_default();
+    let drive = base
+        .path
+        .get(..=first.len())
+        .filter(|_| has_drive)
+        .unwrap_or_default();
     let path = remove_dot_segments(&joined(base.path, drive, path), drive.len(), dots);
     Ok(with_path(base, &path, &relative))
 }

@@ -122,8 +122,8 @@ fn next_authority(url: &str, from: usize) -> Option<usize> {
         at += url.get(at..)?.find(['/', '\\', ':'])?;
         let colon = usize::from(url[at..].starts_with(':'));
         // URL parsers ignore TAB, CR and LF between slashes, so they must not hide a host.
-        let behind = url[at + colon..].trim_start_matches(['/', '\\', '\t', '\n', '\r']);
-        let behind = url.len() - behind.len();
+        let rest = url[at + colon..].trim_start_matches(['/', '\\', '\t', '\n', '\r']);
+        let behind = url.len() - rest.len();
         let slashes = url[at..behind]
             .bytes()
             .filter(|byte| matches!(byte, b'/' | b'\\'));
@@ -135,8 +135,11 @@ fn next_authority(url: &str, from: usize) -> Option<usize> {
 }
 
 fn ends_in_network_scheme(text: &str) -> bool {
-    let letters = text.bytes().rev().map(|byte| byte.to_ascii_lowercase());
-    let letters = letters.filter(|byte| !matches!(byte, b'\t' | b'\n' | b'\r'));
+    let letters = text
+        .bytes()
+        .rev()
+        .map(|byte| byte.to_ascii_lowercase())
+        .filter(|byte| !matches!(byte, b'\t' | b'\n' | b'\r'));
     ["http", "https", "ftp", "ftps", "sftp", "ws", "wss"]
         .iter()
         .any(|name| letters.clone().take(name.len()).eq(name.bytes().rev()))
@@ -242,8 +245,8 @@ mod tests {
             scheme in "(http|https|ftp|HTTP|ht\ttp):",
             slashes in "[/\\\\\t]{0,4}",
             user in "[a-z@]{0,3}",
-            // Text in the middle of the password. It does not contain both an `@` and one of `/`, `?` and `#`, because
-            // every URL parser would end the password at this `@`.
+            // Text in the middle of the password. The `@` before the host ends the password only if the text does not
+            // contain both an `@` and one of `/`, `?` and `#`. Otherwise, every URL parser would end it inside the text.
             filler in "[a-z@:\\\\é]{0,3}|[a-z:/?#é]{0,3}",
         ) {
             // The end of the password is in upper case, so that no other part of the URL contains it.

@@ -144,8 +144,8 @@ mod tests {
             let mut expected = changes.clone();
             expected.extend(places.iter().map(|&at| (at..at + 1, b"\r\n".to_vec())));
             expected.sort_by_key(|(octets, _)| octets.start);
-            let all = packed(&changes).with(&places, b"\r\n");
-            let all: Unpacked = all.iter().map(|(octets, new)| (octets, new.to_vec())).collect();
+            let together = packed(&changes).with(&places, b"\r\n");
+            let all: Unpacked = together.iter().map(|(octets, new)| (octets, new.to_vec())).collect();
             prop_assert_eq!(all, expected);
         }
     }
