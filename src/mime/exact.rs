@@ -10,9 +10,10 @@
 
 use memchr::memchr;
 
+use super::base64::push_base64;
 use super::header::has_control_character;
 use super::quoted_printable;
-use super::transfer::{LINE_LIMIT, TransferEncoding, push_base64, with_newlines};
+use super::transfer::{LINE_LIMIT, TransferEncoding, with_newlines};
 use crate::span::Newline;
 
 pub const LONGEST_TAIL: usize = 1000;

@@ -8,8 +8,9 @@ use std::borrow::Cow;
 
 pub use self::changes::Changes;
 use self::written::{Base64Lines, push_joined};
+use super::base64::{decode_base64, in_alphabet};
 use super::quoted_printable::{ENCODED_COLUMNS, escape, is_plain, places, push_soft_break};
-use super::transfer::{TransferEncoding, decode_base64, in_alphabet};
+use super::transfer::TransferEncoding;
 use crate::span::{Lines, Newline, Span, until};
 
 pub struct MappedBody<'a> {

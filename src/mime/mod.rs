@@ -2,6 +2,7 @@
 //! no I/O and accepts any bytes. No body is copied or decoded while scanning, except if its transfer encoding is
 //! misspelt.
 
+mod base64;
 pub mod charset;
 pub mod date;
 pub mod encoded_words;
