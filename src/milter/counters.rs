@@ -115,9 +115,9 @@ impl Counters {
         let head = "messages_total counter Messages, by outcome.";
         metric(&mut page, head, messages.map(by_outcome));
         self.histogram(&mut page);
-        let left = unpoisoned(self.left.lock()).clone();
+        let counts = unpoisoned(self.left.lock()).clone();
         let left = Reason::ALL.iter().map(|reason| {
-            let count = left.get(reason).copied().unwrap_or_default();
+            let count = counts.get(reason).copied().unwrap_or_default();
             (format!("{{reason=\"{}\"}}", reason.as_str()), count)
         });
         let head = "references_left_total counter References that were not changed, by reason (docs/reasons.md).";

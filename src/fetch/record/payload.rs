@@ -84,18 +84,21 @@ impl Captures {
             return Ok(Replayed::Redirect(location));
         }
         let own_type = held.head.text("content-type");
-        let held = match capture.kind {
+        let with_content = match capture.kind {
             CaptureKind::Revisit => self.meant(&held, policy)?,
             _ => held,
         };
-        let media_type = match held.start {
-            Some(_) => own_type.or_else(|| held.head.text("content-type")),
+        let media_type = match with_content.start {
+            Some(_) => own_type.or_else(|| with_content.head.text("content-type")),
             // The record is a `resource` from ftp or from a file. The source declared no media type, so the media type in the
             // record is not used.
             None if !url.starts_with("http") => None,
-            None => held.header.value(names::MEDIA_TYPE).map(str::to_owned),
+            None => with_content
+                .header
+                .value(names::MEDIA_TYPE)
+                .map(str::to_owned),
         };
-        let body = held.content(capture.is_ours, policy)?;
+        let body = with_content.content(capture.is_ours, policy)?;
         policy.judge_size(body.len() as u64)?;
         Ok(Replayed::Content(Replay {
             media_type,

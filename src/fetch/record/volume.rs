@@ -222,10 +222,10 @@ impl Scan<'_> {
         let most = FLOOR.saturating_add(size.saturating_mul(RATIO));
         let rest = length - show(&mut inside, length, &mut self.shown)?;
         // The length in the header may be wrong, so the limit counts only the bytes that actually arrive.
-        let most = rest.min(most.saturating_sub(self.inflated));
-        let skipped = io::copy(&mut (&mut inside).take(most), &mut io::sink())?;
+        let allowed = rest.min(most.saturating_sub(self.inflated));
+        let skipped = io::copy(&mut (&mut inside).take(allowed), &mut io::sink())?;
         if skipped < rest {
-            let is_bomb = skipped == most;
+            let is_bomb = skipped == allowed;
             return Err(if is_bomb {
                 damaged("the decompressed records are too large")
             } else {

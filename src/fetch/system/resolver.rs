@@ -32,13 +32,12 @@ pub(super) fn ask(
     allowance: Allowance,
 ) -> Result<Content, Refusal> {
     let begun = Instant::now();
-    let folder = tempfile::TempDir::with_prefix("embody-resolver-");
     let no_folder = |error| {
         failed(&format!(
             "cannot create a working directory for the program: {error}"
         ))
     };
-    let folder = folder.map_err(no_folder)?;
+    let folder = tempfile::TempDir::with_prefix("embody-resolver-").map_err(no_folder)?;
     let (program, arguments) = match policy.resolver.as_slice() {
         [program, arguments @ ..] => (program, arguments),
         [] => return Err(failed("the command names no program")),
@@ -65,9 +64,9 @@ pub(super) fn ask(
         thread::spawn(move || input.write_all(asked.as_bytes()));
     }
     let most = policy.limits.body;
-    let body = read(running.child.stdout.take(), most.saturating_add(1));
-    let words = read(running.child.stderr.take(), LONGEST_WORDS);
-    let body = match body.recv_timeout(allowance.remaining()?) {
+    let output = read(running.child.stdout.take(), most.saturating_add(1));
+    let errors = read(running.child.stderr.take(), LONGEST_WORDS);
+    let body = match output.recv_timeout(allowance.remaining()?) {
         Ok(body) => body,
         Err(RecvTimeoutError::Timeout) => return Err(allowance.overrun()),
         Err(RecvTimeoutError::Disconnected) => {
@@ -77,10 +76,10 @@ pub(super) fn ask(
     policy.judge_size(body.len() as u64)?;
     let status = running.ended(allowance)?;
     if !status.success() {
-        let words = words.recv_timeout(INTERVAL * 20).unwrap_or_default();
-        let said = last_line(&words).or_else(|| last_line(&body));
-        let said =
-            said.unwrap_or_else(|| format!("the program ended with {status} and gave no reason"));
+        let words = errors.recv_timeout(INTERVAL * 20).unwrap_or_default();
+        let said = last_line(&words)
+            .or_else(|| last_line(&body))
+            .unwrap_or_else(|| format!("the program ended with {status} and gave no reason"));
         return Err(match status.code() {
             Some(TEMPORARY) => Refusal::temporary(Reason::ResolverFailed, failed(&said).detail),
             _ => failed(&said),

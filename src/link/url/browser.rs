@@ -186,8 +186,8 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
     if leading_slashes(&relative) >= 2 {
         return certain(format!("{scheme}:{relative}"));
     }
-    let path = path_of(&relative);
-    let mut segments = path.split('/');
+    let relative_path = path_of(&relative);
+    let mut segments = relative_path.split('/');
     if segments.any(|segment| is_drive(segment) || is_drive_and_more(segment)) {
         return Err(Unresolvable::UncertainDrive);
     }
@@ -196,7 +196,7 @@ fn under_file(scheme: &str, rest: &str, relative: &str) -> Result<String, Unreso
         .get(..=first.len())
         .filter(|_| has_drive)
         .unwrap_or_default();
-    let path = remove_dot_segments(&joined(base.path, drive, path), drive.len(), dots);
+    let path = remove_dot_segments(&joined(base.path, drive, relative_path), drive.len(), dots);
     Ok(with_path(base, &path, &relative))
 }
 
