@@ -105,11 +105,11 @@ impl Postfix {
             ),
         )
         .unwrap();
-        let daemons = Command::new("postconf")
+        let printed = Command::new("postconf")
             .args(["-h", "daemon_directory"])
             .output()
             .unwrap();
-        let daemons = String::from_utf8(daemons.stdout).unwrap();
+        let daemons = String::from_utf8(printed.stdout).unwrap();
         let master = Command::new(Path::new(daemons.trim()).join("master"))
             .args(["-c", &folder])
             .stdin(Stdio::null())

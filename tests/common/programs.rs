@@ -103,9 +103,9 @@ pub fn false_clock(test: &str) -> Option<PathBuf> {
 pub fn free_port() -> u16 {
     static CALLS: AtomicU32 = AtomicU32::new(0);
     for _ in 0..12_000 {
-        let number = CALLS.fetch_add(1, Ordering::Relaxed);
+        let call = CALLS.fetch_add(1, Ordering::Relaxed);
         // Several test programs can run at the same time.
-        let number = std::process::id().wrapping_mul(101).wrapping_add(number);
+        let number = std::process::id().wrapping_mul(101).wrapping_add(call);
         let port = u16::try_from(20_000 + number % 12_000).unwrap();
         if is_free(port) {
             return port;
@@ -304,8 +304,9 @@ pub fn signals_act() {
         // Without /proc, no signal is known to be ignored, and embody handles all signals.
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let mut lines = status.lines();
-        let mask = lines.find_map(|line| line.strip_prefix("SigIgn:"));
-        let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        let mask = lines
+            .find_map(|line| line.strip_prefix("SigIgn:"))
+            .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
         for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM] {
             if mask.unwrap_or(0) & 1 << (signal - 1) != 0 {
                 signal_hook::flag::register(signal, Arc::default()).unwrap();
@@ -390,8 +391,8 @@ pub fn has_python(test: &str, modules: &str, package: &str) -> bool {
         .args(["-c", &format!("import {modules}")])
         .stdin(Stdio::null())
         .stderr(Stdio::null())
-        .status();
-    let has = has.is_ok_and(|status| status.success());
+        .status()
+        .is_ok_and(|status| status.success());
     if !has {
         skipped(test, package);
     }

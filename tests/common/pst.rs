@@ -238,8 +238,8 @@ impl<W: Write + Seek> Pst<W> {
             .chunks(within)
             .enumerate()
             .map(|(index, ids)| {
-                let length = bytes.len() - index * within * most;
-                let length = length.min(within * most);
+                let rest = bytes.len() - index * within * most;
+                let length = rest.min(within * most);
                 (self.list(1, length, ids), length)
             })
             .collect();
@@ -457,12 +457,16 @@ impl<W: Write + Seek> Pst<W> {
         self.folder_node(id, above.unwrap_or(TOP), name);
         let ids: Vec<u32> = messages.iter().map(|it| self.message(id, it)).collect();
         // A heap with one block has room for 60 rows.
-        let rows = ids.iter().zip(messages).take(60).map(|(id, message)| {
-            let subject = message.properties.iter().find(|it| it.0 == 0x37);
-            let subject = subject.map_or(text(""), |it| it.1.clone());
-            (*id, vec![(0x0037, subject)])
-        });
-        let rows: Vec<(u32, List)> = rows.collect();
+        let rows: Vec<(u32, List)> = ids
+            .iter()
+            .zip(messages)
+            .take(60)
+            .map(|(id, message)| {
+                let property = message.properties.iter().find(|it| it.0 == 0x37);
+                let subject = property.map_or(text(""), |it| it.1.clone());
+                (*id, vec![(0x0037, subject)])
+            })
+            .collect();
         self.contents(id, &rows);
         id
     }
@@ -485,8 +489,7 @@ impl<W: Write + Seek> Pst<W> {
 
     fn item(&mut self, message: &Message) -> (u64, u64) {
         let mut more = Vec::new();
-        let rows = (0_u32..).zip(message.recipients.iter().cloned());
-        let rows: Vec<(u32, List)> = rows.collect();
+        let rows: Vec<(u32, List)> = (0_u32..).zip(message.recipients.iter().cloned()).collect();
         let (data, subnodes) = self.table(&rows);
         more.push([0x692, data, subnodes]);
         let mut rows = Vec::new();

@@ -43,8 +43,8 @@ impl Smtp {
     pub fn offer(&mut self, letter: &Letter) -> bool {
         let taken = self.begins("MAIL FROM:<alice@example.org> BODY=8BITMIME")
             && self.begins("RCPT TO:<bob@example.org>")
-            && self.begins_with("DATA", "354");
-        let taken = taken && self.data(letter);
+            && self.begins_with("DATA", "354")
+            && self.data(letter);
         if !taken {
             self.say("RSET", "250");
         }

@@ -91,7 +91,10 @@ pub fn said(program: &Path, folder: &Path) -> (Vec<Value>, String) {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&ran.stdout);
-    let rows = said.lines().filter_map(|line| line.strip_prefix("shown: "));
-    let rows = rows.map(|row| serde_json::from_str(row).unwrap()).collect();
+    let rows = said
+        .lines()
+        .filter_map(|line| line.strip_prefix("shown: "))
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
     (rows, String::from_utf8_lossy(&ran.stderr).into_owned())
 }

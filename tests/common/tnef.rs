@@ -26,8 +26,10 @@ impl Tnef {
         self.0.extend(number.to_le_bytes());
         self.0.extend((content.len() as u32).to_le_bytes());
         self.0.extend(content);
-        let sum = content.iter().map(|byte| u16::from(*byte));
-        let sum = sum.fold(0_u16, u16::wrapping_add);
+        let sum = content
+            .iter()
+            .map(|byte| u16::from(*byte))
+            .fold(0_u16, u16::wrapping_add);
         self.0.extend(sum.to_le_bytes());
         self
     }
@@ -135,8 +137,10 @@ impl Properties {
     }
 
     pub fn categories(self, names: &str) -> Self {
-        let name = "Keywords\0".encode_utf16();
-        let name: Vec<u8> = name.flat_map(u16::to_le_bytes).collect();
+        let name: Vec<u8> = "Keywords\0"
+            .encode_utf16()
+            .flat_map(u16::to_le_bytes)
+            .collect();
         let mut value = STRINGS.to_vec();
         value.extend(1_u32.to_le_bytes());
         value.extend(Self::sized(&name).split_off(4));

@@ -52,8 +52,11 @@ pub fn check(data: &[u8]) -> Cost {
     let expansion = expander
         .expand(message, "fuzz")
         .expect("the policy defers nothing");
-    let urls = expansion.report.rows.iter();
-    let urls = urls.map(|row| row.url.as_ref().map_or(0, String::len) as u64);
+    let urls = expansion
+        .report
+        .rows
+        .iter()
+        .map(|row| row.url.as_ref().map_or(0, String::len) as u64);
     let cost = Cost {
         input: message.len() as u64,
         retrieved: world.retrieved.load(Ordering::Relaxed),

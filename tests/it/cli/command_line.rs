@@ -365,8 +365,8 @@ fn what_is_wrong_is_said_with_what_to_do() {
 #[test]
 fn error_about_an_invalid_proxy_hides_the_password() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("embody.toml");
-    let file = file.to_string_lossy();
+    let path = folder.path().join("embody.toml");
+    let file = path.to_string_lossy();
     for value in [
         "htp://user:hush@proxy",
         "user:hush@proxy:3128",
@@ -538,8 +538,7 @@ fn a_closed_input_is_no_message() {
 #[test]
 fn the_report_has_one_json_object_for_each_reference() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("report");
-    let path = path.to_string_lossy().into_owned();
+    let path = folder.path().join("report").to_string_lossy().into_owned();
     let sample = fs::read(mail::samples_folder().join("several-in-one.in.eml")).unwrap();
     for _ in 0..2 {
         let output = run(&["filter", "--quiet", "--report", &path], &sample);

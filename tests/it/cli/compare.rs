@@ -422,8 +422,7 @@ fn letters(message: &str) -> &'static str {
 
 /// Returns a generated mail for any format. It has flags, in fields that every format can store.
 fn plain_message(number: usize, numbers: &mut Numbers) -> String {
-    let text = message(number, numbers);
-    let text = text
+    let text = message(number, numbers)
         .replacen("Status: RO\n", "", 1)
         .replacen("X-Status: F\n", "", 1);
     match numbers.below(2) {
@@ -629,10 +628,10 @@ fn one_of_two_references_with_the_same_header_may_be_filled() {
         assert_whole(&old, &new);
         // A reference to another URL is not the reference of the old mail.
         let text = fs::read_to_string(&new).unwrap();
-        let changed = text
+        let changed_text = text
             .replace("example.org/x", "example.org/y")
             .replace("\n\nx\n", "\n\nQ\n");
-        let changed = folder.write("changed.eml", &changed);
+        let changed = folder.write("changed.eml", &changed_text);
         assert_eq!(compared(&old, &changed).status, Some(1), "{mail}");
     }
 }
@@ -668,11 +667,11 @@ fn assert_changes_are_found_after_recovery(
     }
     // Removes a file that the old mail had.
     let text = fs::read_to_string(whole.at("new.mbox")).unwrap();
-    let start = text.rfind("\n--").unwrap();
-    let start = text[..start].rfind("\n--").unwrap() + 1;
+    let last = text.rfind("\n--").unwrap();
+    let start = text[..last].rfind("\n--").unwrap() + 1;
     let end = start + text[start + 2..].find("\n--").unwrap() + 3;
-    let gone = [&text[..start], &text[end..]].concat();
-    let gone = whole.write("gone.mbox", &gone);
+    let rest = [&text[..start], &text[end..]].concat();
+    let gone = whole.write("gone.mbox", &rest);
     assert_eq!(compared(&old, &gone).status, Some(1), "{text}");
 }
 
@@ -870,8 +869,11 @@ fn standard_input_and_what_is_not_there_are_refused() {
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("name a file or a folder"));
     let missing = folder.at("missing.mbox");
-    let output = embody().arg("compare").args([&old, &missing]).output();
-    let output = output.unwrap();
+    let output = embody()
+        .arg("compare")
+        .args([&old, &missing])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
 }
 

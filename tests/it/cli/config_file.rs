@@ -55,8 +55,8 @@ impl Setting {
         rows.lines()
             .map(|row| {
                 let row: serde_json::Value = serde_json::from_str(row).unwrap();
-                let word = row.get("reason").filter(|reason| !reason.is_null());
-                let word = word.unwrap_or(&row["outcome"]);
+                let reason = row.get("reason").filter(|reason| !reason.is_null());
+                let word = reason.unwrap_or(&row["outcome"]);
                 word.as_str().unwrap().to_owned()
             })
             .collect()

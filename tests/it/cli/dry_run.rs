@@ -30,13 +30,12 @@ fn predicted(rows: &[u8]) -> Vec<String> {
         "bytes",
         "from",
     ];
-    let rows = String::from_utf8_lossy(rows);
-    let rows = rows
+    String::from_utf8_lossy(rows)
         .lines()
-        .map(|row| serde_json::from_str::<Value>(row).unwrap());
-    let of_references = rows.filter(|row| row.get("outcome").is_some());
-    let told = of_references.map(|row| FIELDS.map(|field| row[field].to_string()).join(" "));
-    told.collect()
+        .map(|row| serde_json::from_str::<Value>(row).unwrap())
+        .filter(|row| row.get("outcome").is_some())
+        .map(|row| FIELDS.map(|field| row[field].to_string()).join(" "))
+        .collect()
 }
 
 /// Returns the rows of both commands for a file.

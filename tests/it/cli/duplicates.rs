@@ -33,8 +33,8 @@ fn filled(folder: &Folder, sources: &[&str]) -> u64 {
             "{line}: {}",
             stderr(&output)
         );
-        let rows = folder.read(&format!("rows-{number}"));
-        let rows = rows
+        let report = folder.read(&format!("rows-{number}"));
+        let rows = report
             .lines()
             .map(|row| serde_json::from_str::<Value>(row).unwrap());
         rows.filter(|row| row["from"] == "copy" && row["outcome"] == "expanded")

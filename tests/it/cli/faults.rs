@@ -169,8 +169,8 @@ fn what_is_printed_to_a_full_device_is_a_failure() {
         skipped("what_is_printed_to_a_full_device_is_a_failure", "/dev/full");
         return;
     }
-    let sample = mail::samples_folder().join("postcard.in.eml");
-    let sample = sample.to_str().unwrap();
+    let path = mail::samples_folder().join("postcard.in.eml");
+    let sample = path.to_str().unwrap();
     for arguments in [
         vec!["inspect", sample],
         vec!["inspect", "--json", sample],

@@ -53,8 +53,11 @@ pub(super) fn file(number: usize) -> Vec<u8> {
 
 pub(super) fn base64(bytes: &[u8]) -> String {
     let text = base64::engine::general_purpose::STANDARD.encode(bytes);
-    let lines = text.as_bytes().chunks(76);
-    let lines: Vec<&str> = lines.map(|line| str::from_utf8(line).unwrap()).collect();
+    let lines: Vec<&str> = text
+        .as_bytes()
+        .chunks(76)
+        .map(|line| str::from_utf8(line).unwrap())
+        .collect();
     lines.join("\n")
 }
 
@@ -155,8 +158,8 @@ fn copies_that_were_damaged_in_different_ways_become_whole_mails_with_all_flags(
     assert_eq!(mails.len(), COUNT);
     let mut dates = Vec::new();
     for mail in &mails {
-        let number = mail.split("Message-ID: <").nth(1).unwrap();
-        let number: usize = number.split('@').next().unwrap().parse().unwrap();
+        let id = mail.split("Message-ID: <").nth(1).unwrap();
+        let number: usize = id.split('@').next().unwrap().parse().unwrap();
         assert!(mail.contains(&base64(&file(number))), "{number}");
         assert!(
             mail.trim_end().ends_with(&format!("--b{number}--")),
@@ -323,8 +326,11 @@ fn mail_is_in_every_folder_that_has_it_and_one_mailbox_has_it_once() {
     folder.run("merge one two alone.mbox --output all --output-format mbox");
     let ids = |name: &str| {
         let text = folder.read(name);
-        let ids = text.split("Message-ID: <").skip(1);
-        let mut ids: Vec<String> = ids.map(|it| it[..1].to_owned()).collect();
+        let mut ids: Vec<String> = text
+            .split("Message-ID: <")
+            .skip(1)
+            .map(|it| it[..1].to_owned())
+            .collect();
         assert_eq!(text.matches("text/x-moz-deleted").count(), 0, "{name}");
         ids.sort();
         ids.join("")

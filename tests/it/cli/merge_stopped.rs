@@ -43,9 +43,10 @@ fn mails(numbers: std::ops::Range<usize>) -> Vec<String> {
 }
 
 fn names(folder: &Folder) -> Vec<String> {
-    let entries = fs::read_dir(folder.path()).unwrap();
-    let names = entries.map(|it| it.unwrap().file_name().into_string().unwrap());
-    let mut names: Vec<String> = names.collect();
+    let mut names: Vec<String> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|it| it.unwrap().file_name().into_string().unwrap())
+        .collect();
     names.sort();
     names
 }
@@ -59,8 +60,9 @@ fn saved(folder: &Folder) -> Option<PathBuf> {
 
 /// Returns the number of sources that the state says were read completely, and the number of mailboxes of the next one.
 fn read(folder: &Folder) -> (usize, u64) {
-    let state = saved(folder).and_then(|saved| fs::read(saved.join("state")).ok());
-    let state = state.and_then(|state| serde_json::from_slice::<Value>(&state).ok());
+    let state = saved(folder)
+        .and_then(|saved| fs::read(saved.join("state")).ok())
+        .and_then(|state| serde_json::from_slice::<Value>(&state).ok());
     let Some(state) = state else { return (0, 0) };
     let sources = state["sources"].as_array().unwrap();
     let mailboxes = sources

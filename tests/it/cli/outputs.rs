@@ -148,9 +148,12 @@ fn every_command_is_in_the_table() {
     let output = embody_in(Path::new("."), &["--help"]);
     let help = String::from_utf8(output.stdout).unwrap();
     let (_, commands) = help.split_once("Commands:\n").unwrap();
-    let commands = commands.lines().take_while(|line| !line.is_empty());
-    let names = commands.filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
-    let names: Vec<&str> = names.filter(|name| !name.is_empty()).collect();
+    let names: Vec<&str> = commands
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|name| !name.is_empty())
+        .collect();
     assert!(names.len() > 10, "{names:?}");
     for name in names {
         let is_of = |(line, _): &&(&str, Writes)| line.split(' ').next() == Some(name);
@@ -282,8 +285,11 @@ fn python_throws_reports_away() {
     let script = "import subprocess, sys\n\
                   for line in sys.argv[2:]:\n\
                   \x20   print(line, subprocess.run([sys.argv[1], *line.split(' ')], stdout=subprocess.DEVNULL).returncode)\n";
-    let lines = COMMANDS.iter().filter(|(_, writes)| *writes == Report);
-    let lines: Vec<&str> = lines.map(|(line, _)| *line).collect();
+    let lines: Vec<&str> = COMMANDS
+        .iter()
+        .filter(|(_, writes)| *writes == Report)
+        .map(|(line, _)| *line)
+        .collect();
     let output = Command::new("python3")
         .args(["-c", script, env!("CARGO_BIN_EXE_embody")])
         .args(&lines)

@@ -145,8 +145,8 @@ fn what_it_cannot_do_is_refused_with_the_status_of_that_command() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("box"), MBOX.repeat(2)).unwrap();
         let mut command = embody();
-        let command = command.args(line.split(' ')).current_dir(folder.path());
-        let output = fed(command, b"Subject: x\n\nx\n");
+        command.args(line.split(' ')).current_dir(folder.path());
+        let output = fed(&mut command, b"Subject: x\n\nx\n");
         assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
     }
 }

@@ -47,8 +47,8 @@ fn what_the_page_shows_runs_and_prints_messages_and_rows() {
     if !has_python(test, "sysconfig", "python3") {
         return;
     }
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/packages.md");
-    let page = fs::read_to_string(page).unwrap();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/packages.md");
+    let page = fs::read_to_string(path).unwrap();
     let (_, block) = page.split_once("```python\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
     let output = python(".").args(["-c", block]).output().unwrap();

@@ -54,9 +54,10 @@ fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
     }
     let port = server.address.port().to_string();
     let convert = |options: &[&str]| {
-        let mut command = embody();
-        let command = command.arg("convert").arg(at("in")).args(options);
-        let output = command
+        let output = embody()
+            .arg("convert")
+            .arg(at("in"))
+            .args(options)
             .args([
                 "--fetch",
                 "http",
@@ -103,9 +104,10 @@ fn a_run_over_3000_messages_says_in_60_lines_what_was_left_and_why() {
     let verbose = at("verbose").display().to_string();
     let said = convert(&["--verbose", "--output", &verbose]);
     let count = |line: &str| {
-        let line = said.lines().find(|it| it.ends_with(line));
-        let line = line.unwrap_or_else(|| panic!("{said}"));
-        line.split_whitespace()
+        let found = said.lines().find(|it| it.ends_with(line));
+        found
+            .unwrap_or_else(|| panic!("{said}"))
+            .split_whitespace()
             .nth(1)
             .unwrap()
             .parse::<u64>()

@@ -577,8 +577,8 @@ fn a_probe_judges_pictures_and_files_as_a_run_does() {
     fs::write(folder.path().join("box"), mail).unwrap();
     let port = server.address.port().to_string();
     let policy = ["--allow-net", "127.0.0.0/8", "--allow-port", &port];
-    let asked = ["--fetch", "http", "--probe", "box"];
-    let asked = survey(&[&policy[..], &asked].concat(), folder.path());
+    let options = ["--fetch", "http", "--probe", "box"];
+    let asked = survey(&[&policy[..], &options].concat(), folder.path());
     assert_eq!(
         asked["probe"],
         json!({"alive": 3, "dead": 4, "refused": 0, "unasked": 0}),
@@ -645,8 +645,8 @@ fn a_probe_asks_for_pictures_and_for_no_tracker_and_no_link() {
         "{quiet}"
     );
     for trackers in ["leave", "fetch", "blank"] {
-        let asked = ["--probe", "--by", "host", "--trackers", trackers, "box"];
-        let asked = survey(&[&policy[..], &asked].concat(), folder.path());
+        let options = ["--probe", "--by", "host", "--trackers", trackers, "box"];
+        let asked = survey(&[&policy[..], &options].concat(), folder.path());
         let expected = json!({"alive": 1, "dead": 2, "refused": 1, "unasked": 1});
         assert_eq!(asked["probe"], expected, "{asked:#}");
         let here = &asked["by"]["host"]["names"]["127.0.0.1"];
@@ -793,12 +793,12 @@ fn nothing_that_stands_in_mail_is_markup_of_the_page() {
     }
     assert!(!page.contains("url("), "something is loaded");
     // Every tag belongs to embody.
-    let ours = "b bdi body code details div footer h1 h2 h3 html i li meta p pre span style summary table td th title tr ul";
-    let ours: Vec<&str> = ours.split(' ').collect();
+    let names = "b bdi body code details div footer h1 h2 h3 html i li meta p pre span style summary table td th title tr ul";
+    let ours: Vec<&str> = names.split(' ').collect();
     let body = page.split_once("</style>").unwrap().1;
     for piece in body.split('<').skip(1) {
-        let tag = piece.trim_start_matches('/');
-        let tag = tag
+        let tag = piece
+            .trim_start_matches('/')
             .split(|it: char| !it.is_ascii_alphanumeric())
             .next()
             .unwrap();
@@ -860,8 +860,9 @@ fn a_browser_shows_the_page_and_runs_nothing_of_it() {
     let card = [0xff, 0xff, 0xff];
     assert!(picture.count(paper) > 10_000 && picture.count(card) > 3_000);
     // A dark page is shown if the system prefers dark colors.
-    let dark = String::from_utf8(page).unwrap();
-    let dark = dark.replace("@media(prefers-color-scheme:dark)", "@media screen");
+    let dark = String::from_utf8(page)
+        .unwrap()
+        .replace("@media(prefers-color-scheme:dark)", "@media screen");
     let picture = shown(
         &chromium,
         "html",

@@ -197,9 +197,11 @@ fn page_of(folder: &Path, options: &[String], sources: &[&str]) -> String {
 }
 
 fn decoded(html: &str) -> String {
-    let text = html.replace("&lt;", "<").replace("&gt;", ">");
-    let text = text.replace("&quot;", "\"").replace("&#39;", "'");
-    text.replace("&amp;", "&")
+    html.replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&quot;", "\"")
+        .replace("&#39;", "'")
+        .replace("&amp;", "&")
 }
 
 /// Returns the commands of a page, each with the title before it.
@@ -217,8 +219,8 @@ fn commands(page: &str) -> Vec<(String, String)> {
 
 fn shell(folder: &Path, command: &str) -> std::process::Output {
     let program = embody().get_program().to_owned();
-    let program = Path::new(&program).parent().unwrap().to_owned();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let directory = Path::new(&program).parent().unwrap();
+    let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap());
     Command::new("sh")
         .args(["-ec", command])
         .env("PATH", &path)
@@ -284,10 +286,10 @@ fn run_each(sources: &[&str], options: &[&str], server: &Raw) -> Vec<String> {
             continue;
         }
         let format = options.join(" ");
-        let lines = command
+        let lines: Vec<&str> = command
             .lines()
-            .filter(|it| !it.starts_with("embody compare"));
-        let lines: Vec<&str> = lines.collect();
+            .filter(|it| !it.starts_with("embody compare"))
+            .collect();
         assert_eq!(lines.len(), sources.len(), "{command}");
         for (line, source) in lines.iter().zip(sources) {
             let (_, result) = line.split_once(" --output ").unwrap();
@@ -373,10 +375,11 @@ fn page_names_the_store_that_was_named() {
     make(folder.path(), "box");
     let detach = |options: &[&str]| {
         let options: Vec<String> = options.iter().map(|it| (*it).to_owned()).collect();
-        let found = commands(&page_of(folder.path(), &options, &["box"]));
-        let found = found.into_iter().map(|it| it.1);
-        let mut found = found.filter(|it| it.starts_with("embody detach"));
-        found.next().unwrap()
+        commands(&page_of(folder.path(), &options, &["box"]))
+            .into_iter()
+            .map(|it| it.1)
+            .find(|it| it.starts_with("embody detach"))
+            .unwrap()
     };
     assert_eq!(
         detach(&[]),
@@ -398,8 +401,8 @@ fn page_names_the_store_that_was_named() {
 
 /// Returns the words of a page, without tags.
 fn words(page: &str) -> Vec<String> {
-    let body = page.split_once("<body>").unwrap().1;
-    let body = body.split_once("<footer>").unwrap().0;
+    let (_, rest) = page.split_once("<body>").unwrap();
+    let (body, _) = rest.split_once("<footer>").unwrap();
     let mut words = Vec::new();
     for piece in body.split('<').skip(1) {
         let text = piece.split_once('>').map_or("", |it| it.1).trim();

@@ -75,8 +75,8 @@ fn command(page: &str) -> String {
 
 fn shell(folder: &Path, command: &str) {
     let program = embody().get_program().to_owned();
-    let program = Path::new(&program).parent().unwrap().to_owned();
-    let path = format!("{}:{}", program.display(), std::env::var("PATH").unwrap());
+    let directory = Path::new(&program).parent().unwrap();
+    let path = format!("{}:{}", directory.display(), std::env::var("PATH").unwrap());
     let output = Command::new("sh")
         .args(["-ec", command])
         .env("PATH", &path)

@@ -92,11 +92,10 @@ fn engine_has_no_io_and_no_thread_and_no_clock() {
             continue;
         };
         seen += 1;
-        let text = fs::read_to_string(&path).unwrap();
-        let text = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let text = code(text);
+        let file = fs::read_to_string(&path).unwrap();
+        let code = code(file.split("#[cfg(test)]").next().unwrap_or_default());
         for word in IMPURE {
-            assert!(!text.contains(word), "{} uses {word}", name.display());
+            assert!(!code.contains(word), "{} uses {word}", name.display());
         }
     }
     assert!(seen > 60, "{seen}");
@@ -127,8 +126,8 @@ fn module_of(path: &Path) -> Option<String> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let inside = path.strip_prefix(source).unwrap();
     let first = inside.components().next().unwrap();
-    let name = first.as_os_str().to_string_lossy();
-    let name = name.strip_suffix(".rs").unwrap_or(&name);
+    let file = first.as_os_str().to_string_lossy();
+    let name = file.strip_suffix(".rs").unwrap_or(&file);
     (!matches!(name, "lib" | "main" | "internals")).then(|| name.to_owned())
 }
 
@@ -242,14 +241,17 @@ impl Modules {
             let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
             let inside = path.strip_prefix(source).unwrap().with_extension("");
             let steps: Vec<_> = inside.iter().map(|step| step.to_string_lossy()).collect();
-            let name = steps.join("::");
-            let name = match name.strip_suffix("::mod").unwrap_or(&name) {
+            let path_of_module = steps.join("::");
+            let name = match path_of_module
+                .strip_suffix("::mod")
+                .unwrap_or(&path_of_module)
+            {
                 "main" => continue,
                 "lib" | "internals" => "",
                 other => other,
             };
-            let text = fs::read_to_string(&path).unwrap();
-            let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap();
+            let file = fs::read_to_string(&path).unwrap();
+            let text = file.split("\n#[cfg(test)]\nmod ").next().unwrap();
             if modules.code.get(name).is_none_or(String::is_empty) {
                 modules.code.insert(name.to_owned(), code(text));
             }
@@ -464,8 +466,11 @@ fn no_file_uses_what_uses_it() {
     for knot in circles(&arrows) {
         wrong.push_str(&format!("{} files:\n", knot.len()));
         for file in &knot {
-            let within = arrows[file].iter().filter(|used| knot.contains(used));
-            let within: Vec<&str> = within.map(String::as_str).collect();
+            let within: Vec<&str> = arrows[file]
+                .iter()
+                .filter(|used| knot.contains(used))
+                .map(String::as_str)
+                .collect();
             wrong.push_str(&format!("  {file} uses {}\n", within.join(", ")));
         }
     }
@@ -553,8 +558,10 @@ const NAME_FORMS: &[(&str, Option<&[&str]>)] = &[
 /// Returns the code of a file without its tests, comments and string literals.
 fn code_without_texts(file: &str) -> String {
     let file = file.split("\n#[cfg(test)]\nmod ").next().unwrap();
-    let code = code(file).replace("\\\\", "").replace("\\\"", "");
-    let code = code.replace("'\"'", "");
+    let code = code(file)
+        .replace("\\\\", "")
+        .replace("\\\"", "")
+        .replace("'\"'", "");
     let pieces: Vec<&str> = code.split('"').step_by(2).collect();
     pieces.join("\"\"")
 }
@@ -602,8 +609,12 @@ fn no_file_outside_the_directory_of_a_form_names_it() {
     let all = forms();
     let (mut wrong, mut used) = (Vec::new(), BTreeSet::new());
     for path in sources() {
-        let inside = path.strip_prefix(&root).unwrap().display().to_string();
-        let inside = inside.replace('\\', "/");
+        let inside = path
+            .strip_prefix(&root)
+            .unwrap()
+            .display()
+            .to_string()
+            .replace('\\', "/");
         let code = code_without_texts(&fs::read_to_string(&path).unwrap());
         for form in forms_named(&all, &code) {
             let exception = NAME_FORMS.iter().find(|(start, forms)| {
@@ -675,8 +686,10 @@ fn each_call_on_the_way_is_one_and_there_are_few() {
     let section = page
         .split("## The function calls from main to a reference")
         .nth(1)
+        .unwrap()
+        .split("\n## ")
+        .next()
         .unwrap();
-    let section = section.split("\n## ").next().unwrap();
     let ways: Vec<&str> = section.split("\n1. ").skip(1).collect();
     assert_eq!(ways.len(), 2);
     for (way, most) in ways.into_iter().zip([17, 18]) {
@@ -779,12 +792,14 @@ fn texts(file: &str) -> Vec<String> {
         .filter(|line| !line.trim_start().starts_with("//"))
         .flat_map(|line| [line, "\n"])
         .collect();
-    let code = code
-        .replace("\\\\", "")
+    code.replace("\\\\", "")
         .replace("\\\"", "")
-        .replace("'\"'", "");
-    let texts = code.split('"').skip(1).step_by(2);
-    texts.map(str::to_owned).collect()
+        .replace("'\"'", "")
+        .split('"')
+        .skip(1)
+        .step_by(2)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Returns whether a text contains a word such as `--max-body`. `\n--b` is a boundary line.
@@ -824,8 +839,8 @@ fn only_the_command_line_names_options() {
     let (mut wrong, mut named) = (Vec::new(), 0);
     for path in sources() {
         let inside = path.strip_prefix(&root).unwrap().display().to_string();
-        let found = texts(&fs::read_to_string(&path).unwrap());
-        let found = found.iter().filter(|text| names_an_option(text));
+        let all = texts(&fs::read_to_string(&path).unwrap());
+        let found = all.iter().filter(|text| names_an_option(text));
         if module_of(&path).is_some_and(|module| module == "cli") {
             named += found.count();
         } else if !NAME_OPTIONS.contains(&inside.as_str()) {

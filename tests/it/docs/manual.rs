@@ -92,8 +92,8 @@ fn help_all_and_the_manual_page_have_every_option_of_a_command() {
     let mut seen = 0;
     for command in commands() {
         let all = printed(&[&command, "--help-all"]);
-        let page = fs::read_to_string(folder.path().join(format!("embody-{command}.1"))).unwrap();
-        let page = page
+        let page = fs::read_to_string(folder.path().join(format!("embody-{command}.1")))
+            .unwrap()
             .replace("\\-", "-")
             .replace("\\fB", "")
             .replace("\\fR", "");

@@ -120,8 +120,10 @@ fn has_word(text: &str, word: &str) -> bool {
 
 fn faults(text: &str) -> Vec<String> {
     let lower = text.to_lowercase();
-    let words = WORDS.iter().filter(|(word, _)| has_word(&lower, word));
-    let words = words.map(|(word, instead)| format!("'{word}' (write: {instead})"));
+    let words = WORDS
+        .iter()
+        .filter(|(word, _)| has_word(&lower, word))
+        .map(|(word, instead)| format!("'{word}' (write: {instead})"));
     let sentences = lower.split(". ").flat_map(|it| it.split("; "));
     let beginnings = sentences.filter_map(|sentence| {
         let first = sentence.split([' ', ':']).next()?;
@@ -167,11 +169,13 @@ fn help_of_every_command_has_no_word_that_readers_stumble_over() {
     };
     let list = printed(&["-h"]);
     let (_, commands) = list.split_once("Commands:\n").unwrap();
-    let commands = commands.lines().take_while(|line| !line.is_empty());
-    let commands = commands.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let mut wrong = Vec::new();
     let mut seen = 0;
-    let names = commands.map(|line| line.split_whitespace().next().unwrap());
+    let names = commands
+        .lines()
+        .take_while(|line| !line.is_empty())
+        .filter(|line| line.starts_with("  ") && !line.starts_with("   "))
+        .map(|line| line.split_whitespace().next().unwrap());
     for command in names.filter(|name| *name != "help") {
         let help = printed(&[command, "--help-all"]);
         seen += 1;
@@ -198,12 +202,13 @@ const FIRST: &str = "cli: give help three levels, short options and --note-forma
 
 #[test]
 fn commit_subjects_name_an_area_and_what_the_change_does() {
-    let log = Command::new("git")
+    let printed = Command::new("git")
         .args(["log", "--no-merges", "--format=%s"])
         .current_dir(root())
-        .output();
-    let log = log.map(|output| output.stdout).unwrap_or_default();
-    let log = String::from_utf8_lossy(&log);
+        .output()
+        .map(|output| output.stdout)
+        .unwrap_or_default();
+    let log = String::from_utf8_lossy(&printed);
     // A source package has no history.
     if !log.lines().any(|subject| subject == FIRST) {
         return;

@@ -24,12 +24,13 @@ fn read(name: &str) -> String {
 /// Returns the assets of the package: source, and installed path.
 fn assets() -> Vec<(String, String)> {
     let manifest: toml::Table = toml::from_str(&read("Cargo.toml")).unwrap();
-    let assets = manifest["package"]["metadata"]["deb"]["assets"].as_array();
-    let assets: Vec<_> = assets.unwrap().iter().collect();
+    let assets = manifest["package"]["metadata"]["deb"]["assets"]
+        .as_array()
+        .unwrap();
     assert!(assets.len() > 10, "{assets:?}");
     let text = |asset: &toml::Value, at: usize| asset[at].as_str().unwrap().to_owned();
     assets
-        .into_iter()
+        .iter()
         .map(|asset| (text(asset, 0), text(asset, 1)))
         .collect()
 }
@@ -70,9 +71,9 @@ fn what_the_package_is_to_hold_is_in_the_repository_or_made_by_the_script() {
 fn what_readme_names_is_in_every_package() {
     let readme = read("README.md");
     let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || "./_-".contains(letter);
-    let words = readme.split(|letter| !is_of_name(letter));
-    let names = words.map(|word| word.trim_end_matches(['.', '/']));
-    let names: BTreeSet<&str> = names
+    let names: BTreeSet<&str> = readme
+        .split(|letter| !is_of_name(letter))
+        .map(|word| word.trim_end_matches(['.', '/']))
         .filter(|name| name.starts_with("docs/") || name.starts_with("samples/"))
         .collect();
     assert!(names.len() > 14, "{names:?}");
@@ -147,8 +148,10 @@ fn the_wheel_and_the_formula_say_what_cargo_says() {
     }
     let page = read("docs/packages.md");
     assert_eq!(python["project"]["name"].as_str(), Some("embody-mail"));
-    let since = python["project"]["requires-python"].as_str().unwrap();
-    let since = since.trim_start_matches(">=");
+    let since = python["project"]["requires-python"]
+        .as_str()
+        .unwrap()
+        .trim_start_matches(">=");
     assert!(
         page.contains(&format!("Python {since} or newer")),
         "{since}"
@@ -201,8 +204,8 @@ fn a_release_of_a_tag_that_says_something_else_is_refused() {
     fs::create_dir(here.join("bin")).unwrap();
     fs::write(&image_builder, "#!/bin/sh\nexit 0\n").unwrap();
     fs::set_permissions(&image_builder, Permissions::from_mode(0o755)).unwrap();
-    let path = std::env::var("PATH").unwrap_or_default();
-    let path = format!("{}:{path}", here.join("bin").display());
+    let usual = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{usual}", here.join("bin").display());
     fs::write(here.join("Cargo.toml"), "[package]\nversion = \"1.2.3\"\n").unwrap();
     fs::write(here.join("CHANGELOG.md"), "## 1.2.3, unreleased\n\n* new\n").unwrap();
     git("init -q");

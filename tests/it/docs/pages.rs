@@ -180,8 +180,8 @@ fn the_table_of_access_types_and_schemes_is_what_the_program_prints() {
 fn recipes(folder: &Path, beneath: &str, found: &mut Vec<(String, String)>) {
     for entry in fs::read_dir(folder).expect("the recipes are there") {
         let path = entry.expect("a folder can be read").path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let name = format!("{beneath}{name}");
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{beneath}{file_name}");
         if path.is_dir() {
             recipes(&path, &format!("{name}/"), found);
         } else {
@@ -199,8 +199,10 @@ fn each_recipe_is_shown_as_it_is_without_its_comments() {
     // Output of embody, and the command that printed it.
     let is_output = |text: &str| text.starts_with("embody: ") || text.starts_with("embody milter ");
     let is_recipe = |block: &(&str, &str)| !is_typed(block) && !is_output(block.1);
-    let shown = blocks(&page).filter(is_recipe);
-    let mut shown: Vec<&str> = shown.map(|(_, text)| text).collect();
+    let mut shown: Vec<&str> = blocks(&page)
+        .filter(is_recipe)
+        .map(|(_, text)| text)
+        .collect();
     let mut found = Vec::new();
     recipes(&root().join("samples/recipes"), "", &mut found);
     assert!(found.len() >= 10, "{} recipes", found.len());
@@ -213,10 +215,9 @@ fn each_recipe_is_shown_as_it_is_without_its_comments() {
             !comment && !line.trim().is_empty()
         };
         let lines: Vec<&str> = text.lines().filter(is_shown).collect();
-        let lines = lines.join("\n");
-        let place = shown.iter().position(|block| *block == lines);
-        let place = place.unwrap_or_else(|| panic!("{name} is not shown as\n{lines}"));
-        shown.swap_remove(place);
+        let block = lines.join("\n");
+        let place = shown.iter().position(|other| *other == block);
+        shown.swap_remove(place.unwrap_or_else(|| panic!("{name} is not shown as\n{block}")));
     }
     assert!(shown.is_empty(), "these are no recipes: {shown:#?}");
 }
@@ -298,8 +299,9 @@ fn the_commands_run_and_print_what_is_shown() {
     let folder = tempfile::tempdir().expect("a folder can be made");
     let here = folder.path();
     copy(&root().join("samples"), &here.join("samples"));
-    let built = Path::new(env!("CARGO_BIN_EXE_embody"));
-    let built = built.parent().expect("the program is in a folder");
+    let built = Path::new(env!("CARGO_BIN_EXE_embody"))
+        .parent()
+        .expect("the program is in a folder");
     let path = format!("{}:/usr/bin:/bin", built.display());
 
     let mut compared = 0;
@@ -378,8 +380,10 @@ fn a_command_that_is_not_run_here_is_shown_and_run_where_the_list_says() {
 }
 
 fn help(command: &str) -> String {
-    let ran = embody().args([command, "--help-all"]).output();
-    let ran = ran.expect("embody can be run");
+    let ran = embody()
+        .args([command, "--help-all"])
+        .output()
+        .expect("embody can be run");
     assert!(ran.status.success(), "embody {command} is no command");
     String::from_utf8(ran.stdout).expect("help is text")
 }
@@ -449,12 +453,13 @@ fn before_and_after_are_the_sample() {
 
 /// Returns the identifier of a heading in links.
 fn anchor(heading: &str) -> String {
-    let title = heading.trim_start_matches('#').trim().to_lowercase();
-    let title = title.replace(
-        |sign: char| !sign.is_alphanumeric() && !" -".contains(sign),
-        "",
-    );
-    title.replace(' ', "-")
+    let is_dropped = |sign: char| !sign.is_alphanumeric() && !" -".contains(sign);
+    heading
+        .trim_start_matches('#')
+        .trim()
+        .to_lowercase()
+        .replace(is_dropped, "")
+        .replace(' ', "-")
 }
 
 /// Returns the files in a directory of the repository.

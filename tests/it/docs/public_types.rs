@@ -81,8 +81,10 @@ fn the_public_types_are_those_of_the_list() {
         };
         types(&format!("{name}::"), &text, &mut found);
         for line in text.lines() {
-            let inner = line.strip_prefix("pub mod ").unwrap_or_default();
-            let inner = inner.trim_end_matches(';');
+            let inner = line
+                .strip_prefix("pub mod ")
+                .unwrap_or_default()
+                .trim_end_matches(';');
             let is_at_root = modules.values().any(|at| *at == format!("{place}/{inner}"));
             if !inner.is_empty() && !is_at_root {
                 let text = source(&format!("{place}/{inner}/mod.rs"));

@@ -271,8 +271,8 @@ fn a_damaged_entry_is_a_miss_and_never_content() {
         fs::write(&victim, octets).unwrap();
         let ran = filter(&offline, &before);
         prop_assert_eq!(ran.code, Some(0));
-        let out = String::from_utf8(ran.stdout).unwrap();
-        let out: Vec<&str> = out.split("--b").collect();
+        let stdout = String::from_utf8(ran.stdout).unwrap();
+        let out: Vec<&str> = stdout.split("--b").collect();
         prop_assert_eq!(out.len(), here.len());
         for ((out, here), there) in out.iter().zip(&here).zip(&there) {
             prop_assert!(out == here || out == there, "{}", out);
@@ -373,8 +373,11 @@ fn on_disk(cache: &Path) -> u64 {
 fn what_was_not_used_for_the_longest_time_goes() {
     let server = Raw::http(|path, stream| {
         let body = [body(path), vec![b'.'; 50_000]].concat();
-        let answer = String::from_utf8(ok("image/gif", &body)).unwrap();
-        let answer = answer.replacen("\r\n", &format!("\r\n{LONG}"), 1);
+        let answer = String::from_utf8(ok("image/gif", &body)).unwrap().replacen(
+            "\r\n",
+            &format!("\r\n{LONG}"),
+            1,
+        );
         let _ = stream.write_all(answer.as_bytes());
     });
     let folder = tempfile::tempdir().unwrap();

@@ -244,14 +244,22 @@ fn cache_obeys_each_directive_of_the_server() {
         return;
     };
     ran.gives(&after);
-    let asked = RULES.iter().filter_map(|row| Some(line((row.0, row.2?))));
-    let asked = sorted(asked.collect());
+    let asked = sorted(
+        RULES
+            .iter()
+            .filter_map(|row| Some(line((row.0, row.2?))))
+            .collect(),
+    );
     assert_eq!(logged(&server, asked.len()), asked, "a minute later");
 
     let ran = filter_at(TEST, "+2h", &options, &before);
     ran.unwrap().gives(&after);
-    let asked = RULES.iter().filter_map(|row| Some(line((row.0, row.3?))));
-    let asked = sorted(asked.collect());
+    let asked = sorted(
+        RULES
+            .iter()
+            .filter_map(|row| Some(line((row.0, row.3?))))
+            .collect(),
+    );
     assert_eq!(logged(&server, asked.len()), asked, "two hours later");
 
     // A clock that is set back does not make a response fresh forever.

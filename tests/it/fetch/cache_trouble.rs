@@ -165,8 +165,8 @@ fn one_page_does_not_silence_its_host() {
     let ran = filter(&online, &paused);
     ran.leaves(&paused, &["http-status"]);
     assert_eq!(server.count(), count);
-    let file = ran.stderr.split("delete ").nth(1).unwrap_or_default();
-    let file = file.split([' ', ')', ';']).next().unwrap_or_default();
+    let rest = ran.stderr.split("delete ").nth(1).unwrap_or_default();
+    let file = rest.split([' ', ')', ';']).next().unwrap_or_default();
     assert!(
         ran.stderr.contains("embody tries again after 20"),
         "{}",

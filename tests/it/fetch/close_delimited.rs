@@ -144,8 +144,8 @@ fn picture_without_a_length_is_replayed_from_the_record() {
             server.address.port()
         );
         let live = filter(&format!("{options} --record {record}"), &before);
-        let replayed = format!("{options} --offline --archive {record}");
-        let replayed = || filter(&replayed, &before);
+        let offline = format!("{options} --offline --archive {record}");
+        let replayed = || filter(&offline, &before);
         if is_whole {
             live.gives(&after);
             replayed().gives(&after);

@@ -199,8 +199,9 @@ fn what_was_not_asked_for_lately_makes_room() {
     for number in 0..100 {
         ask(&once(number));
     }
-    let again = (0..100).filter(|&number| slow.asked(&once(number)) > 1);
-    let again = again.count();
+    let again = (0..100)
+        .filter(|&number| slow.asked(&once(number)) > 1)
+        .count();
     assert!(again > 50, "{again}");
     // A body larger than half of the memory is not remembered.
     let (slow, narrow) = remembering(15_000);

@@ -78,8 +78,8 @@ fn http_requests_to_a_proxy_have_absolute_form_and_reuse_connections() {
         "http://[2606:4700::1]/x",
     ] {
         let got = fetcher.fetch(&request(url)).unwrap();
-        let asked = url.replace("me:pass@", "").replace("#fragment", "");
-        let asked = match asked.as_str() {
+        let without_secrets = url.replace("me:pass@", "").replace("#fragment", "");
+        let asked = match without_secrets.as_str() {
             "http://www.example.org" => "http://www.example.org/",
             asked => asked,
         };

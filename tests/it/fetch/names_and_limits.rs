@@ -54,8 +54,8 @@ fn a_picture_whose_url_holds_octets_of_no_known_charset_is_not_asked_for() {
 #[test]
 fn a_file_and_an_id_are_named_by_their_octets() {
     let folder = tempfile::tempdir().unwrap();
-    let root = folder.path().canonicalize().unwrap();
-    let root = root.to_str().unwrap();
+    let path = folder.path().canonicalize().unwrap();
+    let root = path.to_str().unwrap();
     #[cfg(unix)]
     {
         use std::os::unix::ffi::OsStrExt as _;

@@ -207,10 +207,10 @@ fn restored_attachment_has_the_field_with_its_source() {
     );
     let rows = |arguments: &[&str], input: &[u8]| {
         let mut command = embody();
-        let command = command
+        command
             .args(arguments)
             .args(["--store", &store, "--report", "-", "--quiet"]);
-        let output = fed(command, input);
+        let output = fed(&mut command, input);
         assert!(output.status.success(), "{output:?}");
         let row: Value = serde_json::from_slice(&output.stderr).unwrap();
         (row, output.stdout)

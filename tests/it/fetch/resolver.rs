@@ -193,10 +193,10 @@ fn not_more_run_at_a_time_than_retrievals_may_and_a_dry_run_starts_none() {
     let resolver = Resolver::doing(
         "mkdir \"$0.$$\"; set -- \"$0\".*; echo $# >> \"${1%.*}-count\"; sleep 0.2; rmdir \"${1%.*}.$$\"; cat",
     );
-    let files: Vec<String> = (0..6)
+    let links: Vec<String> = (0..6)
         .map(|at| format!("{LINK}{at}").replace("1AbC", &format!("{at}")))
         .collect();
-    let files: Vec<(&str, &str)> = files.iter().map(|link| (&**link, "a.txt")).collect();
+    let files: Vec<(&str, &str)> = links.iter().map(|link| (&**link, "a.txt")).collect();
     let mail = mail(&files);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.eml");
@@ -226,8 +226,11 @@ fn not_more_run_at_a_time_than_retrievals_may_and_a_dry_run_starts_none() {
         "{}",
         stderr(&output)
     );
-    let counts = resolver.seen("resolve-count");
-    let counts: Vec<u32> = counts.lines().map(|count| count.parse().unwrap()).collect();
+    let counts: Vec<u32> = resolver
+        .seen("resolve-count")
+        .lines()
+        .map(|count| count.parse().unwrap())
+        .collect();
     assert_eq!(
         (counts.len(), counts.iter().max()),
         (6, Some(&2)),

@@ -199,8 +199,8 @@ fn stopped_again_and_again(
 #[test]
 fn a_run_that_is_killed_twenty_times_gives_what_one_run_gives_and_asks_for_no_answer_twice() {
     let server = Pictures::new(Duration::from_millis(20));
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path();
     fs::write(folder.join("in"), server.mbox(&many())).unwrap();
     let ran = server.run(folder, "embed in --output whole");
     assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
@@ -237,8 +237,8 @@ fn a_run_that_is_killed_twenty_times_gives_what_one_run_gives_and_asks_for_no_an
 #[test]
 fn a_run_that_is_stopped_by_ctrl_c_asks_each_url_once() {
     let server = Pictures::new(Duration::from_millis(20));
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path();
     fs::write(folder.join("in"), server.mbox(&many())).unwrap();
     let ran = server.run(folder, "embed in --output whole");
     assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
@@ -369,11 +369,8 @@ fn only_a_run_that_retrieves_for_a_new_file_or_folder_keeps_anything() {
         assert_eq!(ran.status.code(), Some(0), "{line}: {}", stderr(&ran));
         assert_eq!(out, folder.join("out").exists(), "{line}");
         let _ = fs::remove_file(folder.join("out"));
-        let found = names(folder);
-        let found: Vec<_> = found
-            .iter()
-            .filter(|name| !name.contains("resume"))
-            .collect();
+        let all = names(folder);
+        let found: Vec<_> = all.iter().filter(|name| !name.contains("resume")).collect();
         assert_eq!(found, before, "{line}");
     }
     for name in [KEPT, "again.embody-resume"] {
@@ -506,8 +503,8 @@ fn what_somebody_put_in_its_place_is_neither_used_nor_removed() {
 #[test]
 fn of_two_runs_with_one_output_the_second_is_refused() {
     let server = Pictures::new(Duration::from_millis(1500));
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path();
     fs::write(folder.join("in"), server.mbox(&[paths(&["/one"])])).unwrap();
     let first = server.command(folder, LINE).spawn().unwrap();
     while server.counts.lock().unwrap().is_empty() {
@@ -662,8 +659,8 @@ fn folder_of_mail(server: &Pictures, folder: &Path) {
 #[test]
 fn an_output_of_many_files_goes_on_with_those_that_are_missing() {
     let server = Pictures::new(Duration::from_millis(15));
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path();
+    let directory = tempfile::tempdir().unwrap();
+    let folder = directory.path();
     fs::create_dir(folder.join("in")).unwrap();
     folder_of_mail(&server, &folder.join("in"));
     let ran = server.run(folder, "embed in --output whole");

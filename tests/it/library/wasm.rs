@@ -33,8 +33,7 @@ fn run(command: &mut Command) -> Output {
 
 /// Returns whether the compiler has the standard library for the target.
 fn has_target() -> bool {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let mut rustc = Command::new(rustc);
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     let asked = run(rustc.args(["--print", "target-libdir", "--target", TARGET]));
     let folder = String::from_utf8(asked.stdout).unwrap();
     asked.status.success() && Path::new(folder.trim()).is_dir()
@@ -126,11 +125,17 @@ fn module_prints_the_references_and_needs_that_the_library_finds() {
     assert_eq!(printed["references"], rows);
     assert_eq!(rows.as_array().unwrap().len(), 4);
 
-    let needs = engine.run(MAIL.as_bytes(), &context, Answers::new()).needs;
-    let needs = needs.unwrap();
+    let needs = engine
+        .run(MAIL.as_bytes(), &context, Answers::new())
+        .needs
+        .unwrap();
     let urls: Vec<_> = needs.batch.iter().map(|need| need.url()).collect();
-    let printed_urls = printed["needs"].as_array().unwrap().iter();
-    let printed_urls: Vec<_> = printed_urls.map(|need| need["url"].as_str()).collect();
+    let printed_urls: Vec<_> = printed["needs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|need| need["url"].as_str())
+        .collect();
     assert_eq!(printed_urls, urls);
     assert!(!urls.is_empty());
     assert_eq!(printed["room"], needs.room);
@@ -228,8 +233,10 @@ fn module_with_deeply_nested_parts_does_what_the_library_does() {
 #[test]
 fn locked_crates_of_the_example_are_those_of_the_program() {
     let versions = |path: &str| -> BTreeMap<String, Vec<String>> {
-        let lock = fs::read_to_string(root().join(path)).unwrap();
-        let lock: toml::Table = lock.parse().unwrap();
+        let lock: toml::Table = fs::read_to_string(root().join(path))
+            .unwrap()
+            .parse()
+            .unwrap();
         let mut found = BTreeMap::<_, Vec<_>>::new();
         for crate_ in lock["package"].as_array().unwrap() {
             // Crates without a source are in this repository.

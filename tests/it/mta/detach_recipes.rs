@@ -19,8 +19,9 @@ fn mail(octets: usize) -> String {
         .map(|index| (index * 31 + index / 256) as u8)
         .collect();
     let base64 = BASE64_STANDARD.encode(content);
-    let lines = base64.as_bytes().chunks(76);
-    let lines: String = lines
+    let lines: String = base64
+        .as_bytes()
+        .chunks(76)
         .map(|line| String::from_utf8_lossy(line) + "\n")
         .collect();
     format!(
@@ -119,8 +120,8 @@ fn maildrop_delivers_without_attachments_or_waits() {
     delivers(|house, mail| {
         let recipe = recipe(house, "mailfilter", &[]);
         let rules = fs::read_to_string(&recipe).unwrap();
-        let rules = format!("DEFAULT=\"{}\"\n{rules}", house.text("Maildir"));
-        fs::write(&recipe, rules).unwrap();
+        let here = format!("DEFAULT=\"{}\"\n{rules}", house.text("Maildir"));
+        fs::write(&recipe, here).unwrap();
         fs::set_permissions(&recipe, fs::Permissions::from_mode(0o600)).unwrap();
         fed(Command::new("maildrop").arg(recipe), mail.as_bytes())
     });

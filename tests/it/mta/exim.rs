@@ -24,8 +24,8 @@ fn exim() -> PathBuf {
 fn possible(test: &str) -> bool {
     let runs = Command::new(exim())
         .args(["-C", "/dev/null", "-bV"])
-        .output();
-    let runs = runs.is_ok_and(|output| output.status.success());
+        .output()
+        .is_ok_and(|output| output.status.success());
     if !runs {
         skipped(test, "exim");
     }
@@ -45,8 +45,8 @@ impl Exim {
         // Replaces a router that finds users and their home directories.
         let maildir = format!("{}\n  user = nobody", house.text("Maildir"));
         let here = [("$home/Maildir", maildir.as_str())];
-        let recipe = house.recipe("exim.conf", &[&here, changes].concat());
-        let recipe = fs::read_to_string(recipe).unwrap();
+        let recipe =
+            fs::read_to_string(house.recipe("exim.conf", &[&here, changes].concat())).unwrap();
         let configuration = house.write(
             "exim",
             &format!(

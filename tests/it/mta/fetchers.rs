@@ -130,9 +130,8 @@ impl Fetcher {
                 self.imap.receives(&already);
                 let output = self.run_with(recipe);
                 assert_eq!(output.status.code(), Some(0), "{output:?}");
-                let expected = self.house.only("home/Maildir");
-                let expected = String::from_utf8(expected).unwrap();
-                let arrives = expected.split_once("\nFrom: ").unwrap().1.to_owned();
+                let delivered = String::from_utf8(self.house.only("home/Maildir")).unwrap();
+                let arrives = delivered.split_once("\nFrom: ").unwrap().1.to_owned();
                 assert!(arrives.contains(letter.arrives.split_once("\n\n").unwrap().1));
                 let expected = Letter { arrives, ..already };
                 expected.arrived_as(&mail);

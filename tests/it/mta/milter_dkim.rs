@@ -128,10 +128,10 @@ fn opendkim_verifies_what_comes_and_signs_what_embody_made() {
     };
     let socket = format!("unix:{}", house.text("milter.sock"));
     let _milter = Milter::start(&house, &socket, &[]);
-    let lines = include_str!("../../../samples/recipes/milter/dkim.cf").lines();
-    let mut order = lines.filter_map(|line| line.strip_prefix("smtpd_milters = "));
-    let order = order.next().unwrap();
-    let order = order
+    let order = include_str!("../../../samples/recipes/milter/dkim.cf")
+        .lines()
+        .find_map(|line| line.strip_prefix("smtpd_milters = "))
+        .unwrap()
         .replace("8892", &verifies.to_string())
         .replace("8893", &signs.to_string())
         .replace("unix:embody/milter.sock", &socket);
@@ -154,8 +154,8 @@ fn opendkim_verifies_what_comes_and_signs_what_embody_made() {
         assert!(text.contains("dkim=pass"), "{text}");
         assert_eq!(text.matches("DKIM-Signature:").count(), 2, "{text}");
         let message = &text[text.find("DKIM-Signature:").unwrap()..];
-        let verdicts = python("verify", format!("X: a\n{message}").as_bytes());
-        let mut verdicts: Vec<&str> = verdicts.lines().collect();
+        let printed = python("verify", format!("X: a\n{message}").as_bytes());
+        let mut verdicts: Vec<&str> = printed.lines().collect();
         verdicts.sort_unstable();
         assert_eq!(verdicts.len(), 2, "{verdicts:?}\n{text}");
         assert!(verdicts[1] == "out True", "{verdicts:?}\n{text}");

@@ -209,8 +209,9 @@ fn each_once(house: &House, letters: &[Letter]) {
         assert!(before.is_none(), "{id} arrived twice");
     }
     for letter in letters {
-        let mail = delivered.remove(&letter.name);
-        let mail = mail.unwrap_or_else(|| panic!("{} did not arrive", letter.name));
+        let mail = delivered
+            .remove(&letter.name)
+            .unwrap_or_else(|| panic!("{} did not arrive", letter.name));
         letter.arrived_as(&mail);
     }
     assert!(delivered.is_empty(), "{:?}", delivered.keys());

@@ -103,8 +103,11 @@ fn a_later_run_over_the_record_gives_the_same_mail_and_asks_nobody() {
         ));
     }
     fs::write(folder.path().join("in.mbox"), mbox).unwrap();
-    let ports = servers.iter().map(|it| it.address.port().to_string());
-    let ports = ports.collect::<Vec<_>>().join(",");
+    let ports: Vec<String> = servers
+        .iter()
+        .map(|it| it.address.port().to_string())
+        .collect();
+    let allowed_ports = ports.join(",");
     let run = |more: &[&str]| {
         let options = [
             "embed",
@@ -114,7 +117,7 @@ fn a_later_run_over_the_record_gives_the_same_mail_and_asks_nobody() {
             "--allow-net",
             "127.0.0.0/8",
             "--allow-port",
-            &ports,
+            &allowed_ports,
             "--trackers",
             "fetch",
         ];

@@ -231,13 +231,13 @@ fn secure(answer: Vec<u8>, folder: &Path) -> (Raw, PathBuf) {
     fs::write(&file, signed.cert.pem()).unwrap();
     let key = PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der());
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
+    let tls_config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
         .with_single_cert(vec![signed.cert.der().clone()], key.into())
         .unwrap();
-    let config = Arc::new(config);
+    let config = Arc::new(tls_config);
     let server = Raw::connections(move |stream| {
         let tls = ServerConnection::new(Arc::clone(&config)).unwrap();
         let mut stream = StreamOwned::new(tls, stream);
@@ -491,8 +491,11 @@ fn nobody_answers_in_place_of_a_mail() {
     let Some(records) = records(TEST, &file) else {
         return;
     };
-    let found = records.iter().map(|record| record.url.as_str());
-    let found: Vec<&str> = found.filter(|url| *url == urls[0]).collect();
+    let found: Vec<&str> = records
+        .iter()
+        .map(|record| record.url.as_str())
+        .filter(|url| *url == urls[0])
+        .collect();
     assert!(found.is_empty(), "{found:?}");
     assert_eq!(of(&records, "response", urls[1]).len(), 1);
 }

@@ -78,12 +78,12 @@ fn warcio_reads_the_same_from_what_it_writes() {
         "1.1-True.warc",
     ] {
         let file = folder.path().join(name);
-        let read = fs::read_to_string(folder.path().join(format!("{name}.json"))).unwrap();
-        let read: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&read).unwrap();
+        let json = fs::read_to_string(folder.path().join(format!("{name}.json"))).unwrap();
+        let read: serde_json::Map<String, serde_json::Value> = serde_json::from_str(&json).unwrap();
         assert_eq!(read.len(), 7);
         for (url, content) in read {
-            let urls = [url.clone(), format!("{url}/again")];
-            let urls = &urls[..if url.ends_with("resource") { 1 } else { 2 }];
+            let both = [url.clone(), format!("{url}/again")];
+            let urls = &both[..if url.ends_with("resource") { 1 } else { 2 }];
             let parts: Vec<String> = urls
                 .iter()
                 .map(|url| reference(url, "application/octet-stream"))

@@ -145,8 +145,8 @@ fn many_processes_share_a_file() {
         for process in 0..12 {
             let (server, file) = (&server, &file);
             scope.spawn(move || {
-                let names = [0, 1, 2].map(|name| format!("{process}-{name}"));
-                let names = names.each_ref().map(|name| name.as_str());
+                let paths = [0, 1, 2].map(|name| format!("{process}-{name}"));
+                let names = paths.each_ref().map(|name| name.as_str());
                 let ran = recorded(server, file, &names, "");
                 is_done(&ran, 3);
                 assert!(!ran.stderr.contains("the record"), "{}", ran.stderr);
@@ -253,8 +253,8 @@ fn a_record_that_is_a_source_or_the_output_is_refused() {
 fn mailbox(server: &Raw, mails: usize) -> Vec<u8> {
     (0..mails)
         .flat_map(|number| {
-            let names = [0, 1, 2].map(|name| format!("{number}-{name}"));
-            let names = names.each_ref().map(|name| name.as_str());
+            let paths = [0, 1, 2].map(|name| format!("{number}-{name}"));
+            let names = paths.each_ref().map(|name| name.as_str());
             let from = b"From a@example.org Sat Jan  3 01:05:34 1996\n".to_vec();
             [from, letter(server, &names), b"\n\n".to_vec()].concat()
         })
@@ -338,8 +338,8 @@ fn a_full_disk_costs_answers_of_the_record_and_no_mail() {
             open(&[server.address.port()])
         );
         if command.starts_with("filter") {
-            let names: Vec<String> = (0..20).map(|name| name.to_string()).collect();
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let paths: Vec<String> = (0..20).map(|name| name.to_string()).collect();
+            let names: Vec<&str> = paths.iter().map(String::as_str).collect();
             fs::write(folder.path().join("in.mbox"), letter(&server, &names)).unwrap();
         }
         let ran = Command::new("unshare")
@@ -361,12 +361,10 @@ fn a_full_disk_costs_answers_of_the_record_and_no_mail() {
             said.contains("a.warc.gz is incomplete, ") && said.contains("No space left on device"),
             "{said}"
         );
-        let result = if is_filter {
-            folder.path().join("stdout")
-        } else {
-            folder.path().join("out.mbox")
-        };
-        let result = fs::read_to_string(result).unwrap();
+        let path = folder
+            .path()
+            .join(if is_filter { "stdout" } else { "out.mbox" });
+        let result = fs::read_to_string(path).unwrap();
         assert!(
             !result.contains("message/external-body"),
             "a mail is not done"
@@ -378,8 +376,9 @@ fn a_full_disk_costs_answers_of_the_record_and_no_mail() {
         check(&file);
         let missing = found
             .iter()
-            .find(|record| record.url == "urn:x-embody:missing");
-        let missing = missing.map(|record| record.text()).unwrap_or_default();
+            .find(|record| record.url == "urn:x-embody:missing")
+            .map(|record| record.text())
+            .unwrap_or_default();
         assert!(
             missing.contains("No space left") && missing.contains("url: http://127.0.0.1:"),
             "{said}: {missing}"

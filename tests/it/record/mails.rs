@@ -224,12 +224,12 @@ fn a_milter_records_what_each_mail_used_and_answers_whatever_becomes_of_the_reco
     let server = server();
     let house = House::new();
     let file = house.path("a.warc.gz");
-    let options = format!(
+    let line = format!(
         "{} --embed remote --record {}",
         open(&[server.address.port()]),
         file.display()
     );
-    let options: Vec<&str> = options.split(' ').collect();
+    let options: Vec<&str> = line.split(' ').collect();
     let listen = format!("unix:{}", house.text("milter.sock"));
     let milter = Milter::start(&house, &listen, &options);
     let mut mail_system = MailSystem::unix(&house.path("milter.sock"));

@@ -140,8 +140,7 @@ fn each_part_that_came_in_bears_one_field_and_twice_is_once() {
 fn a_field_of_a_stranger_is_no_second_one() {
     let server = server();
     let forged = "X-Embody-Source: <https://trusted.example/>; sha256=00\n";
-    let part = reference(&server.url("/x"), "text/plain");
-    let part = part.replace(
+    let part = reference(&server.url("/x"), "text/plain").replace(
         "\n\nContent-Type: text/plain\n",
         &format!("\n{forged}\nContent-Type: text/plain\n{forged}"),
     );
@@ -198,8 +197,8 @@ fn passwords_are_masked() {
 #[test]
 fn a_capture_says_when_it_was_captured_and_in_which_record() {
     let records = response(URL, DATE, &text("of May"));
-    let id = String::from_utf8_lossy(&records).into_owned();
-    let id = id
+    let text_of_records = String::from_utf8_lossy(&records).into_owned();
+    let id = text_of_records
         .split("WARC-Record-ID: ")
         .nth(1)
         .unwrap()

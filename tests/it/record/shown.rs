@@ -62,8 +62,11 @@ fn chromium_shows_a_recorded_picture_out_of_pywb() {
         return;
     };
     let is_mail = |url: &&str| url.starts_with("http://mail.invalid/");
-    let url = records.iter().map(|record| record.url.as_str());
-    let url = url.clone().find(is_mail).expect("a page");
+    let url = records
+        .iter()
+        .map(|record| record.url.as_str())
+        .find(is_mail)
+        .expect("a page");
     let asked = server.count();
     let shown = |url: &str| {
         let outer = format!(
@@ -96,10 +99,12 @@ fn mailbagit_packages_what_embody_completed() {
     fs::create_dir(folder.path().join("whole")).unwrap();
     // The options are those in docs/archives.md.
     let options = "embed accession.mbox --output whole/accession.mbox --trackers blank --provenance --report whole/report.jsonl";
-    let options: Vec<&str> = options.split(' ').collect();
     let allowed = open(&[server.address.port()]);
-    let allowed: Vec<&str> = allowed.split_whitespace().collect();
-    let ran = embody_in(folder.path(), &[options, allowed].concat());
+    let arguments: Vec<&str> = options
+        .split(' ')
+        .chain(allowed.split_whitespace())
+        .collect();
+    let ran = embody_in(folder.path(), &arguments);
     assert!(ran.status.success(), "{}", stderr(&ran));
     let asked = server.count();
     let ran = |program: &str, arguments: &str| {

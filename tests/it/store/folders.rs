@@ -401,8 +401,8 @@ fn a_use_anywhere_keeps_an_object() {
             b"From a Sat Jan  3 01:05:34 1996\nSubject: x\n\n",
         );
         place.mail(name, &content);
-        let source = Path::new(name).components().next().unwrap();
-        let source = source.as_os_str().to_str().unwrap();
+        let first = Path::new(name).components().next().unwrap();
+        let source = first.as_os_str().to_str().unwrap();
         let output = place.store(&["gc", "--delete"], &[source]);
         ended(&output, 0);
         assert!(

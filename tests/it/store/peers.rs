@@ -303,8 +303,8 @@ fn a_dkim_signature_holds_again_after_the_way_there_and_back() {
         let mut command = Command::new("python3");
         succeeded(fed(command.args(["-c", DKIM, keys, verb, form]), mail))
     };
-    let store = folder.path().join("store");
-    let store = store.to_str().unwrap();
+    let path = folder.path().join("store");
+    let store = path.to_str().unwrap();
     for form in ["simple", "relaxed"] {
         let signed = python("sign", form, &mail());
         assert_eq!(python("verify", form, &signed), b"pass");
@@ -362,8 +362,8 @@ fn opendkim_verifies_what_came_back() {
     let mut sign = Command::new("python3");
     let arguments = ["-c", DKIM, here.to_str().unwrap(), "sign", "simple"];
     let signed = succeeded(fed(sign.args(arguments), &mail()));
-    let store = here.join("store");
-    let store = store.to_str().unwrap();
+    let path = here.join("store");
+    let store = path.to_str().unwrap();
     let left = detached(&mut detach(store), &signed);
     let back = succeeded(fed(&mut restore(store), &left));
     let verdict = |name: &str, mail: &[u8]| {

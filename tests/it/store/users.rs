@@ -19,9 +19,10 @@ use crate::common::programs::{embody, fed, stderr, unprivileged};
 
 /// Returns a mail with an attachment that depends on `seed`.
 fn mail(seed: u8) -> String {
-    let lines = STANDARD.encode(vec![seed; 3000]);
-    let lines = lines.as_bytes().chunks(76);
-    let lines: String = lines
+    let base64 = STANDARD.encode(vec![seed; 3000]);
+    let lines: String = base64
+        .as_bytes()
+        .chunks(76)
         .map(|line| String::from_utf8_lossy(line) + "\n")
         .collect();
     format!(
