@@ -25,7 +25,7 @@ impl MediaTypeText {
     /// is not decoded.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.trim_matches(HTTP_WHITE_SPACE).split_once('/')?;
-        let (subtype, mut rest) = cut(rest, ';');
+        let (subtype, mut rest) = cut(rest, b';');
         let subtype = subtype.trim_end_matches(HTTP_WHITE_SPACE);
         if !is_token(kind) || !is_token(subtype) {
             return None;
@@ -81,9 +81,9 @@ impl MediaTypeText {
             return text.strip_prefix(';');
         };
         let (value, rest) = match text.strip_prefix('"').map(unquoted) {
-            Some((value, behind)) => (value, cut(behind, ';').1),
+            Some((value, behind)) => (value, cut(behind, b';').1),
             None => {
-                let (value, rest) = cut(text, ';');
+                let (value, rest) = cut(text, b';');
                 let value = value.trim_end_matches(HTTP_WHITE_SPACE);
                 if value.is_empty() {
                     return rest;

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memchr2, memchr3};
 use percent_encoding::percent_encode_byte;
 
 use super::split::{Reference, Unresolvable};
@@ -150,7 +151,8 @@ fn under_network(scheme: &str, rest: &str, relative: &str) -> Result<String, Unr
         return Ok(with_host(scheme, &relative));
     }
     let joined = joined(base.path, "", path_of(&relative));
-    let path = if joined.split('/').any(is_drive) {
+    let may_have_drive = memchr2(b':', b'|', joined.as_bytes()).is_some();
+    let path = if may_have_drive && joined.split('/').any(is_drive) {
         joined
     } else {
         remove_dot_segments(&joined, 0, dots)
@@ -245,17 +247,17 @@ fn with_path(base: Reference<'_>, path: &str, relative: &str) -> String {
 /// Returns the path of a text that has no scheme and no host. The text may only seem to have a scheme: in `http:a:b`,
 /// the text after `http:` is the path `a:b`.
 fn path_of(text: &str) -> &str {
-    text.split(['?', '#']).next().unwrap_or_default()
+    memchr2(b'?', b'#', text.as_bytes()).map_or(text, |end| &text[..end])
 }
 
 fn with_host(scheme: &str, rest: &str) -> String {
-    let rest = rest.trim_start_matches(['/', '\\']);
-    format!("{scheme}://{}", forward(rest))
+    let rest = &rest[leading_slashes(rest)..];
+    [scheme, "://", &forward(rest)].concat()
 }
 
 fn forward(text: &str) -> Cow<'_, str> {
     let (path, tail) = text.split_at(path_of(text).len());
-    if path.contains('\\') {
+    if memchr(b'\\', path.as_bytes()).is_some() {
         Cow::Owned(path.replace('\\', "/") + tail)
     } else {
         Cow::Borrowed(text)
@@ -304,23 +306,25 @@ fn starts_with_drive(text: &str) -> bool {
 }
 
 fn leading_slashes(text: &str) -> usize {
-    text.len() - text.trim_start_matches(['/', '\\']).len()
+    let is_slash = |byte: &u8| matches!(byte, b'/' | b'\\');
+    text.bytes().take_while(is_slash).count()
 }
 
 /// Splits a URL into scheme and rest. A scheme is a letter, followed by letters, digits, `+`, `-` and `.` (RFC 3986 §3.1).
 pub(crate) fn scheme_and_rest(text: &str) -> Option<(&str, &str)> {
-    let (scheme, rest) = text.split_once(':')?;
-    let mut bytes = scheme.bytes();
-    let valid = bytes.next().is_some_and(|byte| byte.is_ascii_alphabetic())
-        && bytes.all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'));
-    valid.then_some((scheme, rest))
+    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+    let end = text.bytes().position(|byte| !is_valid(byte))?;
+    let (scheme, rest) = text.split_at(end);
+    let rest = rest.strip_prefix(':')?;
+    scheme
+        .starts_with(|first: char| first.is_ascii_alphabetic())
+        .then_some((scheme, rest))
 }
 
 fn cleaned(text: &str) -> Cow<'_, str> {
     let text = text.trim_matches(is_c0_or_space);
-    let dropped = ['\t', '\n', '\r'];
-    if text.contains(dropped) {
-        Cow::Owned(text.replace(dropped, ""))
+    if memchr3(b'\t', b'\n', b'\r', text.as_bytes()).is_some() {
+        Cow::Owned(text.replace(['\t', '\n', '\r'], ""))
     } else {
         Cow::Borrowed(text)
     }

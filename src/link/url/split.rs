@@ -1,6 +1,8 @@
 //! Splits references into components, resolves them (RFC 3986 §5.2), and compares them. "The draft" is
 //! draft-fielding-url-syntax-05 (appendix B for splitting, §6 for comparing).
 
+use memchr::{memchr, memchr_iter, memrchr};
+
 /// The components of a URL reference. An absent component (`None`) differs from an empty one (`Some("")`), for
 /// example in `x` and `x?`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -18,17 +20,17 @@ impl<'a> Reference<'a> {
     /// `^(([^:/?#]+):)?(//([^/?#]*))?([^?#]*)(\?([^#]*))?(#(.*))?`. It matches any text, so this cannot fail.
     /// Deviation: `.` also matches line endings.
     pub fn split(text: &'a str) -> Self {
-        let (text, fragment) = cut(text, '#');
-        let (text, query) = cut(text, '?');
-        let (scheme, rest) = match text.split_once(':') {
-            Some((scheme, rest)) if !scheme.is_empty() && !scheme.contains('/') => {
+        let (text, fragment) = cut(text, b'#');
+        let (text, query) = cut(text, b'?');
+        let (scheme, rest) = match cut(text, b':') {
+            (scheme, Some(rest)) if !scheme.is_empty() && !scheme.contains('/') => {
                 (Some(scheme), rest)
             }
             _ => (None, text),
         };
         let (authority, path) = match rest.strip_prefix("//") {
             Some(rest) => {
-                let end = rest.find('/').unwrap_or(rest.len());
+                let end = memchr(b'/', rest.as_bytes()).unwrap_or(rest.len());
                 (Some(&rest[..end]), &rest[end..])
             }
             None => (None, rest),
@@ -138,9 +140,12 @@ pub fn equivalence_key(url: &str) -> String {
     .recompose()
 }
 
-pub(crate) fn cut(text: &str, mark: char) -> (&str, Option<&str>) {
-    text.split_once(mark)
-        .map_or((text, None), |(before, after)| (before, Some(after)))
+/// Splits a text at the first `mark`, an ASCII character. If there is no `mark`, returns the whole text and `None`.
+pub(crate) fn cut(text: &str, mark: u8) -> (&str, Option<&str>) {
+    match memchr(mark, text.as_bytes()) {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -198,6 +203,15 @@ pub fn resolve(base: &str, reference: &str) -> Result<String, Unresolvable> {
 /// Removes the segments `.` and `..` from a path (RFC 3986 §5.2.4). `dots` returns the number of dots if a segment is
 /// one of them, and 0 for other segments. The first `floor` bytes of the path, such as a drive, are never removed.
 pub(super) fn remove_dot_segments(path: &str, floor: usize, dots: fn(&str) -> usize) -> String {
+    // Most paths have no dot segment, and a dot segment begins with a dot or with its escape.
+    let is_dot = |at: usize| {
+        path.as_bytes()
+            .get(at + 1)
+            .is_some_and(|byte| matches!(byte, b'.' | b'%'))
+    };
+    if path.starts_with('/') && !memchr_iter(b'/', path.as_bytes()).any(is_dot) {
+        return path.to_owned();
+    }
     let mut output = String::with_capacity(path.len());
     let mut rest = path;
     while let Some(behind) = rest.strip_prefix("../").or(rest.strip_prefix("./")) {
@@ -235,7 +249,7 @@ fn dots(segment: &str) -> usize {
 }
 
 pub(super) fn up_to_last_slash(path: &str) -> &str {
-    path.rfind('/').map_or("", |at| &path[..=at])
+    memrchr(b'/', path.as_bytes()).map_or("", |at| &path[..=at])
 }
 
 #[cfg(test)]
