@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use crate::engine::forms::reference_form::{Needles, Search};
 use crate::engine::forms::references::TABLE;
-use crate::engine::forms::{FORMS, first_of_any};
+use crate::engine::forms::{FORMS, Form, first_of_any};
 use crate::engine::plan::documents::subtypes;
 use crate::engine::plan::opaque_parts;
 use crate::engine::policy::{Embed, Follow, Followed, Links, Policy};
@@ -18,6 +18,8 @@ use crate::mime::{self, PartId, ScanLimits, TransferEncoding, Tree};
 use crate::span::{front, split_while};
 pub(super) use data::may_show_data;
 use hidden::may_spell_base;
+#[cfg(any(test, feature = "mailbox", feature = "internals"))]
+use kinds::Kinds;
 use words::{Word, Words, word};
 
 /// Searches for the few words that occur in every message that embody changes, in upper or lower case.
@@ -99,15 +101,15 @@ impl Prefilter {
     }
 
     fn first_note(&self, bytes: &[u8]) -> Option<usize> {
-        let found = self.searches().filter_map(|search| search(bytes, 0));
-        found.min()
+        let searches = self.searches().chain(self.search_of_marks());
+        searches.filter_map(|search| search(bytes, 0)).min()
     }
 
     /// Returns the searches for forms of references that [`words`](Self::words) does not find, such as notes in texts. Some
     /// references are links in documents. For these, the media types of documents are searched for, unless they are already
     /// among the words.
     fn searches(&self) -> impl Iterator<Item = Search> {
-        let searches = TABLE.iter().filter_map(|form| match form.needles() {
+        TABLE.iter().filter_map(|form| match form.needles() {
             Needles::Header(kinds, search) | Needles::Body(kinds, search) => {
                 self.reads_any(kinds).then_some(search)
             }
@@ -115,14 +117,40 @@ impl Prefilter {
                 self.reads_any(kinds).then_some(document as Search)
             }
             Needles::Documents(..) | Needles::Words(_) | Needles::Beside(..) => None,
-        });
-        let mut forms = FORMS.iter().filter(|form| self.forms.contains(form.follow));
-        let form: Option<Search> = match (forms.next(), forms.next()) {
+        })
+    }
+
+    /// Returns the forms of parts that the policy opens, such as winmail.dat.
+    fn opened_forms(&self) -> impl Iterator<Item = &'static Form> {
+        FORMS.iter().filter(|form| self.forms.contains(form.follow))
+    }
+
+    /// Returns the search for marks of the forms that the policy opens. A mark is the start of an encoded winmail.dat, for
+    /// example.
+    fn search_of_marks(&self) -> Option<Search> {
+        let mut forms = self.opened_forms();
+        match (forms.next(), forms.next()) {
             (Some(form), None) => Some(form.first),
             (Some(_), Some(_)) => Some(first_of_any),
             (None, _) => None,
-        };
-        searches.chain(form)
+        }
+    }
+
+    /// Returns true if every part that the policy opens (winmail.dat, for example) has a word of [`FORM_TYPES`] in its
+    /// header. Then other messages need no search for marks.
+    #[cfg(any(test, feature = "mailbox", feature = "internals"))]
+    fn types_show_forms(&self) -> bool {
+        self.opened_forms().all(|form| !form.types.is_empty())
+    }
+
+    /// Returns true if a complete message may have a part that the policy opens, such as winmail.dat. The search for words
+    /// of media types comes first, because it is faster than the search for marks, and few messages contain such a word.
+    #[cfg(any(test, feature = "mailbox", feature = "internals"))]
+    fn may_have_form(&self, message: &[u8]) -> bool {
+        self.search_of_marks().is_some_and(|search| {
+            let is_possible = !self.types_show_forms() || FORM_TYPES.first(message).is_some();
+            is_possible && search(message, 0).is_some()
+        })
     }
 
     /// Returns true if retrieved content may contain references in its texts and documents. The content then needs another
@@ -164,10 +192,20 @@ impl Prefilter {
     #[cfg(any(test, feature = "mailbox"))]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         let mut found = Vec::new();
-        let words = |from| self.words().find_from(bytes, from).map(|(at, _)| at);
-        let matters = |message| self.in_message(bytes.get(message).unwrap_or_default());
+        let is_quick = self.types_show_forms();
+        let words: &Words = match (self.search_of_marks(), self.looks_at_documents()) {
+            (Some(_), true) if is_quick => &ALL_AND_FORM_TYPES,
+            (Some(_), false) if is_quick => &REFERENCES_AND_FORM_TYPES,
+            _ => self.words(),
+        };
+        let words = |from| words.find_from(bytes, from).map(|(at, _)| at);
+        let matters = |message| {
+            let message = bytes.get(message).unwrap_or_default();
+            self.has_word_that_matters(message) || is_quick && self.may_have_form(message)
+        };
         notes::add_messages(words, ends, matters, &mut found);
-        for search in self.searches() {
+        let marks = self.search_of_marks().filter(|_| !is_quick);
+        for search in self.searches().chain(marks) {
             notes::add_messages(|from| search(bytes, from), ends, |_| true, &mut found);
         }
         found.sort_unstable();
@@ -180,9 +218,18 @@ impl Prefilter {
     }
 
     /// Returns true if a complete message may have to be changed. The check is stricter than [`any`](Self::any).
-    #[cfg(any(test, feature = "mailbox", feature = "internals"))]
+    #[cfg(any(test, feature = "internals"))]
     pub fn in_message(&self, message: &[u8]) -> bool {
-        self.matters(message, self.kinds(message))
+        self.has_word_that_matters(message)
+            || self.searches().any(|search| search(message, 0).is_some())
+            || self.may_have_form(message)
+    }
+
+    /// Returns true if words alone show that a complete message may have to be changed: words in the headers of
+    /// references, or a document with relative links. Notes in texts and marks of forms are not searched for.
+    #[cfg(any(test, feature = "mailbox", feature = "internals"))]
+    fn has_word_that_matters(&self, message: &[u8]) -> bool {
+        self.matters(message, self.kinds_of_words(message, Kinds::default()))
     }
 
     /// Returns true if the message has a document that may need a change. Most HTML has no base for relative links, neither in
@@ -280,6 +327,15 @@ const OF_MARKS: Word = word("x-embody", 1);
 /// The field with the type of a document begins with this word.
 const OF_DOCUMENTS: Word = word("content-type", 7).before(is_document_type);
 
+/// Words of the media types of parts that a form opens: `ms-tnef` and `octet-stream` for winmail.dat.
+#[cfg(any(test, feature = "mailbox", feature = "internals"))]
+static FORM_TYPES: LazyLock<Words> = LazyLock::new(|| Words::new(types_of_forms(), b'-'));
+
+#[cfg(any(test, feature = "mailbox", feature = "internals"))]
+fn types_of_forms() -> impl Iterator<Item = Word> {
+    FORMS.iter().flat_map(|form| form.types).copied()
+}
+
 /// Returns the words in the headers of parts that are references: `message/external-body`, and the words of all forms.
 fn of_references() -> Vec<Word> {
     let mut words = vec![word("external-body", 8)];
@@ -320,6 +376,18 @@ static ALL: LazyLock<Words> = LazyLock::new(|| {
     Words::new(words, b'-')
 });
 
+/// The words of references, and the media types of forms, in one search. Most messages of a mailbox contain none of them.
+#[cfg(any(test, feature = "mailbox", feature = "internals"))]
+static REFERENCES_AND_FORM_TYPES: LazyLock<Words> =
+    LazyLock::new(|| Words::new(of_references().into_iter().chain(types_of_forms()), b'-'));
+
+/// The words of [`ALL`], and the media types of forms, in one search.
+#[cfg(any(test, feature = "mailbox", feature = "internals"))]
+static ALL_AND_FORM_TYPES: LazyLock<Words> = LazyLock::new(|| {
+    let words = of_references().into_iter().chain([OF_DOCUMENTS]);
+    Words::new(words.chain(types_of_forms()), b'-')
+});
+
 static MARKED: LazyLock<Words> = LazyLock::new(|| {
     let words = [OF_MARKS].into_iter().chain(of_references());
     Words::new(words.chain([OF_DOCUMENTS]), b'-')
@@ -331,7 +399,16 @@ static BASE: LazyLock<Words> = LazyLock::new(|| Words::new([word("<base", 0)], b
 #[cfg(test)]
 fn all_searches() -> Vec<&'static Words> {
     let beside = BESIDE.iter().map(|(_, words)| words);
-    let searches: [&'static Words; 5] = [&REFERENCES, &DOCUMENTS, &ALL, &MARKED, &BASE];
+    let searches: [&'static Words; 8] = [
+        &REFERENCES,
+        &DOCUMENTS,
+        &ALL,
+        &MARKED,
+        &BASE,
+        &FORM_TYPES,
+        &REFERENCES_AND_FORM_TYPES,
+        &ALL_AND_FORM_TYPES,
+    ];
     searches.into_iter().chain(beside).collect()
 }
 

@@ -54,6 +54,10 @@ pub(crate) struct Form {
     /// Words in the header of parts of this form, for which the prefilter always searches. See
     /// [`Needles::Words`](reference_form::Needles::Words).
     pub words: &'static [Word],
+    /// Words of the media types that parts of this form have. If every part of this form has one of them, messages of a
+    /// mailbox are searched for marks only if they contain such a word, which is much faster. Empty if a part of this
+    /// form can have other media types.
+    pub types: &'static [Word],
     /// Function that returns true if a part may be of this form.
     is_of: fn(&Tree<'_>, PartId) -> bool,
     /// Function that opens a part. It returns `Ok(false)` if the part gets no row in the report, because the part is
@@ -69,6 +73,7 @@ pub(crate) const FORMS: &[Form] = &[
         first: winmail::first,
         marks: winmail::marks,
         words: &winmail::WORDS,
+        types: &winmail::TYPES,
         is_of: winmail::is_tnef,
         open: winmail::open,
     },
@@ -78,6 +83,7 @@ pub(crate) const FORMS: &[Form] = &[
         first: rtf_body::first,
         marks: rtf_body::marks,
         words: &[],
+        types: &[],
         is_of: rtf_body::is_rtf,
         open: rtf_body::open,
     },
@@ -88,6 +94,7 @@ pub(crate) const FORMS: &[Form] = &[
         first: msg::first,
         marks: msg::marks,
         words: &[],
+        types: &[],
         is_of: msg::is_msg,
         open: msg::open,
     },
@@ -97,6 +104,7 @@ pub(crate) const FORMS: &[Form] = &[
         first: uuencode::first,
         marks: uuencode::marks,
         words: &[],
+        types: &[],
         is_of: uuencode::is_text,
         open: uuencode::open,
     },
@@ -166,16 +174,16 @@ impl Opened {
         let limits = policy.limits.scan();
         // Most messages do not contain any byte string that belongs to a form. Such a message is returned without being
         // parsed.
-        if first_of_any(self.made.as_deref().unwrap_or(message), 0).is_none() {
+        let Some(mut from) = first_of_any(self.made.as_deref().unwrap_or(message), 0) else {
             return self;
-        }
+        };
         for form in FORMS.iter().filter(|form| told.contains(form.follow)) {
             let mut handled = Handled::default();
             for level in 0..=policy.limits.depth {
                 let current = self.made.as_deref().unwrap_or(message);
                 // The message contains no byte string of this form, so it has no part of this form and need not be
                 // parsed.
-                if (form.first)(current, 0).is_none() {
+                if (form.first)(current, from).is_none() {
                     break;
                 }
                 if level == 0 {
@@ -201,6 +209,8 @@ impl Opened {
                 drop(self.made.take());
                 let all = std::mem::take(&mut self.edits).then(message.len(), edits);
                 (self.made, self.edits) = all.put_together(message);
+                // The new content can contain byte strings of a form before the first one of the old content.
+                from = 0;
             }
         }
         self

@@ -31,6 +31,13 @@ impl Prefilter {
     }
 
     fn further(&self, bytes: &[u8], known: Kinds) -> Kinds {
+        let mut kinds = self.kinds_of_words(bytes, known);
+        kinds.references = kinds.references || self.first_note(bytes).is_some();
+        kinds
+    }
+
+    /// Searches only for words. A document counts as a reference if the policy follows references in documents.
+    pub(super) fn kinds_of_words(&self, bytes: &[u8], known: Kinds) -> Kinds {
         let mut kinds = self.of_words(bytes, known);
         let is_in_documents = |needles| match needles {
             Needles::Documents(kinds, _) => self.reads_any(kinds),
@@ -38,8 +45,7 @@ impl Prefilter {
         };
         let in_documents =
             || kinds.documents && TABLE.iter().any(|form| is_in_documents(form.needles()));
-        let is_noted = || in_documents() || self.first_note(bytes).is_some();
-        kinds.references = kinds.references || is_noted();
+        kinds.references = kinds.references || in_documents();
         kinds
     }
 

@@ -217,6 +217,13 @@ fn messages() -> impl Strategy<Value = Vec<String>> {
         Just("Content-Location: x\n"),
         Just("X-Mozilla-Status: 0001\n"),
         Just("X-Mozilla-Altered: x\n"),
+        // The start of a winmail.dat counts only with one of its media types.
+        Just(
+            "Content-Type: Application/Octet-Stream\nContent-Transfer-Encoding: base64\n\neJ8+IgAA\n"
+        ),
+        Just("Content-Type: application/octet-stream; name=winmail.dat\n"),
+        Just("Content-Type: application/ms-tnef\n"),
+        Just("\neJ8+IgAA\n"),
         Just("\n"),
         Just("<html><a href=3Dx>\n"),
         Just("<BASE href=x>\n"),
@@ -263,10 +270,12 @@ proptest! {
     #[test]
     fn of_many_messages_those_are_found_that_are_found_one_by_one(
         messages in messages(), keep in any::<bool>(), data in any::<bool>(), long in any::<bool>(),
+        opened in prop::sample::subsequence(vec!["winmail", "uuencode"], 0..=2),
     ) {
         let policy = Policy {
             links: if keep { Links::Keep } else { Links::Resolve },
             embed: Embed { data, ..Embed::default() },
+            follow: opened.iter().fold(Followed::none(), |forms, word| forms.told(word).expect("a form")),
             ..Policy::default()
         };
         let prefilter = Prefilter::new(&policy);

@@ -39,6 +39,9 @@ pub(crate) fn marks() -> Vec<Mark> {
 /// Word in the media type of the part.
 pub(crate) static WORDS: [Word; 1] = [word("ms-tnef", 2)];
 
+/// Words of the media types that [`is_tnef`] accepts.
+pub(crate) static TYPES: [Word; 2] = [word("ms-tnef", 2), word("octet-stream", 5)];
+
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
 /// Returns the position of the first byte string that may belong to a winmail.dat; see [`Form::first`](super::Form::first).
