@@ -23,7 +23,7 @@ pub mod detach;
 mod embed;
 #[expect(
     clippy::module_inception,
-    reason = "the type `Engine` is in a file with its name"
+    reason = "the main type of this directory is in a file with its name"
 )]
 mod engine;
 // Only the command line program detaches attachments, writes notes and reads Eudora mailboxes, so this code is unused in the

@@ -7,12 +7,14 @@ pub(crate) mod apple;
 pub(crate) mod eudora;
 mod handled;
 pub(crate) mod hosted;
+mod known;
 pub(crate) mod mailman;
 mod marks;
 #[cfg(feature = "outlook")]
 pub(crate) mod msg;
 mod opening;
 mod place;
+mod placing;
 pub(crate) mod reference_form;
 pub(crate) mod references;
 pub(crate) mod rtf_body;

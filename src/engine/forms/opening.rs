@@ -1,7 +1,8 @@
 //! One pass over a message in which the parts of one form are opened. All forms use this code.
 
 use super::handled::Handled;
-use super::place::{Known, Placed, place};
+use super::known::Known;
+use super::place::{Placed, place};
 use crate::edit::{Edit, Edits, Group};
 use crate::engine::ledger::Ledger;
 use crate::engine::outlook::compose::Contents;

@@ -3,12 +3,8 @@
 //! The text of the mail stays. HTML becomes an alternative to this text. Everything else replaces the part, or is inserted
 //! before it if the part stays.
 
-mod known;
-mod placing;
-
-pub(super) use self::known::Known;
-use self::known::made_id;
-use self::placing::Placing;
+use super::known::{Known, made_id};
+use super::placing::Placing;
 use crate::edit::Group;
 use crate::engine::outlook::compose::Contents;
 use crate::engine::parts::{Body, Leaf};

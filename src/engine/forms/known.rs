@@ -13,13 +13,13 @@ use crate::span::Newline;
 type Digest = [u8; 32];
 
 /// Digests and ids of everything in a message, to recognise content that the message already contains.
-pub(in crate::engine::forms) struct Known {
+pub(super) struct Known {
     digests: HashSet<Digest>,
     ids: HashSet<Vec<u8>>,
 }
 
 impl Known {
-    pub(in crate::engine::forms) fn of(tree: &Tree<'_>) -> Self {
+    pub(super) fn of(tree: &Tree<'_>) -> Self {
         let mut known = Self {
             digests: HashSet::new(),
             ids: HashSet::new(),
@@ -64,7 +64,7 @@ impl Known {
 
     /// Returns true if the message already contains the content. Equal bytes prove this. A Content-ID does not, because the
     /// sender can forge it; it is accepted only if the opened part stays in the message, so that nothing can be lost.
-    pub(in crate::engine::forms) fn has(&self, leaf: &Leaf<'_>, stays: bool) -> bool {
+    pub(super) fn has(&self, leaf: &Leaf<'_>, stays: bool) -> bool {
         if stays && self.ids.contains(made_id(leaf).as_bytes()) {
             return true;
         }
