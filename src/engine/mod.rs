@@ -16,6 +16,7 @@ pub mod report;
 mod announcement;
 mod composite;
 mod content;
+mod contents;
 mod context;
 mod copies;
 pub(crate) mod date;

@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::edit::Edits;
+use crate::engine::contents::{Contents, Settled};
 use crate::engine::ledger::Ledger;
 use crate::engine::lengths::Lengths;
 use crate::engine::needs::Found;
@@ -17,7 +18,6 @@ use crate::engine::new_part::{NewPart, Text};
 use crate::engine::part_edits::PartEdits;
 use crate::engine::plan::{Bases, Plan};
 use crate::engine::report::{Detail, Report};
-use crate::engine::retrieve::{Contents, Settled};
 use crate::engine::session::Session;
 use crate::engine::{Content, Need, plan};
 use crate::link::base::Base;

@@ -1,0 +1,317 @@
+//! The content of the references in one message or part. If a reference points to another part, which can be a reference too,
+//! this chain is followed. Content that several references share is computed and stored once.
+
+use std::borrow::Cow;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::rc::Rc;
+
+use super::copies;
+use super::needs::Found;
+use super::obtained::{self, OCTETS, Obtained};
+use super::session::Session;
+use super::source_field;
+use crate::engine::external_body::Referent;
+use crate::engine::external_body::facts::Insertion;
+use crate::engine::plan::{Item, Plan, Step};
+use crate::engine::policy::{Policy, Scheme};
+use crate::engine::report::{Detail, Reason, Refusal};
+use crate::engine::{Content, Need, Neighbour};
+use crate::link::server_url::ServerUrl;
+use crate::mime::{PartId, TransferEncoding, Tree};
+
+pub(super) struct Contents<'t> {
+    tree: &'t Tree<'t>,
+    plan: Rc<Plan<'t>>,
+    item_of: HashMap<PartId, usize>,
+    targets: HashSet<PartId>,
+    /// Content of references that point to other parts, and of the references in these parts. Several references can need it,
+    /// so it is computed only once. The key is the index of the reference in the plan.
+    settled: Ordered<usize, Found<Obtained>>,
+    /// Content of parts to which references point.
+    copies: Ordered<PartId, Result<Obtained, Refusal>>,
+}
+
+/// A map that can go back to an earlier state.
+struct Ordered<K, V> {
+    values: HashMap<K, V>,
+    keys: Vec<K>,
+}
+
+impl<K: Copy + Eq + Hash, V> Ordered<K, V> {
+    fn new() -> Self {
+        Self {
+            values: HashMap::new(),
+            keys: Vec::new(),
+        }
+    }
+
+    fn get(&self, key: K) -> Option<&V> {
+        self.values.get(&key)
+    }
+
+    /// Adds a value, unless the map already has one for the key.
+    fn add(&mut self, key: K, value: V) {
+        if let Entry::Vacant(entry) = self.values.entry(key) {
+            entry.insert(value);
+            self.keys.push(key);
+        }
+    }
+
+    /// Removes all keys except the first `length`.
+    fn truncate(&mut self, length: usize) {
+        for key in self.keys.drain(length.min(self.keys.len())..) {
+            self.values.remove(&key);
+        }
+    }
+}
+
+/// A state of [`Contents`]: the numbers of known contents.
+pub(super) struct Settled {
+    settled: usize,
+    copies: usize,
+}
+
+impl<'t> Contents<'t> {
+    pub(super) fn new(tree: &'t Tree<'t>, plan: Rc<Plan<'t>>) -> Self {
+        // A text with notes (lines in place of removed attachments) has content of its own. If another
+        // reference names this text, it gets the whole text and not the content of one note. So notes are left out
+        // here.
+        let items = plan
+            .references
+            .iter()
+            .enumerate()
+            .filter(|(_, item)| !item.body.stands_in_text());
+        let targets = plan.references.iter().filter_map(|item| match item.step {
+            Step::Copy(part) => Some(part),
+            _ => None,
+        });
+        Self {
+            tree,
+            item_of: items.map(|(at, item)| (item.body.part, at)).collect(),
+            targets: targets.collect(),
+            settled: Ordered::new(),
+            copies: Ordered::new(),
+            plan,
+        }
+    }
+
+    pub(super) fn settled(&self) -> Settled {
+        Settled {
+            settled: self.settled.keys.len(),
+            copies: self.copies.keys.len(),
+        }
+    }
+
+    /// Goes back to an earlier state.
+    pub(super) fn undo(&mut self, to: Settled) {
+        self.settled.truncate(to.settled);
+        self.copies.truncate(to.copies);
+    }
+
+    /// Returns the content of a reference. It may refer to a part that is itself a reference, and so on. Such a chain can be
+    /// as long as the message, so it is followed in a loop and not by recursion.
+    pub(super) fn of(&mut self, session: &mut Session<'_>, index: usize) -> Found<Obtained> {
+        let plan = Rc::clone(&self.plan);
+        let mut chain: Vec<(usize, &Item<'_>)> = Vec::new();
+        let mut entered = HashSet::new();
+        let mut at = index;
+        let mut found = loop {
+            if let Some(known) = self.settled.get(at) {
+                break known.clone();
+            }
+            let Some(item) = plan.references.get(at) else {
+                break Ok(None);
+            };
+            let next = match &item.step {
+                Step::Copy(part) => self.item_of.get(part).copied(),
+                _ => None,
+            };
+            let Some(next) = next else {
+                let direct = self.directly(session, item);
+                let found = admitted(session, item, direct);
+                let is_part = !item.body.stands_in_text();
+                if is_part && self.targets.contains(&item.body.part) {
+                    self.settled.add(at, found.clone());
+                }
+                break found;
+            };
+            if !entered.insert(at) {
+                let detail = "the part refers to a Content-ID that leads back to the part itself";
+                break Err(Refusal::lasting(Reason::ReferenceLoop, detail));
+            }
+            chain.push((at, item));
+            at = next;
+        };
+        let end = plan.references.get(at);
+        let mut number = end.map_or("", |item| item.number.as_str());
+        while let Some((waiting, item)) = chain.pop() {
+            found = admitted(session, item, followed(number, found));
+            self.settled.add(waiting, found.clone());
+            number = &item.number;
+        }
+        found
+    }
+
+    fn directly(&mut self, session: &mut Session<'_>, item: &Item<'_>) -> Found<Obtained> {
+        session.find_copies(&[item]);
+        if session.is_stopped() {
+            return Ok(None);
+        }
+        if let Some(Ok(content)) = session.copy_of(item) {
+            session.ledger.work(content.names_length())?;
+            return Ok(Some(copies::obtained(content)));
+        }
+        match &item.step {
+            Step::Leave(refusal) => Err(refusal.clone()),
+            Step::Decode => obtained::decode(&item.body, session.policy()).map(Some),
+            Step::Retrieve(need) => {
+                session.retrieve(&[item]);
+                let answered = session.answered(item, need);
+                if session.is_stopped() {
+                    return Ok(None);
+                }
+                let answered = answered.ok_or_else(|| session.ledger.enough_retrievals())?;
+                let Some(answer) = answered? else {
+                    return Ok(None);
+                };
+                // Thousands of parts can refer to the same response. Each one reads the URL and the media type of the
+                // response again, so this counts as work, which is limited.
+                session.ledger.work(answer.names_length())?;
+                let fields = &item.body.phantom.fields;
+                let encoding = TransferEncoding::of(
+                    fields.value(self.tree.original, "Content-Transfer-Encoding"),
+                );
+                // Each reference to the response decodes the content again, and computes its digests and line endings
+                // again, so this counts as work, which is limited.
+                if obtained::is_decoded(&item.body, encoding) {
+                    session.ledger.work(answer.len() * 3)?;
+                }
+                let location = location(session.policy(), item, need, &answer);
+                let source_field = provenance(session.policy(), item, need, (&answer, &location));
+                let obtained = obtained::take(&item.body, &answer, encoding, &location)?;
+                Ok(Some(Obtained {
+                    source_field,
+                    ..obtained
+                }))
+            }
+            Step::Read { folder, name } => match session.context.beside {
+                None => Ok(None),
+                Some(_) => {
+                    let file = Neighbour::OfMessage {
+                        folder: folder.clone(),
+                        name: name.clone(),
+                    };
+                    let answer = session.read(Need::Neighbour(file))?;
+                    // A file has no declared media type, so the type for unknown bytes is used. The real type is
+                    // declared only in the mail.
+                    Ok(answer.map(|answer| Obtained::of(OCTETS, answer)))
+                }
+            },
+            Step::Copy(part) => {
+                let tree = self.tree;
+                let copy = match self.copies.get(*part) {
+                    Some(known) => known.clone(),
+                    None => {
+                        let work = session.ledger.work(tree.part(*part).body.len());
+                        let octets = work.and_then(|()| obtained::decoded(tree, *part));
+                        let copy = octets.map(|octets| obtained::copy(tree, *part, octets));
+                        self.copies.add(*part, copy.clone());
+                        copy
+                    }
+                }?;
+                // Each reference writes, encodes and folds the header fields of the part again, so this counts as work,
+                // which is limited.
+                session.ledger.work(tree.part(*part).header.len() * 8)?;
+                Ok(Some(copy))
+            }
+        }
+    }
+}
+
+/// Returns the URL of the content for the message. If `--map` rewrote the URL, this is the original one, because the rewritten
+/// one can be private, for example a name in the local network.
+fn location<'a>(
+    policy: &Policy,
+    item: &Item<'_>,
+    need: &Need,
+    answer: &'a Content,
+) -> Cow<'a, str> {
+    let own = item.shown_url.as_deref().unwrap_or_default();
+    let is_mapped = matches!(policy.map(own), Cow::Owned(_));
+    if !is_mapped || !answer.is_direct(policy, need.url().unwrap_or_default()) {
+        return Cow::Borrowed(&answer.origin.url);
+    }
+    let Ok(own) = ServerUrl::parse(own) else {
+        return Cow::Borrowed("");
+    };
+    // In this URL, the password was replaced with a mask. The mask is removed, because a URL with it would be wrong.
+    Cow::Owned(own.without_fragment().without_password().into())
+}
+
+/// Returns the X-Embody-Source field, or `None` if parts get no such field. A detached attachment gets none, because its hash
+/// proves that the content is the original one.
+fn provenance(
+    policy: &Policy,
+    item: &Item<'_>,
+    need: &Need,
+    (answer, location): (&Content, &str),
+) -> Option<Rc<[u8]>> {
+    if !policy.provenance || item.body.note().is_some() {
+        return None;
+    }
+    let shown = item.shown_url.as_deref()?;
+    // A long URL is shortened in the report, so the URL is taken from the reference.
+    let named = match &item.body.target {
+        Ok(Referent::Url(whole)) if whole.len() > shown.len() => whole,
+        _ => shown,
+    };
+    // The path of a local file is private, so only the name in the mail is written.
+    let has_server = Scheme::of_url(location).is_some_and(Scheme::has_server);
+    let last = if has_server && !answer.is_direct(policy, need.url().unwrap_or_default()) {
+        location
+    } else {
+        named
+    };
+    source_field::of(answer, named, last).map(Rc::from)
+}
+
+fn admitted(session: &Session<'_>, item: &Item<'_>, found: Found<Obtained>) -> Found<Obtained> {
+    let Some(obtained) = found? else {
+        return Ok(None);
+    };
+    // The content for a note in a text is converted to the original attachment later. Its media type is known and checked
+    // only then, so only its size is checked here.
+    if matches!(item.body.form.facts().insertion, Insertion::Note(_)) {
+        session.policy().judge_size(obtained.content.len() as u64)?;
+        return Ok(Some(obtained));
+    }
+    obtained::admit(obtained, &item.body, session.policy(), session.context).map(Some)
+}
+
+fn followed(number: &str, found: Found<Obtained>) -> Found<Obtained> {
+    let found = found.map_err(|refusal| Refusal {
+        detail: Detail::from(format!(
+            "the reference leads to part {number}, which was not changed: "
+        ))
+        .then(root_detail(&refusal.detail)),
+        ..refusal
+    })?;
+    Ok(found.map(|obtained| Obtained {
+        source_type: Some(obtained.essence.clone()),
+        location: None,
+        ..obtained
+    }))
+}
+
+/// Returns the reason without the words `part N was not changed: ` before it. In a chain of references, these words
+/// would be repeated for each reference, although only the last reason matters.
+fn root_detail(detail: &Detail) -> Detail {
+    match detail.split_once("was not changed: ") {
+        Some((front, root)) if front.starts_with("part ") => {
+            detail.behind(detail.len() - root.len())
+        }
+        _ => detail.clone(),
+    }
+}
