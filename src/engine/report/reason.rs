@@ -64,7 +64,7 @@ reasons! {
     AmbiguousFile "ambiguous-file" none "two different files in the directories of attachments match the reference";
     NotInCopies "not-in-copies" none "the part is not in the mail, and the mailboxes of copies contain no copy of the mail that has it";
     CopiesDiffer "copies-differ" none "copies of the mail contain different contents for the part, so embody does not use any of them";
-    FileTaken "file-taken" none "an earlier mail in the mailbox, or an earlier line of this mail, already names the file";
+    FileTaken "file-taken" none "an earlier mail in the mailbox, or an earlier line of this mail, already names the file, and each file is inserted only once";
     TypeNotAllowed "type-not-allowed" AllowType "the media type is denied, or is not one of the allowed types";
     TypeMismatch "type-mismatch" AcceptMismatch "the type of the content differs from the type that the mail declares";
     SizeMismatch "size-mismatch" none "the size of the content differs from the size that the mail declares";
