@@ -18,8 +18,6 @@ use crate::mime::{self, PartId, ScanLimits, TransferEncoding, Tree};
 use crate::span::{front, split_while};
 pub(super) use data::may_show_data;
 use hidden::may_spell_base;
-#[cfg(any(test, feature = "mailbox", feature = "internals"))]
-use kinds::Kinds;
 use words::{Word, Words, word};
 
 /// Searches for the few words that occur in every message that embody changes, in upper or lower case.
@@ -223,13 +221,6 @@ impl Prefilter {
         self.has_word_that_matters(message)
             || self.searches().any(|search| search(message, 0).is_some())
             || self.may_have_form(message)
-    }
-
-    /// Returns true if words alone show that a complete message may have to be changed: words in the headers of
-    /// references, or a document with relative links. Notes in texts and marks of forms are not searched for.
-    #[cfg(any(test, feature = "mailbox", feature = "internals"))]
-    fn has_word_that_matters(&self, message: &[u8]) -> bool {
-        self.matters(message, self.kinds_of_words(message, Kinds::default()))
     }
 
     /// Returns true if the message has a document that may need a change. Most HTML has no base for relative links, neither in

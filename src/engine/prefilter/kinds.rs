@@ -36,8 +36,15 @@ impl Prefilter {
         kinds
     }
 
+    /// Returns true if words alone show that a complete message may have to be changed: words in the headers of
+    /// references, or a document with relative links. Notes in texts and marks of forms are not searched for.
+    #[cfg(any(test, feature = "mailbox", feature = "internals"))]
+    pub(super) fn has_word_that_matters(&self, message: &[u8]) -> bool {
+        self.matters(message, self.kinds_of_words(message, Kinds::default()))
+    }
+
     /// Searches only for words. A document counts as a reference if the policy follows references in documents.
-    pub(super) fn kinds_of_words(&self, bytes: &[u8], known: Kinds) -> Kinds {
+    fn kinds_of_words(&self, bytes: &[u8], known: Kinds) -> Kinds {
         let mut kinds = self.of_words(bytes, known);
         let is_in_documents = |needles| match needles {
             Needles::Documents(kinds, _) => self.reads_any(kinds),
