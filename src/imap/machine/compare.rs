@@ -1,0 +1,227 @@
+//! Compares the old and the new message, and copies the flags and labels of the old message to the new one: the steps before
+//! the old message is removed.
+
+use super::events::{Command, Conclusion, Labelled, Seen, Sight};
+use super::texts::{
+    CARRIED, COPY_MARKED, COPY_WENT, LABELS, MARKED, MARKED_STAYS, NO_DATE, NO_LABELS, NOT_OURS,
+    NOT_STORED, NOT_THE_ORIGINAL, OTHER_BYTES, OTHER_DATE, RESTLESS, STAYS_MARKED,
+};
+use super::{
+    Again, At, DELETED, DOUBTS, Goal, Machine, ROUNDS, has, is_same, why_altered, without,
+};
+use crate::engine::report::Reason;
+use crate::imap::session::{FlagChange, InternalDate};
+
+impl Machine {
+    pub(super) fn seen(&mut self, old: Sight, copy: Sight, is_fresh: bool) -> Command {
+        let (old, copy) = match (self.known(old), self.known(copy)) {
+            (Ok(old), Ok(copy)) => (old, copy),
+            (Err(why), _) | (_, Err(why)) => return self.doubt(why, Again::Look),
+        };
+        // Some servers briefly hide a message while neighbouring messages are being expunged, so a missing message is checked
+        // again.
+        if (old.is_none() || copy.is_none()) && !is_fresh {
+            return self.look(true);
+        }
+        match self.goal.clone() {
+            Goal::Finish => self.finish(old, copy),
+            Goal::TakeBack(why) => self.take_back(why, old, copy),
+            Goal::LeaveBoth(why) => self.leave_both(why, old.as_ref()),
+        }
+    }
+
+    pub(super) fn known(&self, sight: Sight) -> Result<Option<Seen>, String> {
+        match sight {
+            Sight::Present(seen) => Ok(Some(seen)),
+            Sight::Absent => Ok(None),
+            Sight::Unknown(_) if self.is_without_unknown() => Ok(None),
+            Sight::Unknown(why) => Err(why),
+        }
+    }
+
+    /// Removes the `\Deleted` that embody set from the old message.
+    pub(super) fn unmark(&mut self) -> Command {
+        self.rounds += 1;
+        if self.rounds > ROUNDS * 2 {
+            return Command::Give(Conclusion::Unknown(STAYS_MARKED.to_owned()));
+        }
+        self.to(
+            At::Unmarking,
+            Command::Store(self.entry.uid, FlagChange::Remove, vec![DELETED.to_owned()]),
+        )
+    }
+
+    pub(super) fn finish(&mut self, old: Option<Seen>, copy: Option<Seen>) -> Command {
+        let Some(old) = old else {
+            return self.finish_without_original(copy);
+        };
+        if has(&old.flags, DELETED) {
+            if self.is_ours {
+                // embody set this `\Deleted` in an earlier attempt. It is removed before both messages are compared
+                // again, so that no other program expunges the old message before the comparison.
+                return self.unmark();
+            }
+            if self.is_resumed {
+                // An earlier session was interrupted, and the user may have seen both messages since then. Marking the
+                // old one may have been a deliberate choice, so the new one is kept.
+                return self.left(Reason::ChangedMeanwhile, MARKED_STAYS);
+            }
+            let why = (Reason::ChangedMeanwhile, MARKED.to_owned());
+            return self.turn_back(Some(why), Some(old), copy);
+        }
+        // The old message does not have the `\Deleted` that embody set. Any `\Deleted` from now on was set by another
+        // program.
+        (self.is_ours, self.was_there) = (false, false);
+        let Some(copy) = copy else {
+            let why = match (self.is_resumed, self.copy_digest.is_some()) {
+                (true, _) => None,
+                (_, true) => Some((Reason::ChangedMeanwhile, COPY_WENT.to_owned())),
+                (_, false) => Some((Reason::AlteredByServer, NOT_STORED.to_owned())),
+            };
+            return self.turn_back(why, Some(old), None);
+        };
+        if has(&copy.flags, DELETED) && !self.is_without_marked_copy() {
+            let why = (Reason::ChangedMeanwhile, COPY_MARKED.to_owned());
+            return self.turn_back(Some(why), Some(old), Some(copy));
+        }
+        match &self.copy_digest {
+            None if !(self.is_resumed && self.is_without_digest()) => return self.read(self.copy),
+            Some(digest) if *digest != self.entry.sha256 => {
+                return if self.is_resumed {
+                    self.both(Reason::AmbiguousCopy, NOT_OURS)
+                } else {
+                    self.turn_back(why_altered(OTHER_BYTES), Some(old), Some(copy))
+                };
+            }
+            _ => {}
+        }
+        if !self.is_original && !self.is_without_digest() {
+            if self.entry.original.is_some() {
+                return self.read(self.entry.uid);
+            }
+            // A journal of version 0.3.0 does not contain the digest of the old message, so only the date can identify
+            // it. If the date matches, the new message is removed, and the old message can be replaced again. Otherwise
+            // both messages are kept.
+            return if old.date.as_ref().is_some_and(|date| self.is_date(date)) {
+                self.turn_back(None, Some(old), Some(copy))
+            } else {
+                self.both(Reason::AmbiguousCopy, NOT_THE_ORIGINAL)
+            };
+        }
+        match &copy.date {
+            None if self.doubts >= DOUBTS => {
+                return self.turn_back(why_altered(NO_DATE), Some(old), Some(copy));
+            }
+            None => return self.doubt(NO_DATE.to_owned(), Again::Look),
+            Some(date) if !self.is_date(date) => {
+                return self.turn_back(why_altered(OTHER_DATE), Some(old), Some(copy));
+            }
+            Some(_) => {}
+        }
+        self.bring_flags(&old, &copy)
+    }
+
+    pub(super) fn is_date(&self, date: &InternalDate) -> bool {
+        self.entry.internal_date().is_same(date)
+    }
+
+    /// Sets the flags of the old message on the new message, and removes those that the old message has lost. Other flags that
+    /// another program set on the new message are kept.
+    pub(super) fn bring_flags(&mut self, old: &Seen, copy: &Seen) -> Command {
+        let missing = without(&old.flags, &copy.flags);
+        if let Some(flag) = missing.iter().find(|flag| has(&self.given, flag)) {
+            let text = format!("the server does not store the flag {flag} on the new message");
+            let why = Some((Reason::FlagsNotKept, text));
+            return self.turn_back(why, Some(old.clone()), Some(copy.clone()));
+        }
+        let lost = without(&self.entry.flags, &old.flags);
+        let taken: Vec<String> = lost.into_iter().filter(|it| has(&copy.flags, it)).collect();
+        if !is_same(&old.flags, &self.entry.flags) {
+            self.remark = Some(CARRIED);
+        }
+        if missing.is_empty() && taken.is_empty() {
+            self.given.clear();
+            self.entry.flags = old.flags.clone();
+            self.last = Some(old.flags.clone());
+            self.modseq = old.modseq;
+            return if self.terms.is_gmail {
+                self.label()
+            } else {
+                self.note_deleting()
+            };
+        }
+        self.rounds += 1;
+        if self.rounds >= ROUNDS {
+            let why = Some((Reason::ChangedMeanwhile, RESTLESS.to_owned()));
+            return self.turn_back(why, Some(old.clone()), Some(copy.clone()));
+        }
+        self.given.clone_from(&missing);
+        self.changes = [
+            (FlagChange::Add, missing.clone()),
+            (FlagChange::Remove, taken),
+        ]
+        .into_iter()
+        .filter(|(_, flags)| !flags.is_empty())
+        .collect();
+        // Records the flags before they are set. If the old message loses one of them later, it can be removed from the new
+        // message too, because embody set it.
+        self.entry.flags.extend(missing);
+        self.to(At::NotingFlags, Command::Note)
+    }
+
+    pub(super) fn carry(&mut self) -> Command {
+        match self.changes.pop() {
+            Some((change, flags)) => {
+                self.to(At::Carrying, Command::Store(self.copy, change, flags))
+            }
+            None => self.look(false),
+        }
+    }
+
+    pub(super) fn label(&mut self) -> Command {
+        self.to(At::Labelling, Command::Labels(self.copy))
+    }
+
+    pub(super) fn labelled(&mut self, old: Option<Labelled>, copy: Option<Labelled>) -> Command {
+        let (Some(old), Some(copy)) = (old, copy) else {
+            if self.is_without_unknown() {
+                return self.note_deleting();
+            }
+            return self.doubt(NO_LABELS.to_owned(), Again::Label);
+        };
+        let missing = without(&old.labels, &copy.labels);
+        let lost = without(&self.entry.labels, &old.labels);
+        let taken: Vec<String> = lost
+            .into_iter()
+            .filter(|it| has(&copy.labels, it))
+            .collect();
+        if missing.is_empty() && taken.is_empty() {
+            self.entry.labels = old.labels;
+            return self.note_deleting();
+        }
+        let is_given = |given: &Vec<String>| missing.iter().any(|label| has(given, label));
+        if self.given_labels.as_ref().is_some_and(is_given) {
+            self.goal = Goal::TakeBack(Some((Reason::FlagsNotKept, LABELS.to_owned())));
+            return self.look(false);
+        }
+        self.rounds += 1;
+        if self.rounds >= ROUNDS {
+            self.goal = Goal::TakeBack(Some((Reason::ChangedMeanwhile, RESTLESS.to_owned())));
+            return self.look(false);
+        }
+        self.given_labels = Some(missing.clone());
+        self.entry.labels.extend(missing.clone());
+        self.changes = [(FlagChange::Add, missing), (FlagChange::Remove, taken)]
+            .into_iter()
+            .filter(|(_, labels)| !labels.is_empty())
+            .collect();
+        self.to(At::NotingLabels, Command::Note)
+    }
+
+    pub(super) fn store_labels(&mut self, at: At) -> Command {
+        match self.changes.pop() {
+            Some((change, labels)) => self.to(at, Command::StoreLabels(self.copy, change, labels)),
+            None => self.label(),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! Commands of the machine, and the events with their results.
+
+use crate::engine::report::Reason;
+use crate::imap::session::{FlagChange, InternalDate};
+
+/// Content to append or to search for: the new or the old message.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(in crate::imap) enum Body {
+    New,
+    Original,
+}
+
+/// Response NO or BAD to a command.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(in crate::imap) struct Refusal {
+    pub(in crate::imap) command: &'static str,
+    /// Response code in upper case.
+    pub(in crate::imap) code: Option<String>,
+    pub(in crate::imap) text: String,
+}
+
+impl Refusal {
+    pub(in crate::imap) fn said(&self) -> String {
+        format!("the server refused {}: {}", self.command, self.text)
+    }
+}
+
+/// Result of a FETCH of the metadata of a message.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(in crate::imap) enum Sight {
+    Present(Seen),
+    /// The FETCH ended with OK and did not list the message.
+    Absent,
+    /// The FETCH was refused, or the response contained no flags.
+    Unknown(String),
+}
+
+/// Metadata of an existing message.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(in crate::imap) struct Seen {
+    pub(in crate::imap) flags: Vec<String>,
+    /// INTERNALDATE of the message. `None` if the response did not contain it.
+    pub(in crate::imap) date: Option<InternalDate>,
+    pub(in crate::imap) modseq: Option<u64>,
+}
+
+/// Result of reading a whole message.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(in crate::imap) enum Reading {
+    /// SHA-256 of the content, in hexadecimal digits.
+    Digest(String),
+    /// The command ended with OK, but the server returned no content.
+    Nothing,
+    Unknown(String),
+}
+
+/// Message number and labels of a message at Gmail.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(in crate::imap) struct Labelled {
+    pub(in crate::imap) message_id: u64,
+    pub(in crate::imap) labels: Vec<String>,
+}
+
+/// Next step to execute.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(in crate::imap) enum Command {
+    /// Write the journal entry of the replacement and sync it to disk.
+    Note,
+    /// Append a message with the flags and the date in the journal entry.
+    Append(Body),
+    /// Replace the old message by the new message with REPLACE.
+    Replace,
+    /// Write the old message to a file next to the journal and sync it to disk.
+    Keep,
+    /// Remove the file with the old message.
+    Drop,
+    /// Find the messages with this content. Only messages from the UID `least` in the journal entry count, because
+    /// messages with smaller UIDs existed before the replacement.
+    Search(Body),
+    /// Read the whole message with this UID.
+    Read(u32),
+    /// Fetch the metadata of the old and the new message. If `is_fresh` is true, send NOOP first, so that the server reports
+    /// recent changes.
+    Look { copy: u32, is_fresh: bool },
+    /// Change the flags of the message with this UID.
+    Store(u32, FlagChange, Vec<String>),
+    /// Mark the old message as `\Deleted`, unless it changed since this modification sequence.
+    Mark(Option<u64>),
+    /// Read the flags and labels of the old message, and immediately expunge it or move it to the trash.
+    Remove,
+    /// Remove the new message with this UID: expunge it, or move it to the trash at Gmail, where expunging only removes a
+    /// label.
+    TakeAway(u32),
+    /// Fetch the message number and the labels of the old message and of the new message with this UID, at Gmail.
+    Labels(u32),
+    /// Change the labels of the new message with this UID.
+    StoreLabels(u32, FlagChange, Vec<String>),
+    /// Wait for this number of milliseconds.
+    Rest(u64),
+    /// Remove the entry of the replacement from the journal.
+    End,
+    /// End with this result.
+    Give(Conclusion),
+}
+
+/// Result of the last command, from which the machine determines its next state and the next command.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(in crate::imap) enum Event {
+    /// Start of the machine, before the first command.
+    Begin,
+    /// Completion of a command without a result: [`Command::Note`], [`Command::Keep`], [`Command::Drop`],
+    /// [`Command::Rest`] or [`Command::End`].
+    Done,
+    /// Result of [`Command::Store`], [`Command::StoreLabels`] or [`Command::TakeAway`].
+    Answered(Result<(), Refusal>),
+    /// Result of [`Command::Append`] or [`Command::Replace`]: UIDVALIDITY and UID of the new message, if the server reports
+    /// them.
+    Appended(Result<Option<(u32, u32)>, Refusal>),
+    /// Result of [`Command::Search`]. The error is the reason why the result is unknown.
+    Found(Result<Vec<u32>, String>),
+    Read(Reading),
+    /// Result of [`Command::Look`]: metadata of the old message and of the new message.
+    Seen(Sight, Sight),
+    /// Result of [`Command::Mark`].
+    Marked {
+        /// `Ok(true)` if the server did not set `\Deleted` because the old message had changed. `Err` if the server
+        /// refused the command for another reason.
+        answer: Result<bool, Refusal>,
+        /// Flags of the old message in the responses. `None` if the responses do not contain them.
+        flags: Option<Vec<String>>,
+    },
+    /// Result of [`Command::Remove`].
+    Removed {
+        answer: Result<(), Refusal>,
+        /// Flags and labels of the old message immediately before the removal.
+        flags: Option<Vec<String>>,
+        labels: Option<Vec<String>>,
+        /// Whether the server reported that a message was removed. This shows that the old message was still there when
+        /// the command was executed.
+        is_told: bool,
+    },
+    /// Result of [`Command::Labels`] for the old and the new message. `None` if the server did not return them.
+    Labels(Option<Labelled>, Option<Labelled>),
+}
+
+/// Outcome for a message that was to be replaced.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) enum Fate {
+    /// The message was replaced. The number is the UID of the new message. The remark describes anything unusual that was
+    /// necessary.
+    Replaced(u32, Option<&'static str>),
+    /// The message is unchanged.
+    Left(Reason, String),
+    /// The old message is unchanged or was removed by another program, and the folder contains a message that may be its new
+    /// version. The user must decide which message to keep.
+    Both(Reason, String),
+}
+
+/// Final result of a replacement.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(in crate::imap) enum Conclusion {
+    /// The outcome of the replacement is certain, and its journal entry was removed.
+    Settled(Fate),
+    /// The journal entry of an earlier session was removed, and there is nothing to report. If the old message still
+    /// exists, it is unchanged and can be replaced again.
+    Nothing,
+    /// It is unknown whether the message was replaced. The journal keeps the entry, so that another session can find
+    /// out.
+    Unknown(String),
+    /// The server does not delete the new message. The journal keeps the entry, and the run ends, because every further message
+    /// would also stay in the folder twice.
+    Stuck(String),
+}

@@ -1,0 +1,526 @@
+//! State machine for the replacement of one message. Its core is a pure function: a state and an event produce the next state
+//! and one command. The new message is appended to the folder, and the old message is deleted afterwards.
+//!
+//! [`super::replace`] executes the commands on a server and returns their results as events. The tests in `model.rs` execute
+//! them in a simulated folder, with every fault and every action of a second client at every step. Both use this function, so
+//! the tests check the code that runs in production.
+//!
+//! This file has the states and the table of their transitions. The steps are in `append` (write the new message and verify
+//! it), `compare` (check both messages and copy the flags), `remove` (remove the old message), `take_back` (remove the new
+//! message instead) and `by_replace` (the command REPLACE). `events` has the commands and their results, `texts` the reports.
+//!
+//! The rules, in descending order of priority:
+//!
+//! 1. If a command is refused or a response is incomplete, the state of the message is *unknown*, not *absent*. The command is
+//!    repeated. If the state stays unknown, the machine gives up ([`Conclusion::Unknown`]), and the journal keeps the entry for
+//!    the next session.
+//! 2. A message is absent only if two FETCH commands with a NOOP between them end with OK and do not list it.
+//! 3. A message is deleted only if its content was read in this session and its SHA-256 is that of this run or of the journal.
+//! 4. The old message is deleted only while the new message exists, is complete, and does not have `\Deleted`. The new message
+//!    is deleted only while the old message exists without a `\Deleted` that embody set, or after another program removed the
+//!    old message in this session.
+//! 5. If a resumed replacement finds any other state, both messages are kept and reported.
+
+mod append;
+mod by_replace;
+mod compare;
+mod events;
+mod remove;
+mod take_back;
+mod texts;
+
+pub(crate) use events::Fate;
+pub(super) use events::{
+    Body, Command, Conclusion, Event, Labelled, Reading, Refusal, Seen, Sight,
+};
+use texts::{FINISHED, KEPT, NOT_CARRIED, RESTLESS};
+
+use super::journal::{Replacement, ReplacementStep};
+use super::session::FlagChange;
+use crate::engine::report::Reason;
+
+/// Maximum number of attempts for a message that other programs keep changing, or that the server does not remove.
+const ROUNDS: u32 = 8;
+
+/// Maximum number of repetitions of commands that were refused or whose result is unknown. After that, the machine
+/// gives up, and the journal keeps the entry for another session.
+const DOUBTS: u32 = 3;
+
+/// Maximum number of attempts to delete a new message. If the server refuses them all, the run ends.
+const REMOVALS: u32 = 3;
+
+/// Pause before the second attempt, in milliseconds. Each further pause is twice as long; their sum is 2.5 seconds.
+const PAUSE: u64 = 20;
+
+/// Pause before a refused command is repeated, in milliseconds. Each further pause is four times as long.
+const BACK_OFF: u64 = 50;
+
+pub(super) const DELETED: &str = "\\Deleted";
+
+/// Features that the server supports and the options allow.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Terms {
+    /// Whether the server supports the labels of Gmail.
+    pub(super) is_gmail: bool,
+    /// Whether old messages are moved to the trash folder instead of being expunged.
+    pub(super) has_trash: bool,
+    /// Whether REPLACE (RFC 8508) may be used if the quota has no room for both messages.
+    pub(super) may_replace: bool,
+    /// A rule that the machine does not apply. The tests use this to verify that they would detect the absence of the
+    /// rule.
+    #[cfg(test)]
+    pub(super) without: Option<Rule>,
+}
+
+/// Rules of the machine. If one of these rules were missing, mail would be lost or duplicated; the tests switch
+/// off one rule at a time.
+#[cfg(test)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Rule {
+    /// If the new message has `\Deleted`, the new message is removed and the old message is kept.
+    MarkedCopy,
+    /// Before a resumed replacement deletes a message, it reads both messages and compares their digests with the
+    /// journal.
+    Digest,
+    /// If a command is refused, it is unknown whether a message exists: a refusal does not show that the message is
+    /// absent.
+    Unknown,
+}
+
+/// Goal that the next steps of a replacement work towards: finish it, undo it, or keep both messages.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Goal {
+    Finish,
+    /// Remove the new message, for this reason. The reason is `None` if an earlier session began the replacement;
+    /// the message can then be replaced again.
+    TakeBack(Option<(Reason, String)>),
+    /// Keep both messages, for this reason.
+    LeaveBoth(String),
+}
+
+/// Reason for a search.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Purpose {
+    /// APPEND returned no UID of the new message, or was refused. A server may have stored the message despite the refusal.
+    AfterAppend(Option<Refusal>),
+    /// An earlier session may have appended the new message.
+    Resumed,
+    AfterReplace,
+    /// An earlier session may have sent REPLACE. The value is true if the old message still exists.
+    ReplaceResumed(bool),
+    PutBack(Option<Refusal>),
+}
+
+/// State of the machine: the command whose result is expected.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum At {
+    Start,
+    NotingBegun,
+    Appending,
+    Searching(Purpose),
+    NotingCopy,
+    Identifying,
+    Reading(u32),
+    Looking(bool),
+    Unmarking,
+    NotingFlags,
+    Carrying,
+    Labelling,
+    NotingLabels,
+    Storing,
+    NotingDeleting,
+    Marking,
+    Removing,
+    LookingAfter(bool),
+    CarryingLast,
+    CheckingLast,
+    LabellingLast,
+    CheckingLabels,
+    NotingTakeBack,
+    MarkingCopy,
+    UnmarkingCopy,
+    TakingAway,
+    LookingBefore(bool, Refusal),
+    Keeping(Refusal),
+    NotingReplace(Refusal),
+    Replacing,
+    LookingAgain(bool, Refusal),
+    ReadingReplaced(u32),
+    LookingResumed(bool),
+    NotingPutBack,
+    PuttingBack,
+    ReadingPutBack(u32),
+    Dropping(Conclusion),
+    Ending(Conclusion),
+    Resting(Again),
+    Over,
+}
+
+/// Step to which the machine returns after a pause, usually to repeat a check or a command.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+enum Again {
+    Look,
+    Search(Purpose),
+    Identify,
+    Label,
+    ReadReplaced(u32),
+    ReadPutBack(u32),
+    LookResumed,
+}
+
+/// State of one replacement.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Machine {
+    terms: Terms,
+    /// Journal entry of the replacement, as it is on disk or as the next [`Command::Note`] writes it.
+    entry: Replacement,
+    at: At,
+    goal: Goal,
+    /// Whether an earlier session began the replacement. Its messages are then read and compared again before one is
+    /// deleted.
+    is_resumed: bool,
+    /// UID of the new message. 0 as long as the UID is unknown.
+    copy: u32,
+    /// Digest of the new message, if it was read in this session.
+    copy_digest: Option<String>,
+    /// Whether the old message was read in this session and has the expected content, so that it may be deleted.
+    is_original: bool,
+    /// Whether the old message may have a `\Deleted` that embody set. Only then embody removes the flag from the old
+    /// message.
+    is_ours: bool,
+    /// Whether the old message was still in the folder, as far as known, when embody marked or removed it. If the
+    /// message is missing later, its removal may have been caused by embody.
+    was_there: bool,
+    /// Whether the server answered OK to the removal of the old message. If it did and the message still exists later,
+    /// the server did not refuse the removal: it needs more time, or keeps the message.
+    is_kept: bool,
+    /// Modification sequence of the old message at the last check. With it, the server marks the old message as deleted
+    /// only if the message has not changed since.
+    modseq: Option<u64>,
+    /// Flag changes to the new message that are not made yet.
+    changes: Vec<(FlagChange, Vec<String>)>,
+    /// Flags that were set on the new message. If they are missing at the next check, the server does not store them.
+    given: Vec<String>,
+    /// Flags that were removed from the new message after the old message was gone, because the old message had lost
+    /// them. The last check verifies that the server has removed them.
+    taken: Vec<String>,
+    /// Labels that were set on the new message. If they are missing at the next check, the server does not store them.
+    given_labels: Option<Vec<String>>,
+    /// Last known flags of the old message. They are set on the new message after the old message is gone.
+    /// `last_labels` contains the labels.
+    last: Option<Vec<String>>,
+    last_labels: Option<Vec<String>>,
+    /// Whether `last` and `last_labels` may be out of date, because the server did not return the flags or labels
+    /// immediately before it removed the old message.
+    is_last_unknown: bool,
+    remark: Option<&'static str>,
+    refusal: Option<Refusal>,
+    rounds: u32,
+    doubts: u32,
+    removals: u32,
+}
+
+impl Machine {
+    /// Starts the replacement of a message that was read in this session.
+    pub(super) fn new(terms: Terms, entry: Replacement) -> Self {
+        Self {
+            terms,
+            entry,
+            at: At::Start,
+            goal: Goal::Finish,
+            is_resumed: false,
+            copy: 0,
+            copy_digest: None,
+            is_original: true,
+            is_ours: false,
+            was_there: false,
+            is_kept: false,
+            modseq: None,
+            changes: Vec::new(),
+            given: Vec::new(),
+            taken: Vec::new(),
+            given_labels: None,
+            last: None,
+            last_labels: None,
+            is_last_unknown: false,
+            remark: None,
+            refusal: None,
+            rounds: 0,
+            doubts: 0,
+            removals: 0,
+        }
+    }
+
+    /// Resumes a replacement from a journal entry. `doubt` is the reason why the entry cannot be trusted, if any.
+    pub(super) fn resumed(terms: Terms, entry: Replacement, doubt: Option<String>) -> Self {
+        let is_deleting = matches!(entry.step, ReplacementStep::Deleting(_));
+        let goal = match (doubt, &entry.step) {
+            (Some(why), _) => Goal::LeaveBoth(why),
+            (None, ReplacementStep::TakingBack(..)) => Goal::TakeBack(None),
+            _ => Goal::Finish,
+        };
+        Self {
+            goal,
+            is_resumed: true,
+            is_original: false,
+            // With a trash folder, embody moves the old message and does not mark it, so a `\Deleted` comes from
+            // another program.
+            is_ours: is_deleting && !terms.has_trash,
+            was_there: is_deleting,
+            remark: Some(FINISHED),
+            ..Self::new(terms, entry)
+        }
+    }
+
+    /// Returns the journal entry of the replacement, which [`Command::Note`] must write to the journal.
+    pub(super) fn entry(&self) -> &Replacement {
+        &self.entry
+    }
+
+    /// Returns the next state and the command to execute.
+    pub(super) fn next(mut self, event: Event) -> (Self, Command) {
+        let at = std::mem::replace(&mut self.at, At::Over);
+        let command = self.step(at, event);
+        (self, command)
+    }
+
+    fn step(&mut self, at: At, event: Event) -> Command {
+        match (at, event) {
+            (At::Start, Event::Begin) => self.start(),
+            (At::NotingBegun, Event::Done) => self.to(At::Appending, Command::Append(Body::New)),
+            (At::Appending, Event::Appended(answer)) => self.appended(answer),
+            (At::Searching(purpose), Event::Found(found)) => self.found(purpose, found),
+            (At::NotingCopy, Event::Done) => self.identify(),
+            (At::Identifying, Event::Labels(old, copy)) => self.identified(old, copy),
+            (At::Reading(uid), Event::Read(reading)) => self.was_read(uid, reading),
+            (At::Looking(is_fresh), Event::Seen(old, copy)) => self.seen(old, copy, is_fresh),
+            (At::Unmarking | At::UnmarkingCopy, Event::Answered(answer)) => match answer {
+                Ok(()) => self.look(false),
+                Err(refusal) => self.doubt(refusal.said(), Again::Look),
+            },
+            (At::NotingFlags, Event::Done) => self.carry(),
+            (At::Carrying, Event::Answered(answer)) => match answer {
+                Ok(()) => self.carry(),
+                Err(refusal) => self.refused(&refusal),
+            },
+            (At::Labelling, Event::Labels(old, copy)) => self.labelled(old, copy),
+            (At::NotingLabels, Event::Done) => self.store_labels(At::Storing),
+            (At::Storing, Event::Answered(answer)) => match answer {
+                Ok(()) => self.label(),
+                Err(refusal) => self.refused(&refusal),
+            },
+            (At::NotingDeleting, Event::Done) => self.delete(),
+            (At::Marking, Event::Marked { answer, flags }) => self.marked(answer, flags),
+            (
+                At::Removing,
+                Event::Removed {
+                    answer,
+                    flags,
+                    labels,
+                    is_told,
+                },
+            ) => self.removed(answer, flags, labels, is_told),
+            (At::LookingAfter(is_fresh), Event::Seen(old, copy)) => {
+                self.seen_after(old, copy, is_fresh)
+            }
+            (At::CarryingLast, Event::Answered(answer)) => {
+                if answer.is_err() {
+                    self.remark = Some(NOT_CARRIED);
+                }
+                self.carry_last()
+            }
+            (At::CheckingLast, Event::Seen(_, copy)) => self.checked_last(&copy),
+            (At::LabellingLast, Event::Answered(answer)) => {
+                if answer.is_err() {
+                    self.remark = Some(NOT_CARRIED);
+                }
+                self.label_last()
+            }
+            (At::CheckingLabels, Event::Labels(_, copy)) => self.checked_labels(copy),
+            (At::NotingTakeBack, Event::Done) => self.mark_copy(),
+            (At::MarkingCopy, Event::Answered(answer)) => match answer {
+                Ok(()) => self.to(At::TakingAway, Command::TakeAway(self.copy)),
+                Err(refusal) => self.not_taken(refusal),
+            },
+            (At::TakingAway, Event::Answered(answer)) => match answer {
+                Ok(()) => self.look(false),
+                Err(refusal) => self.not_taken(refusal),
+            },
+            (At::LookingBefore(is_fresh, why), Event::Seen(old, _)) => {
+                self.seen_before(old, is_fresh, why)
+            }
+            (At::Keeping(why), Event::Done) => self.to(At::NotingReplace(why), Command::Note),
+            (At::NotingReplace(_), Event::Done) => self.to(At::Replacing, Command::Replace),
+            (At::Replacing, Event::Appended(answer)) => self.replaced(answer),
+            (At::LookingAgain(is_fresh, why), Event::Seen(old, _)) => {
+                self.seen_again(old, is_fresh, why)
+            }
+            (At::ReadingReplaced(uid), Event::Read(reading)) => self.replaced_read(uid, reading),
+            (At::LookingResumed(is_fresh), Event::Seen(old, _)) => self.seen_resumed(old, is_fresh),
+            (At::NotingPutBack, Event::Done) => {
+                self.to(At::PuttingBack, Command::Append(Body::Original))
+            }
+            (At::PuttingBack, Event::Appended(answer)) => self.put_back(answer),
+            (At::ReadingPutBack(uid), Event::Read(reading)) => self.put_back_read(uid, reading),
+            (At::Dropping(conclusion), Event::Done) => self.end(conclusion),
+            (At::Ending(conclusion), Event::Done) => Command::Give(conclusion),
+            (At::Resting(again), Event::Done) => self.again(again),
+            // The event cannot be the result of the last command, so this is a bug. Nothing more is changed, and the
+            // journal keeps the entry for another session.
+            (_, event) => Command::Give(Conclusion::Unknown(format!(
+                "embody received a result that does not belong to the current step (a defect of embody; please report it): {event:?}"
+            ))),
+        }
+    }
+
+    fn to(&mut self, at: At, command: Command) -> Command {
+        self.at = at;
+        command
+    }
+
+    fn look(&mut self, is_fresh: bool) -> Command {
+        let copy = self.copy;
+        self.to(At::Looking(is_fresh), Command::Look { copy, is_fresh })
+    }
+
+    fn look_at(&mut self, at: At, is_fresh: bool) -> Command {
+        let copy = self.copy;
+        self.to(at, Command::Look { copy, is_fresh })
+    }
+
+    fn search(&mut self, body: Body, purpose: Purpose) -> Command {
+        self.to(At::Searching(purpose), Command::Search(body))
+    }
+
+    /// Removes the entry of the replacement from the journal, and then ends the replacement with the conclusion.
+    fn end(&mut self, conclusion: Conclusion) -> Command {
+        self.to(At::Ending(conclusion), Command::End)
+    }
+
+    fn left(&mut self, reason: Reason, why: impl Into<String>) -> Command {
+        self.end(Conclusion::Settled(Fate::Left(reason, why.into())))
+    }
+
+    /// Ends the replacement and keeps both messages, because embody cannot determine which message is safe to delete.
+    /// The user must decide.
+    fn both(&mut self, reason: Reason, why: impl Into<String>) -> Command {
+        self.end(Conclusion::Settled(Fate::Both(reason, why.into())))
+    }
+
+    /// Repeats a step after a pause, because the server did not return its result. Gives up after [`DOUBTS`] repetitions.
+    fn doubt(&mut self, why: String, again: Again) -> Command {
+        self.doubts += 1;
+        if self.doubts > DOUBTS {
+            return Command::Give(Conclusion::Unknown(why));
+        }
+        let pause = BACK_OFF << (2 * (self.doubts - 1));
+        self.to(At::Resting(again), Command::Rest(pause))
+    }
+
+    fn again(&mut self, again: Again) -> Command {
+        match again {
+            Again::Look => self.look(true),
+            Again::Search(purpose) => {
+                let body = match purpose {
+                    Purpose::PutBack(_) => Body::Original,
+                    _ => Body::New,
+                };
+                self.search(body, purpose)
+            }
+            Again::Identify => self.identify(),
+            Again::Label => self.label(),
+            Again::ReadReplaced(uid) => self.to(At::ReadingReplaced(uid), Command::Read(uid)),
+            Again::ReadPutBack(uid) => self.to(At::ReadingPutBack(uid), Command::Read(uid)),
+            Again::LookResumed => self.look_at(At::LookingResumed(true), true),
+        }
+    }
+
+    /// Checks both messages again after a pause, which starts another round. After [`ROUNDS`] rounds, gives up the
+    /// replacement and removes the new message.
+    fn round(&mut self) -> Command {
+        self.rounds += 1;
+        if self.rounds >= ROUNDS {
+            let (reason, why) = if self.is_kept {
+                (Reason::ServerRefused, KEPT)
+            } else {
+                (Reason::ChangedMeanwhile, RESTLESS)
+            };
+            self.goal = Goal::TakeBack(Some((reason, why.to_owned())));
+            return self.look(true);
+        }
+        // While the old message has the `\Deleted` that embody set, another program may expunge it, so there is no pause. The
+        // exception is a server that confirmed the removal and still lists the message: it needs time. Dovecot does this for a
+        // moment while the folder changes.
+        if self.is_ours && !self.is_kept {
+            return self.look(true);
+        }
+        let pause = PAUSE << (self.rounds - 1);
+        self.to(At::Resting(Again::Look), Command::Rest(pause))
+    }
+
+    /// Removes the new message because the server refused a step.
+    fn refused(&mut self, refusal: &Refusal) -> Command {
+        let why = refusal.said();
+        self.goal = Goal::TakeBack(Some((Reason::ServerRefused, why)));
+        self.look(true)
+    }
+
+    #[cfg(test)]
+    fn is_without_unknown(&self) -> bool {
+        self.terms.without == Some(Rule::Unknown)
+    }
+
+    #[cfg(test)]
+    fn is_without_marked_copy(&self) -> bool {
+        self.terms.without == Some(Rule::MarkedCopy)
+    }
+
+    #[cfg(test)]
+    fn is_without_digest(&self) -> bool {
+        self.terms.without == Some(Rule::Digest)
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self)]
+    fn is_without_unknown(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self)]
+    fn is_without_marked_copy(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(test))]
+    #[allow(clippy::unused_self)]
+    fn is_without_digest(&self) -> bool {
+        false
+    }
+}
+
+fn why_altered(why: &str) -> Option<(Reason, String)> {
+    Some((Reason::AlteredByServer, why.to_owned()))
+}
+
+fn altered(why: &str) -> Goal {
+    Goal::TakeBack(why_altered(why))
+}
+
+pub(super) fn is(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+}
+
+pub(super) fn has(flags: &[String], name: &str) -> bool {
+    flags.iter().any(|flag| is(flag, name))
+}
+
+/// Returns the flags that are not in `others`, ignoring case.
+pub(super) fn without(flags: &[String], others: &[String]) -> Vec<String> {
+    let left = flags.iter().filter(|flag| !has(others, flag));
+    left.cloned().collect()
+}
+
+fn is_same(flags: &[String], others: &[String]) -> bool {
+    without(flags, others).is_empty() && without(others, flags).is_empty()
+}

@@ -1,0 +1,241 @@
+//! Removes the old message, and then copies its last flags and labels to the new message.
+
+use super::events::{Command, Conclusion, Fate, Labelled, Refusal, Seen, Sight};
+use super::texts::{
+    BOTH_WENT, CARRIED, LAST_UNKNOWN, MARK_REMOVED, MOVED, NOT_CARRIED, NOT_OURS_ALONE, REMOVED,
+};
+use super::{Again, At, DELETED, Machine, has, is, without};
+use crate::engine::report::Reason;
+use crate::imap::journal::ReplacementStep;
+use crate::imap::session::FlagChange;
+
+impl Machine {
+    pub(super) fn note_deleting(&mut self) -> Command {
+        self.entry.step = ReplacementStep::Deleting(self.copy);
+        self.to(At::NotingDeleting, Command::Note)
+    }
+
+    pub(super) fn delete(&mut self) -> Command {
+        if self.terms.has_trash {
+            self.to(At::Removing, Command::Remove)
+        } else {
+            let since = self.modseq;
+            self.to(At::Marking, Command::Mark(since))
+        }
+    }
+
+    pub(super) fn marked(
+        &mut self,
+        answer: Result<bool, Refusal>,
+        flags: Option<Vec<String>>,
+    ) -> Command {
+        match answer {
+            Ok(true) => self.round(),
+            Ok(false) => {
+                self.is_ours = true;
+                self.was_there = flags.is_some();
+                self.last = flags.or(self.last.take());
+                self.to(At::Removing, Command::Remove)
+            }
+            Err(refusal) => {
+                // The server may have set `\Deleted` on the old message despite the refusal. If the old message is gone
+                // later, this flag may be the cause, so the new message must be kept.
+                self.is_ours = true;
+                self.was_there = true;
+                self.refused(&refusal)
+            }
+        }
+    }
+
+    pub(super) fn removed(
+        &mut self,
+        answer: Result<(), Refusal>,
+        flags: Option<Vec<String>>,
+        labels: Option<Vec<String>>,
+        is_told: bool,
+    ) -> Command {
+        self.was_there |= flags.is_some() || is_told;
+        let flags_are_unknown = flags.is_none();
+        if let Some(mut flags) = flags {
+            // The old message has `\Deleted` because embody removes it. This flag must not be copied to the new
+            // message.
+            if !self.terms.has_trash {
+                flags.retain(|flag| !is(flag, DELETED));
+            }
+            self.last = Some(flags);
+        } else if let Some(last) = &mut self.last
+            && !self.terms.has_trash
+        {
+            last.retain(|flag| !is(flag, DELETED));
+        }
+        self.is_last_unknown = flags_are_unknown || self.terms.is_gmail && labels.is_none();
+        self.last_labels = labels;
+        self.is_kept = answer.is_ok();
+        self.refusal = answer.err();
+        // If the server refused the removal, the old message may still be gone. So NOOP is sent before the next check,
+        // because it makes the server report removed messages.
+        let is_fresh = self.refusal.is_some() || !self.was_there;
+        self.look_at(At::LookingAfter(is_fresh), is_fresh)
+    }
+
+    pub(super) fn seen_after(&mut self, old: Sight, copy: Sight, is_fresh: bool) -> Command {
+        let old = match self.known(old) {
+            Ok(old) => old,
+            Err(why) => return self.doubt(why, Again::Look),
+        };
+        match (old, self.refusal.take()) {
+            (None, _) if self.was_there => {
+                let copy = match self.known(copy) {
+                    Ok(Some(copy)) => copy,
+                    // The new message is missing, so both messages are checked again after a NOOP.
+                    _ if !is_fresh => return self.look_at(At::LookingAfter(true), true),
+                    Ok(None) => return self.left(Reason::ChangedMeanwhile, BOTH_WENT),
+                    Err(why) => return self.doubt(why, Again::Look),
+                };
+                self.finished_with(&copy)
+            }
+            // The old message was already gone when embody tried to mark or move it, so another program removed it.
+            (None, _) => {
+                (self.is_ours, self.was_there) = (false, false);
+                let copy = match self.known(copy) {
+                    Ok(copy) => copy,
+                    Err(why) => return self.doubt(why, Again::Look),
+                };
+                if copy.is_none() && !is_fresh {
+                    return self.look_at(At::LookingAfter(true), true);
+                }
+                self.finish(None, copy)
+            }
+            (Some(_), Some(refusal)) => self.refused(&refusal),
+            (Some(_), None) => self.round(),
+        }
+    }
+
+    /// Decides whether to keep the new message, after the old message is gone.
+    pub(super) fn finish_without_original(&mut self, copy: Option<Seen>) -> Command {
+        let is_by_us = self.was_there;
+        let Some(copy) = copy else {
+            return match (is_by_us, self.is_resumed) {
+                (true, _) => self.left(Reason::ChangedMeanwhile, BOTH_WENT),
+                (_, true) => self.end(Conclusion::Nothing),
+                (_, false) => self.left(Reason::ChangedMeanwhile, MOVED),
+            };
+        };
+        if is_by_us {
+            if self.copy_digest.is_none() && !self.is_without_digest() {
+                return self.read(self.copy);
+            }
+            let is_whole = self.copy_digest.as_ref() == Some(&self.entry.sha256);
+            if !is_whole && !self.is_without_digest() {
+                return self.both(Reason::AmbiguousCopy, NOT_OURS_ALONE);
+            }
+            return self.finished_with(&copy);
+        }
+        if self.is_resumed {
+            // An earlier session was interrupted, and the user may have seen both messages since then. Removing the old
+            // one may have been a deliberate choice, so the new one is kept.
+            return self.left(Reason::ChangedMeanwhile, REMOVED);
+        }
+        let why = Some((Reason::ChangedMeanwhile, MOVED.to_owned()));
+        self.turn_back(why, None, Some(copy))
+    }
+
+    /// Sets the last flags of the old message on the new message, after the old message is gone.
+    pub(super) fn finished_with(&mut self, copy: &Seen) -> Command {
+        if has(&copy.flags, DELETED) && !self.is_resumed {
+            // At the last check before the old message was removed, the new message did not have `\Deleted`. Another
+            // program set the flag while two equal messages existed. Now the new message is the only one, so the flag
+            // is removed.
+            self.changes = vec![(FlagChange::Remove, vec![DELETED.to_owned()])];
+            self.remark = Some(MARK_REMOVED);
+        } else {
+            self.changes = Vec::new();
+        }
+        if let Some(last) = self.last.take() {
+            let missing = without(&last, &copy.flags);
+            let lost = without(&self.entry.flags, &last);
+            let taken: Vec<String> = lost.into_iter().filter(|it| has(&copy.flags, it)).collect();
+            if !missing.is_empty() || !taken.is_empty() {
+                self.remark = Some(CARRIED);
+            }
+            self.given.clone_from(&missing);
+            self.taken.clone_from(&taken);
+            let changes = [(FlagChange::Add, missing), (FlagChange::Remove, taken)];
+            self.changes
+                .extend(changes.into_iter().filter(|(_, flags)| !flags.is_empty()));
+        }
+        self.carry_last()
+    }
+
+    pub(super) fn carry_last(&mut self) -> Command {
+        match self.changes.pop() {
+            Some((change, flags)) => {
+                self.to(At::CarryingLast, Command::Store(self.copy, change, flags))
+            }
+            None if self.given.is_empty() && self.taken.is_empty() => self.finished(),
+            None => self.look_at(At::CheckingLast, false),
+        }
+    }
+
+    pub(super) fn checked_last(&mut self, copy: &Sight) -> Command {
+        let is_kept = match copy {
+            Sight::Present(copy) => {
+                let is_left = self.taken.iter().any(|flag| has(&copy.flags, flag));
+                without(&self.given, &copy.flags).is_empty() && !is_left
+            }
+            _ => false,
+        };
+        if !is_kept {
+            self.remark = Some(NOT_CARRIED);
+        }
+        self.given.clear();
+        self.taken.clear();
+        self.finished()
+    }
+
+    pub(super) fn finished(&mut self) -> Command {
+        if let Some(last) = &self.last_labels {
+            let missing = without(last, &self.entry.labels);
+            let taken = without(&self.entry.labels, last);
+            let changes = [(FlagChange::Add, missing), (FlagChange::Remove, taken)];
+            self.changes = changes
+                .into_iter()
+                .filter(|(_, labels)| !labels.is_empty())
+                .collect();
+            if !self.changes.is_empty() {
+                if self.remark != Some(NOT_CARRIED) {
+                    self.remark = Some(CARRIED);
+                }
+                return self.label_last();
+            }
+        }
+        if self.is_last_unknown {
+            self.remark = Some(LAST_UNKNOWN);
+        }
+        let fate = Fate::Replaced(self.copy, self.remark);
+        self.end(Conclusion::Settled(fate))
+    }
+
+    pub(super) fn label_last(&mut self) -> Command {
+        match self.changes.pop() {
+            Some((change, labels)) => self.to(
+                At::LabellingLast,
+                Command::StoreLabels(self.copy, change, labels),
+            ),
+            None => self.to(At::CheckingLabels, Command::Labels(self.copy)),
+        }
+    }
+
+    pub(super) fn checked_labels(&mut self, copy: Option<Labelled>) -> Command {
+        let wanted = self.last_labels.take().unwrap_or_default();
+        let is_kept = copy.is_some_and(|copy| {
+            let lost = without(&self.entry.labels, &wanted);
+            let is_left = lost.iter().any(|label| has(&copy.labels, label));
+            without(&wanted, &copy.labels).is_empty() && !is_left
+        });
+        if !is_kept {
+            self.remark = Some(NOT_CARRIED);
+        }
+        self.finished()
+    }
+}

@@ -1,0 +1,133 @@
+//! Gives up a replacement: removes the new message and keeps the old one, or keeps both messages.
+
+use super::events::{Command, Conclusion, Fate, Refusal, Seen};
+use super::texts::{KEEPS_COPY, MARKED_STAYS, NOT_OURS, REMOVED, STAYS_MARKED, TAKEN_BACK};
+use super::{Again, At, BACK_OFF, DELETED, Goal, Machine, REMOVALS, ROUNDS, has};
+use crate::engine::report::Reason;
+use crate::imap::journal::ReplacementStep;
+use crate::imap::session::FlagChange;
+
+impl Machine {
+    /// Gives up the replacement: from now on, the goal is to remove the new message.
+    pub(super) fn turn_back(
+        &mut self,
+        why: Option<(Reason, String)>,
+        old: Option<Seen>,
+        copy: Option<Seen>,
+    ) -> Command {
+        self.goal = Goal::TakeBack(why.clone());
+        self.take_back(why, old, copy)
+    }
+
+    pub(super) fn take_back(
+        &mut self,
+        why: Option<(Reason, String)>,
+        old: Option<Seen>,
+        copy: Option<Seen>,
+    ) -> Command {
+        match &old {
+            // The old message was removed because of the `\Deleted` that embody set, so the new message is the only message and
+            // is kept.
+            None if self.was_there => {
+                self.goal = Goal::Finish;
+                return self.finish_without_original(copy);
+            }
+            Some(old) if self.is_ours && has(&old.flags, DELETED) => return self.unmark(),
+            _ if self.is_resumed && old.as_ref().is_none_or(|old| has(&old.flags, DELETED)) => {
+                // An earlier session was interrupted, and the user may have seen both messages since then. Removing or
+                // marking the old one may have been a deliberate choice, so the new one is kept.
+                let is_marked = copy.as_ref().is_some_and(|copy| has(&copy.flags, DELETED));
+                let is_by_us = matches!(self.entry.step, ReplacementStep::TakingBack(..));
+                if is_marked && is_by_us {
+                    return self.unmark_copy();
+                }
+                return match (copy, old) {
+                    (Some(_), None) => self.left(Reason::ChangedMeanwhile, REMOVED),
+                    (Some(_), Some(_)) => self.left(Reason::ChangedMeanwhile, MARKED_STAYS),
+                    (None, _) => self.end(Conclusion::Nothing),
+                };
+            }
+            Some(_) => (self.is_ours, self.was_there) = (false, false),
+            None => {}
+        }
+        let Some(copy) = copy else {
+            return self.end(match why {
+                Some((reason, why)) => Conclusion::Settled(Fate::Left(reason, why)),
+                None => Conclusion::Nothing,
+            });
+        };
+        let Some(digest) = self.copy_digest.clone() else {
+            return self.read(self.copy);
+        };
+        if self.is_resumed && !self.is_vouched(&digest) {
+            return self.both(Reason::AmbiguousCopy, NOT_OURS);
+        }
+        if self.removals >= REMOVALS {
+            let text = self.refusal.as_ref().map_or(KEEPS_COPY, |it| &it.text);
+            let why = why.map_or(TAKEN_BACK.to_owned(), |(_, why)| why);
+            let what = format!(
+                "{why}; the message now exists twice, because the server did not delete the new copy (UID {}): {text}",
+                self.copy
+            );
+            return Command::Give(Conclusion::Stuck(what));
+        }
+        self.removals += 1;
+        let step = ReplacementStep::TakingBack(self.copy, digest);
+        if self.entry.step != step {
+            self.entry.step = step;
+            return self.to(At::NotingTakeBack, Command::Note);
+        }
+        // If the new message already has `\Deleted`, it is expunged at once. Otherwise the flag is set first.
+        if has(&copy.flags, DELETED) {
+            self.to(At::TakingAway, Command::TakeAway(self.copy))
+        } else {
+            self.mark_copy()
+        }
+    }
+
+    /// Returns whether the journal contains this digest for the new message. Only then may a resumed replacement delete the
+    /// message.
+    pub(super) fn is_vouched(&self, digest: &str) -> bool {
+        let noted = match &self.entry.step {
+            ReplacementStep::TakingBack(_, noted) => Some(noted.as_str()),
+            _ => None,
+        };
+        digest == self.entry.sha256 || noted == Some(digest)
+    }
+
+    pub(super) fn mark_copy(&mut self) -> Command {
+        // At Gmail, expunging only removes a label. The new message is moved to the trash instead, and needs no
+        // `\Deleted` for that.
+        if self.terms.is_gmail {
+            return self.to(At::TakingAway, Command::TakeAway(self.copy));
+        }
+        let flags = vec![DELETED.to_owned()];
+        let command = Command::Store(self.copy, FlagChange::Add, flags);
+        self.to(At::MarkingCopy, command)
+    }
+
+    pub(super) fn unmark_copy(&mut self) -> Command {
+        self.rounds += 1;
+        if self.rounds > ROUNDS * 2 {
+            return Command::Give(Conclusion::Unknown(STAYS_MARKED.to_owned()));
+        }
+        let flags = vec![DELETED.to_owned()];
+        let command = Command::Store(self.copy, FlagChange::Remove, flags);
+        self.to(At::UnmarkingCopy, command)
+    }
+
+    /// Waits and checks again after the server refused to delete the new message.
+    pub(super) fn not_taken(&mut self, refusal: Refusal) -> Command {
+        self.refusal = Some(refusal);
+        let pause = BACK_OFF << (2 * self.removals.saturating_sub(1));
+        self.to(At::Resting(Again::Look), Command::Rest(pause))
+    }
+
+    /// Keeps both messages, but first removes the `\Deleted` that embody set from the old message.
+    pub(super) fn leave_both(&mut self, why: String, old: Option<&Seen>) -> Command {
+        match old {
+            Some(old) if self.is_ours && has(&old.flags, DELETED) => self.unmark(),
+            _ => self.both(Reason::AmbiguousCopy, why),
+        }
+    }
+}

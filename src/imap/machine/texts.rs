@@ -1,0 +1,58 @@
+//! Texts of the reports: why a message was or was not replaced, as the user reads it.
+
+pub(super) const FINISHED: &str =
+    "an earlier run began to replace the message, and this run completed the replacement";
+pub(super) const CARRIED: &str =
+    "the flags of the message changed during the run, and were copied to the new message";
+pub(super) const NOT_CARRIED: &str = "the flags or labels of the old message changed at the last moment, and the server does not store all of them on the new message";
+pub(super) const LAST_UNKNOWN: &str = "the server did not send the flags at the last moment, so the new message has the flags that embody read earlier";
+pub(super) const MARK_REMOVED: &str = "another program marked the new message as deleted while the old message was removed; embody removed this mark";
+pub(super) const BY_REPLACE: &str = "the message was replaced in one step (REPLACE), because the quota has no room for the old and the new message";
+
+pub(super) const MOVED: &str = "another program moved or deleted the message during the run";
+pub(super) const MARKED: &str = "another program marked the message as deleted during the run";
+pub(super) const MARKED_STAYS: &str = "another program marked the message as deleted after the new message was written; the new message is kept";
+pub(super) const REMOVED: &str = "another program removed the message after the new message was written; the new message is kept";
+pub(super) const BOTH_WENT: &str =
+    "another program removed both the old and the new message during the run";
+pub(super) const COPY_WENT: &str =
+    "another program removed the new message while embody compared it";
+pub(super) const COPY_MARKED: &str =
+    "the new message was already marked as deleted, so it was removed and the old message is kept";
+pub(super) const RENUMBERED: &str =
+    "the folder was deleted and created again during the run; the new message is in the new folder";
+pub(super) const RESTLESS: &str = "another program keeps changing the flags of the message";
+pub(super) const KEPT: &str =
+    "the server reported that the message was removed, but the message is still there";
+pub(super) const TAKEN_BACK: &str =
+    "an earlier run was stopped while the run removed the new message";
+
+pub(super) const OTHER_BYTES: &str = "the server altered the new message while storing it";
+pub(super) const NOT_STORED: &str =
+    "the server reported that the new message was stored, but the folder does not contain it";
+pub(super) const OTHER_DATE: &str = "the server stored the new message with a different date";
+pub(super) const NO_DATE: &str = "the server does not send the date of the new message";
+pub(super) const EARLIER: &str = "the server reported an older message as the new message";
+pub(super) const SAME: &str =
+    "the server treated the new message as a duplicate of an existing message";
+pub(super) const LABELS: &str = "the server does not store the labels on the new message";
+
+pub(super) const SEVERAL: &str = "an earlier run wrote a new message, and several messages may be that message; all of them are kept";
+pub(super) const NOT_SAID: &str = "the server does not report which message is the new message";
+pub(super) const NOT_OURS: &str =
+    "the UID of the new message belongs to a different message; nothing was deleted";
+pub(super) const NOT_OURS_ALONE: &str =
+    "the UID of the new message belongs to a different message, and the original is missing";
+pub(super) const NOT_THE_ORIGINAL: &str = "the UID of the original belongs to a different message; nothing was deleted, and the new message is kept";
+
+pub(super) const UNREADABLE: &str = "the server lists the message but does not send its content";
+pub(super) const NO_LABELS: &str =
+    "the server does not send the labels of the old and the new message";
+pub(super) const STAYS_MARKED: &str =
+    "the server does not remove the flag \\Deleted from a message";
+pub(super) const KEEPS_COPY: &str =
+    "the server answered OK, but the new message is still in the folder";
+
+pub(super) const KEPT_FILE: &str = "the original is in a file next to the journal";
+pub(super) const NOT_PUT_BACK: &str = "the server altered the message during REPLACE, and then did not store the original again; the original is in a file next to the journal";
+pub(super) const PUT_BACK: &str = "the server altered the message while storing it; the unchanged message was stored again, and the altered message was kept, too";
