@@ -63,7 +63,9 @@ const MAILBOX_USES: &[&str] = &[
 const OF_TESTS: &[&str] = &[
     "engine/forms/eudora/notes/tests.rs",
     "engine/prefilter/tests.rs",
-    "imap/model.rs",
+    "imap/model/check.rs",
+    "imap/model/mod.rs",
+    "imap/model/server.rs",
     "mailbox/forms/lie.rs",
 ];
 

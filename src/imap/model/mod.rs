@@ -6,6 +6,8 @@
 //! machine (`AccountRun::again` and `resume_earlier`) are simulated. States are hashed and explored breadth-first, so the trace
 //! of a failure is as short as possible.
 //!
+//! `server` simulates the server, and `check` verifies the invariants. This file has the states, the program and the tests.
+//!
 //! The invariants:
 //!
 //! 1. No command of embody leaves the folder without a complete version of the message without `\Deleted`, unless another
@@ -15,119 +17,21 @@
 //!    removal. Otherwise both versions exist, and a run reported this with exit status 1.
 //! 4. The exit status is 0 only if no replacement is unfinished.
 
+mod check;
+mod server;
+
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashSet, VecDeque};
 use std::hash::{Hash, Hasher};
 
 use super::journal::{Replacement, ReplacementStep};
-use super::machine::{
-    Body, Command, Conclusion, Event, Labelled, Machine, Reading, Refusal, Rule, Seen, Sight, Terms,
-};
+use super::machine::{Command, Conclusion, Event, Machine, Rule, Seen, Sight};
 use super::replace::Fate;
-use super::session::{FlagChange, InternalDate};
-
-const SEEN: u8 = 1;
-const FLAGGED: u8 = 2;
-const DELETED: u8 = 4;
-const FLAGS: [(u8, &str); 3] = [
-    (SEEN, "\\Seen"),
-    (FLAGGED, "\\Flagged"),
-    (DELETED, "\\Deleted"),
-];
-
-/// Response codes of a NO response that the simulated server can send: those of RFC 5530, of APPEND (RFC 4315, RFC
-/// 9051) and of CONDSTORE. The empty text means a NO without a code. `BAD` means a BAD response instead of a NO.
-const CODES: [&str; 24] = [
-    "",
-    "BAD",
-    "UNAVAILABLE",
-    "AUTHENTICATIONFAILED",
-    "AUTHORIZATIONFAILED",
-    "EXPIRED",
-    "PRIVACYREQUIRED",
-    "CONTACTADMIN",
-    "NOPERM",
-    "INUSE",
-    "EXPUNGEISSUED",
-    "CORRUPTION",
-    "SERVERBUG",
-    "CLIENTBUG",
-    "CANNOT",
-    "LIMIT",
-    "OVERQUOTA",
-    "ALREADYEXISTS",
-    "NONEXISTENT",
-    "TRYCREATE",
-    "READ-ONLY",
-    "TOOBIG",
-    "MODIFIED",
-    "THROTTLED",
-];
-
-const DATE: &str = " 3-Jan-2020 10:00:00 +0100";
-const OTHER_DATE: &str = "25-Nov-2026 10:00:00 +0100";
-
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Content {
-    Old,
-    New,
-    Altered,
-    Foreign,
-}
-
-impl Content {
-    fn digest(self) -> String {
-        format!("{self:?}")
-    }
-
-    fn is_version(self) -> bool {
-        matches!(self, Self::Old | Self::New)
-    }
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Mail {
-    uid: u32,
-    content: Content,
-    flags: u8,
-    labels: u8,
-    modseq: u64,
-    has_date: bool,
-    /// Flags that the second client set or removed on this message, as a bit set. The final check does not compare
-    /// these flags with those of the old message.
-    by_client: u8,
-}
-
-impl Mail {
-    fn is_good(&self) -> bool {
-        self.content.is_version() && self.flags & DELETED == 0
-    }
-}
-
-/// Permanent properties of a simulated server. A fault that occurs only once, such as a refused command, is part of the
-/// [`Budget`] instead.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-struct Nature {
-    is_gmail: bool,
-    has_trash: bool,
-    has_replace: bool,
-    is_full: bool,
-    alters: bool,
-    /// Whether the server changes the content of the old message when embody restores the old message with APPEND. The
-    /// field `alters` affects only the new message.
-    alters_original: bool,
-    changes_date: bool,
-    gives_no_uid: bool,
-    gives_no_date: bool,
-    has_condstore: bool,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Server {
-    mails: Vec<Mail>,
-    trash: Vec<Mail>,
-    next: u32,
-}
+use super::session::InternalDate;
+use server::{
+    CODES, Content, DATE, DELETED, FLAGGED, Mail, Nature, SEEN, Server, bits, good, label_bits,
+    names, refused,
+};
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 struct Budget {
@@ -205,58 +109,7 @@ struct Model {
 
 type Step = (String, World);
 
-fn names(bits: u8) -> Vec<String> {
-    let named = FLAGS.iter().filter(|(bit, _)| bits & bit != 0);
-    named.map(|(_, name)| (*name).to_owned()).collect()
-}
-
-fn bits(names: &[String]) -> u8 {
-    names.iter().fold(0, |all, name| {
-        let found = FLAGS.iter().find(|(_, it)| it.eq_ignore_ascii_case(name));
-        all | found.unwrap().0
-    })
-}
-
-fn label_names(bits: u8) -> Vec<String> {
-    (0..3)
-        .filter(|bit| bits & (1 << bit) != 0)
-        .map(|bit| format!("label{bit}"))
-        .collect()
-}
-
-fn label_bits(names: &[String]) -> u8 {
-    names.iter().fold(0, |all, name| {
-        all | 1 << name.trim_start_matches("label").parse::<u8>().unwrap()
-    })
-}
-
 impl Model {
-    fn terms(&self) -> Terms {
-        Terms {
-            is_gmail: self.nature.is_gmail,
-            has_trash: self.nature.has_trash,
-            may_replace: self.nature.has_replace,
-            without: self.without,
-        }
-    }
-
-    fn snapshot(&self) -> Server {
-        let old = Mail {
-            uid: 1,
-            content: Content::Old,
-            flags: SEEN,
-            labels: u8::from(self.nature.is_gmail),
-            modseq: 1,
-            has_date: true,
-            by_client: 0,
-        };
-        Server {
-            mails: vec![old],
-            trash: Vec::new(),
-            next: 2,
-        }
-    }
-
     fn initial(&self) -> World {
         let world = World {
             server: self.snapshot(),
@@ -385,188 +238,6 @@ impl Model {
         }
     }
 
-    /// Executes a command on the simulated server, and returns the response that a server without faults sends.
-    fn mode(&self, world: &mut World, entry: &Replacement, command: &Command) -> Event {
-        let nature = self.nature;
-        let server = &mut world.server;
-        match command {
-            Command::Note => {
-                world.journal = Some(entry.clone());
-                world.unsynced_end = None;
-                Event::Done
-            }
-            Command::End => {
-                world.unsynced_end = world.journal.take();
-                Event::Done
-            }
-            Command::Keep => {
-                world.is_kept = true;
-                Event::Done
-            }
-            Command::Drop => {
-                world.is_kept = false;
-                Event::Done
-            }
-            Command::Rest(_) => Event::Done,
-            Command::Append(_) | Command::Replace => {
-                let is_original = *command == Command::Append(Body::Original);
-                let is_replace = *command == Command::Replace;
-                if nature.is_full
-                    && !is_replace
-                    && server
-                        .mails
-                        .iter()
-                        .filter(|it| it.content != Content::Foreign)
-                        .count()
-                        > 0
-                    && !is_original
-                {
-                    return Event::Appended(Err(refusal("OVERQUOTA")));
-                }
-                if is_replace {
-                    let at = server.mails.iter().position(|it| it.uid == entry.uid);
-                    let Some(at) = at else {
-                        return Event::Appended(Err(refusal("NONEXISTENT")));
-                    };
-                    server.mails.remove(at);
-                    // REPLACE gives the new message the flags that embody last read. A flag that the second client set
-                    // later is lost, which is allowed here. `None` switches off the comparison of flags at the end.
-                    world.last = None;
-                }
-                let uid = server.next;
-                server.next += 1;
-                let content = match (is_original, nature.alters) {
-                    (true, _) if nature.alters_original => Content::Altered,
-                    (true, _) => Content::Old,
-                    (false, true) => Content::Altered,
-                    (false, false) => Content::New,
-                };
-                server.mails.push(Mail {
-                    uid,
-                    content,
-                    flags: bits(&entry.flags),
-                    labels: 0,
-                    modseq: 1,
-                    has_date: true,
-                    by_client: 0,
-                });
-                Event::Appended(Ok((!nature.gives_no_uid).then_some((7, uid))))
-            }
-            Command::Search(body) => {
-                let wanted = match body {
-                    Body::New => Content::New,
-                    Body::Original => Content::Old,
-                };
-                let found = server.mails.iter().filter(|it| {
-                    it.content == wanted && it.uid >= entry.least && it.flags & DELETED == 0
-                });
-                Event::Found(Ok(found.map(|it| it.uid).collect()))
-            }
-            Command::Read(uid) => {
-                let found = server.mails.iter().find(|it| it.uid == *uid);
-                world.has_read_altered |= found.is_some_and(|it| it.content == Content::Altered);
-                Event::Read(
-                    found.map_or(Reading::Nothing, |it| Reading::Digest(it.content.digest())),
-                )
-            }
-            Command::Look { copy, .. } => {
-                world.is_raced = false;
-                Event::Seen(self.sight(server, entry.uid), self.sight(server, *copy))
-            }
-            Command::Store(uid, change, flags) => {
-                let bits = bits(flags);
-                let is_ours = |it: &&mut Mail| it.uid == *uid;
-                if let Some(it) = server.mails.iter_mut().find(is_ours) {
-                    match change {
-                        FlagChange::Add => it.flags |= bits,
-                        _ => it.flags &= !bits,
-                    }
-                    it.modseq += 1;
-                }
-                Event::Answered(Ok(()))
-            }
-            Command::Mark(since) => {
-                let Some(it) = server.mails.iter_mut().find(|it| it.uid == entry.uid) else {
-                    return Event::Marked {
-                        answer: Ok(false),
-                        flags: None,
-                    };
-                };
-                if since.is_some_and(|since| it.modseq > since) {
-                    return Event::Marked {
-                        answer: Ok(true),
-                        flags: None,
-                    };
-                }
-                it.flags |= DELETED;
-                it.modseq += 1;
-                Event::Marked {
-                    answer: Ok(false),
-                    flags: Some(names(it.flags)),
-                }
-            }
-            Command::Remove => {
-                let found = server.mails.iter().position(|it| it.uid == entry.uid);
-                let seen = found.map(|at| &server.mails[at]);
-                let flags = seen.map(|it| names(it.flags));
-                let labels = seen
-                    .filter(|_| nature.is_gmail)
-                    .map(|it| label_names(it.labels));
-                let mut is_told = false;
-                if let Some(at) = found {
-                    let it = &server.mails[at];
-                    if nature.has_trash || it.flags & DELETED != 0 {
-                        world.last = Some((it.flags & !DELETED, it.labels));
-                        let it = server.mails.remove(at);
-                        if nature.has_trash {
-                            server.trash.push(it);
-                        }
-                        is_told = true;
-                    }
-                }
-                Event::Removed {
-                    answer: Ok(()),
-                    flags,
-                    labels,
-                    is_told,
-                }
-            }
-            Command::TakeAway(uid) => {
-                let found = server.mails.iter().position(|it| it.uid == *uid);
-                if let Some(at) = found
-                    && (nature.is_gmail || server.mails[at].flags & DELETED != 0)
-                {
-                    let it = server.mails.remove(at);
-                    if nature.is_gmail {
-                        server.trash.push(it);
-                    }
-                }
-                Event::Answered(Ok(()))
-            }
-            Command::Labels(copy) => {
-                let of = |uid: u32| {
-                    let it = server.mails.iter().find(|it| it.uid == uid)?;
-                    Some(Labelled {
-                        message_id: u64::from(it.uid),
-                        labels: label_names(it.labels),
-                    })
-                };
-                Event::Labels(of(entry.uid), of(*copy))
-            }
-            Command::StoreLabels(uid, change, labels) => {
-                let bits = label_bits(labels);
-                if let Some(it) = server.mails.iter_mut().find(|it| it.uid == *uid) {
-                    match change {
-                        FlagChange::Add => it.labels |= bits,
-                        _ => it.labels &= !bits,
-                    }
-                }
-                Event::Answered(Ok(()))
-            }
-            Command::Give(_) => unreachable!(),
-        }
-    }
-
     /// Models a crash of the program or a broken connection: [`Machine`] loses the flags that it has only in memory.
     /// embody reads the flags and expunges the message with two commands that it sends together, so the journal cannot
     /// contain flags that changed shortly before. If they differ from the journal, they are not compared at the end.
@@ -578,24 +249,6 @@ impl Model {
         if world.last != noted {
             world.last = None;
         }
-    }
-
-    fn sight(&self, server: &Server, uid: u32) -> Sight {
-        let Some(it) = server.mails.iter().find(|it| it.uid == uid) else {
-            return Sight::Absent;
-        };
-        let is_copy = it.content != Content::Old;
-        let date = if self.nature.changes_date && is_copy {
-            OTHER_DATE
-        } else {
-            DATE
-        };
-        let has_date = it.has_date && !(self.nature.gives_no_date && is_copy);
-        Sight::Present(Seen {
-            flags: names(it.flags),
-            date: has_date.then(|| InternalDate::of(date)),
-            modseq: self.nature.has_condstore.then_some(it.modseq),
-        })
     }
 
     /// Returns all states that can follow `world`: after a response, a fault, a crash, a restart, or an action of the
@@ -806,116 +459,6 @@ impl Model {
         });
     }
 
-    /// Checks that a command removes no message of another program, and never the last intact version of the message.
-    fn check_command(&self, before: &World, after: &World, entry: &Replacement, command: &Command) {
-        let gone = |it: &&Mail| !after.server.mails.iter().any(|there| there.uid == it.uid);
-        for gone in before.server.mails.iter().filter(gone) {
-            let is_ours = match gone.content {
-                Content::Old => gone.uid == entry.uid,
-                Content::New => true,
-                Content::Altered => {
-                    after.has_read_altered
-                        || matches!(&entry.step, ReplacementStep::TakingBack(_, digest) if *digest == Content::Altered.digest())
-                }
-                Content::Foreign => false,
-            };
-            assert!(is_ours, "{command:?} removes {gone:?}");
-        }
-        // REPLACE removes the old message before embody can compare the new one. This is allowed only because embody
-        // keeps the old message in a file (`is_kept`).
-        let (now, then) = (good(&before.server), good(&after.server));
-        let is_kept = after.is_kept;
-        assert!(
-            now == 0 || then > 0 || before.is_raced || is_kept || after.is_taken,
-            "{command:?} must not remove the last intact version of the message"
-        );
-    }
-
-    /// Checks the end of a run. Exit status 0 means that the journal is empty, the message exists only once, and it
-    /// exists not only in a file.
-    fn check_end(&self, world: &World) {
-        if world.status == 0 {
-            assert!(
-                world.journal.is_none(),
-                "the run ended with status 0, but the journal still lists an unfinished change"
-            );
-            assert!(
-                !world.is_kept || world.is_told,
-                "the run ended with status 0, but the original is only in a file"
-            );
-            assert!(
-                good(&world.server) < 2 || world.is_told,
-                "the run ended with status 0, but the folder contains the message twice"
-            );
-        }
-    }
-
-    fn check_quiet(&self, world: &World) {
-        let mut quiet = world.clone();
-        quiet.budget = Budget {
-            faults: 0,
-            client: 0,
-            kills: 0,
-            restores: 0,
-        };
-        quiet.status = 0;
-        quiet.process = Process::Starting;
-        let mut quiet = self.settle(quiet);
-        let mut count = 0;
-        while let Process::Running {
-            machine,
-            command,
-            is_earlier,
-        } = quiet.process.clone()
-        {
-            let before = quiet.clone();
-            let entry = machine.entry().clone();
-            let event = self.mode(&mut quiet, &entry, &command);
-            self.check_command(&before, &quiet, &entry, &command);
-            quiet = self.advance(quiet, *machine, event, is_earlier);
-            count += 1;
-            assert!(
-                count < 500,
-                "a run without faults must end after fewer than 500 commands"
-            );
-        }
-        self.check_end(&quiet);
-        let good: Vec<&Mail> = quiet
-            .server
-            .mails
-            .iter()
-            .filter(|it| it.is_good())
-            .collect();
-        match good.as_slice() {
-            [] => assert!(
-                quiet.is_taken || quiet.was_raced || quiet.is_kept && quiet.is_told,
-                "after a second run without faults, the message must still exist, but it does not: {quiet:?}"
-            ),
-            [one] => {
-                if let Some((flags, labels)) = quiet.last
-                    && one.content == Content::New
-                    && !quiet.is_told_of_flags
-                {
-                    let wanted = flags & !one.by_client & !DELETED;
-                    let has = one.flags & !one.by_client & !DELETED;
-                    assert_eq!(
-                        has, wanted,
-                        "after a second run without faults, the flags must be those of the original: {quiet:?}"
-                    );
-                    assert_eq!(
-                        one.labels & labels,
-                        labels,
-                        "after a second run without faults, the labels must be those of the original: {quiet:?}"
-                    );
-                }
-            }
-            _ => assert!(
-                quiet.is_told,
-                "after a second run without faults, the message exists several times, but no run reported it: {quiet:?}"
-            ),
-        }
-    }
-
     /// Explores all states and returns their number. The error names the rule that was violated, and the steps that led
     /// to this state.
     fn explore(&self) -> Result<usize, String> {
@@ -967,73 +510,6 @@ impl Model {
             }
         }
         Ok(seen.len())
-    }
-}
-
-fn good(server: &Server) -> usize {
-    server.mails.iter().filter(|it| it.is_good()).count()
-}
-
-fn refusal(code: &str) -> Refusal {
-    Refusal {
-        command: "COMMAND",
-        code: Some(code.to_owned()).filter(|code| !code.is_empty()),
-        text: "no".into(),
-    }
-}
-
-/// Returns the results that embody may get if the server refuses a command with NO and this code. A server can also
-/// refuse only a part of the command, such as one of two messages. `event` is the result without the refusal.
-fn refused(event: &Event, code: &str) -> Vec<Event> {
-    let why = || "no".to_owned();
-    match event {
-        Event::Answered(_) => vec![Event::Answered(Err(refusal(code)))],
-        Event::Appended(_) => vec![Event::Appended(Err(refusal(code)))],
-        Event::Marked { .. } => {
-            let answer = match code {
-                "MODIFIED" => Ok(true),
-                code => Err(refusal(code)),
-            };
-            vec![Event::Marked {
-                answer,
-                flags: None,
-            }]
-        }
-        Event::Removed {
-            answer,
-            flags,
-            labels,
-            is_told,
-        } => vec![
-            Event::Removed {
-                answer: Err(refusal(code)),
-                flags: flags.clone(),
-                labels: labels.clone(),
-                is_told: false,
-            },
-            Event::Removed {
-                answer: answer.clone(),
-                flags: None,
-                labels: None,
-                is_told: *is_told,
-            },
-        ],
-        Event::Found(_) => vec![Event::Found(Err(why()))],
-        Event::Read(_) => vec![Event::Read(Reading::Unknown(why()))],
-        Event::Seen(old, copy) => {
-            let unknown = || Sight::Unknown(why());
-            vec![
-                Event::Seen(unknown(), unknown()),
-                Event::Seen(old.clone(), unknown()),
-                Event::Seen(unknown(), copy.clone()),
-            ]
-        }
-        Event::Labels(old, copy) => vec![
-            Event::Labels(None, None),
-            Event::Labels(old.clone(), None),
-            Event::Labels(None, copy.clone()),
-        ],
-        Event::Begin | Event::Done => Vec::new(),
     }
 }
 

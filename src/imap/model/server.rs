@@ -1,0 +1,429 @@
+//! The simulated server: its messages, its permanent properties, and its responses to commands.
+
+use super::{Model, World};
+use crate::imap::journal::Replacement;
+use crate::imap::machine::{Body, Command, Event, Labelled, Reading, Refusal, Seen, Sight, Terms};
+use crate::imap::session::{FlagChange, InternalDate};
+
+pub(super) const SEEN: u8 = 1;
+pub(super) const FLAGGED: u8 = 2;
+pub(super) const DELETED: u8 = 4;
+pub(super) const FLAGS: [(u8, &str); 3] = [
+    (SEEN, "\\Seen"),
+    (FLAGGED, "\\Flagged"),
+    (DELETED, "\\Deleted"),
+];
+
+/// Response codes of a NO response that the simulated server can send: those of RFC 5530, of APPEND (RFC 4315, RFC
+/// 9051) and of CONDSTORE. The empty text means a NO without a code. `BAD` means a BAD response instead of a NO.
+pub(super) const CODES: [&str; 24] = [
+    "",
+    "BAD",
+    "UNAVAILABLE",
+    "AUTHENTICATIONFAILED",
+    "AUTHORIZATIONFAILED",
+    "EXPIRED",
+    "PRIVACYREQUIRED",
+    "CONTACTADMIN",
+    "NOPERM",
+    "INUSE",
+    "EXPUNGEISSUED",
+    "CORRUPTION",
+    "SERVERBUG",
+    "CLIENTBUG",
+    "CANNOT",
+    "LIMIT",
+    "OVERQUOTA",
+    "ALREADYEXISTS",
+    "NONEXISTENT",
+    "TRYCREATE",
+    "READ-ONLY",
+    "TOOBIG",
+    "MODIFIED",
+    "THROTTLED",
+];
+
+pub(super) const DATE: &str = " 3-Jan-2020 10:00:00 +0100";
+pub(super) const OTHER_DATE: &str = "25-Nov-2026 10:00:00 +0100";
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum Content {
+    Old,
+    New,
+    Altered,
+    Foreign,
+}
+
+impl Content {
+    pub(super) fn digest(self) -> String {
+        format!("{self:?}")
+    }
+
+    pub(super) fn is_version(self) -> bool {
+        matches!(self, Self::Old | Self::New)
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Mail {
+    pub(super) uid: u32,
+    pub(super) content: Content,
+    pub(super) flags: u8,
+    pub(super) labels: u8,
+    pub(super) modseq: u64,
+    pub(super) has_date: bool,
+    /// Flags that the second client set or removed on this message, as a bit set. The final check does not compare
+    /// these flags with those of the old message.
+    pub(super) by_client: u8,
+}
+
+impl Mail {
+    pub(super) fn is_good(&self) -> bool {
+        self.content.is_version() && self.flags & DELETED == 0
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Server {
+    pub(super) mails: Vec<Mail>,
+    pub(super) trash: Vec<Mail>,
+    pub(super) next: u32,
+}
+
+pub(super) fn good(server: &Server) -> usize {
+    server.mails.iter().filter(|it| it.is_good()).count()
+}
+
+/// Permanent properties of a simulated server. A fault that occurs only once, such as a refused command, is part of the
+/// [`Budget`] instead.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub(super) struct Nature {
+    pub(super) is_gmail: bool,
+    pub(super) has_trash: bool,
+    pub(super) has_replace: bool,
+    pub(super) is_full: bool,
+    pub(super) alters: bool,
+    /// Whether the server changes the content of the old message when embody restores the old message with APPEND. The
+    /// field `alters` affects only the new message.
+    pub(super) alters_original: bool,
+    pub(super) changes_date: bool,
+    pub(super) gives_no_uid: bool,
+    pub(super) gives_no_date: bool,
+    pub(super) has_condstore: bool,
+}
+
+impl Model {
+    pub(super) fn terms(&self) -> Terms {
+        Terms {
+            is_gmail: self.nature.is_gmail,
+            has_trash: self.nature.has_trash,
+            may_replace: self.nature.has_replace,
+            without: self.without,
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> Server {
+        let old = Mail {
+            uid: 1,
+            content: Content::Old,
+            flags: SEEN,
+            labels: u8::from(self.nature.is_gmail),
+            modseq: 1,
+            has_date: true,
+            by_client: 0,
+        };
+        Server {
+            mails: vec![old],
+            trash: Vec::new(),
+            next: 2,
+        }
+    }
+
+    /// Executes a command on the simulated server, and returns the response that a server without faults sends.
+    pub(super) fn mode(&self, world: &mut World, entry: &Replacement, command: &Command) -> Event {
+        let nature = self.nature;
+        let server = &mut world.server;
+        match command {
+            Command::Note => {
+                world.journal = Some(entry.clone());
+                world.unsynced_end = None;
+                Event::Done
+            }
+            Command::End => {
+                world.unsynced_end = world.journal.take();
+                Event::Done
+            }
+            Command::Keep => {
+                world.is_kept = true;
+                Event::Done
+            }
+            Command::Drop => {
+                world.is_kept = false;
+                Event::Done
+            }
+            Command::Rest(_) => Event::Done,
+            Command::Append(_) | Command::Replace => {
+                let is_original = *command == Command::Append(Body::Original);
+                let is_replace = *command == Command::Replace;
+                if nature.is_full
+                    && !is_replace
+                    && server
+                        .mails
+                        .iter()
+                        .filter(|it| it.content != Content::Foreign)
+                        .count()
+                        > 0
+                    && !is_original
+                {
+                    return Event::Appended(Err(refusal("OVERQUOTA")));
+                }
+                if is_replace {
+                    let at = server.mails.iter().position(|it| it.uid == entry.uid);
+                    let Some(at) = at else {
+                        return Event::Appended(Err(refusal("NONEXISTENT")));
+                    };
+                    server.mails.remove(at);
+                    // REPLACE gives the new message the flags that embody last read. A flag that the second client set
+                    // later is lost, which is allowed here. `None` switches off the comparison of flags at the end.
+                    world.last = None;
+                }
+                let uid = server.next;
+                server.next += 1;
+                let content = match (is_original, nature.alters) {
+                    (true, _) if nature.alters_original => Content::Altered,
+                    (true, _) => Content::Old,
+                    (false, true) => Content::Altered,
+                    (false, false) => Content::New,
+                };
+                server.mails.push(Mail {
+                    uid,
+                    content,
+                    flags: bits(&entry.flags),
+                    labels: 0,
+                    modseq: 1,
+                    has_date: true,
+                    by_client: 0,
+                });
+                Event::Appended(Ok((!nature.gives_no_uid).then_some((7, uid))))
+            }
+            Command::Search(body) => {
+                let wanted = match body {
+                    Body::New => Content::New,
+                    Body::Original => Content::Old,
+                };
+                let found = server.mails.iter().filter(|it| {
+                    it.content == wanted && it.uid >= entry.least && it.flags & DELETED == 0
+                });
+                Event::Found(Ok(found.map(|it| it.uid).collect()))
+            }
+            Command::Read(uid) => {
+                let found = server.mails.iter().find(|it| it.uid == *uid);
+                world.has_read_altered |= found.is_some_and(|it| it.content == Content::Altered);
+                Event::Read(
+                    found.map_or(Reading::Nothing, |it| Reading::Digest(it.content.digest())),
+                )
+            }
+            Command::Look { copy, .. } => {
+                world.is_raced = false;
+                Event::Seen(self.sight(server, entry.uid), self.sight(server, *copy))
+            }
+            Command::Store(uid, change, flags) => {
+                let bits = bits(flags);
+                let is_ours = |it: &&mut Mail| it.uid == *uid;
+                if let Some(it) = server.mails.iter_mut().find(is_ours) {
+                    match change {
+                        FlagChange::Add => it.flags |= bits,
+                        _ => it.flags &= !bits,
+                    }
+                    it.modseq += 1;
+                }
+                Event::Answered(Ok(()))
+            }
+            Command::Mark(since) => {
+                let Some(it) = server.mails.iter_mut().find(|it| it.uid == entry.uid) else {
+                    return Event::Marked {
+                        answer: Ok(false),
+                        flags: None,
+                    };
+                };
+                if since.is_some_and(|since| it.modseq > since) {
+                    return Event::Marked {
+                        answer: Ok(true),
+                        flags: None,
+                    };
+                }
+                it.flags |= DELETED;
+                it.modseq += 1;
+                Event::Marked {
+                    answer: Ok(false),
+                    flags: Some(names(it.flags)),
+                }
+            }
+            Command::Remove => {
+                let found = server.mails.iter().position(|it| it.uid == entry.uid);
+                let seen = found.map(|at| &server.mails[at]);
+                let flags = seen.map(|it| names(it.flags));
+                let labels = seen
+                    .filter(|_| nature.is_gmail)
+                    .map(|it| label_names(it.labels));
+                let mut is_told = false;
+                if let Some(at) = found {
+                    let it = &server.mails[at];
+                    if nature.has_trash || it.flags & DELETED != 0 {
+                        world.last = Some((it.flags & !DELETED, it.labels));
+                        let it = server.mails.remove(at);
+                        if nature.has_trash {
+                            server.trash.push(it);
+                        }
+                        is_told = true;
+                    }
+                }
+                Event::Removed {
+                    answer: Ok(()),
+                    flags,
+                    labels,
+                    is_told,
+                }
+            }
+            Command::TakeAway(uid) => {
+                let found = server.mails.iter().position(|it| it.uid == *uid);
+                if let Some(at) = found
+                    && (nature.is_gmail || server.mails[at].flags & DELETED != 0)
+                {
+                    let it = server.mails.remove(at);
+                    if nature.is_gmail {
+                        server.trash.push(it);
+                    }
+                }
+                Event::Answered(Ok(()))
+            }
+            Command::Labels(copy) => {
+                let of = |uid: u32| {
+                    let it = server.mails.iter().find(|it| it.uid == uid)?;
+                    Some(Labelled {
+                        message_id: u64::from(it.uid),
+                        labels: label_names(it.labels),
+                    })
+                };
+                Event::Labels(of(entry.uid), of(*copy))
+            }
+            Command::StoreLabels(uid, change, labels) => {
+                let bits = label_bits(labels);
+                if let Some(it) = server.mails.iter_mut().find(|it| it.uid == *uid) {
+                    match change {
+                        FlagChange::Add => it.labels |= bits,
+                        _ => it.labels &= !bits,
+                    }
+                }
+                Event::Answered(Ok(()))
+            }
+            Command::Give(_) => unreachable!(),
+        }
+    }
+
+    pub(super) fn sight(&self, server: &Server, uid: u32) -> Sight {
+        let Some(it) = server.mails.iter().find(|it| it.uid == uid) else {
+            return Sight::Absent;
+        };
+        let is_copy = it.content != Content::Old;
+        let date = if self.nature.changes_date && is_copy {
+            OTHER_DATE
+        } else {
+            DATE
+        };
+        let has_date = it.has_date && !(self.nature.gives_no_date && is_copy);
+        Sight::Present(Seen {
+            flags: names(it.flags),
+            date: has_date.then(|| InternalDate::of(date)),
+            modseq: self.nature.has_condstore.then_some(it.modseq),
+        })
+    }
+}
+
+pub(super) fn names(bits: u8) -> Vec<String> {
+    let named = FLAGS.iter().filter(|(bit, _)| bits & bit != 0);
+    named.map(|(_, name)| (*name).to_owned()).collect()
+}
+
+pub(super) fn bits(names: &[String]) -> u8 {
+    names.iter().fold(0, |all, name| {
+        let found = FLAGS.iter().find(|(_, it)| it.eq_ignore_ascii_case(name));
+        all | found.unwrap().0
+    })
+}
+
+pub(super) fn label_names(bits: u8) -> Vec<String> {
+    (0..3)
+        .filter(|bit| bits & (1 << bit) != 0)
+        .map(|bit| format!("label{bit}"))
+        .collect()
+}
+
+pub(super) fn label_bits(names: &[String]) -> u8 {
+    names.iter().fold(0, |all, name| {
+        all | 1 << name.trim_start_matches("label").parse::<u8>().unwrap()
+    })
+}
+
+/// Returns the results that embody may get if the server refuses a command with NO and this code. A server can also
+/// refuse only a part of the command, such as one of two messages. `event` is the result without the refusal.
+pub(super) fn refused(event: &Event, code: &str) -> Vec<Event> {
+    let why = || "no".to_owned();
+    match event {
+        Event::Answered(_) => vec![Event::Answered(Err(refusal(code)))],
+        Event::Appended(_) => vec![Event::Appended(Err(refusal(code)))],
+        Event::Marked { .. } => {
+            let answer = match code {
+                "MODIFIED" => Ok(true),
+                code => Err(refusal(code)),
+            };
+            vec![Event::Marked {
+                answer,
+                flags: None,
+            }]
+        }
+        Event::Removed {
+            answer,
+            flags,
+            labels,
+            is_told,
+        } => vec![
+            Event::Removed {
+                answer: Err(refusal(code)),
+                flags: flags.clone(),
+                labels: labels.clone(),
+                is_told: false,
+            },
+            Event::Removed {
+                answer: answer.clone(),
+                flags: None,
+                labels: None,
+                is_told: *is_told,
+            },
+        ],
+        Event::Found(_) => vec![Event::Found(Err(why()))],
+        Event::Read(_) => vec![Event::Read(Reading::Unknown(why()))],
+        Event::Seen(old, copy) => {
+            let unknown = || Sight::Unknown(why());
+            vec![
+                Event::Seen(unknown(), unknown()),
+                Event::Seen(old.clone(), unknown()),
+                Event::Seen(unknown(), copy.clone()),
+            ]
+        }
+        Event::Labels(old, copy) => vec![
+            Event::Labels(None, None),
+            Event::Labels(old.clone(), None),
+            Event::Labels(None, copy.clone()),
+        ],
+        Event::Begin | Event::Done => Vec::new(),
+    }
+}
+
+fn refusal(code: &str) -> Refusal {
+    Refusal {
+        command: "COMMAND",
+        code: Some(code.to_owned()).filter(|code| !code.is_empty()),
+        text: "no".into(),
+    }
+}
