@@ -440,7 +440,7 @@ mod tests {
             uid,
             flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
             odd_flags: Vec::new(),
-            internal_date: crate::imap::fetch::InternalDate {
+            internal_date: crate::imap::internal_date::InternalDate {
                 text: " 1-Jan-1970 00:00:01 +0000".to_owned(),
                 seconds: 1,
             },
@@ -481,7 +481,7 @@ mod tests {
             is_mixed: false,
         };
         let message = Metadata {
-            internal_date: crate::imap::fetch::InternalDate::of(""),
+            internal_date: crate::imap::internal_date::InternalDate::of(""),
             ..Metadata::unknown(7)
         };
         let open = || Backup::open(folder.path(), &directory, 3).unwrap();

@@ -8,7 +8,7 @@
 //! * `wire` reads and writes bytes, in clear text or over TLS, within limits. `response` parses the responses of the server.
 //! * `command` builds commands. `exchange` sends them and matches the responses; several commands can be pending at a time.
 //!   `login` authenticates a connection.
-//! * `search` parses the results of SEARCH. `fetch` reads metadata, `structure` BODYSTRUCTURE, and `bodies` whole messages in
+//! * `search` parses the results of SEARCH. `fetch` reads metadata, `internal_date` the date of receipt, `structure` BODYSTRUCTURE, and `bodies` whole messages in
 //!   pieces. All three pipeline their commands.
 //! * `session` is an authenticated connection with one method for each command. The methods for folders, changes and the
 //!   listing of mailboxes are in `folders`, `changes` and `listing`. `reading` reads with several sessions in parallel.
@@ -36,6 +36,7 @@ pub(crate) mod failure;
 mod fetch;
 mod folders;
 pub(crate) mod in_place;
+mod internal_date;
 mod journal;
 mod listing;
 mod login;

@@ -1,0 +1,387 @@
+//! Reads metadata of messages with pipelined FETCH commands. `pipeline` sends the commands, and this file parses the items.
+
+mod items;
+mod pipeline;
+
+use std::collections::{BTreeMap, HashMap};
+use std::num::NonZeroU32;
+
+use super::command::{ImapCommand, sequence_set};
+use super::exchange::Exchange;
+use super::failure::ImapFailure;
+use super::internal_date::InternalDate;
+use super::response::{Value, is_flag};
+use super::structure::BodyPart;
+pub(super) use items::{item, items, uid};
+pub(super) use pipeline::{AHEAD, given, is_unavailable, tolerated};
+use pipeline::{Listener, ask};
+
+/// Metadata of a message from FETCH: everything except its content.
+#[derive(Clone, Debug)]
+pub(crate) struct Metadata {
+    pub(crate) uid: u32,
+    /// Flags in the spelling and the order of the server, without `\Recent`.
+    pub(crate) flags: Vec<String>,
+    /// Keywords that are not valid in IMAP, escaped as ASCII. The server would reject them in STORE or APPEND.
+    pub(crate) odd_flags: Vec<String>,
+    pub(crate) internal_date: InternalDate,
+    /// RFC822.SIZE in bytes, which may be wrong. 0 if the server does not return it.
+    pub(crate) size: u64,
+    /// MIME structure of the message. `None` if BODYSTRUCTURE was not requested or cannot be parsed: the message
+    /// can then contain anything, so only reading it shows whether it must be changed.
+    pub(crate) structure: Option<BodyPart>,
+}
+
+impl Metadata {
+    /// Returns empty metadata for a message about which the server returned nothing.
+    pub(crate) fn unknown(uid: u32) -> Self {
+        Self {
+            uid,
+            flags: Vec::new(),
+            odd_flags: Vec::new(),
+            internal_date: InternalDate::of(""),
+            size: 0,
+            structure: None,
+        }
+    }
+}
+
+/// Choice of the metadata to request: with or without BODYSTRUCTURE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Structure {
+    Wanted,
+    NotWanted,
+}
+
+/// Metadata that only Gmail returns: the number of the message (X-GM-MSGID) and its labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GmailMetadata {
+    pub(crate) uid: u32,
+    pub(crate) message_id: u64,
+    /// Labels in the spelling of the server, without quotation marks.
+    pub(crate) labels: Vec<String>,
+}
+
+/// The metadata of one message that have arrived so far. A server may send the items of one message in several responses.
+#[derive(Default)]
+struct Heard {
+    flags: Option<Flags>,
+    date: Option<InternalDate>,
+    size: Option<u64>,
+    modseq: Option<u64>,
+    structure: Option<Option<BodyPart>>,
+}
+
+/// Flags of a message or of a folder.
+#[derive(Default)]
+pub(super) struct Flags {
+    pub(super) words: Vec<String>,
+    /// Keywords that are not atoms. They are kept apart, because a STORE with them would be rejected or would set other
+    /// keywords.
+    pub(super) odd: Vec<String>,
+}
+
+impl Flags {
+    /// Parses a list of flags. Returns `None` if the value is not a list.
+    pub(super) fn of(value: &Value<'_>) -> Option<Self> {
+        let mut flags = Self::default();
+        for flag in value.list()? {
+            let word = match flag {
+                // In PERMANENTFLAGS, `\*` means that new keywords can be created in the folder, so it is accepted as a flag.
+                Value::Atom(flag) => std::str::from_utf8(flag)
+                    .ok()
+                    .filter(|flag| is_flag(flag) || *flag == "\\*"),
+                _ => None,
+            };
+            match (word, flag) {
+                (Some(word), _) if word.eq_ignore_ascii_case("\\Recent") => {}
+                (Some(word), _) => flags.words.push(word.to_owned()),
+                (None, Value::Atom(flag)) => flags.odd.push(flag.escape_ascii().to_string()),
+                (None, Value::Text(flag)) => flags.odd.push(format!("\"{}\"", flag.escape_ascii())),
+                (None, _) => flags.odd.push("()".to_owned()),
+            }
+        }
+        Some(flags)
+    }
+}
+
+/// Requests the metadata of messages, and passes each message to `each` when its metadata is complete. Items that the server
+/// does not return are left empty. A message is skipped if the server does not return its flags.
+pub(super) fn metadata(
+    exchange: &mut Exchange,
+    uids: &[u32],
+    with: Structure,
+    has_modseq: bool,
+    each: &mut dyn FnMut(Metadata) -> Result<(), ImapFailure>,
+) -> Result<(), ImapFailure> {
+    let simple = format!(
+        "(UID FLAGS INTERNALDATE RFC822.SIZE{})",
+        if has_modseq { " MODSEQ" } else { "" }
+    );
+    let wanted = match with {
+        Structure::Wanted => simple.replace(')', " BODYSTRUCTURE)"),
+        Structure::NotWanted => simple.clone(),
+    };
+    let simpler: &[&str] = match with {
+        Structure::Wanted => &[&simple, "(UID INTERNALDATE RFC822.SIZE)", "(UID FLAGS)"],
+        Structure::NotWanted => &["(UID INTERNALDATE RFC822.SIZE)", "(UID FLAGS)"],
+    };
+    let missing = uids.iter().map(|uid| (*uid, Heard::default())).collect();
+    let mut listener = MetadataListener {
+        missing,
+        with,
+        has_modseq,
+        each,
+    };
+    ask(exchange, uids, &wanted, simpler, &mut listener)?;
+    let MetadataListener { missing, each, .. } = listener;
+    let mut late: Vec<(u32, Heard)> = missing.into_iter().collect();
+    late.sort_unstable_by_key(|(uid, _)| *uid);
+    for (uid, heard) in late {
+        if let Some(found) = heard.told(uid) {
+            each(found)?;
+        }
+    }
+    Ok(())
+}
+
+struct MetadataListener<'e> {
+    /// Messages with incomplete metadata. All messages of all commands are in one map, because a server may return the items of
+    /// a later command during an earlier one, as Dovecot does.
+    missing: HashMap<u32, Heard>,
+    with: Structure,
+    has_modseq: bool,
+    each: &'e mut dyn FnMut(Metadata) -> Result<(), ImapFailure>,
+}
+
+impl Listener for MetadataListener<'_> {
+    fn hear(
+        &mut self,
+        uid: u32,
+        items: &[[Value<'_>; 2]],
+        is_simple: bool,
+    ) -> Result<bool, ImapFailure> {
+        let Some(heard) = self.missing.get_mut(&uid) else {
+            return Ok(false);
+        };
+        let is_new = heard.hear(items);
+        let is_all = if is_simple {
+            heard.is_all(Structure::NotWanted, false)
+        } else {
+            heard.is_all(self.with, self.has_modseq)
+        };
+        if is_all && let Some(found) = self.missing.remove(&uid).and_then(|heard| heard.told(uid)) {
+            (self.each)(found)?;
+        }
+        Ok(is_new)
+    }
+
+    fn lacks(&self, uid: u32) -> bool {
+        self.missing.contains_key(&uid)
+    }
+}
+
+impl Heard {
+    /// Stores the items. Returns whether an item is new.
+    fn hear(&mut self, items: &[[Value<'_>; 2]]) -> bool {
+        let mut is_new = false;
+        if let Some(flags) = item(items, "FLAGS").and_then(Flags::of) {
+            is_new |= self.flags.is_none();
+            self.flags = Some(flags);
+        }
+        if let Some(text) = item(items, "INTERNALDATE").and_then(Value::text) {
+            is_new |= self.date.is_none();
+            self.date = Some(InternalDate::of(&text));
+        }
+        if let Some(size) = item(items, "RFC822.SIZE").and_then(Value::size) {
+            is_new |= self.size.is_none();
+            self.size = Some(size);
+        }
+        if let Some(value) = item(items, "MODSEQ") {
+            is_new |= self.modseq.is_none();
+            self.modseq = value.list().and_then(|list| list.first()?.number());
+        }
+        if let Some(value) = item(items, "BODYSTRUCTURE") {
+            is_new |= self.structure.is_none();
+            self.structure = Some(BodyPart::read(value));
+        }
+        is_new
+    }
+
+    fn is_all(&self, with: Structure, has_modseq: bool) -> bool {
+        self.flags.is_some()
+            && self.date.is_some()
+            && self.size.is_some()
+            && (!has_modseq || self.modseq.is_some())
+            && (with == Structure::NotWanted || self.structure.is_some())
+    }
+
+    fn told(self, uid: u32) -> Option<Metadata> {
+        let flags = self.flags?;
+        Some(Metadata {
+            uid,
+            flags: flags.words,
+            odd_flags: flags.odd,
+            internal_date: self.date.unwrap_or_else(|| InternalDate::of("")),
+            size: self.size.unwrap_or(0),
+            structure: self.structure.flatten(),
+        })
+    }
+}
+
+/// Flags, date and modification sequence of a message, as far as a FETCH returned them. A value that the server left out is
+/// `None`.
+#[derive(Default)]
+pub(super) struct Glimpse {
+    pub(super) flags: Option<Vec<String>>,
+    pub(super) date: Option<InternalDate>,
+    pub(super) modseq: Option<u64>,
+}
+
+/// Metadata of messages by UID, and the result of the command that requested them: `Err` if the server refused it.
+pub(super) type Glimpses = (BTreeMap<u32, Glimpse>, Result<(), ImapFailure>);
+
+/// Requests flags and dates of a few messages. Also returns messages of which the server returned only a part
+/// of the metadata, which [`metadata`] would skip, and whether the server refused the command. With both, the
+/// caller can tell a message that does not exist from a message whose metadata is missing.
+pub(super) fn look(
+    exchange: &mut Exchange,
+    uids: &[u32],
+    has_modseq: bool,
+) -> Result<Glimpses, ImapFailure> {
+    let text = format!(
+        "UID FETCH {} (UID FLAGS INTERNALDATE{})",
+        sequence_set(uids),
+        if has_modseq { " MODSEQ" } else { "" }
+    );
+    let pending = exchange.send(ImapCommand::new("FETCH", &text))?;
+    let mut found: BTreeMap<u32, Glimpse> = BTreeMap::new();
+    let done = exchange.finish(&pending, &mut |read| {
+        let Some(items) = items(read)? else {
+            return Ok(false);
+        };
+        let Some(uid) = uid(&items).filter(|uid| uids.contains(uid)) else {
+            return Ok(false);
+        };
+        let mut heard = Heard::default();
+        heard.hear(&items);
+        let glimpse = found.entry(uid).or_default();
+        // Flags that are not atoms cannot be set on another message. A list with such a flag counts as missing, so that no flag
+        // is lost silently.
+        let flags = heard
+            .flags
+            .filter(|flags| flags.odd.is_empty())
+            .map(|flags| flags.words);
+        glimpse.flags = flags.or(glimpse.flags.take());
+        glimpse.date = heard.date.or(glimpse.date.take());
+        glimpse.modseq = heard.modseq.or(glimpse.modseq);
+        Ok(true)
+    });
+    match done {
+        Err(why @ ImapFailure::Refused { .. }) => Ok((found, Err(why))),
+        done => done.map(|_| (found, Ok(()))),
+    }
+}
+
+/// Requests the RFC822.SIZE of messages, as pairs of a UID and a size in bytes.
+pub(super) fn sizes(exchange: &mut Exchange, uids: &[u32]) -> Result<Vec<(u32, u64)>, ImapFailure> {
+    let mut found = Found::of(uids, |items| item(items, "RFC822.SIZE")?.size());
+    ask(exchange, uids, "(UID RFC822.SIZE)", &[], &mut found)?;
+    Ok(found.told.into_iter().collect())
+}
+
+/// Returns the labels (X-GM-LABELS) in the items of a FETCH response.
+pub(super) fn labels(items: &[[Value<'_>; 2]]) -> Option<Vec<String>> {
+    let list = item(items, "X-GM-LABELS").and_then(Value::list)?;
+    let labels = list.iter().filter_map(Value::text);
+    Some(labels.map(|label| label.into_owned()).collect())
+}
+
+/// Requests X-GM-MSGID and X-GM-LABELS of messages.
+pub(super) fn gmail(
+    exchange: &mut Exchange,
+    uids: &[u32],
+) -> Result<Vec<GmailMetadata>, ImapFailure> {
+    let mut found = Found::of(uids, |items| {
+        let message_id = item(items, "X-GM-MSGID")?.number()?;
+        Some((message_id, labels(items)?))
+    });
+    let wanted = "(UID X-GM-MSGID X-GM-LABELS)";
+    ask(exchange, uids, wanted, &[], &mut found)?;
+    Ok(found
+        .told
+        .into_iter()
+        .map(|(uid, (message_id, labels))| GmailMetadata {
+            uid,
+            message_id,
+            labels,
+        })
+        .collect())
+}
+
+/// Metadata of the messages that were requested. Responses about other messages are dropped, because a server could fill the
+/// memory with them.
+struct Found<'u, T, R> {
+    uids: &'u [u32],
+    told: BTreeMap<u32, T>,
+    read: R,
+}
+
+impl<'u, T, R: Fn(&[[Value<'_>; 2]]) -> Option<T>> Found<'u, T, R> {
+    fn of(uids: &'u [u32], read: R) -> Self {
+        Self {
+            uids,
+            told: BTreeMap::new(),
+            read,
+        }
+    }
+}
+
+impl<T, R: Fn(&[[Value<'_>; 2]]) -> Option<T>> Listener for Found<'_, T, R> {
+    fn hear(
+        &mut self,
+        uid: u32,
+        items: &[[Value<'_>; 2]],
+        _is_simple: bool,
+    ) -> Result<bool, ImapFailure> {
+        if self.uids.binary_search(&uid).is_err() {
+            return Ok(false);
+        }
+        let found = (self.read)(items);
+        Ok(found.is_some_and(|found| self.told.insert(uid, found).is_none()))
+    }
+
+    fn lacks(&self, uid: u32) -> bool {
+        !self.told.contains_key(&uid)
+    }
+}
+
+/// Parses a set of UIDs in a response code, such as `3:5,9`. Returns `None` if the set is malformed or has more than `most`
+/// UIDs.
+pub(super) fn uids_of(set: &str, most: usize) -> Option<Vec<u32>> {
+    let mut uids = Vec::new();
+    for range in set.split(',') {
+        let (first, last) = range.split_once(':').unwrap_or((range, range));
+        let (first, last): (NonZeroU32, NonZeroU32) = (first.parse().ok()?, last.parse().ok()?);
+        let (first, last) = (first.min(last).get(), first.max(last).get());
+        if uids.len() + (last - first) as usize >= most {
+            return None;
+        }
+        uids.extend(first..=last);
+    }
+    Some(uids)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sets_of_codes_are_read_within_a_bound() {
+        assert_eq!(uids_of("3:5,9", 100), Some(vec![3, 4, 5, 9]));
+        assert_eq!(uids_of("5:3", 100), Some(vec![3, 4, 5]));
+        for wrong in ["", "0", "1:*", "x", "1:4294967295"] {
+            assert_eq!(uids_of(wrong, 100), None, "{wrong}");
+        }
+    }
+}

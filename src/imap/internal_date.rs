@@ -1,0 +1,134 @@
+//! INTERNALDATE: the date of receipt that a server keeps for each message, and its text form (RFC 3501, `date-time`).
+
+/// INTERNALDATE: the time at which the server received the message.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct InternalDate {
+    /// Text of the date as the server wrote it, without quotation marks, because APPEND accepts it unchanged: ` 1-Jan-2020
+    /// 10:00:00 +0100`. Empty if the server does not return a date.
+    pub(crate) text: String,
+    /// Seconds since 1970-01-01 00:00 UTC. 0 if the text is not a date.
+    pub(crate) seconds: i64,
+}
+
+impl InternalDate {
+    /// Parses the date of a server (RFC 3501, `date-time`). The space before a one-digit day may be missing.
+    pub(crate) fn of(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            seconds: seconds(text).unwrap_or(0),
+        }
+    }
+
+    /// Returns whether the text is a valid date.
+    pub(crate) fn is_date(&self) -> bool {
+        seconds(&self.text).is_some()
+    }
+
+    /// Returns whether both dates are the same moment. Two dates that cannot be parsed are the same only if their texts are
+    /// equal.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (seconds(&self.text), seconds(&other.text)) {
+            (Some(one), Some(other)) => one == other,
+            (None, None) => self.text.trim() == other.text.trim(),
+            _ => false,
+        }
+    }
+}
+
+fn seconds(text: &str) -> Option<i64> {
+    let mut words = text.split_ascii_whitespace();
+    let (date, time, zone) = (words.next()?, words.next()?, words.next()?);
+    let number = |text: &str| {
+        let are_digits = text.bytes().all(|octet| octet.is_ascii_digit());
+        text.parse::<i64>().ok().filter(|_| are_digits)
+    };
+    let mut date = date.split('-');
+    let (day, month, year) = (number(date.next()?)?, date.next()?, number(date.next()?)?);
+    let months = "janfebmaraprmayjunjulaugsepoctnovdec";
+    let at = months
+        .find(&month.to_ascii_lowercase())
+        .filter(|at| at % 3 == 0)?;
+    let month = i64::try_from(at / 3).ok()? + 1;
+    let mut time = time.split(':');
+    let (hour, minute, second) = (
+        number(time.next()?)?,
+        number(time.next()?)?,
+        number(time.next()?)?,
+    );
+    if !(1..=31).contains(&day) || year > 9999 || hour > 24 || minute > 60 || second > 60 {
+        return None;
+    }
+    let (sign, digits) = match zone.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let hours_and_minutes = number(digits).filter(|_| digits.len() == 4)?;
+    let zone = sign * (hours_and_minutes / 100 * 3600 + hours_and_minutes % 100 * 60);
+    // Number of days since 1970-01-01. The year starts in March, so that the leap day is its last day.
+    let (year, month) = if month <= 2 {
+        (year - 1, month + 9)
+    } else {
+        (year, month - 3)
+    };
+    let days = year * 365 + year.div_euclid(4) - year.div_euclid(100)
+        + year.div_euclid(400)
+        + (month * 306 + 5) / 10
+        + day
+        - 1
+        - 719_468;
+    Some(days * 86_400 + hour * 3600 + minute * 60 + second - zone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_the_seconds_they_mean() {
+        for (text, seconds) in [
+            (" 1-Jan-1970 00:00:00 +0000", 0),
+            ("01-Jan-1970 01:00:00 +0100", 0),
+            ("1-jan-1970 00:00:00 -0030", 1800),
+            ("29-Feb-2020 12:34:56 +0530", 1_582_959_896),
+            ("31-Dec-1969 23:59:59 +0000", -1),
+            ("17-Jul-1996 02:44:25 -0700", 837_596_665),
+            ("1-Mar-2100 00:00:00 +0000", 4_107_542_400),
+            ("yesterday", 0),
+            ("32-Jan-1970 00:00:00 +0000", 0),
+            ("1-anf-1970 00:00:00 +0000", 0),
+            ("1-Jan-1970 00:00:00 GMT", 0),
+        ] {
+            let date = InternalDate::of(text);
+            assert_eq!((date.seconds, &*date.text), (seconds, text));
+        }
+    }
+
+    #[test]
+    fn dates_that_cannot_be_read_are_the_same_only_with_the_same_text() {
+        for (one, other, is_same) in [
+            (
+                "01-Jan-1970 01:00:00 +0100",
+                " 1-Jan-1970 00:00:00 +0000",
+                true,
+            ),
+            (
+                " 1-Jan-1970 00:00:01 +0000",
+                " 1-Jan-1970 00:00:00 +0000",
+                false,
+            ),
+            (
+                "03-Jan-2020 10:00:00 GMT",
+                "25-Nov-2026 18:00:00 GMT",
+                false,
+            ),
+            ("03-Jan-2020 10:00:00 GMT", "03-Jan-2020 10:00:00 GMT", true),
+            ("", " 1-Jan-1970 00:00:00 +0000", false),
+            ("", "", true),
+        ] {
+            let (first, second) = (InternalDate::of(one), InternalDate::of(other));
+            assert_eq!(first.is_same(&second), is_same, "{one:?} {other:?}");
+            assert_eq!(second.is_same(&first), is_same, "{other:?} {one:?}");
+        }
+    }
+}
