@@ -1,5 +1,5 @@
 //! Creates new mailboxes for a conversion to another format (`--output-format`), or one mailbox for each label
-//! (`--by-label`).
+//! (`--by-label`). `prepared` converts the messages, and this file writes them.
 //!
 //! A directory is filled under a temporary name that mail programs ignore, synced, and then renamed. So mail programs
 //! see only a complete mailbox, and a run that ends earlier leaves no part of it. For this reason, the messages of a
@@ -12,15 +12,15 @@
 //! message in a Maildir is named by its date, which is also the time of its file, by its number in the run, and by its
 //! size, as in Dovecot.
 
-use std::borrow::Cow;
+mod prepared;
+
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File, FileTimes, Metadata};
 use std::io::{self, BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::error::Error;
@@ -28,14 +28,15 @@ use crate::mailbox::compressed::Method;
 use crate::mailbox::failure::cannot_write;
 use crate::mailbox::forms::flags::{Flags, IMPORTANT_KEYWORD};
 use crate::mailbox::forms::names::FolderNames;
-use crate::mailbox::forms::rewrite::for_mbox;
-use crate::mailbox::forms::separator::from_line;
 use crate::mailbox::place::replace::{Beside, EXISTS, device, sync_folder};
 use crate::mailbox::place::temporary::{folder_of, temporary_folder_in};
 use crate::mailbox::place::tree::{FolderTree, levels_of_label, new_file, subfolders_of};
-use crate::mailbox::{ByLabel, Envelope, Format, MailState, Options, Summary};
+use crate::mailbox::{ByLabel, Format, Options, Summary};
 use crate::platform;
-use crate::span::Newline;
+#[cfg(feature = "cli")]
+pub(crate) use prepared::PreparedMessages;
+pub(crate) use prepared::{Letter, MessageForm, PreparedMessage};
+use prepared::{identity, seconds};
 
 /// Maximum number of labels for which one mail is delivered. Labels are untrusted input, and each of them needs a copy
 /// of the mail. Gmail users have a handful of labels.
@@ -51,17 +52,6 @@ const UNLABELLED: &str = "No label";
 
 /// File in a Maildir in which Dovecot stores the keyword that each lower-case letter in a file name means.
 const KEYWORDS: &str = "dovecot-keywords";
-
-pub(crate) struct Letter<'m> {
-    /// Content of the message, without quoting.
-    pub(crate) content: &'m [u8],
-    /// Flags that the source mailbox stores outside of the content. If `None`, the header fields contain the flags.
-    pub(crate) flags: Option<Flags>,
-    pub(crate) envelope: Envelope,
-    /// The `From ` line of the message, without its line ending, if an mbox gets this line unchanged. `None` if the
-    /// message has no such line, or if some programs do not understand its date. An mbox then gets a new line.
-    pub(crate) separator: Option<&'m [u8]>,
-}
 
 #[derive(Default)]
 pub(crate) struct Delivery {
@@ -125,115 +115,6 @@ pub(crate) trait Batch: Send {
     /// # Errors
     /// An error ends the run.
     fn finish(self: Box<Self>) -> Result<(), Error>;
-}
-
-/// Determines the form of messages in a new mailbox. It is separate from [`Delivery`], so that several threads can
-/// prepare messages while one of them writes.
-#[derive(Clone, Copy)]
-pub(crate) struct MessageForm {
-    form: Format,
-    by_label: Option<ByLabel>,
-}
-
-/// A message in the form in which a new mailbox contains it.
-pub(crate) struct PreparedMessage<'m> {
-    /// Content of the file, or the separator and the quoted content in an mbox.
-    bytes: Cow<'m, [u8]>,
-    flags: Flags,
-    date: Option<SystemTime>,
-    labels: Vec<String>,
-}
-
-/// Messages that one thread has prepared and another one writes. Their bytes are in one buffer: if the writing thread freed
-/// a buffer for each message, it would wait for the allocator of the other threads.
-#[cfg(feature = "cli")]
-#[derive(Default)]
-pub(crate) struct PreparedMessages {
-    bytes: Vec<u8>,
-    /// For each message the position of its end in `bytes`, and the message without its bytes.
-    messages: Vec<(usize, PreparedMessage<'static>)>,
-}
-
-#[cfg(feature = "cli")]
-impl PreparedMessages {
-    pub(crate) fn add(&mut self, message: PreparedMessage<'_>) {
-        self.bytes.extend_from_slice(&message.bytes);
-        let without_bytes = PreparedMessage {
-            bytes: Cow::Borrowed(&[]),
-            flags: message.flags,
-            date: message.date,
-            labels: message.labels,
-        };
-        self.messages.push((self.bytes.len(), without_bytes));
-    }
-
-    /// Calls `write` for each message, in the order in which they were added, until it returns an error.
-    pub(crate) fn try_for_each(
-        self,
-        mut write: impl FnMut(&PreparedMessage<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let mut start = 0;
-        for (end, message) in self.messages {
-            let bytes = Cow::Borrowed(&self.bytes[start..end]);
-            write(&PreparedMessage { bytes, ..message })?;
-            start = end;
-        }
-        Ok(())
-    }
-}
-
-impl MessageForm {
-    /// Returns the flags of a message: those that its source mailbox or its header fields contain, and those that its
-    /// Gmail labels mean. Programs permanently remove messages that are marked as deleted, so the trash label is
-    /// ignored if the result has a folder for it. It is also ignored if the message already has flags from another
-    /// place.
-    pub(crate) fn flags(self, letter: &Letter<'_>) -> Flags {
-        let noted = letter.flags;
-        let fields = || Flags::of_fields(letter.content);
-        let states = &letter.envelope.states;
-        if states.is_empty() {
-            return noted.unwrap_or_else(fields);
-        }
-        let is_noted = noted.is_some() || Flags::has_fields(letter.content);
-        let keeps = |state: &MailState| {
-            let says_trash = self.by_label.is_none() && self.form != Format::Thunderbird;
-            *state != MailState::Trashed || says_trash && !is_noted
-        };
-        let states: Vec<MailState> = states.iter().copied().filter(keeps).collect();
-        noted.unwrap_or_else(fields).with(Flags::of_states(&states))
-    }
-
-    /// Returns the message as the mailbox will contain it.
-    pub(crate) fn prepared(self, letter: Letter<'_>) -> PreparedMessage<'_> {
-        let flags = self.flags(&letter);
-        let content = match self.form {
-            Format::Mbox => flags.put_into(letter.content),
-            Format::Thunderbird => flags.put_for_thunderbird(letter.content).into(),
-            _ => letter.content.into(),
-        };
-        let bytes = if !self.form.has_separators() {
-            content
-        } else {
-            let newline = Newline::of_first_line(&content).bytes();
-            let line = match letter.separator {
-                Some(line) => Cow::Borrowed(line),
-                None => {
-                    let sender = letter.envelope.sender.as_bytes();
-                    let line = from_line(sender, seconds(letter.envelope.date));
-                    Cow::Owned(line.into_bytes())
-                }
-            };
-            [&line, newline, &for_mbox(&content), newline]
-                .concat()
-                .into()
-        };
-        PreparedMessage {
-            bytes,
-            flags,
-            date: letter.envelope.date,
-            labels: letter.envelope.labels,
-        }
-    }
 }
 
 impl Delivery {
@@ -627,19 +508,6 @@ impl Delivery {
     }
 }
 
-/// Returns a hash of the content, the sender and the date of a mail, which is equal for repeated mails. Half of a
-/// SHA-256 is enough: creating two different mails with the same hash is still infeasible.
-fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
-    let sender = letter.envelope.sender.as_bytes();
-    let mut hash = Sha256::new();
-    hash.update(seconds.to_le_bytes());
-    hash.update((sender.len() as u64).to_le_bytes());
-    hash.update(sender);
-    hash.update(letter.content);
-    let whole: [u8; 32] = hash.finalize().into();
-    whole.first_chunk().copied().unwrap_or_default()
-}
-
 /// Moves a folder tree to its place. Thunderbird looks for subfolders when it finds the mbox, so the mbox is renamed
 /// last.
 fn appear_as_tree(made: &Path, target: &Path) -> io::Result<()> {
@@ -650,10 +518,4 @@ fn appear_as_tree(made: &Path, target: &Path) -> io::Result<()> {
         platform::rename_folder(&subfolders, &subfolders_of(target))?;
     }
     platform::rename_to_new(&mbox, target)
-}
-
-/// Returns the date in seconds since 1970. Returns 0 for an unknown date, or one before 1970.
-fn seconds(date: Option<SystemTime>) -> i64 {
-    let since = date.and_then(|date| date.duration_since(UNIX_EPOCH).ok());
-    i64::try_from(since.unwrap_or(Duration::ZERO).as_secs()).unwrap_or(i64::MAX)
 }

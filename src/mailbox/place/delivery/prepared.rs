@@ -1,0 +1,154 @@
+//! Prepares messages for a new mailbox: their flags, their separator and their quoting. Several threads can do this at the same
+//! time, while one thread writes.
+
+use std::borrow::Cow;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest as _, Sha256};
+
+#[cfg(feature = "cli")]
+use crate::error::Error;
+use crate::mailbox::forms::flags::Flags;
+use crate::mailbox::forms::rewrite::for_mbox;
+use crate::mailbox::forms::separator::from_line;
+use crate::mailbox::{ByLabel, Envelope, Format, MailState};
+use crate::span::Newline;
+
+pub(crate) struct Letter<'m> {
+    /// Content of the message, without quoting.
+    pub(crate) content: &'m [u8],
+    /// Flags that the source mailbox stores outside of the content. If `None`, the header fields contain the flags.
+    pub(crate) flags: Option<Flags>,
+    pub(crate) envelope: Envelope,
+    /// The `From ` line of the message, without its line ending, if an mbox gets this line unchanged. `None` if the
+    /// message has no such line, or if some programs do not understand its date. An mbox then gets a new line.
+    pub(crate) separator: Option<&'m [u8]>,
+}
+
+/// Determines the form of messages in a new mailbox. It is separate from [`Delivery`], so that several threads can
+/// prepare messages while one of them writes.
+#[derive(Clone, Copy)]
+pub(crate) struct MessageForm {
+    pub(super) form: Format,
+    pub(super) by_label: Option<ByLabel>,
+}
+
+impl MessageForm {
+    /// Returns the flags of a message: those that its source mailbox or its header fields contain, and those that its
+    /// Gmail labels mean. Programs permanently remove messages that are marked as deleted, so the trash label is
+    /// ignored if the result has a folder for it. It is also ignored if the message already has flags from another
+    /// place.
+    pub(crate) fn flags(self, letter: &Letter<'_>) -> Flags {
+        let noted = letter.flags;
+        let fields = || Flags::of_fields(letter.content);
+        let states = &letter.envelope.states;
+        if states.is_empty() {
+            return noted.unwrap_or_else(fields);
+        }
+        let is_noted = noted.is_some() || Flags::has_fields(letter.content);
+        let keeps = |state: &MailState| {
+            let says_trash = self.by_label.is_none() && self.form != Format::Thunderbird;
+            *state != MailState::Trashed || says_trash && !is_noted
+        };
+        let states: Vec<MailState> = states.iter().copied().filter(keeps).collect();
+        noted.unwrap_or_else(fields).with(Flags::of_states(&states))
+    }
+
+    /// Returns the message as the mailbox will contain it.
+    pub(crate) fn prepared(self, letter: Letter<'_>) -> PreparedMessage<'_> {
+        let flags = self.flags(&letter);
+        let content = match self.form {
+            Format::Mbox => flags.put_into(letter.content),
+            Format::Thunderbird => flags.put_for_thunderbird(letter.content).into(),
+            _ => letter.content.into(),
+        };
+        let bytes = if !self.form.has_separators() {
+            content
+        } else {
+            let newline = Newline::of_first_line(&content).bytes();
+            let line = match letter.separator {
+                Some(line) => Cow::Borrowed(line),
+                None => {
+                    let sender = letter.envelope.sender.as_bytes();
+                    let line = from_line(sender, seconds(letter.envelope.date));
+                    Cow::Owned(line.into_bytes())
+                }
+            };
+            [&line, newline, &for_mbox(&content), newline]
+                .concat()
+                .into()
+        };
+        PreparedMessage {
+            bytes,
+            flags,
+            date: letter.envelope.date,
+            labels: letter.envelope.labels,
+        }
+    }
+}
+
+/// A message in the form in which a new mailbox contains it.
+pub(crate) struct PreparedMessage<'m> {
+    /// Content of the file, or the separator and the quoted content in an mbox.
+    pub(super) bytes: Cow<'m, [u8]>,
+    pub(super) flags: Flags,
+    pub(super) date: Option<SystemTime>,
+    pub(super) labels: Vec<String>,
+}
+
+/// Messages that one thread has prepared and another one writes. Their bytes are in one buffer: if the writing thread freed
+/// a buffer for each message, it would wait for the allocator of the other threads.
+#[cfg(feature = "cli")]
+#[derive(Default)]
+pub(crate) struct PreparedMessages {
+    bytes: Vec<u8>,
+    /// For each message the position of its end in `bytes`, and the message without its bytes.
+    messages: Vec<(usize, PreparedMessage<'static>)>,
+}
+
+#[cfg(feature = "cli")]
+impl PreparedMessages {
+    pub(crate) fn add(&mut self, message: PreparedMessage<'_>) {
+        self.bytes.extend_from_slice(&message.bytes);
+        let without_bytes = PreparedMessage {
+            bytes: Cow::Borrowed(&[]),
+            flags: message.flags,
+            date: message.date,
+            labels: message.labels,
+        };
+        self.messages.push((self.bytes.len(), without_bytes));
+    }
+
+    /// Calls `write` for each message, in the order in which they were added, until it returns an error.
+    pub(crate) fn try_for_each(
+        self,
+        mut write: impl FnMut(&PreparedMessage<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let mut start = 0;
+        for (end, message) in self.messages {
+            let bytes = Cow::Borrowed(&self.bytes[start..end]);
+            write(&PreparedMessage { bytes, ..message })?;
+            start = end;
+        }
+        Ok(())
+    }
+}
+
+/// Returns a hash of the content, the sender and the date of a mail, which is equal for repeated mails. Half of a
+/// SHA-256 is enough: creating two different mails with the same hash is still infeasible.
+pub(super) fn identity(letter: &Letter<'_>, seconds: i64) -> [u8; 16] {
+    let sender = letter.envelope.sender.as_bytes();
+    let mut hash = Sha256::new();
+    hash.update(seconds.to_le_bytes());
+    hash.update((sender.len() as u64).to_le_bytes());
+    hash.update(sender);
+    hash.update(letter.content);
+    let whole: [u8; 32] = hash.finalize().into();
+    whole.first_chunk().copied().unwrap_or_default()
+}
+
+/// Returns the date in seconds since 1970. Returns 0 for an unknown date, or one before 1970.
+pub(super) fn seconds(date: Option<SystemTime>) -> i64 {
+    let since = date.and_then(|date| date.duration_since(UNIX_EPOCH).ok());
+    i64::try_from(since.unwrap_or(Duration::ZERO).as_secs()).unwrap_or(i64::MAX)
+}
