@@ -1,0 +1,276 @@
+//! Recognises the format of one file or of one member of an archive, by its first bytes, its name and, if these leave it open,
+//! its content.
+
+use std::fs::{self, File};
+use std::io::{Read as _, Seek as _};
+use std::path::Path;
+
+use crate::error::Error;
+use crate::mailbox::archive::Judged;
+use crate::mailbox::compressed::{Damage, Decoder, MAGIC, Method, check_built, plain_suffix};
+use crate::mailbox::failure::cannot_read;
+use crate::mailbox::forms::{Format, eudora, mmdf, outlook};
+use crate::mailbox::not_mail::{NotMail, is_document};
+use crate::mailbox::read::second::is_one_message;
+use crate::mailbox::start::{BYTE_ORDER_MARK, Kind, kind_of_start};
+use crate::span::front;
+
+pub(crate) const LOOKED_AT: u64 = 64 << 10;
+
+#[allow(clippy::type_complexity)] // looked at, and what came of it
+pub(crate) fn look_at(
+    path: &Path,
+    format: Format,
+) -> Result<Result<(Kind, Option<Method>), NotMail>, Error> {
+    let mut start = Vec::new();
+    let file = File::open(path).map_err(cannot_read(path))?;
+    (&file)
+        .take(LOOKED_AT)
+        .read_to_end(&mut start)
+        .map_err(cannot_read(path))?;
+    let may_be_msg = matches!(format, Format::Auto | Format::Eml);
+    let Some(method) = Method::of_start(front(&start, MAGIC)) else {
+        if may_be_msg && outlook::starts_like_msg(&start) {
+            let is_msg = outlook::is_named_msg(path) || outlook::is_msg(&file);
+            (&file).rewind().map_err(cannot_read(path))?;
+            if is_msg {
+                return Ok(Ok((Kind::Msg, None)));
+            }
+        }
+        let by_start = match kind_of(&start, format) {
+            Ok(Kind::Mbox) if format == Format::Auto && eudora::starts(&start) => Ok(Kind::Eudora),
+            kind => kind,
+        };
+        let by_name = as_named(by_start, path, format);
+        let kind = as_content(by_name, (path, format), (&start, &file), None)?;
+        return Ok(kind.map(|kind| (kind, None)));
+    };
+    check_built(method).map_err(cannot_read(path))?;
+    let reader = start.as_slice().chain(&file);
+    let decoder = Decoder::new(method, reader, u64::MAX);
+    let mut plain = Vec::new();
+    let damaged = match decoder.take(LOOKED_AT).read_to_end(&mut plain) {
+        Ok(_) => false,
+        Err(error) if error.get_ref().is_some_and(|inner| inner.is::<Damage>()) => true,
+        Err(error) => return Err(cannot_read(path)(error)),
+    };
+    Ok(match kind_of(&plain, format) {
+        Ok(Kind::Pst) => Ok((Kind::Pst, Some(method))),
+        _ if may_be_msg && outlook::is_packed_msg(path, &plain) => Ok((Kind::Msg, Some(method))),
+        Err(_) if damaged && format != Format::Maildir => Ok((Kind::Mbox, Some(method))),
+        by_start => {
+            let by_name = as_named(by_start, path, format);
+            let kind = as_content(by_name, (path, format), (&plain, &file), Some(method))?;
+            kind.map(|kind| (kind, Some(method)))
+        }
+    })
+}
+
+pub(crate) fn kind_of(start: &[u8], format: Format) -> Result<Kind, NotMail> {
+    let kind = kind_of_start(start);
+    let is_mmdf = mmdf::starts(start);
+    match (format, kind) {
+        (Format::Maildir, _) => Err(NotMail::OtherFormat(
+            "the source is a file, but a Maildir is a directory",
+        )),
+        (Format::Mh, _) => Err(NotMail::OtherFormat(
+            "the source is a file, but an MH folder is a directory",
+        )),
+        (Format::Mmdf, Ok(kind)) if kind != Kind::Pst && !is_mmdf && !start.is_empty() => {
+            Err(NotMail::OtherFormat(
+                "the file is not an MMDF mailbox: the file does not start with a line of four Control-A characters",
+            ))
+        }
+        (Format::Mbox | Format::Eml, _) if is_mmdf => Err(NotMail::ReadAs(
+            "the file is an MMDF mailbox (with lines of four Control-A characters); to read the file, use ",
+            " auto or mmdf",
+        )),
+        (Format::Mbox | Format::Eml | Format::Mmdf, Ok(Kind::Pst)) => Err(NotMail::ReadAs(
+            "the file is a mailbox of Outlook; to read the file, use ",
+            " auto",
+        )),
+        (Format::Mbox, Ok(Kind::Eml)) => Err(NotMail::OtherFormat(
+            "the file is not an mbox: the file starts with the header of a message, not with a \"From \" line",
+        )),
+        (Format::Eml, Ok(Kind::Archive)) => Err(NotMail::ReadAs(
+            "the file is an archive; to read the mboxes in the archive, use ",
+            " auto or mbox",
+        )),
+        (Format::Eml, Ok(_) | Err(NotMail::Text)) => Ok(Kind::Eml),
+        (_, kind) => kind,
+    }
+}
+
+/// Treats a file named `.eml` or `.mht` as a message if its start shows no other format. Otherwise a mail with one
+/// damaged byte in its header would be skipped.
+pub(crate) fn as_named(
+    kind: Result<Kind, NotMail>,
+    path: &Path,
+    format: Format,
+) -> Result<Kind, NotMail> {
+    let suffix = plain_suffix(path);
+    let ends_with = |other: &str| suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case(other));
+    let suffixes: &[&str] = match (kind, format) {
+        (Err(NotMail::Text), Format::Auto) => &["eml", "mht", "mhtml"],
+        (Err(NotMail::Binary), Format::Auto | Format::Eml) => &["eml"],
+        _ => &[],
+    };
+    if suffixes.iter().any(|other| ends_with(other)) {
+        Ok(Kind::Eml)
+    } else {
+        kind
+    }
+}
+
+/// Corrects the kind of a file named `.eml` that starts with a `From ` line. If a second message follows, the file is
+/// an mbox. Otherwise, it is a single message: some programs save a message with the separator that it had in an mbox.
+/// A single message is not divided, and its text is not quoted.
+fn as_content(
+    kind: Result<Kind, NotMail>,
+    (path, format): (&Path, Format),
+    (start, file): (&[u8], &File),
+    method: Option<Method>,
+) -> Result<Result<Kind, NotMail>, Error> {
+    let suffix = plain_suffix(path);
+    let is_named = suffix.is_some_and(|suffix| suffix.eq_ignore_ascii_case("eml"));
+    let may_be = format == Format::Auto && kind == Ok(Kind::Mbox) && start.starts_with(b"From ");
+    if !(is_named && may_be) {
+        return Ok(kind);
+    }
+    let is_one = is_one_message(file, method).map_err(cannot_read(path))?;
+    Ok(if is_one { Ok(Kind::Eml) } else { kind })
+}
+
+/// Returns whether the file is empty and has the name of a message, such as `x.eml`. An empty file with any other name
+/// is an mbox without messages.
+pub(crate) fn is_empty_message(path: &Path) -> bool {
+    const SUFFIXES: [&str; 4] = ["eml", "emlx", "mht", "mhtml"];
+    let is_empty = || fs::metadata(path).is_ok_and(|found| found.len() == 0);
+    let suffix = path.extension().and_then(|suffix| suffix.to_str());
+    let is_one = |suffix: &str| SUFFIXES.iter().any(|it| suffix.eq_ignore_ascii_case(it));
+    suffix.is_some_and(is_one) && is_empty()
+}
+
+pub(crate) fn judged(name: &[u8], start: &[u8]) -> Judged {
+    if Method::of_start(start).is_some() {
+        return Judged::Left("compressed within the archive");
+    }
+    let path = String::from_utf8_lossy(name);
+    if outlook::is_packed_msg(Path::new(path.as_ref()), start) {
+        return Judged::Left("a message of Outlook");
+    }
+    match kind_of_start(start) {
+        // The mboxes of an archive are read one after the other as one mbox. A byte order mark before the first
+        // separator of a later mbox would hide this separator, and the first message would become a part of the
+        // previous one. So such an mbox is not read.
+        Ok(Kind::Mbox) if start.starts_with(BYTE_ORDER_MARK) => {
+            Judged::Left("an mbox that begins with a byte order mark")
+        }
+        Ok(Kind::Mbox) if mmdf::starts(start) => Judged::Left("an MMDF mailbox"),
+        Ok(Kind::Mbox) => Judged::Taken,
+        Ok(Kind::Archive) if is_document(start) => Judged::Skipped("a document"),
+        Ok(Kind::Archive) => Judged::Left("an archive"),
+        Ok(Kind::Pst) => Judged::Left("a mailbox of Outlook"),
+        Ok(_) => Judged::Left("a single message, not an mbox"),
+        Err(NotMail::DATABASE) => Judged::Skipped(NotMail::DATABASE.name()),
+        Err(other @ NotMail::Format(..)) => Judged::Left(other.name()),
+        Err(other) => Judged::Skipped(other.name()),
+    }
+}
+
+/// Judges a member of an archive as [`judged`] does, for callers that can read Outlook mailboxes. These are copied to
+/// temporary files instead of being left out.
+pub(crate) fn judged_with_psts(name: &[u8], start: &[u8]) -> Judged {
+    match kind_of_start(start) {
+        Ok(Kind::Pst) => Judged::Spooled,
+        _ => judged(name, start),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_mbox_behind_a_mark_is_not_put_behind_another_one() {
+        for (start, is_left) in [
+            ("From a\nSubject: x\n\n", false),
+            ("\nFrom a\nSubject: x\n\n", false),
+            ("\u{feff}From a\nSubject: x\n\n", true),
+            ("\u{feff}\r\n\nFrom a\nSubject: x\n\n", true),
+        ] {
+            let judged = judged(b"box", start.as_bytes());
+            assert_eq!(matches!(judged, Judged::Left(_)), is_left, "{start:?}");
+            assert_eq!(matches!(judged, Judged::Taken), !is_left, "{start:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_file_is_shows_in_its_start() {
+        let kind_of = |start: &[u8]| kind_of(start, Format::Auto);
+        assert_eq!(kind_of(b""), Ok(Kind::Mbox));
+        assert_eq!(kind_of(b"From a\nSubject: x\n\n"), Ok(Kind::Mbox));
+        assert_eq!(kind_of(b"\r\n\nFrom a\n"), Ok(Kind::Mbox));
+        let mmdf = b"\x01\x01\x01\x01\nFrom: a@b\n".as_slice();
+        assert_eq!(kind_of(mmdf), Ok(Kind::Mbox));
+        assert_eq!(super::kind_of(mmdf, Format::Mmdf), Ok(Kind::Mbox));
+        for (start, format) in [
+            (mmdf, Format::Mbox),
+            (mmdf, Format::Eml),
+            (b"From a\n\n", Format::Mmdf),
+            (b"\x01\x01\x01\x01x\n", Format::Mmdf),
+        ] {
+            assert!(super::kind_of(start, format).is_err());
+        }
+        assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n"), Ok(Kind::Eml));
+        assert_eq!(kind_of(b"From: a@b\nSubject: x\n\n\0\0"), Ok(Kind::Eml));
+        assert_eq!(kind_of(b"Received: a\r\n\tb\r\n\r\nFrom "), Ok(Kind::Eml));
+        assert_eq!(kind_of(b"Subject: no end"), Ok(Kind::Eml));
+        for damaged in [
+            b"From: a@b\nSubject: x\n>From a@b Mon Jan  1 00:00:00 2024\nTo: c@d\n\n".as_slice(),
+            b">From a@b Mon Jan  1 00:00:00 2024\nTo: c@d\n\n",
+            b"\xef\xbb\xbfFrom: a@b\n\n",
+            b"\n\r\nFrom: a@b\nTo: c@d\n\n",
+            b"Fr\xffm: a@b\nSubject: x\nTo: c@d\n\n",
+            b"Received: x\n\0\0\nDate: y\nX-\n\ty\nX: y\n\n",
+        ] {
+            assert_eq!(
+                kind_of(damaged),
+                Ok(Kind::Eml),
+                "{}",
+                damaged.escape_ascii()
+            );
+        }
+        assert_eq!(
+            kind_of(b"\xef\xbb\xbfFrom a\nSubject: x\n\n"),
+            Ok(Kind::Mbox)
+        );
+        for text in [
+            b"Dear all,\nSubject: x\n".as_slice(),
+            b"Dear all,\nso far\nSubject: x\nFrom: y\n",
+            b"HTTP/1.1 200 OK\r\nDate: x\r\nContent-Type: text/html\r\n\r\n",
+            b"\n\nSubject: x\n\n",
+            b"\xef\xbb\xbftitle: x\n\n",
+            b"QK\x03\x04\0boxFrom a\nFrom: a@b\nTo: x\nSubject: y\n\n",
+            b"title: x\nlayout: post\n\n",
+            b"title: x\n\n\0\0",
+            b" From a\n",
+            b"\n\n",
+            b"\x1b$B%a\x1b(B\n",
+        ] {
+            assert_eq!(kind_of(text), Err(NotMail::Text), "{}", text.escape_ascii());
+            assert_eq!(super::kind_of(text, Format::Eml), Ok(Kind::Eml));
+        }
+        for (other, name) in [
+            (b"\x1f\x8b\x08Subject: x\n".as_slice(), "gzip"),
+            (b"\0\0", "binary"),
+            (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "binary"),
+            (b"ab\x01\x02\x03\x04", "binary"),
+        ] {
+            for format in [Format::Auto, Format::Eml, Format::Mbox] {
+                let found = super::kind_of(other, format).expect_err("it is no mail");
+                assert!(found.name().contains(name), "{}", other.escape_ascii());
+            }
+        }
+    }
+}
