@@ -5,193 +5,25 @@
 //! beyond the limit are passed on without being examined. If the header of such a message does not end within the
 //! limit, its Content-Length is unknown, and only separators divide the messages after it.
 
-use std::borrow::Cow;
+mod chunk;
+
 use std::fs::File;
-use std::hash::{DefaultHasher, Hasher as _};
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use super::source::{Source, read_between};
-use crate::error::unpoisoned;
+use super::source::Source;
 #[cfg(test)]
 use crate::mailbox::forms::lie::Lie;
 use crate::mailbox::forms::mbox::{self, Counted, Frame, Progress};
 use crate::mailbox::forms::separator::{LOOK_AHEAD, next_separator};
-use crate::mailbox::forms::{Division, carriage, eudora, mmdf};
-use crate::mailbox::read::message_check::check_message;
+use crate::mailbox::forms::{Division, eudora, mmdf};
 use crate::mailbox::start::before_first_message;
+use chunk::Buffers;
+pub(crate) use chunk::Chunk;
 
 /// Number of bytes at the end of a window that are searched again together with the next window. A separator that
 /// starts there is recognised only when the bytes after it are read.
 const UNSURE: usize = LOOK_AHEAD + 8;
-
-/// A message of up to this many windows counts as one window in the memory budget, so that it does not stop the other
-/// threads from reading.
-const LIGHT: usize = 8;
-
-/// A part of the file: complete messages, or bytes of a message that is too large.
-pub(crate) struct Chunk {
-    /// The window. The chunk consists of its first [`length`](Self::length) bytes.
-    buffer: Vec<u8>,
-    buffers: Arc<Buffers>,
-    /// File and offset from which the bytes can be read again after the buffer was freed. `None` for a stream, and if
-    /// the bytes were converted while they were read.
-    place: Option<(Arc<File>, u64)>,
-    /// Digest of the bytes if the buffer was freed to save memory. It shows whether the bytes have changed when they
-    /// are read again. `None` while the bytes are in the buffer.
-    let_go: Option<u64>,
-    pub(crate) length: usize,
-    /// Offset of the chunk in the source, in bytes.
-    pub(crate) offset: u64,
-    /// The messages in the chunk. Bytes that belong to no frame (before the first separator, or of a message that is
-    /// too large) are copied unchanged.
-    pub(crate) frames: Vec<Frame>,
-    pub(crate) first_number: u64,
-    pub(crate) oversized: u64,
-    /// Whether damage ended the mailbox before any message of this chunk was found. The bytes of the chunk then
-    /// belong to no message.
-    pub(crate) is_torn: bool,
-}
-
-impl Chunk {
-    pub(crate) fn messages(&self) -> u64 {
-        self.frames.len() as u64 + self.oversized
-    }
-
-    /// Returns the bytes of the chunk.
-    ///
-    /// # Panics
-    /// Panics if the buffer was freed ([`let_go`](Self::let_go)) and not read again. A caller that then received no bytes
-    /// would write no bytes, and the messages of the chunk would be lost.
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.buffer[..self.length]
-    }
-
-    /// Returns the message with this index in the chunk, with LF line endings.
-    ///
-    /// # Errors
-    /// Returns an error if a byte of the message would be lost in the division into separator, content and empty lines.
-    pub(crate) fn text(&self, index: usize) -> io::Result<Text<'_>> {
-        let bytes = self.bytes();
-        let frame = self.frames[index].looked_at(bytes);
-        let raw = &bytes[frame.start..frame.end];
-        let text = if !carriage::ends_lines_with_cr(raw) {
-            Text {
-                bytes: Cow::Borrowed(bytes),
-                frame,
-                has_cr: false,
-            }
-        } else {
-            let read = carriage::in_line_feeds(raw);
-            let alone = Frame {
-                start: 0,
-                end: read.len(),
-                ..Frame::default()
-            };
-            let alone = if frame.is_mboxcl2 {
-                Frame::counted(
-                    0,
-                    frame
-                        .content_end
-                        .map_or(read.len(), |end| end - frame.start),
-                    read.len(),
-                )
-            } else {
-                alone.looked_at(&read)
-            };
-            Text {
-                bytes: Cow::Owned(read),
-                frame: alone,
-                has_cr: true,
-            }
-        };
-        check_message(&frame, text.parts(), self.offset + frame.start as u64)?;
-        Ok(text)
-    }
-
-    /// Returns the offset of `bytes` in the file, in bytes. Returns `None` if they do not belong to this chunk, or if the
-    /// chunk was not read from a file.
-    pub(crate) fn place_of(&self, bytes: &[u8]) -> Option<u64> {
-        let (_, offset) = self.place.as_ref()?;
-        let within = self.bytes().as_ptr_range();
-        let start = bytes.as_ptr();
-        let is_within = within.contains(&start) && bytes.as_ptr_range().end <= within.end;
-        is_within.then(|| offset + (start.addr() - within.start.addr()) as u64)
-    }
-
-    /// Returns the bytes of the message as they are in the mailbox.
-    pub(crate) fn raw(&self, index: usize) -> &[u8] {
-        let frame = self.frames[index];
-        &self.bytes()[frame.start..frame.end]
-    }
-
-    /// Frees the buffer and returns the number of bytes that the chunk still uses. Returns `None` if the buffer cannot
-    /// be read again.
-    pub(crate) fn let_go(&mut self) -> Option<usize> {
-        self.place.as_ref()?;
-        self.let_go = Some(digest(self.bytes()));
-        self.free_buffer();
-        Some(size_of::<Self>() + self.frames.len() * size_of::<Frame>())
-    }
-
-    /// Reads the bytes again if the buffer was freed.
-    ///
-    /// # Errors
-    /// Returns an error if the file cannot be read or was changed in the meantime.
-    pub(crate) fn read_again(&mut self) -> io::Result<()> {
-        let (Some(expected), Some((file, offset))) = (self.let_go.take(), &self.place) else {
-            return Ok(());
-        };
-        let mut buffer = if self.length <= self.buffers.window {
-            self.buffers.take()
-        } else {
-            vec![0; self.length]
-        };
-        let bytes = &mut buffer[..self.length];
-        let end = offset + self.length as u64;
-        let filled = read_between(file, *offset, end, bytes)?;
-        if filled < self.length || digest(bytes) != expected {
-            let what =
-                "another program changed the mailbox while it was read; run the same command again";
-            return Err(io::Error::other(what));
-        }
-        self.buffer = buffer;
-        Ok(())
-    }
-
-    fn free_buffer(&mut self) {
-        let buffer = std::mem::take(&mut self.buffer);
-        if buffer.len() == self.buffers.window {
-            unpoisoned(self.buffers.spare.lock()).push(buffer);
-        }
-    }
-
-    /// Returns the weight of the chunk in the memory budget. A message of several windows counts as one window:
-    /// otherwise, the other threads would wait while one thread works on it.
-    pub(crate) fn weight(&self) -> usize {
-        let window = self.buffers.window;
-        match self.length {
-            length if length <= window.saturating_mul(LIGHT) => length.min(window),
-            length => length,
-        }
-    }
-}
-
-/// A message with LF line endings.
-pub(crate) struct Text<'c> {
-    /// The bytes of the whole chunk, or, if the lines of the message end with CR, only the bytes of the message with LF
-    /// instead.
-    pub(crate) bytes: Cow<'c, [u8]>,
-    /// Position of the message in `bytes`.
-    pub(crate) frame: Frame,
-    pub(crate) has_cr: bool,
-}
-
-impl Text<'_> {
-    pub(crate) fn parts(&self) -> (&[u8], &[u8], &[u8]) {
-        self.frame.parts(&self.bytes)
-    }
-}
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum At {
@@ -201,34 +33,6 @@ pub(crate) enum At {
     /// first message. `Some` contains the number of these bytes that are left. `None` means that they end at the next
     /// separator.
     Passing(Option<u64>),
-}
-
-/// The buffers for windows, which are reused because the allocation of new memory takes a third as long as
-/// reading into it. Buffers that have grown are freed.
-struct Buffers {
-    window: usize,
-    spare: Mutex<Vec<Vec<u8>>>,
-}
-
-impl Buffers {
-    fn take(&self) -> Vec<u8> {
-        let mut spare = unpoisoned(self.spare.lock());
-        // The buffer that was returned last is reused first, because it is still in the cache of the processor.
-        spare.pop().unwrap_or_else(|| vec![0; self.window])
-    }
-}
-
-impl Drop for Chunk {
-    fn drop(&mut self) {
-        self.free_buffer();
-    }
-}
-
-/// Returns a hash that shows whether bytes that are read again have changed.
-fn digest(bytes: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    hasher.write(bytes);
-    hasher.finish()
 }
 
 pub(crate) struct Windows {
