@@ -186,7 +186,8 @@ impl<S: Send> AccountRun<'_, S> {
         // If the rights are empty, the server supports ACL but did not return them. It is unknown whether messages can
         // be replaced, so the run tries it.
         let rights = rights.as_ref().filter(|rights| !rights.is_empty())?;
-        // In RFC 2086, the right `d` included the later rights `t` and `e`.
+        // The rights `t` (set `\Deleted`) and `e` (expunge) are from RFC 4314. The older RFC 2086 has the right `d` for
+        // both, so a server that returns `d` grants `t` and `e`.
         let has =
             |right: char| rights.contains(right) || "te".contains(right) && rights.contains('d');
         let missing: String = "lrswite".chars().filter(|right| !has(*right)).collect();
@@ -423,7 +424,8 @@ impl<S: Send> AccountRun<'_, S> {
         let mut transformed = Vec::with_capacity(items.len());
         let limits = pool::Limits {
             workers: at.jobs.min(items.len()),
-            // The messages are in memory already, so all of them may be in the pool.
+            // All messages of the batch are in memory before the pool of threads starts, so a limit on the waiting
+            // messages would save no memory.
             budget: usize::MAX,
         };
         let mut items = items.into_iter();
@@ -561,7 +563,9 @@ impl<S: Send> AccountRun<'_, S> {
                 return Ok(fate);
             }
             let least = run.least;
-            let none = ImapFailure::Protocol("embody has no journal for the replacement");
+            let none = ImapFailure::Protocol(
+                "embody has no journal for the replacement (a defect of embody; please report it)",
+            );
             let mut replacing = run.replacing()?.ok_or(none)?;
             let change = Change {
                 old: metadata,

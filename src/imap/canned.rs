@@ -126,7 +126,7 @@ fn talk(mut exchange: Exchange, told: &mut Told) -> Result<(), ImapFailure> {
     session.fetch_bodies(&wanted, &mut |uid, piece| {
         assert!(
             !ended.contains_key(&uid),
-            "more bytes of a message were passed on after the end of the message"
+            "the session must return no bytes of a message after the end of the message"
         );
         match piece {
             BodyPiece::Octets(piece) => count += piece.len(),

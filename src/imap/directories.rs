@@ -437,8 +437,8 @@ mod tests {
         assert_eq!(found["a"].path, Path::new(&third));
         assert!(found["a"].is_mixed);
         assert_ne!(found[&third].path, Path::new(&third));
-        // Now the account has no folder `A`, so version 0.3.0 gave the folder `a` a directory of its own. Then the
-        // directory that is named like the third folder contains only the messages of the third folder.
+        // Without the folder `A`, version 0.3.0 gave the folder `a` the directory `a`. The directory `third` then contains
+        // only the messages of the folder that is also named `third`, so it is not mixed.
         let found = of(output.path(), &["a", &third]);
         assert_eq!(found[&third].path, Path::new(&third));
         assert!(!found[&third].is_mixed);

@@ -358,9 +358,10 @@ impl<'r, S: Send> AccountRun<'r, S> {
         Ok(())
     }
 
-    /// Selects a folder with unfinished replacements. If the folder was renamed or deleted, selects a placeholder without
-    /// UIDVALIDITY, because no message has these UIDs any more. A refusal of SELECT alone does not prove that the folder is
-    /// gone, so the list of folders is checked too.
+    /// Selects a folder for which the journal has unfinished replacements. If the folder was renamed or deleted, no folder
+    /// counts as selected. The UIDs in the journal then belong to no message, because the missing UIDVALIDITY differs from
+    /// that in the journal. A refusal of SELECT alone does not prove that the folder is gone, so the list of folders is
+    /// checked too.
     fn select_to_resume(&mut self, folder: &str) -> Result<(), ImapFailure> {
         let refusal = match self.select(folder) {
             Err(refusal @ ImapFailure::Refused { .. }) => refusal,
@@ -432,7 +433,8 @@ impl<'r, S: Send> AccountRun<'r, S> {
             .is_some_and(|journal| journal.is_open(folder, *uidvalidity, uid))
     }
 
-    /// Returns the value that replaces messages over the current session, or `None` in a dry run.
+    /// Returns the [`Replacing`] that replaces messages of the selected folder over the current session. Returns `None` in
+    /// a dry run, which has no journal.
     pub(super) fn replacing(&mut self) -> Result<Option<Replacing<'_>>, ImapFailure> {
         let Self {
             session,

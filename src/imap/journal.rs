@@ -215,7 +215,7 @@ impl Journal {
             let doubt = match (&it.server, &noted.server) {
                 _ if it.doubt.is_some() => it.doubt.clone(),
                 (Some(before), Some(now)) if before != now => Some(format!(
-                    "the journal was written for the server software {before}, and the server now runs {now}; the message and its possible copy are kept"
+                    "the journal was written for the server software {before}, and the server now runs {now}; nothing was deleted, so the folder may contain the message twice"
                 )),
                 _ => None,
             };
@@ -236,8 +236,8 @@ impl Journal {
         })
     }
 
-    /// Returns whether another replacement in the same folder has this UID as that of its new message. Then the message
-    /// with this UID is not the new message of the replacement `of`.
+    /// Returns whether the message with this UID is the new message of another unfinished replacement in the same folder.
+    /// The replacement `of` must then not treat the message as its own new message.
     pub(super) fn is_known_copy(&self, of: &Replacement, uid: u32) -> bool {
         self.noted().open.values().any(|noted| {
             let other = &noted.replacement;
@@ -424,7 +424,7 @@ fn read(text: &[u8], account: &JournalAccount) -> (BTreeMap<u64, NotedReplacemen
         };
         let doubt = line.account.filter(|of| of != account).map(|of| {
             format!(
-                "the journal belongs to a different account, {} on {}, port {}; the message and its possible copy are kept",
+                "the journal belongs to a different account, {} on {}, port {}; nothing was deleted, so the folder may contain the message twice",
                 of.user, of.host, of.port
             )
         });
@@ -438,7 +438,7 @@ fn read(text: &[u8], account: &JournalAccount) -> (BTreeMap<u64, NotedReplacemen
     if let Some(number) = damaged {
         for noted in open.values_mut() {
             noted.doubt = Some(format!(
-                "line {number} of the journal is damaged; the message and its possible copy are kept"
+                "line {number} of the journal is damaged; nothing was deleted, so the folder may contain the message twice"
             ));
         }
     }

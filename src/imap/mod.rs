@@ -8,8 +8,8 @@
 //! * `wire` reads and writes bytes, in clear text or over TLS, within limits. `response` parses the responses of the server.
 //! * `command` builds commands. `exchange` sends them and matches the responses; several commands can be pending at a time.
 //!   `login` authenticates a connection.
-//! * `search` parses the results of SEARCH. `fetch` reads metadata, `internal_date` the date of receipt, `structure` BODYSTRUCTURE, and `bodies` whole messages in
-//!   pieces. All three pipeline their commands.
+//! * `search` parses the results of SEARCH. `fetch` reads metadata, `internal_date` the date of receipt, `structure`
+//!   BODYSTRUCTURE, and `bodies` whole messages in pieces. All three pipeline their commands.
 //! * `session` is an authenticated connection with one method for each command. The methods for folders, changes and the
 //!   listing of mailboxes are in `folders`, `changes` and `listing`. `reading` reads with several sessions in parallel.
 //! * `download` copies the mail of an account into Maildirs, which `backup` writes. `directories` chooses the names of their

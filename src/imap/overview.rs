@@ -115,7 +115,8 @@ impl Overview<'_> {
         let more = (1..most).take_while(|_| sessions.try_open());
         let limits = pool::Limits {
             workers: 1 + more.count(),
-            // An overview is small, so all of them may wait for the one of an earlier folder.
+            // The overview of a folder is small. Any number of finished overviews may wait in memory until that of an
+            // earlier folder is finished.
             budget: usize::MAX,
         };
         let mut failure = None;
@@ -132,7 +133,8 @@ impl Overview<'_> {
                 for (_, found) in found {
                     if let Err(why) = whole.add(url.clone(), found, each) {
                         failure = Some(why);
-                        // This error ends the pool. `failure` contains the reason.
+                        // `Interrupted` only makes the worker pool end. The actual error is in `failure`, and is
+                        // returned after the pool has ended.
                         return Err(Error::Interrupted);
                     }
                 }

@@ -73,7 +73,7 @@ pub(super) struct Change<'c> {
 pub(super) trait AppendTurn {
     /// Waits until the new messages before this one were appended.
     fn wait(&mut self) -> Result<(), ImapFailure>;
-    /// Ends the place of this message, so that the next new message can be appended.
+    /// Lets the next new message be appended, because this message was appended or will not be.
     fn is_over(&mut self);
 }
 

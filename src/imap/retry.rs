@@ -59,7 +59,8 @@ impl<'r> Connecting<'r> {
         let was_open = self.was_open.load(Ordering::Relaxed);
         match tries.pause(&why, was_open) {
             Some(seconds) => Ok(self.rest(Duration::from_secs(seconds))?),
-            // Another connection may have set the flag during the last attempt, so the operation itself counts this attempt.
+            // All connections share `is_resigned`, so another connection may have set this flag during the failed attempt.
+            // The flag then does not show whether this operation had its last attempt, and `tries` counts it instead.
             None if why.is_refusal_for_now() && !tries.had_last_attempt => {
                 tries.had_last_attempt = true;
                 self.is_resigned.store(true, Ordering::Relaxed);

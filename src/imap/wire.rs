@@ -96,7 +96,8 @@ pub(crate) struct Wire {
     waited: Duration,
     /// Number of bytes in the responses to the pending command.
     answered: usize,
-    /// Number of bytes in all other responses that arrived for the pending command.
+    /// Number of bytes in responses that the pending command did not request, but that arrived before its result. If
+    /// the number exceeds [`MOST_UNAWAITED`], the command fails.
     unawaited: usize,
 }
 
@@ -254,7 +255,8 @@ impl Wire {
     /// # Errors
     /// [`ImapFailure::Protocol`] if it is too long, [`ImapFailure::Cut`], [`ImapFailure::Silent`].
     pub(crate) fn response(&mut self) -> Result<&[u8], ImapFailure> {
-        // `line` is the start of the current line. Before `seen`, no line ending needs to be searched for.
+        // `line` is the start of the current line. The bytes before `seen` were already searched or belong to a literal,
+        // so the search for the line ending starts there.
         let (mut line, mut seen) = (0, 0);
         let length = loop {
             let here = &self.buffer[self.taken..self.filled];
@@ -444,8 +446,9 @@ impl ServerCertVerifier for NamedCertificates {
             ocsp_response,
             now,
         );
-        // webpki checks the dates of a certificate before its issuer. A certificate that fails with one of these two
-        // errors has therefore not expired, and is accepted if the user named it.
+        // `UnknownIssuer` and `CaUsedAsEndEntity` mean that no trusted authority issued the certificate. webpki checks the
+        // dates before the issuer, so a certificate with one of these errors has not expired. Such a certificate is
+        // accepted if the user named it.
         let lacks_authority = match &verified {
             Err(rustls::Error::InvalidCertificate(why)) => match why {
                 CertificateError::UnknownIssuer => true,

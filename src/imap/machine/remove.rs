@@ -57,8 +57,8 @@ impl Machine {
         self.was_there |= flags.is_some() || is_told;
         let flags_are_unknown = flags.is_none();
         if let Some(mut flags) = flags {
-            // The old message has `\Deleted` because embody removes it. This flag must not be copied to the new
-            // message.
+            // embody set `\Deleted` on the old message in order to remove the message. This flag must not be copied to
+            // the new message.
             if !self.terms.has_trash {
                 flags.retain(|flag| !is(flag, DELETED));
             }
@@ -72,8 +72,9 @@ impl Machine {
         self.last_labels = labels;
         self.is_kept = answer.is_ok();
         self.refusal = answer.err();
-        // If the server refused the removal, the old message may still be gone. So NOOP is sent before the next check,
-        // because it makes the server report removed messages.
+        // A server that refused the removal may have removed the old message nevertheless, and without a response about
+        // the old message it is unknown whether it existed. In both cases, NOOP is sent before the next check, because it
+        // makes the server report removed messages.
         let is_fresh = self.refusal.is_some() || !self.was_there;
         self.look_at(At::LookingAfter(is_fresh), is_fresh)
     }

@@ -24,8 +24,7 @@ pub(super) const RENUMBERED: &str =
 pub(super) const RESTLESS: &str = "another program keeps changing the flags of the message";
 pub(super) const KEPT: &str =
     "the server reported that the message was removed, but the message is still there";
-pub(super) const TAKEN_BACK: &str =
-    "an earlier run was stopped while the run removed the new message";
+pub(super) const TAKEN_BACK: &str = "an earlier run was stopped before the new message was removed";
 
 pub(super) const OTHER_BYTES: &str = "the server altered the new message while storing it";
 pub(super) const NOT_STORED: &str =
@@ -41,8 +40,7 @@ pub(super) const SEVERAL: &str = "an earlier run wrote a new message, and severa
 pub(super) const NOT_SAID: &str = "the server does not report which message is the new message";
 pub(super) const NOT_OURS: &str =
     "the UID of the new message belongs to a different message; nothing was deleted";
-pub(super) const NOT_OURS_ALONE: &str =
-    "the UID of the new message belongs to a different message, and the original is missing";
+pub(super) const NOT_OURS_ALONE: &str = "the UID of the new message belongs to a different message, and the original is missing; look for the message in this folder and in the trash";
 pub(super) const NOT_THE_ORIGINAL: &str = "the UID of the original belongs to a different message; nothing was deleted, and the new message is kept";
 
 pub(super) const UNREADABLE: &str = "the server lists the message but does not send its content";

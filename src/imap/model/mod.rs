@@ -90,8 +90,8 @@ struct World {
     /// flag or label. At the end, the new message must have the same ones. `None` if the final check does not compare
     /// flags and labels.
     last: Option<(u8, u8)>,
-    /// Whether embody read a message that the server had changed while storing it. embody may remove only such a
-    /// message that it has read, because an unread message could belong to another program.
+    /// Whether embody read a message that the server had changed while storing it. Only after reading a changed message
+    /// may embody remove the message, because an unread message could belong to another program.
     has_read_altered: bool,
 }
 
@@ -619,7 +619,7 @@ fn natures() -> Vec<(String, Nature)> {
             },
         ),
         (
-            "REPLACE, other bytes in the new message and in the restored old message".into(),
+            "REPLACE, and the server alters the new message and the restored old message".into(),
             Nature {
                 alters: true,
                 alters_original: true,
@@ -742,7 +742,7 @@ fn the_model_finds_what_each_rule_is_there_for() {
         };
         let found = without.explore().unwrap_err();
         eprintln!(
-            "with all rules: {states} states without an error; without the rule {rule:?}: {found}\n"
+            "the machine with all rules has no error in {states} states; the machine without the rule {rule:?}: {found}\n"
         );
     }
 }
