@@ -77,8 +77,8 @@ impl<'a, S> Job<'a, S> {
     }
 }
 
-/// Finds the mailboxes in `source`. The source may be a folder or a message inside a Maildir. In this case, the file
-/// names are read as in the whole Maildir.
+/// Finds the mailboxes in `source`. If the source is the `cur` or `new` of a Maildir, or a message in one of them, the
+/// source is read as a part of this Maildir, because the file names contain the flags.
 pub(crate) fn look_at(
     source: &Path,
     options: &Options,

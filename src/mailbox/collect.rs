@@ -56,9 +56,9 @@ pub(crate) fn looked_at(
     Ok((form, has_folders))
 }
 
-/// Callbacks at the mailboxes of a source.
+/// Functions that [`read_letters`] calls before and after each mailbox of a source.
 pub(crate) struct AtMailboxes<'m> {
-    /// Number of mailboxes, from the first on, that are left out.
+    /// Number of mailboxes at the start of the source that are not read, because an earlier run has read them.
     pub(crate) skipped: usize,
     /// Gets the path of a folder before the messages of the folder. The path is empty if the source is a single mailbox.
     pub(crate) enter: &'m mut dyn FnMut(&[String]),
@@ -79,8 +79,8 @@ pub(crate) fn read_letters<S: Send>(
     at: AtMailboxes<'_>,
     handler: &Arc<dyn Handler>,
 ) -> Result<Summary, Error> {
-    // The format mbox puts all single messages of a directory into one folder. The mode `DryRun` prevents that any file
-    // is written.
+    // With the format mbox, the single messages of a directory count as one mailbox, so they get one folder. No mbox is
+    // written, because the mode is `DryRun`.
     let options = &Options {
         mode: Mode::DryRun,
         output_format: Format::Mbox,
@@ -168,9 +168,9 @@ impl Merged {
         })
     }
 
-    /// Adds all messages of the batches that `next` returns, in order. With each batch, `next` returns its memory in
-    /// bytes. `letters` calls the given function for each message of a batch. Several threads call `letters` at the same
-    /// time, while one of them writes.
+    /// Adds the messages of all batches, in order. `next` returns the next batch and the size of the batch in memory, in
+    /// bytes. `letters` receives a batch and a function, and calls the function for each message of the batch. Several
+    /// threads call `letters` at the same time, while one of them writes.
     ///
     /// # Errors
     /// Returns [`Error::Write`] if writing fails, or if a mail cannot be delivered to each of its folders because there

@@ -1,4 +1,4 @@
-//! The entry to this room: one run over a mailbox, from its source to its destination.
+//! Runs a conversion: reads the mailboxes of a source and writes them to a destination. Every run over a mailbox starts here.
 //!
 //! A mailbox is always either complete or unchanged: output appears under its final name when it is complete, and
 //! `place::replace` replaces files in place in one step. If a run ends with an error or is stopped, the mailboxes of a

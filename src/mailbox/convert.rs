@@ -179,9 +179,10 @@ impl<S: Send> Job<'_, S> {
     }
 
     /// Converts the messages of an mbox and writes the result to `sink`. `source` starts at the beginning of the mbox,
-    /// or after messages that were already converted. `counted` is what is known about Content-Length in the mailbox at
-    /// this position. `seen` is called with all bytes that were read. Returns the updated `counted` and the source, so
-    /// that the caller can continue with messages that were appended since.
+    /// or after messages that were already converted. `counted` says whether the Content-Length fields before this
+    /// position were right, which decides whether those after it divide messages. `seen` is called with all bytes that
+    /// were read. Returns the updated `counted` and the source, so that the caller can continue with messages that were
+    /// appended since.
     pub(crate) fn mbox(
         &self,
         source: Source,

@@ -103,7 +103,8 @@ pub trait Transform<S = ()>: Sync {
 
     /// Returns the indexes of the messages in `bytes` that [`transform`](Self::transform) may change, in ascending
     /// order. Message 0 starts at byte 0, and `ends` contains the end of each message, where the next one starts. A
-    /// transform overrides this method if it needs more than one word to decide about a message.
+    /// transform overrides this method if one place does not show whether a message may change, for example because the
+    /// message must contain two search words.
     fn touched(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         one_by_one(|bytes| self.next_touch(bytes), bytes, ends)
     }
@@ -334,7 +335,7 @@ pub struct Summary {
     pub bytes_in: u64,
     /// Bytes of all mailboxes after the conversion.
     pub bytes_out: u64,
-    /// Messages that were copied unread because they are larger than [`Options::max_message`].
+    /// Messages that were copied without being examined, because they are larger than [`Options::max_message`].
     pub oversized: u64,
     /// Files in a directory that contain no mail, such as indexes. They are neither copied nor changed.
     pub skipped_files: u64,

@@ -248,7 +248,8 @@ impl<S: Send> Job<'_, S> {
                 let unsure = self.letters((chunk, start), iter::empty(), quoting, &mut add)?;
                 Ok((batch, unsure))
             },
-            // No message waits for a server, so no memory is freed early.
+            // This function frees the memory of chunks that wait because the work on an earlier chunk takes long, for
+            // example because a server is slow. Here all work is short, so no memory is freed.
             |_, _| None,
             |chunk: Chunk, done| {
                 accounts.chunk(&chunk).map_err(unreadable(self.path))?;

@@ -274,8 +274,8 @@ impl Window<'_, '_> {
     /// the end of the file must follow. The offsets in `header` are relative to `at`.
     fn right(&mut self, at: u64, header: &Header) -> Option<Right> {
         let content = at.checked_add(header.counted_end()?)?;
-        // The byte before the end is read too, which must exist. Otherwise, an end far after the end of the file would
-        // look like one exactly at its end.
+        // The byte before the end is read too. If the file does not contain this byte, the Content-Length is wrong. Without
+        // this check, an end far after the end of the file would look like one exactly at the end of the file.
         let there = self.look(content.checked_sub(1)?, CHECKED + 1)?;
         let (&before, rest) = there.split_first()?;
         let line_ends = boundary_behind(before, rest)?;

@@ -294,8 +294,9 @@ mod tests {
             }
         }
         assert_eq!(names(folder.path()), 4, "no temporary file is left");
-        // If the result has the format of the source, all bytes are copied, so the wrong division would lose nothing.
-        // The run must fail all the same, because the check finds the gap.
+        // The source `gap` is divided into messages that leave out some bytes. A result in the format of the source is a
+        // copy of all bytes, so nothing would be lost. The run must fail all the same, because the check of the division
+        // finds bytes that belong to no message.
         let (done, is_there) = convert("gap", &format!("From a-lie gap\n{text}"), Format::Auto);
         assert!(done.is_err() && !is_there);
     }

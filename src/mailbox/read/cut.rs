@@ -132,10 +132,9 @@ fn settled(mut head: Windows) -> io::Result<Result<u64, &'static str>> {
     Ok(Ok(head.offset))
 }
 
-/// Number of bytes before a range that are read too. If the range starts with a `From ` line, these bytes show whether
-/// a message begins there: the line may also be part of a message that begins at a separator up to [`LOOK_AHEAD`] bytes
-/// before it. The 3 further bytes show whether an empty line precedes that separator (a line ending, and an empty line
-/// with CR LF).
+/// Number of bytes before a range that are also read. A `From ` line at the start of the range may be an older separator,
+/// which belongs to the message of another separator up to [`LOOK_AHEAD`] bytes before it. Whether an empty line precedes
+/// that other separator depends on 3 more bytes: a line ending, and an empty line that ends in CR LF.
 const BEFORE: u64 = LOOK_AHEAD as u64 + 3;
 
 impl Windows {

@@ -69,7 +69,9 @@ impl<S> Messages<'_, S> {
         let frame = &text.frame;
         let message = self.message(chunk, index, content);
         let Some(transform) = self.job.transform else {
-            unreachable!("messages that stay unchanged need no transform");
+            unreachable!(
+                "only a transform selects messages to work on, but this run has none (a defect of embody)"
+            );
         };
         let lengths = transform.lengths();
         self.job.transformed(transform, &message, |edits| {

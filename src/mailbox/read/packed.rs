@@ -61,8 +61,9 @@ impl<S: Send> Job<'_, S> {
         has_some
     }
 
-    /// Moves the mailbox of the mboxes into the directory of the result, if the archive also contains Outlook folders.
-    /// Returns whether it was moved.
+    /// Changes the target of the mailbox that contains the mboxes of an archive. If the archive also contains Outlook
+    /// folders, the result is a directory, and this mailbox becomes a file in the directory. Returns whether the target was
+    /// changed.
     ///
     /// # Errors
     /// Returns [`Error::Write`] if the directory cannot be created.

@@ -1,6 +1,6 @@
 //! Recognises the lines that separate the messages of an mbox. docs/mailbox-internals.md compares these rules with
-//! other programs. The time is linear: no more than [`LOOK_AHEAD`] bytes after a line are read, and each header field is
-//! counted only for one `From ` line, because no field starts with `From `.
+//! other programs. The time is linear: no more than [`LOOK_AHEAD`] bytes after a `From ` line are read, and the count of the
+//! header fields after it ends at the next `From ` line, so no field is counted twice.
 //!
 //! **A separator** is a line that starts with `From ` at the start of the file, or in one of these cases:
 //! * After an empty line, if it contains a complete date as asctime(3) writes it (RFC 4155), or ends with a date in any

@@ -9,7 +9,7 @@ const NOBODY: &str = "MAILER-DAEMON";
 /// §4.5.3.1), and the `@`. After a longer sender, some programs do not find the date.
 pub(super) const LONGEST: usize = 320;
 
-/// Days of the week, from that of 1 January 1970 on.
+/// Days of the week. The first one is Thursday, the day of 1 January 1970, because dates are counted from that day.
 const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 
 const MONTHS_OF_ASCTIME: [&str; 12] = [

@@ -93,7 +93,7 @@ enum NewMailbox {
     File(Beside),
     Directly(BufWriter<File>),
     Folder(TempDir),
-    /// Messages are passed to the program instead of being written.
+    /// Messages are passed to a [`Handler`] instead of being written to files.
     #[cfg_attr(not(feature = "cli"), allow(dead_code))]
     Handler(Arc<dyn Handler>),
 }
@@ -101,7 +101,7 @@ enum NewMailbox {
 /// Receives the messages of mailboxes in batches of consecutive messages. Several threads fill batches at the same time,
 /// so work that depends on a single message only belongs to [`Batch::add`].
 pub(crate) trait Handler: Send + Sync {
-    /// Returns an empty batch for messages of about this length together, in bytes.
+    /// Returns an empty batch. `length` is the approximate total size, in bytes, of the messages that will be added.
     fn batch(&self, length: usize) -> Box<dyn Batch>;
 }
 
@@ -471,8 +471,8 @@ impl Delivery {
         self.file(&mailbox.join(name), content, date)?;
         let has_keyword = self.form == Format::Maildir && flags.is_important();
         if has_keyword && !self.with_keywords.contains(&number) {
-            // Dovecot reads the meaning of the letter `a` from this file. Other programs ignore the file and the
-            // letter.
+            // In a file name, the letter `a` means keyword 0 of this file, which is `$Important`. Dovecot reads the
+            // file; other programs ignore the file and the letter.
             let mut file = new_file(&mailbox.join(KEYWORDS))?;
             writeln!(file, "0 {IMPORTANT_KEYWORD}")?;
             platform::own(&file, self.owner)?;

@@ -36,8 +36,8 @@ pub(crate) struct MessageForm {
 impl MessageForm {
     /// Returns the flags of a message: those that its source mailbox or its header fields contain, and those that its
     /// Gmail labels mean. Programs permanently remove messages that are marked as deleted, so the trash label is
-    /// ignored if the result has a folder for it. It is also ignored if the message already has flags from another
-    /// place.
+    /// ignored if the result has a folder for it. The trash label is also ignored if the message has flags from its
+    /// mailbox or its header fields, because these flags show whether the message is deleted.
     pub(crate) fn flags(self, letter: &Letter<'_>) -> Flags {
         let noted = letter.flags;
         let fields = || Flags::of_fields(letter.content);

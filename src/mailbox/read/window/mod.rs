@@ -298,9 +298,9 @@ impl Windows {
             };
             return passed;
         }
-        // If a message is being skipped, offset 0 is not the start of the file. A separator there is that of the
-        // skipped message. A line ending there belongs to a line that was already passed on, and is no empty line. The
-        // search therefore starts after them.
+        // If a message is being skipped, offset 0 is not the start of the file. A separator at offset 0 is that of the
+        // skipped message, and a line ending there (up to two bytes, CR LF) ends a line that was already passed on, so it
+        // is no empty line. The search therefore starts at offset 2.
         let from = searched
             .max(usize::from(self.at != At::FirstByte) * 2)
             .min(bytes.len());

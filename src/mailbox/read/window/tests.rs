@@ -272,7 +272,7 @@ fn interrupted_and_short_reads_divide_alike_and_a_failed_one_is_no_end() {
         for bad in [0, 1, bytes.len() / 2, bytes.len() - 1, bytes.len()] {
             assert!(
                 walk(bad as u64).is_err(),
-                "an error at {bad} passed for the end"
+                "an error at byte {bad} must not count as the end of the file"
             );
         }
     }
@@ -324,7 +324,7 @@ const UNDECIDED: [(&str, &str, &str); 27] = [
     ),
     ("a folded field", "From a\nA:\n", " b\n"),
     (
-        "the header fields fill the part of the window that is examined",
+        "header fields up to the last byte that is read after a separator",
         "From a\n\n",
         "From \nA: b\n c\n c\n c\n c\n c\n",
     ),
