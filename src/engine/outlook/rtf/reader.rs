@@ -1,44 +1,10 @@
-//! Reads RTF bodies, and extracts the HTML or text that they encapsulate (MS-OXRTFEX).
-//!
-//! The result is UTF-8. `\'hh` is decoded with the code page of the current font, and `\uN` can be half of a surrogate pair.
-//! Any input is accepted, and the output is at most about ten times as long as the input.
+//! Extracts the text from the tokens of RTF: groups, fonts, code pages and characters.
 
 use std::collections::HashMap;
 
-use super::codepage;
-
-/// Reason why RTF is incomplete or damaged.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Damage {
-    /// The header of the compressed RTF is missing or unknown.
-    Header,
-    /// The checksum in the header does not match the bytes.
-    Checksum,
-    /// The content is shorter than the header declares, or its last group is not closed.
-    Truncated,
-    /// A character does not exist in its code page, or the code page is unknown.
-    Charset,
-}
-
-/// The format from which a mail program made the RTF.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
-    /// The RTF encapsulates this HTML (`\fromhtml1`).
-    Html,
-    /// The RTF encapsulates this text (`\fromtext`).
-    Text,
-    /// The RTF encapsulates nothing. The result is the text that the RTF displays, without formatting.
-    Rtf,
-}
-
-/// The text that was extracted from RTF.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Body {
-    pub source: Source,
-    /// The text, with LF line endings.
-    pub text: String,
-    pub damage: Option<Damage>,
-}
+use super::super::codepage;
+use super::token::{Token, Tokens};
+use super::{Body, Damage, Source, source};
 
 /// Extracts the content of RTF. Returns `None` if the bytes are not RTF.
 pub fn read(rtf: &[u8]) -> Option<Body> {
@@ -83,127 +49,6 @@ pub fn read(rtf: &[u8]) -> Option<Body> {
         text: reader.text,
         damage,
     })
-}
-
-/// Returns the source format of the RTF. Its control word is in the first group, before the tables (MS-OXRTFEX 2.1.3.1).
-fn source(rtf: &[u8]) -> Source {
-    const LOOKED_AT: usize = 64;
-    for token in Tokens::of(rtf).take(LOOKED_AT) {
-        match token {
-            Token::Word(b"fromhtml", parameter) if parameter != Some(0) => return Source::Html,
-            Token::Word(b"fromtext", _) => return Source::Text,
-            Token::Word(b"fonttbl", _) => break,
-            _ => {}
-        }
-    }
-    Source::Rtf
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Token<'a> {
-    Open,
-    Close,
-    /// A control word, with its parameter.
-    Word(&'a [u8], Option<i32>),
-    /// A control symbol: a backslash and one byte that is not a letter.
-    Symbol(u8),
-    /// A byte written as `\'hh`.
-    Hex(u8),
-    Text(&'a [u8]),
-}
-
-struct Tokens<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Tokens<'a> {
-    fn of(rtf: &'a [u8]) -> Self {
-        Self { rest: rtf }
-    }
-
-    fn advance(&mut self, by: usize) -> &'a [u8] {
-        let (front, rest) = self.rest.split_at(by.min(self.rest.len()));
-        self.rest = rest;
-        front
-    }
-
-    fn control(&mut self) -> Token<'a> {
-        self.advance(1);
-        let letters = self
-            .rest
-            .iter()
-            .take_while(|it| it.is_ascii_alphabetic())
-            .count();
-        if letters == 0 {
-            return self.symbol();
-        }
-        let word = self.advance(letters);
-        let is_negative = self.rest.first() == Some(&b'-');
-        let after_sign = self
-            .rest
-            .get(usize::from(is_negative)..)
-            .unwrap_or_default();
-        let digits = after_sign
-            .iter()
-            .take_while(|it| it.is_ascii_digit())
-            .count();
-        let mut parameter = None;
-        if digits > 0 {
-            let bytes = self.advance(digits + usize::from(is_negative));
-            let number = str::from_utf8(bytes).unwrap_or_default();
-            parameter = Some(number.parse().unwrap_or(i32::MAX));
-        }
-        // One space after a control word belongs to the word.
-        if self.rest.first() == Some(&b' ') {
-            self.advance(1);
-        }
-        if word == b"bin" {
-            let length = parameter.and_then(|it| usize::try_from(it).ok());
-            self.advance(length.unwrap_or(0));
-        }
-        Token::Word(word, parameter)
-    }
-
-    fn symbol(&mut self) -> Token<'a> {
-        let symbol = self.advance(1).first().copied().unwrap_or(b'\\');
-        if symbol != b'\'' {
-            return Token::Symbol(symbol);
-        }
-        let digit = |at: usize| {
-            let digit = char::from(*self.rest.get(at)?).to_digit(16)?;
-            u8::try_from(digit).ok()
-        };
-        match (digit(0), digit(1)) {
-            (Some(high), Some(low)) => {
-                self.advance(2);
-                Token::Hex(high << 4 | low)
-            }
-            _ => Token::Symbol(symbol),
-        }
-    }
-}
-
-impl<'a> Iterator for Tokens<'a> {
-    type Item = Token<'a>;
-
-    fn next(&mut self) -> Option<Token<'a>> {
-        let first = self.rest.first()?;
-        Some(match first {
-            b'{' => {
-                self.advance(1);
-                Token::Open
-            }
-            b'}' => {
-                self.advance(1);
-                Token::Close
-            }
-            b'\\' => self.control(),
-            _ => {
-                let end = memchr::memchr3(b'{', b'}', b'\\', self.rest);
-                Token::Text(self.advance(end.unwrap_or(usize::MAX)))
-            }
-        })
-    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -273,7 +118,7 @@ struct Reader {
 const DEPTH: usize = 1000;
 
 impl Reader {
-    fn take(&mut self, token: Token<'_>) {
+    pub(super) fn take(&mut self, token: Token<'_>) {
         let is_first = std::mem::take(&mut self.is_destination_next);
         match token {
             Token::Open => {
@@ -435,7 +280,7 @@ impl Reader {
         }
     }
 
-    fn symbol(&mut self, symbol: u8) {
+    pub(super) fn symbol(&mut self, symbol: u8) {
         let is_html = self.source == Source::Html;
         match symbol {
             b'\\' | b'{' | b'}' => self.bytes(&[symbol]),
