@@ -1,0 +1,271 @@
+//! Collects the messages with one Message-ID, and records which of them are kept.
+
+use std::io::{self, BufWriter};
+
+use super::super::groups::{Candidate, Verdict, compared, fillable, settled};
+use super::super::record::{self, Details, KEPT_LENGTH, KeptRecord, Record};
+use super::super::sorted::{Sorted, Sorter};
+use super::super::spool::Spooled;
+use super::kept::{Kept, KeptMails, KeptOrder, Note, NoteWriter};
+use super::tally::{MOST_SOURCES, Tally};
+use super::{Index, LONGEST_BATCH, Order, cannot_write, temporary};
+use crate::engine::same::MOST_COMPARED;
+use crate::error::Error;
+use crate::mailbox::Stop;
+use crate::pool;
+
+impl Index {
+    /// Decides which messages are copies of one mail, and which copies are kept. Several threads compare copies. With
+    /// `counts_fillable`, also counts [`Tally::fillable`], which reads the copies of each mail once more.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`], and errors of the temporary files.
+    pub(crate) fn decide(
+        self,
+        order: Order,
+        counts_fillable: bool,
+        (limits, stop): (pool::Limits, &Stop),
+    ) -> Result<Kept, Error> {
+        let failed = cannot_write(&self.directory);
+        let spooled = self.spool.finish().map_err(&failed)?;
+        let mut groups = Groups {
+            sorted: self.sorter.sorted().map_err(&failed)?,
+            spooled: &spooled,
+            group: None,
+            identical: 0,
+            uncompared: 0,
+        };
+        let mut deciding = Deciding {
+            order,
+            spooled: &spooled,
+            sorter: Sorter::new(temporary(&self.directory)?),
+            notes: NoteWriter {
+                file: BufWriter::new(temporary(&self.directory)?),
+                end: 0,
+            },
+            tally: Tally {
+                fillable: counts_fillable.then_some(0),
+                ..self.tally
+            },
+        };
+        pool::run(
+            limits,
+            stop,
+            || groups.next_batch().map_err(&failed),
+            |_| vec![0],
+            |batch, _| {
+                let compared = batch
+                    .iter()
+                    .map(|group| Comparison::of(group, counts_fillable, &spooled));
+                compared.collect::<io::Result<Vec<_>>>().map_err(&failed)
+            },
+            |_, _| None,
+            |batch: Vec<Group>, done| {
+                let compared = done.into_iter().flat_map(|(_, compared)| compared);
+                let mut groups = batch.into_iter().zip(compared);
+                let settled = groups.try_for_each(|(group, it)| deciding.settle(group, it));
+                settled.map_err(&failed)
+            },
+        )?;
+        let Deciding {
+            sorter,
+            notes,
+            tally,
+            ..
+        } = deciding;
+        let tally = Tally {
+            identical: groups.identical,
+            uncompared: groups.uncompared,
+            ..tally
+        };
+        drop(groups);
+        Ok(Kept {
+            order: KeptOrder {
+                sorted: sorter.sorted().map_err(&failed)?,
+                directory: self.directory.clone(),
+            },
+            mails: KeptMails {
+                spooled,
+                notes: notes.finish().map_err(&failed)?,
+                directory: self.directory,
+            },
+            tally,
+        })
+    }
+}
+
+/// The messages with one Message-ID, which can be copies of one mail. They are compared with each other.
+struct Group {
+    key: [u8; 16],
+    candidates: Vec<Candidate>,
+    /// A candidate that is kept without a comparison, because there are already [`MOST_COMPARED`] others. The messages
+    /// of a group are sorted so that identical ones follow each other. So only this last one must stay in memory: the
+    /// next message is either identical to it or new.
+    last: Option<Candidate>,
+}
+
+impl Group {
+    pub(super) fn of(key: [u8; 16], candidate: Candidate) -> Self {
+        Self {
+            key,
+            candidates: vec![candidate],
+            last: None,
+        }
+    }
+
+    /// Returns the memory that the group needs until it is settled, in bytes: the contents, if they are compared, and
+    /// the candidates themselves.
+    fn weight(&self) -> usize {
+        let candidates = self.candidates.len() * size_of::<Candidate>();
+        let lengths = self.candidates.iter().map(|it| it.record.entry.length);
+        match self.candidates.len() {
+            1 => candidates,
+            _ => candidates
+                .saturating_add(usize::try_from(lengths.sum::<u64>()).unwrap_or(usize::MAX)),
+        }
+    }
+}
+
+/// Returns the messages with one Message-ID together, in batches of several groups.
+struct Groups<'g> {
+    sorted: Sorted<{ record::LENGTH }>,
+    spooled: &'g Spooled,
+    /// The group whose messages are being read.
+    group: Option<Group>,
+    identical: u64,
+    uncompared: u64,
+}
+
+impl Groups<'_> {
+    /// Returns the next groups and their weight. Returns `None` after the last one.
+    fn next_batch(&mut self) -> io::Result<Option<(Vec<Group>, usize)>> {
+        let (mut batch, mut weight) = (Vec::new(), 0_usize);
+        while weight < LONGEST_BATCH {
+            let next = self.sorted.next()?;
+            let is_end = next.is_none();
+            let complete = match next {
+                Some(bytes) => self.push(Record::decode(&bytes))?,
+                None => self.group.take(),
+            };
+            if let Some(mut group) = complete {
+                weight = weight.saturating_add(group.weight());
+                group
+                    .candidates
+                    .sort_by_key(|candidate| candidate.record.number);
+                batch.push(group);
+            }
+            if is_end {
+                break;
+            }
+        }
+        Ok((!batch.is_empty()).then_some((batch, weight)))
+    }
+
+    /// Adds a message. Returns a group if no further message belongs to it.
+    pub(super) fn push(&mut self, record: Record) -> io::Result<Option<Group>> {
+        let candidate = Candidate::of(record);
+        let current = self.group.as_mut().filter(|it| it.key == record.key);
+        let Some(group) = current else {
+            return Ok(self.group.replace(Group::of(record.key, candidate)));
+        };
+        let is_identical = |other: &&mut Candidate| other.record.identity == record.identity;
+        let before = group.last.as_mut().or(group.candidates.last_mut());
+        if let Some(other) = before.filter(is_identical) {
+            self.identical += 1;
+            other.absorb(candidate, self.spooled)?;
+        } else if group.candidates.len() < MOST_COMPARED {
+            group.candidates.push(candidate);
+        } else {
+            self.uncompared += 1;
+            let alone = group.last.replace(candidate);
+            return Ok(alone.map(|alone| Group::of(record.key, alone)));
+        }
+        Ok(None)
+    }
+}
+
+/// The result of comparing the messages of a group.
+struct Comparison {
+    verdict: Verdict,
+    /// Number of missing parts that `recover --copies` would fill. 0 if they are not counted.
+    fillable: u64,
+}
+
+impl Comparison {
+    pub(super) fn of(group: &Group, counts_fillable: bool, spooled: &Spooled) -> io::Result<Self> {
+        // `recover --copies` does not compare a mail with more than `MOST_COMPARED` others.
+        let fillable = if counts_fillable && group.last.is_none() {
+            fillable(&group.candidates, spooled)?
+        } else {
+            0
+        };
+        let verdict = compared(&group.candidates, spooled)?;
+        Ok(Self { verdict, fillable })
+    }
+}
+
+struct Deciding<'d> {
+    order: Order,
+    spooled: &'d Spooled,
+    sorter: Sorter<KEPT_LENGTH>,
+    notes: NoteWriter,
+    tally: Tally,
+}
+
+impl Deciding<'_> {
+    fn settle(&mut self, group: Group, comparison: Comparison) -> io::Result<()> {
+        let tally = &mut self.tally;
+        if let Some(count) = &mut tally.fillable {
+            *count += comparison.fillable;
+        }
+        let done = settled(group.candidates, comparison.verdict, self.spooled)?;
+        tally.dropped += done.dropped;
+        tally.filled += done.filled;
+        tally.completed += done.completed;
+        tally.ambiguous += done.ambiguous;
+        for difference in done.differences {
+            *tally.differences.entry(difference).or_default() += 1;
+        }
+        for kept in done.kept.into_iter().chain(group.last) {
+            self.keep(kept)?;
+        }
+        Ok(())
+    }
+
+    fn keep(&mut self, mut candidate: Candidate) -> io::Result<()> {
+        self.tally.kept += 1;
+        self.tally.kept_bytes += candidate.record.entry.length;
+        self.tally.shared += u64::from(candidate.sources.len() > 1);
+        let sources: Vec<u32> = candidate.sources.iter().copied().collect();
+        let counted = if sources.len() > MOST_SOURCES {
+            self.tally.widespread += 1;
+            &[][..]
+        } else {
+            sources.as_slice()
+        };
+        for (at, &one) in counted.iter().enumerate() {
+            for &other in counted.iter().skip(at + 1) {
+                *self.tally.pairs.entry((one, other)).or_default() += 1;
+            }
+        }
+        let words = candidate.united_words(self.spooled)?;
+        let folders: Vec<u32> = candidate.folders.into_iter().collect();
+        let details = match (words, folders.as_slice()) {
+            (None, &[folder]) => Details::Folder(folder),
+            (words, _) => Details::Note(self.notes.push(&Note { words, folders })?),
+        };
+        let record = candidate.record;
+        let kept = KeptRecord {
+            order: match self.order {
+                // A date before 1970 is negative. Inverting the sign bit makes it sort before later dates.
+                Order::Date => (record.date as u64) ^ (1 << 63),
+                Order::First => 0,
+            },
+            number: record.number,
+            entry: record.entry,
+            flags: candidate.flags,
+            details,
+        };
+        self.sorter.push(kept.encode())
+    }
+}
