@@ -47,7 +47,8 @@ impl Mail {
         self.bytes.len() + plain
     }
 
-    /// Returns the part with this number, counted from 0, in the form of its content whose digests `is_wanted` accepts.
+    /// Returns the part with this number, counted from 0. A text can be returned as it is, or with LF or CRLF line endings:
+    /// `is_wanted` gets the digests of each of these forms, and the first form that it accepts is returned.
     pub(super) fn with_digest(
         &self,
         number: u32,

@@ -94,8 +94,8 @@ impl Parts {
         self.0.iter().find(|part| part.id == id)
     }
 
-    /// Returns the part with this number in `mail`, in the form of its content whose digests `is_wanted` accepts. Returns
-    /// `None` if there is no such form. Parts are counted from 0 in the order of the mail.
+    /// Returns the part with this number in `mail`. Parts are counted from 0 in the order of the mail. The content is the
+    /// first of its [`forms`] whose digests `is_wanted` accepts. Returns `None` if it accepts no form.
     pub(super) fn with_digest(
         &self,
         mail: &[u8],
@@ -113,10 +113,12 @@ impl Parts {
     }
 }
 
-/// Returns the part `id` of a mail. `digest` is the digest of its content in the plain form of the mail, which lacks the
-/// quoting and the fields that mailboxes add. If possible, the content keeps the bytes that it has in the mail. Otherwise
-/// its lines end with LF, unless base64 or quoted-printable protects the line endings. Returns `None` if the mail has no
-/// such part. Both forms of the mail are given with their parts.
+/// Returns the part `id` of a mail, or `None` if the mail has no such part. `mail` is the mail as it is in its mailbox, and
+/// `plain` is its plain form, without the quoting and the fields that mailboxes add. `digest` is the digest of the content in
+/// the plain form.
+///
+/// The content has the bytes of `mail` if they have this digest. Otherwise its lines end with LF, unless base64 or
+/// quoted-printable protects the line endings.
 pub(super) fn of_mail(
     (mail, parts): (&[u8], &Parts),
     (plain, plain_parts): (&[u8], &Parts),

@@ -1,8 +1,8 @@
 //! Decides which of the messages with one Message-ID are copies of one mail, and which copy is the most complete.
 //!
-//! A copy is dropped in favour of a copy that [covers](crate::engine::same::covers) it, that is, contains all of its
-//! content. Of the copies that no more complete copy covers, one of each content is kept. A copy that several kept
-//! mails cover is kept too, because it could belong to each of them.
+//! A copy [covers](crate::engine::same::covers) another one if it contains all of the other's content. A copy is dropped if
+//! a more complete copy covers it. Of several copies with the same content, one is kept. A copy that several kept mails
+//! cover is also kept, because it could belong to each of them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;

@@ -92,10 +92,10 @@ pub(super) struct KeptRecord {
 /// The folders and keywords of all copies of a mail.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Details {
-    /// The only folder. No copy has keywords that the kept copy lacks. This is true for most mails, and saves reading
-    /// and writing a note for each of them.
+    /// Number of the only folder with copies of the mail, if no copy has keywords that the kept copy lacks. This is true
+    /// for most mails, and saves writing their folders and keywords to a temporary file.
     Folder(u32),
-    /// Position of a note in a temporary file, in bytes.
+    /// Position of the folders and keywords in a temporary file, in bytes.
     Note(u64),
 }
 

@@ -29,7 +29,8 @@ use crate::platform::{self, OsStrExt as _};
 
 const PREFIX: &str = ".embody-merge-";
 
-/// Number of bytes that must be read since the state was last written. Reading so little again takes less than a second.
+/// Number of bytes that are read before the state is written again. A run that continues a stopped one reads the bytes since
+/// the last state again. This number is so small that reading them again takes less than a second.
 const WORTH_SAVING: u64 = 16 << 20;
 
 /// Maximum length of a state, in bytes.
@@ -165,8 +166,9 @@ impl SavedIndex {
         Index::continued(folder_of(&self.directory), files, position)
     }
 
-    /// Notes what was read of the source with this number. The state is written if much was read since the last
-    /// time, or if it completes a source of which a part was written.
+    /// Records that the source with this number, or a part of it, was read. The state is only written to its file if at
+    /// least [`WORTH_SAVING`] bytes were read since the last time, or if the file declares this source to be read in part
+    /// and the source is now complete.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -178,7 +180,8 @@ impl SavedIndex {
         folders: &[String],
     ) -> Result<(), Error> {
         if read.lines.len() > MOST_LINES {
-            // No later source is noted, because the sources are noted in their order.
+            // The source has too many lines to be recorded. The state lists sources in their order without gaps, so later
+            // sources cannot be recorded either. Their stamps are removed, so that calls for them return early.
             self.stamps.truncate(number);
         }
         if number >= self.stamps.len() {

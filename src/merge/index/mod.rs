@@ -20,8 +20,8 @@ pub(crate) use self::kept::Kept;
 pub(crate) use self::numbers::Numbers;
 pub(crate) use self::tally::{MOST_SOURCES, Tally};
 
-/// Length of the mails that a thread compares, or reads for the result, at a time, in bytes. A batch is only longer if its
-/// last mails are.
+/// Total length of the mails in one batch, in bytes. A thread compares one batch at a time, or reads it for the result. A
+/// batch ends with the mail, or the group of mails, that reaches this length, so it can be longer.
 const LONGEST_BATCH: usize = 256 << 10;
 
 /// The order of the mails in the result.
