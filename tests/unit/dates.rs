@@ -180,8 +180,8 @@ fn what_python_does_not_read_or_reads_otherwise_than_rfc_5322() {
 
 /// Returns white space and comments between two words. If `must` is true, the result is not empty.
 fn blanks(must: bool) -> impl Strategy<Value = String> {
-    let pieces = ["", " ", "  ", "\r\n ", " (a (nested\\) one))\t", "\t"];
-    let pieces = if must { &pieces[1..] } else { &pieces[..] };
+    let all = ["", " ", "  ", "\r\n ", " (a (nested\\) one))\t", "\t"];
+    let pieces = if must { &all[1..] } else { &all[..] };
     prop::sample::select(pieces.to_vec()).prop_map(str::to_owned)
 }
 
@@ -219,8 +219,8 @@ fn rfc_5322() -> impl Strategy<Value = String> {
     (date, time, zone, between, blanks(false)).prop_map(
         |(((name, space, day, is_padded), month, year), (hour, minute, second), zone, [a, b, c, d], end)| {
             let day = if is_padded { format!("{day:02}") } else { day.to_string() };
-            let second = second.or((!zone.starts_with(['+', '-'])).then_some(1));
-            let second = second.map_or(String::new(), |second| format!(":{second:02}"));
+            let written = second.or((!zone.starts_with(['+', '-'])).then_some(1));
+            let second = written.map_or(String::new(), |second| format!(":{second:02}"));
             format!("{name}{space}{day}{a}{month}{b}{year:02}{c}{hour:02}:{minute:02}{second}{d}{zone}{end}")
         },
     )

@@ -205,8 +205,7 @@ fn bodies(kind: &'static str) -> BoxedStrategy<String> {
         "base64" => prop_oneof![5 => regular, 1 => odd].boxed(),
         "qp" => text
             .prop_map(|lines| {
-                let text = lines.join("\n");
-                let text = text.replace("From ", "Frm ");
+                let text = lines.join("\n").replace("From ", "Frm ");
                 let encoded = crate::mime::transfer::encode_text(
                     (text + "\u{e9}").into_bytes(),
                     crate::span::Newline::Lf,

@@ -85,8 +85,7 @@ fn mixed_line_ends_come_back_as_they_were() {
     let mail = patch("Content-Type: text/x-patch\n", "");
     let lines = "+line of a patch\n".repeat(80);
     let crlf_in_lf = mail.replace(&lines, &body);
-    let header_is_mixed = crlf(mail.as_bytes());
-    let header_is_mixed = String::from_utf8(header_is_mixed)
+    let header_is_mixed = String::from_utf8(crlf(mail.as_bytes()))
         .unwrap()
         .replace("text/x-patch\r\n", "text/x-patch\n");
     let others = mail.replace(&lines, &lines.replace('\n', "\r\n"));

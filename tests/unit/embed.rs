@@ -79,8 +79,8 @@ pub(crate) fn pictures(output: &[u8]) -> BTreeMap<String, Vec<u8>> {
     let tree = mime::scan(output, &ScanLimits::default());
     tree.ids()
         .filter_map(|part| {
-            let id = tree.value(part, "Content-ID")?;
-            let id = String::from_utf8_lossy(id)
+            let value = tree.value(part, "Content-ID")?;
+            let id = String::from_utf8_lossy(value)
                 .trim()
                 .trim_matches(['<', '>'])
                 .to_owned();
@@ -597,8 +597,8 @@ fn an_option_of_an_image_set_that_is_not_embedded_calls_home_no_more() {
             let body = format!("{front}{}{behind}", named(options));
             let (output, _) = embedded(&html(&body));
             let front = front.replace("https://h.example/3", "<3>");
-            let expected = format!("{front}{}{behind}", named(expected));
-            let expected = with_urls(&expected, output.as_bytes());
+            let numbered = format!("{front}{}{behind}", named(expected));
+            let expected = with_urls(&numbered, output.as_bytes());
             assert!(
                 output.contains(&expected),
                 "{options}: {expected}\n{output}"
@@ -703,8 +703,11 @@ fn what_may_not_be_asked_or_does_not_fit_keeps_its_url() {
         let mut policy = policy();
         change(&mut policy);
         let (output, report) = run(policy, &world(), mail.as_bytes());
-        let left = report.rows.iter().filter_map(|row| row.reason);
-        let left: Vec<String> = left.map(|reason| reason.as_str().to_owned()).collect();
+        let left: Vec<String> = report
+            .rows
+            .iter()
+            .filter_map(|row| Some(row.reason?.as_str().to_owned()))
+            .collect();
         assert_eq!(
             cids(&String::from_utf8(output).unwrap()).len(),
             9 - left.len()

@@ -80,8 +80,10 @@ fn shown(tree: &Tree<'_>, document: PartId) -> Vec<PartId> {
             tree.number(document)
         );
         let related = related_of(bearers[0]).unwrap();
-        let place = tree.ancestors(document).position(|above| above == related);
-        let place = place.unwrap_or_else(|| panic!("{id} of {}: {whole}", tree.number(document)));
+        let place = tree
+            .ancestors(document)
+            .position(|above| above == related)
+            .unwrap_or_else(|| panic!("{id} of {}: {whole}", tree.number(document)));
         let branch = |part: PartId, above: PartId| {
             let mut at = std::iter::once(part).chain(tree.ancestors(part));
             at.find(|at| tree.part(*at).parent == Some(above))
@@ -292,12 +294,10 @@ fn a_part_of_another_branch_is_nobodys_sibling() {
         let (shown, output, _) = embedded(&policy(), &mail(&shape));
         assert_eq!(shown, [vec![], vec![b"GIF89a".to_vec()]], "{output}");
         // The same is true for a part next to the alternative.
-        let parts = [multi("alternative", "a", &branches[..1]), located.clone()];
+        let alternative = multi("alternative", "a", &branches[..1]);
         let parts = [
-            parts[0]
-                .clone()
-                .replace("<p>x", "<p><img src=\"https://h.example/2\">"),
-            parts[1].clone(),
+            alternative.replace("<p>x", "<p><img src=\"https://h.example/2\">"),
+            located.clone(),
         ];
         let (shown, output, _) = embedded(&policy(), &mail(&multi("related", "r", &parts)));
         assert_eq!(shown, [vec![b"GIF89a".to_vec()]], "{output}");

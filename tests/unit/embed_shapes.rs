@@ -385,10 +385,10 @@ fn check(mail: &[u8]) -> Result<(), TestCaseError> {
         }
     }
     // An embedded picture is named in the HTML, and Python reads its content.
-    let text: Vec<u8> = has.iter().flat_map(|(_, octets)| octets.clone()).collect();
-    let text = String::from_utf8_lossy(&text).into_owned();
-    let pictures: Vec<u8> = had.iter().flat_map(|(_, octets)| octets.clone()).collect();
-    let pictures = String::from_utf8_lossy(&pictures).into_owned();
+    let has_octets: Vec<u8> = has.iter().flat_map(|(_, octets)| octets.clone()).collect();
+    let text = String::from_utf8_lossy(&has_octets).into_owned();
+    let had_octets: Vec<u8> = had.iter().flat_map(|(_, octets)| octets.clone()).collect();
+    let pictures = String::from_utf8_lossy(&had_octets).into_owned();
     for number in 0..6 {
         let was_there = pictures.contains(&data(&gif(9, 9, number)));
         prop_assert!(!was_there || !text.contains(&data(&gif(9, 9, number))));

@@ -211,9 +211,9 @@ fn written_content_location_contains_only_uri_characters() {
     let written = "https://h.example/a|b^c`d{e}&quot;f<g>\u{e9} h%20i%zz";
     let url = "https://h.example/a|b^c`d{e}\"f<g>\u{e9}%20h%20i%zz";
     let text = asked(html(&format!("<img src=\"{written}\">")).as_bytes(), url);
-    let location = text.split_once("Content-Location:").unwrap().1;
-    let location = location.split_once("Content-Transfer-Encoding").unwrap().0;
-    let location: String = location.split_whitespace().collect();
+    let behind = text.split_once("Content-Location:").unwrap().1;
+    let folded = behind.split_once("Content-Transfer-Encoding").unwrap().0;
+    let location: String = folded.split_whitespace().collect();
     assert_eq!(
         location,
         "https://h.example/a%7Cb%5Ec%60d%7Be%7D%22f%3Cg%3E%C3%A9%20h%20i%zz"

@@ -62,8 +62,8 @@ fn options_of_image_sets_in_style_sheets_call_home_no_more() {
         let sheet = format!("b {{ background: image-set({}) }}", named(options));
         let world = css(world(), "https://h.example/style/a.css", &sheet);
         let (output, _) = run(styles(), &world, html(LINK).as_bytes());
-        let expected = format!("b {{ background: image-set({}) }}", named(expected));
-        let expected = with_urls(&expected, &output);
+        let numbered = format!("b {{ background: image-set({}) }}", named(expected));
+        let expected = with_urls(&numbered, &output);
         assert_eq!(sheets(&output)[0].1, expected, "{options}");
     }
 }

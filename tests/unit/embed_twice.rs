@@ -212,16 +212,15 @@ fn a_second_run_keeps_the_mark_and_a_mark_of_another_form_goes() {
                 let forged = [more.as_bytes(), &output].concat();
                 assert_bytes(&run(&forged), &output, more);
             }
-            let twice = [&output[..], b""].concat();
             let place = text.find("X-Embody: ").unwrap();
             let field = text[place..].split_inclusive('\n').next().unwrap();
-            let twice = [&twice[..place], field.as_bytes(), &twice[place..]].concat();
+            let twice = [&output[..place], field.as_bytes(), &output[place..]].concat();
             assert_bytes(&run(&twice), &output, "two of them");
             // If this run changes the message, its own mark replaces the old one.
             let stale = [b"X-Embody: expanded=77 left=7 links=7\n".as_slice(), &mail].concat();
-            let stale = String::from_utf8(run(&stale)).unwrap();
+            let again = String::from_utf8(run(&stale)).unwrap();
             let is_changed = !mark.starts_with("expanded=0");
-            assert_eq!(stale.contains("expanded=77"), !is_changed, "{stale}");
+            assert_eq!(again.contains("expanded=77"), !is_changed, "{again}");
         }
     }
 }

@@ -188,18 +188,18 @@ fn remote_piece() -> impl Strategy<Value = String> {
 }
 
 fn remote_mail() -> impl Strategy<Value = String> {
-    let html = (
+    let choices = (
         prop::collection::vec(remote_piece(), 1..6),
         prop::sample::select(vec!["", "Content-Base: http://p.example/\n"]),
         prop::sample::select(vec!["", "Content-Transfer-Encoding: quoted-printable\n"]),
     );
-    let html = html.prop_map(|(pieces, base, encoding)| {
+    let html = choices.prop_map(|(pieces, base, encoding)| {
         let text = pieces.concat();
-        let text = match encoding {
+        let body = match encoding {
             "" => text,
             _ => text.replace('=', "=3D"),
         };
-        format!("{base}{encoding}Content-Type: text/html\n\n{text}")
+        format!("{base}{encoding}Content-Type: text/html\n\n{body}")
     });
     let reference = "Content-Type: message/external-body; access-type=URL; URL=\"https://a.example/h\"\n\nContent-Type: text/html\n\n";
     let located = "Content-Type: image/gif\nContent-Location: http://p.example/3\n\nGIF89a\n";

@@ -484,8 +484,9 @@ fn a_base_in_svg_math_or_template_is_none() {
         ("<template/><base href='yes'/>", Some("yes")),
         ("<svg><p><base href='no'/></p></svg>", None),
     ] {
-        let found = locate_in(document.as_bytes(), Syntax::Xhtml).base_href;
-        let found = found.map(|link| &document[link.span.start..link.span.end]);
+        let found = locate_in(document.as_bytes(), Syntax::Xhtml)
+            .base_href
+            .map(|link| &document[link.span.start..link.span.end]);
         assert_eq!(found, expected, "{document}");
     }
 }

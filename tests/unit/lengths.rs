@@ -146,7 +146,7 @@ fn mails() -> Vec<(String, String)> {
         LINK.replace('=', "=3D")
     );
     let sheet = format!("Content-Type: text/css\n{lengths}\na {{ background: url(x) }}\n");
-    let sheet = format!(
+    let related = format!(
         "Content-Type: multipart/related; boundary=R\n{lengths}\n--R\n{}--R\n{sheet}--R--\n",
         document("<p>\n")
     );
@@ -156,7 +156,7 @@ fn mails() -> Vec<(String, String)> {
     [
         ("a link of a part", mixed(BASE, &[document(LINK)])),
         ("a quoted-printable part", mixed(BASE, &[quoted])),
-        ("a style sheet", mixed(BASE, &[sheet])),
+        ("a style sheet", mixed(BASE, &[related])),
         ("one of two parts", mixed(BASE, &[document(LINK), document("<p>\n")])),
         ("a picture of a part", mixed("", &[document(&shown())])),
         ("a picture that is asked for", mixed("", &[document(remote)])),

@@ -146,9 +146,9 @@ fn link_with_trail_bytes_becomes_the_url_that_browsers_request() {
             ] {
                 body.extend([b"<img src=\"".as_slice(), &link, b"\">\n"].concat());
                 let link = encoding.decode(&link).0;
-                let options = url::Url::options();
-                let options = options.base_url(Some(&base));
-                let options = options.encoding_override(Some(encoded));
+                let options = url::Url::options()
+                    .base_url(Some(&base))
+                    .encoding_override(Some(encoded));
                 expected.push(options.parse(&link).unwrap());
             }
         }

@@ -175,10 +175,10 @@ fn an_id_that_is_made_is_borne_by_no_other_part() {
 fn many_siblings_take_time_like_their_number() {
     let took = |count: usize| {
         let links: String = (0..count).map(|n| format!("<img src={n}.gif>")).collect();
-        let parts: Vec<String> = (0..count)
+        let written: Vec<String> = (0..count)
             .map(|n| format!("Content-Type: image/gif\nContent-Location: {n}.gif\n\nx"))
             .collect();
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+        let parts: Vec<&str> = written.iter().map(String::as_str).collect();
         let mail = related("", &links, &parts);
         let expander = expander(Policy::default(), NoFetch);
         let begun = Instant::now();

@@ -64,8 +64,7 @@ impl House {
         let path = folder.path().join("socket");
         let notes = Arc::new(Notes::default());
         let journal: Arc<Notes> = Arc::clone(&notes);
-        let server = Server::new(work(expander, journal, most), Arc::default());
-        let server = Arc::new(server.unwrap());
+        let server = Arc::new(Server::new(work(expander, journal, most), Arc::default()).unwrap());
         let listener = Listener::bind(&Address::Unix(path), 0o600, None).unwrap();
         server.start(vec![listener], None).unwrap();
         Self {

@@ -39,8 +39,8 @@ fn planned(message: &[u8]) -> Vec<Row> {
 
 /// Returns the rows of the links of a message after a run.
 fn changed(expander: &Expander, message: &[u8]) -> Vec<Row> {
-    let rows = expander.expand(message, "1").expect("nothing is put off");
-    let rows = rows.report.rows.into_iter();
+    let expansion = expander.expand(message, "1").expect("nothing is put off");
+    let rows = expansion.report.rows.into_iter();
     by_part(
         rows.filter(|row| row.kind == Kind::Link)
             .map(would)

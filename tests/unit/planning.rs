@@ -135,12 +135,12 @@ fn behind_its_deadline_a_message_goes_on_unchanged_and_rows_say_why() {
                 ..policy()
             };
             policy.limits.deadline = Duration::ZERO;
-            let expanded = Expander::builder(policy)
+            let expander = Expander::builder(policy)
                 .fetch(NoFetch)
                 .mark(Mark::Off)
                 .build()
                 .unwrap();
-            let expanded = expanded.expand(&mail, "test");
+            let expanded = expander.expand(&mail, "test");
             if on_failure == OnFailure::Defer {
                 assert!(matches!(expanded, Err(Error::Deferred(_))), "{what}");
                 continue;

@@ -401,11 +401,11 @@ fn absolute_urls_much_longer_than_the_mail_are_left_in_the_order_of_the_document
     let expander = Expander::builder(policy).fetch(NoFetch).build().unwrap();
     let report = expander.expand(&mail, "test").unwrap().report;
     assert_eq!((report.rows.len(), report.expanded()), (2_001, 1));
-    let reasons = report
+    let reasons: Vec<&str> = report
         .rows
         .iter()
-        .filter_map(|row| Some(row.reason?.as_str()));
-    let reasons: Vec<&str> = reasons.collect();
+        .filter_map(|row| Some(row.reason?.as_str()))
+        .collect();
     let too_much = reasons.iter().position(|reason| *reason == "too-much-work");
     let first = too_much.expect("16 MB of URLs are too much for 150 kB of mail");
     assert!((50..500).contains(&first), "{first}");

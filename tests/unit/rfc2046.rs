@@ -44,8 +44,8 @@ fn parts(message: &[u8]) -> usize {
 fn rivals_with_one_content_id_leave_one_part() {
     let id = "Content-Type: text/plain\nContent-ID: <r@x>\n";
     for order in [[0, 1], [1, 0]] {
-        let offers = [(MAIL_SERVER.to_owned(), id), (data("x"), id)];
-        let offers: Vec<_> = order.map(|at| (offers[at].0.as_str(), offers[at].1)).into();
+        let rivals = [(MAIL_SERVER.to_owned(), id), (data("x"), id)];
+        let offers: Vec<_> = order.map(|at| (rivals[at].0.as_str(), rivals[at].1)).into();
         for mail in [alternative(&offers), mail::crlf(&alternative(&offers))] {
             let (output, report) = expand(&mail);
             assert_eq!(parts(&output), 1);
@@ -73,8 +73,11 @@ fn several_rivals_in_front_of_the_one_that_succeeds_go_together() {
         offers.push((MAIL_SERVER, id));
         offers.push((MAIL_SERVER, id));
         for preamble in ["", "preamble\n"] {
-            let mail = String::from_utf8(alternative(&offers)).unwrap();
-            let mail = mail.replacen("\n\n--alt", &format!("\n\n{preamble}--alt"), 1);
+            let mail = String::from_utf8(alternative(&offers)).unwrap().replacen(
+                "\n\n--alt",
+                &format!("\n\n{preamble}--alt"),
+                1,
+            );
             for mail in [mail.as_bytes(), &mail::crlf(mail.as_bytes())] {
                 let (output, report) = expand(mail);
                 let text = String::from_utf8_lossy(&output).replace('\r', "");

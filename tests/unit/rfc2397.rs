@@ -219,8 +219,8 @@ fn content_above_the_limit_is_refused_by_its_true_size() {
 #[test]
 fn the_content_is_allocated_once() {
     let content = vec![7; 100_000];
-    let url = format!("data:;base64,{}", fold(&STANDARD.encode(&content), "\r\n "));
-    let url = parsed(&url);
+    let text = format!("data:;base64,{}", fold(&STANDARD.encode(&content), "\r\n "));
+    let url = parsed(&text);
     for limit in [content.len() as u64, NO_LIMIT] {
         let decoded = url.decode(limit).expect("valid base64");
         let asked_for = url.decoded_len_estimate().min(limit);

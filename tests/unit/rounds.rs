@@ -62,16 +62,17 @@ impl Part {
             Self::ContentId(number) => reference(&format!("cid:{number}@example.org"), ""),
             Self::Rivals(numbers) => {
                 let phantom = "Content-ID: <rival@example.org>\n";
-                let parts = numbers.iter();
-                let parts =
-                    parts.map(|number| format!("--r\n{}", reference(&url(*number), phantom)));
-                let parts: String = parts.collect();
+                let parts: String = numbers
+                    .iter()
+                    .map(|number| format!("--r\n{}", reference(&url(*number), phantom)))
+                    .collect();
                 format!("Content-Type: multipart/alternative; boundary=r\n\n{parts}--r--\n")
             }
             Self::Document(numbers) => {
-                let pictures = numbers.iter();
-                let pictures = pictures.map(|number| format!("<img src=\"{}\">\n", url(*number)));
-                let pictures: String = pictures.collect();
+                let pictures: String = numbers
+                    .iter()
+                    .map(|number| format!("<img src=\"{}\">\n", url(*number)))
+                    .collect();
                 format!("Content-Type: text/html\n\n{pictures}")
             }
         }
@@ -79,10 +80,11 @@ impl Part {
 }
 
 fn multipart(boundary: &str, parts: &[Part]) -> String {
-    let parts = parts.iter();
-    let parts = parts.map(|part| format!("--{boundary}\n{}", part.written()));
-    let parts: String = parts.collect();
-    format!("Content-Type: multipart/mixed; boundary={boundary}\n\n{parts}--{boundary}--\n")
+    let written: String = parts
+        .iter()
+        .map(|part| format!("--{boundary}\n{}", part.written()))
+        .collect();
+    format!("Content-Type: multipart/mixed; boundary={boundary}\n\n{written}--{boundary}--\n")
 }
 
 fn part() -> impl Strategy<Value = Part> {
@@ -158,8 +160,7 @@ fn policy() -> impl Strategy<Value = Policy> {
 type Result = (String, Vec<String>);
 
 fn result(output: Vec<u8>, report: &Report) -> Result {
-    let rows = report.rows.iter();
-    let rows = rows.map(|row| {
+    let rows = report.rows.iter().map(|row| {
         format!(
             "{} {:?} {:?} {:?} {:?} {:?}",
             row.part, row.kind, row.outcome, row.reason, row.url, row.bytes
@@ -214,8 +215,8 @@ proptest! {
         policy in policy(),
         seed in any::<usize>(),
     ) {
-        let message = format!("MIME-Version: 1.0\n{}", multipart("outer", &parts));
-        let message = message.as_bytes();
+        let text = format!("MIME-Version: 1.0\n{}", multipart("outer", &parts));
+        let message = text.as_bytes();
         let source = source(&bodies);
         let expander = Expander::builder(policy.clone()).fetch(source.clone()).build().unwrap();
         let expansion = expander.expand(message, "test").unwrap();

@@ -182,8 +182,10 @@ fn every_scheme_that_can_be_retrieved_has_a_row_and_names_its_option() {
     let (done, asked) = tables();
     for scheme in Scheme::ALL {
         let name = format!("`{}:`", scheme.as_str());
-        let row = done.iter().find(|row| row[0] == name);
-        let row = row.unwrap_or_else(|| panic!("{name} has no row"));
+        let row = done
+            .iter()
+            .find(|row| row[0] == name)
+            .unwrap_or_else(|| panic!("{name} has no row"));
         let option = format!("`--fetch {}", scheme.as_str());
         assert!(row[4].starts_with(&option), "{name}");
     }

@@ -63,8 +63,8 @@ fn an_object_lies_under_its_hash_and_may_be_read_only() {
 
 #[test]
 fn the_base_url_is_that_of_the_folder_without_links() {
-    let folder = tempfile::tempdir().unwrap();
-    let folder = folder.path().canonicalize().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = temporary.path().canonicalize().unwrap();
     let path = folder.join("a store#1");
     let store = Folder::open(&path).unwrap();
     assert_eq!(

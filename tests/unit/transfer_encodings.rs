@@ -100,8 +100,12 @@ fn python(mails: &[Vec<u8>]) -> Option<Vec<(Vec<String>, String)>> {
     let lines = String::from_utf8(output.stdout).unwrap();
     let read = lines.lines().map(|line| {
         let value: Value = serde_json::from_str(line).unwrap();
-        let types = value[0].as_array().unwrap().iter();
-        let types = types.map(|it| it.as_str().unwrap().to_owned()).collect();
+        let types = value[0]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|it| it.as_str().unwrap().to_owned())
+            .collect();
         (types, value[1].as_str().unwrap().to_owned())
     });
     Some(read.collect())
@@ -236,11 +240,11 @@ fn text_in_an_unknown_encoding_of_another_kind_is_left() {
 fn attachment_in_a_part_with_a_false_encoding_comes_back_byte_for_byte() {
     let octets: Vec<u8> = (0..3000_u32).map(|at| (at * at % 251) as u8).collect();
     let symbols = STANDARD.encode(&octets);
-    let lines = symbols
+    let lines: String = symbols
         .as_bytes()
         .chunks(76)
-        .map(|line| String::from_utf8_lossy(line) + "\n");
-    let lines: String = lines.collect();
+        .map(|line| String::from_utf8_lossy(line) + "\n")
+        .collect();
     for value in all_values() {
         let around = format!(
             "From: a@example.org\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\nContent-Transfer-Encoding: {value}\n\n--b\nContent-Type: application/pdf; name=a.pdf\nContent-Disposition: attachment\nContent-Transfer-Encoding: base64\n\n{lines}--b--\n"

@@ -260,13 +260,13 @@ fn what_is_asked_for_is_what_browsers_parse() {
             "ftp://f/x",
         ][case % 4];
         let scheme = base.split_inclusive(':').next();
-        let reference = [
+        let written = [
             ["", "https:", "http:/", "https:\\"][random.below(4)],
             &random.text(6),
         ]
         .concat();
-        let reference = reference.trim_ascii().replace(['\t', '\n', '\r'], "");
-        let ours = match relation(scheme, &reference) {
+        let reference = written.trim_ascii().replace(['\t', '\n', '\r'], "");
+        let resolved = match relation(scheme, &reference) {
             Relation::Absolute => absolute_as_browser(reference.as_str().into()).into_owned(),
             Relation::Relative => match resolve_as_browser(base, &reference) {
                 Ok(absolute) => absolute,
@@ -274,7 +274,7 @@ fn what_is_asked_for_is_what_browsers_parse() {
             },
             Relation::SameDocument => continue,
         };
-        let ours = with_blanks_escaped(&ours);
+        let ours = with_blanks_escaped(&resolved);
         let theirs = Url::parse(base).unwrap().join(&reference);
         if theirs
             .as_ref()

@@ -117,8 +117,8 @@ fn every_row_of_base64_json_holds() {
             octets(&row[1]),
             "{symbols:?}"
         );
-        let escaped: String = symbols.bytes().map(|byte| format!("%{byte:02X}")).collect();
-        let escaped = read(format!("data:;base64,{escaped}").as_bytes()).ok();
+        let triplets: String = symbols.bytes().map(|byte| format!("%{byte:02X}")).collect();
+        let escaped = read(format!("data:;base64,{triplets}").as_bytes()).ok();
         assert_eq!(
             escaped.map(|(_, content)| content),
             octets(&row[1]),

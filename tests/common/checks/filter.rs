@@ -49,13 +49,13 @@ pub fn check(data: &[u8]) {
         }
     }
     tiles(&mime::scan(&output, &ScanLimits::default()), &output);
-    let limits = &policy.limits();
-    let limits = ScanLimits {
+    let limits = policy.limits();
+    let scan_limits = ScanLimits {
         depth: limits.depth,
         parts: limits.parts,
         header: limits.header,
     };
-    kept(message, &output, &report, &limits);
+    kept(message, &output, &report, &scan_limits);
     let _ = expander.forecast(message, "fuzz");
 }
 

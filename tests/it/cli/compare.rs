@@ -356,10 +356,10 @@ impl Kept {
             }
             Self::Zip => {
                 let half = quoted.len() / 2;
-                let members = [mbox(&quoted[..half]), mbox(&quoted[half..])];
+                let mboxes = [mbox(&quoted[..half]), mbox(&quoted[half..])];
                 let members = [
-                    ("Takeout/Mail/a.mbox", members[0].as_bytes()),
-                    ("Takeout/Mail/b.mbox", members[1].as_bytes()),
+                    ("Takeout/Mail/a.mbox", mboxes[0].as_bytes()),
+                    ("Takeout/Mail/b.mbox", mboxes[1].as_bytes()),
                 ];
                 fs::write(&path, zip(&members)).unwrap();
             }

@@ -151,8 +151,7 @@ fn notes_are_filled_in_their_order_and_those_without_a_copy_stay() {
         note("a.pdf", PDF.len()),
         note("b.pdf", 3).replace("attachment.pdf", "attachment-0001.pdf"),
     ];
-    let two: Vec<&str> = two.iter().map(String::as_str).collect();
-    let mail = scrubbed(&two);
+    let mail = scrubbed(&two.each_ref().map(String::as_str));
     let both = original(&[&pdf("a.pdf", PDF), &pdf("b.pdf", b"abc")]);
     let (out, rows) = Place::with(&mail, &[&both]).recovered();
     let order = [

@@ -107,8 +107,8 @@ impl Place {
     }
 
     fn rows(&self) -> Vec<Value> {
-        let rows = self.read("rows.jsonl");
-        let rows = rows
+        let text = self.read("rows.jsonl");
+        let rows = text
             .lines()
             .map(|row| serde_json::from_str::<Value>(row).unwrap());
         rows.filter(|row| row["kind"] != "link").collect()

@@ -23,11 +23,6 @@ fn server() -> Raw {
             Some(to) => redirect(&format!("/{to}")),
             None => ok("image/gif", &body(path)),
         };
-        let answer = [
-            b"HTTP/1.1 ".as_slice(),
-            answer.strip_prefix(b"HTTP/1.1 ").unwrap(),
-        ]
-        .concat();
         let end = answer.iter().position(|&octet| octet == b'\n').unwrap() + 1;
         let _ = stream.write_all(&answer[..end]);
         let _ = stream.write_all(LONG.as_bytes());

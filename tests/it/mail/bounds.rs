@@ -267,8 +267,10 @@ fn bases() {
         let ran = bounded_with(what, "--max-growth 20K", &before, 100);
         assert!(ran.stdout.len() <= before.len() + (20 << 10), "{what}");
         let reasons = reasons(&ran);
-        let refused = ["growth-limit", "too-much-work"].map(|reason| reasons.get(reason));
-        let refused: usize = refused.into_iter().flatten().sum();
+        let refused: usize = ["growth-limit", "too-much-work"]
+            .into_iter()
+            .filter_map(|reason| reasons.get(reason))
+            .sum();
         let outcomes = ran.column("outcome");
         let done = outcomes
             .iter()
@@ -301,8 +303,10 @@ fn many_growing_documents() {
     assert!(outcomes[done..].iter().all(|outcome| outcome == "left"));
     // After the limit of work was reached, further documents are not read.
     let reasons = reasons(&ran);
-    let left = ["growth-limit", "too-much-work"].map(|reason| reasons.get(reason));
-    let left: usize = left.into_iter().flatten().sum();
+    let left: usize = ["growth-limit", "too-much-work"]
+        .into_iter()
+        .filter_map(|reason| reasons.get(reason))
+        .sum();
     assert_eq!(left, 100 - done, "{reasons:?}");
     let most = 40 * MEGABYTE;
     assert!(ran.peak.is_none_or(|peak| peak < most), "{:?}", ran.peak);

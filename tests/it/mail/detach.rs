@@ -158,10 +158,10 @@ fn an_mbox_loses_its_attachments_and_gets_them_back() {
             "convert --store store --links keep --quiet {name} --output {name}.convert"
         ));
         let converted = fs::read(work.path(&format!("{name}.convert"))).unwrap();
-        let counted = String::from_utf8(before).unwrap();
+        let miscounted = String::from_utf8(before).unwrap();
         let counted = match name {
-            "crlf" => counted.replace("Content-Length: 2704", "Content-Length: 2740"),
-            _ => counted,
+            "crlf" => miscounted.replace("Content-Length: 2704", "Content-Length: 2740"),
+            _ => miscounted,
         };
         assert_bytes(&converted, counted.as_bytes(), name);
     }

@@ -124,8 +124,11 @@ fn style_sheets_in_style_sheets_take_little_memory() {
     // The content of the innermost style sheet is contained in each `data:` URL around it.
     let mut sheet = format!("a {{ color: red }} /*{}*/", "x".repeat(8_000_000));
     for _ in 0..12 {
-        let escaped = sheet.replace('%', "%25").replace(' ', "%20");
-        let escaped = escaped.replace('(', "%28").replace(')', "%29");
+        let escaped = sheet
+            .replace('%', "%25")
+            .replace(' ', "%20")
+            .replace('(', "%28")
+            .replace(')', "%29");
         sheet = format!("@import url(data:text/css,{escaped});");
     }
     let mail = html(&format!("<style>{sheet}</style>"));

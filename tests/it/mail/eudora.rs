@@ -152,8 +152,7 @@ fn windows_texts_and_files_become_parts() {
         "From: ann@example.org\nContent-Type: text/plain\n\nold\n\n\nAttachment Converted: C:\\EUDORA\\ATTACH\\REPORT.PDF\nA footer\n\nAttachment Converted: \"notes.txt\"\n".to_owned(),
         flattened("alternative", "<x-rich>\n<bold>rich</bold>\n</x-rich>\n"),
     ];
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let made = folder.windows(&texts, &[]);
+    let made = folder.windows(&texts.each_ref().map(String::as_str), &[]);
     assert_eq!(
         made.outcomes(),
         [
@@ -271,11 +270,11 @@ fn mailboxes_of_the_mac_are_read_with_their_own_names_types_and_charsets() {
         "Subject: plain\n\nNothing to do.\n\n",
     ]);
     // In MacRoman, an e with an acute accent is 0x8e.
-    let octets: Vec<u8> = text
+    let with_cr: Vec<u8> = text
         .bytes()
         .map(|it| if it == b'\n' { b'\r' } else { it })
         .collect();
-    let octets: Vec<u8> = String::from_utf8(octets)
+    let octets: Vec<u8> = String::from_utf8(with_cr)
         .unwrap()
         .split("caf@")
         .collect::<Vec<_>>()
@@ -347,8 +346,8 @@ fn charsets_are_those_of_the_header_or_what_the_text_shows() {
         let made = folder.convert("In.mbx", &[]);
         let (header, body) = halves(&made.messages[0]);
         assert_eq!(body, format!("{text}\n"));
-        let value = header.split("Content-Type: ").nth(1).unwrap();
-        let value = value.lines().next().unwrap().to_owned();
+        let behind = header.split("Content-Type: ").nth(1).unwrap();
+        let value = behind.lines().next().unwrap().to_owned();
         assert_eq!(header.contains("8bit"), !text.is_ascii(), "{header}");
         value.replace("text/html", "")
     };
@@ -738,9 +737,13 @@ fn html_is_not_blank_in_a_browser() {
         )
     };
     let made = folder.windows(&[&text(""), &text(note)], &[]);
-    let messages = made.messages.iter().enumerate();
-    let messages = messages.map(|(number, text)| (number.to_string(), crlf(text.as_bytes())));
-    let pictures = shown(&chromium, messages.collect());
+    let messages = made
+        .messages
+        .iter()
+        .enumerate()
+        .map(|(number, text)| (number.to_string(), crlf(text.as_bytes())))
+        .collect();
+    let pictures = shown(&chromium, messages);
     assert!(pictures["0"].count([0, 255, 0]) > 10_000);
     assert!(pictures["1"].count([0, 255, 0]) > 10_000);
     assert!(pictures["1"].count([0, 0, 255]) > 9_000);

@@ -189,8 +189,8 @@ fn the_library_runs_on_a_small_stack() {
             .map(|level| step.replace('#', &level.to_string()))
             .collect()
     };
-    let reference = &expanding()[..];
-    let reference = String::from_utf8_lossy(reference);
+    let octets = expanding();
+    let reference = String::from_utf8_lossy(&octets);
     let html = "Content-Type: text/html\nContent-Base: http://www.example.org/\n\n";
     let mails = [
         nested(

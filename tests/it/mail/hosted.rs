@@ -299,10 +299,10 @@ fn a_multipart_gets_one_part_more_at_its_end() {
         } else {
             "\n"
         };
-        let part = format!(
+        let with_lf = format!(
             "--b0\nContent-Type: image/png\nContent-Transfer-Encoding: base64\nContent-Disposition: attachment;\n filename=\"coast.webm\"\nContent-Location: {CHIP_LINK}\n\n{ENCODED}\n"
         );
-        let part = part.replace('\n', newline);
+        let part = with_lf.replace('\n', newline);
         let mut expected = String::from_utf8(mail.clone()).unwrap();
         expected.insert_str(expected.find("--b0--").unwrap(), &part);
         assert_bytes(&output, expected.as_bytes(), "the mail");
@@ -365,10 +365,10 @@ fn every_cloud_gives_its_file_and_the_octets_are_those_that_came() {
             leaves[0].iter().any(|leaf| leaf.octets == PICTURE),
             "{leaves:?}"
         );
-        let text = text.iter().copied().filter(|&byte| byte != b'\r');
-        let text: Vec<u8> = text.collect::<Vec<u8>>().trim_ascii_end().to_vec();
+        let with_lf: Vec<u8> = text.iter().copied().filter(|&byte| byte != b'\r').collect();
+        let expected = with_lf.trim_ascii_end();
         assert!(
-            leaves[1].iter().any(|leaf| leaf.octets == text),
+            leaves[1].iter().any(|leaf| leaf.octets == expected),
             "{leaves:?}"
         );
     }
@@ -454,14 +454,12 @@ fn size_and_end_are_claims_and_types_and_limits_hold() {
         reason(closed, &Clouds::file(CHIP_FILE), &html(CHIP)),
         "host-not-allowed"
     );
-    let grown = Limits::default().with_growth(100);
-    let grown = policy().with_limits(grown);
+    let grown = policy().with_limits(Limits::default().with_growth(100));
     assert_eq!(
         reason(grown, &Clouds::file(CHIP_FILE), &html(CHIP)),
         "growth-limit"
     );
-    let few = Limits::default().with_parts(2);
-    let few = policy().with_limits(few);
+    let few = policy().with_limits(Limits::default().with_parts(2));
     assert_eq!(
         reason(few, &Clouds::file(CHIP_FILE), &html(CHIP)),
         "too-many-parts"

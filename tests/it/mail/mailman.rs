@@ -262,8 +262,8 @@ fn text_without_a_charset_gets_the_charset_of_its_bytes() {
         archive.run(&ran.stdout).gives(&ran.stdout);
     }
     // The charset of the mail also applies to the pieces of its text.
-    let typed = String::from_utf8(mail(0, &format!("one\n{SEPARATOR}{note}"))).unwrap();
-    let typed = typed.replace("\n\none", "\nMIME-Version: 1.0\nContent-Type: text/plain; charset=\"us-ascii\";\n format=flowed\nContent-Transfer-Encoding: 7bit\nX-Last: 1\n\none");
+    let untyped = String::from_utf8(mail(0, &format!("one\n{SEPARATOR}{note}"))).unwrap();
+    let typed = untyped.replace("\n\none", "\nMIME-Version: 1.0\nContent-Type: text/plain; charset=\"us-ascii\";\n format=flowed\nContent-Transfer-Encoding: 7bit\nX-Last: 1\n\none");
     let filled = archive.filled(typed.as_bytes());
     assert!(
         filled.contains("MIME-Version: 1.0\nContent-Type: multipart/mixed;"),
@@ -582,8 +582,9 @@ fn dovecot_reads_what_came_back() {
     arguments.extend(options.split(' '));
     done(&embody_in(folder.path(), &arguments), 0);
     let location = format!("maildir:{}", folder.path().join("md").display());
-    let said = dovecot_says(folder.path(), &location, "imap.bodystructure body").unwrap();
-    let said = said.join("\n");
+    let said = dovecot_says(folder.path(), &location, "imap.bodystructure body")
+        .unwrap()
+        .join("\n");
     assert_eq!(said.matches("(\"text\" \"plain\"").count(), 2, "{said}");
     assert!(said.contains("(\"image\" \"png\""), "{said}");
     assert!(said.contains("\nx <- 1"), "{said}");

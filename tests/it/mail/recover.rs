@@ -140,8 +140,8 @@ fn recover_of_a_list_archive_with_its_folder_gives_every_file_without_a_network(
 fn recover_with_a_folder_that_has_none_of_the_files_says_so_with_status_1() {
     let place = Place::new();
     let before = fs::read(place.path("mail/mailman/2024-May.txt")).unwrap();
-    let folder = place.path("mail/apple");
-    let folder = folder.display();
+    let path = place.path("mail/apple");
+    let folder = path.display();
     let said = place.done(
         &format!("{LIST} --attachments mail/apple --offline --output new"),
         1,

@@ -155,8 +155,7 @@ fn an_id_means_the_part_of_the_nearest_message_and_then_outwards() {
         text("around"),
         REFERENCE.to_owned(),
     ];
-    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let (output, report) = expand(&mail_of(&parts));
+    let (output, report) = expand(&mail_of(&parts.each_ref().map(String::as_str)));
     assert_eq!(report.expanded(), 4, "{report:?}");
     let text = String::from_utf8(output).unwrap();
     for (content, times) in [

@@ -166,8 +166,11 @@ fn more_lines_than_a_screen_become_a_count() {
     // A run over mailboxes prints totals, and names each reference only with --verbose.
     let convert = |options: &[&str]| {
         let mut command = embody();
-        let command = command.args(["convert", "--in-place"]).args(options);
-        stderr(&command.arg(&file).output().unwrap())
+        command
+            .args(["convert", "--in-place"])
+            .args(options)
+            .arg(&file);
+        stderr(&command.output().unwrap())
     };
     let said = convert(&[]);
     assert!(!said.contains(": unchanged: unknown-access-type"), "{said}");

@@ -26,8 +26,8 @@ fn wild() -> PathBuf {
 
 /// Returns options with which every reference of the samples leads to `samples/wild/files`.
 fn options() -> String {
-    let files = wild().join("files");
-    let files = files.display();
+    let folder = wild().join("files");
+    let files = folder.display();
     let maps = MAPPED.map(|from| format!(" --map {from}=file://{files}/"));
     format!("--fetch file --file-root {files}{}", maps.concat())
 }
@@ -283,8 +283,8 @@ fn an_answer_over_http_has_its_type_and_place_written_down() {
     });
     let options = open(&[server.address.port()]);
     let shortcut = |path: &str| {
-        let file = format!("[InternetShortcut]\r\nURL={}\r\n", server.url(path));
-        let file = base64::engine::general_purpose::STANDARD.encode(file);
+        let text = format!("[InternetShortcut]\r\nURL={}\r\n", server.url(path));
+        let file = base64::engine::general_purpose::STANDARD.encode(text);
         mixed(&format!(
             "Content-Type: message/external-body; name=\"x.pdf.URL\"\nContent-Transfer-Encoding: base64\n\n{file}\n"
         ))
@@ -297,8 +297,7 @@ fn an_answer_over_http_has_its_type_and_place_written_down() {
     let encoded = String::from_utf8(shortcut("/x.pdf"))
         .unwrap()
         .replace("x.pdf.URL", "=?utf-8?B?QmVyaWNodCBmw7xyLnVybA==?=");
-    let named = filter(&options, encoded.as_bytes()).stdout;
-    let named = String::from_utf8(named).unwrap();
+    let named = String::from_utf8(filter(&options, encoded.as_bytes()).stdout).unwrap();
     let field = "Content-Type: application/pdf; name*=UTF-8''Bericht%20f%C3%BCr\n";
     assert!(named.contains(field), "{named}");
 

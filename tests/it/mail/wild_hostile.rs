@@ -32,8 +32,8 @@ fn detached(url: &str, quoted: &str) -> String {
 }
 
 fn shortcut(url: &str) -> String {
-    let file = format!("[InternetShortcut]\r\nURL={url}\r\n");
-    let file = base64::engine::general_purpose::STANDARD.encode(file);
+    let text = format!("[InternetShortcut]\r\nURL={url}\r\n");
+    let file = base64::engine::general_purpose::STANDARD.encode(text);
     format!(
         "Content-Type: message/external-body; name=\"x.url\"\nContent-Transfer-Encoding: base64\n\n{file}"
     )

@@ -81,8 +81,9 @@ fn winmail_with_html_pictures_files_and_a_message_becomes_parts_next_to_the_text
     ];
     let mut rest = text.as_str();
     for place in places {
-        let at = rest.find(place);
-        let at = at.unwrap_or_else(|| panic!("{place:?} is not in\n{rest}\nof\n{text}"));
+        let at = rest
+            .find(place)
+            .unwrap_or_else(|| panic!("{place:?} is not in\n{rest}\nof\n{text}"));
         rest = &rest[at + place.len()..];
     }
     assert_eq!(rest, "");
@@ -202,8 +203,7 @@ fn winmail_whose_content_is_in_the_mail_goes_and_nothing_comes() {
         .file("a.bin", b"\0\x01\x02");
     let attached =
         "Content-Type: application/octet-stream\nContent-Transfer-Encoding: base64\n\nAAEC\n";
-    let whole = mail(&tnef.bytes());
-    let whole = whole.replace("--b--", &format!("--b\n{attached}--b--"));
+    let whole = mail(&tnef.bytes()).replace("--b--", &format!("--b\n{attached}--b--"));
     let (text, ran) = opened(&whole);
     assert!(ran.column("detail")[0].contains("the mail already contains"));
     assert_eq!(
@@ -280,8 +280,11 @@ fn winmail_with_a_meeting_becomes_a_calendar() {
         .recipients(&[person(1, "bert"), person(2, "carl")])
         .bytes();
     let (text, _) = opened(&mail(&tnef));
-    let calendar = text.split("BEGIN:VCALENDAR\n").nth(1).unwrap();
-    let calendar = calendar.replace("\n ", "");
+    let calendar = text
+        .split("BEGIN:VCALENDAR\n")
+        .nth(1)
+        .unwrap()
+        .replace("\n ", "");
     for line in [
         "METHOD:REQUEST",
         "UID:0102ABCD",
@@ -309,8 +312,10 @@ fn winmail_with_a_recurring_meeting_becomes_its_rule_and_its_changed_meetings() 
         Some((0x8260, &hex(PACIFIC))),
     )));
     assert!(!text.contains("ms-tnef"), "{}", ran.stderr);
-    let calendar = text.split("BEGIN:VCALENDAR\n").nth(1).unwrap();
-    let calendar = calendar
+    let calendar = text
+        .split("BEGIN:VCALENDAR\n")
+        .nth(1)
+        .unwrap()
         .split("END:VCALENDAR\n")
         .next()
         .unwrap()
@@ -480,8 +485,10 @@ fn winmail_with_a_read_receipt_becomes_a_report() {
         .binary(0x0c1d, b"SMTP:BOB@EXAMPLE.COM\0")
         .narrow(0x1001, b"Message was read on:")
         .narrow(0x1042, b"<1@example.com>");
-    let tnef = Tnef::new().class("IPM.Microsoft Mail.Read Receipt");
-    let tnef = tnef.properties(properties).bytes();
+    let tnef = Tnef::new()
+        .class("IPM.Microsoft Mail.Read Receipt")
+        .properties(properties)
+        .bytes();
     let whole = format!("Subject: x\nMIME-Version: 1.0\n{}", part(&tnef));
     let (text, _) = opened(&whole);
     let (header, body) = text.split_once("\n\n").unwrap();

@@ -73,8 +73,8 @@ pub const SHAPES: &[Shape] = &[
     }),
     shape("long-base", |octets| {
         let base = format!("{BASE}{}/\n", times("p", octets.min(16_000) / 2));
-        let parts = octets.saturating_sub(base.len()) / 80;
-        let parts = vec![format!("{}\n", reference("x")); parts];
+        let count = octets.saturating_sub(base.len()) / 80;
+        let parts = vec![format!("{}\n", reference("x")); count];
         [base.into_bytes(), mixed(&parts)].concat()
     }),
     shape("long-type-of-one-target", |octets| {
@@ -180,8 +180,8 @@ pub const SHAPES: &[Shape] = &[
     // The limit is 10,000 parts, so this mail is smaller than the others.
     shape("fetch-below-a-long-base", |octets| {
         let base = format!("Content-Base: http://localhost/{}/\n", times("p", 8_000));
-        let parts = (octets / 90).min(9_000);
-        let parts: Vec<String> = (0..parts)
+        let count = (octets / 90).min(9_000);
+        let parts: Vec<String> = (0..count)
             .map(|at| format!("{}\n", reference(&format!("{at:x}"))))
             .collect();
         [base.into_bytes(), mixed(&parts)].concat()
@@ -474,10 +474,10 @@ const PLACE: &str = "http://localhost/";
 /// Returns a multipart/related with parts of a kilobyte. `parts` creates `at_once` parts at a time.
 fn related(octets: usize, at_once: usize, parts: impl Fn(usize) -> Vec<String>) -> Vec<u8> {
     let count = octets / 1_100 / at_once;
-    let parts = (0..count)
+    let parts: String = (0..count)
         .flat_map(parts)
-        .map(|part| format!("--b\n{part}{}\n", text()));
-    let parts: String = parts.collect();
+        .map(|part| format!("--b\n{part}{}\n", text()))
+        .collect();
     format!("Content-Type: multipart/related; boundary=b\n\n{parts}--b--\n").into_bytes()
 }
 

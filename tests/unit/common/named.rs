@@ -16,9 +16,10 @@ use crate::mime::{PartId, PartKind, ScanLimits, Tree};
 #[track_caller]
 pub fn assert_each_names_a_part(original: &[u8], message: &[u8]) {
     let limits = &ScanLimits::default();
-    let before = crate::mime::scan(original, limits);
-    let before = documents(&before).flat_map(|(_, octets)| urls(&octets).collect::<Vec<_>>());
-    let before: HashSet<String> = before.collect();
+    let original_tree = crate::mime::scan(original, limits);
+    let before: HashSet<String> = documents(&original_tree)
+        .flat_map(|(_, octets)| urls(&octets).collect::<Vec<_>>())
+        .collect();
     let tree = crate::mime::scan(message, limits);
     let mut bearers: HashMap<(PartId, String), Vec<PartId>> = HashMap::new();
     for part in tree.ids() {
@@ -32,10 +33,11 @@ pub fn assert_each_names_a_part(original: &[u8], message: &[u8]) {
             if before.contains(&url) {
                 continue;
             }
-            let content_id = percent_decode_str(url.get(4..).unwrap_or_default());
-            let content_id = content_id.decode_utf8_lossy().into_owned();
-            let named = bearers.get(&(tree.message_of(document), content_id));
-            let named = named.map_or(&[] as &[PartId], Vec::as_slice);
+            let content_id = percent_decode_str(url.get(4..).unwrap_or_default())
+                .decode_utf8_lossy()
+                .into_owned();
+            let key = (tree.message_of(document), content_id);
+            let named = bearers.get(&key).map_or(&[] as &[PartId], Vec::as_slice);
             assert!(
                 matches!(named, [part] if is_found(&tree, document, *part)),
                 "{url} in part {} names {} parts: {}",
@@ -76,8 +78,8 @@ fn urls(document: &[u8]) -> impl Iterator<Item = String> {
     memchr::memmem::find_iter(document, "cid:").map(move |at| {
         let rest = document.get(at..).unwrap_or_default();
         let end = rest.iter().position(is_end);
-        let url = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-        let url = String::from_utf8_lossy(url).replace("&amp;", "&");
+        let octets = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+        let url = String::from_utf8_lossy(octets).replace("&amp;", "&");
         url.split("&quot;").next().unwrap_or_default().to_owned()
     })
 }

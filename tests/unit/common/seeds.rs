@@ -17,8 +17,10 @@ pub fn of(target: &str) -> Vec<Vec<u8>> {
             &[messages(), embraced(), illustrated()].concat(),
         ),
         "cost" => {
-            let small = hostile::SHAPES.iter().map(|shape| (shape.make)(2_000));
-            let small: Vec<Vec<u8>> = small.collect();
+            let small: Vec<Vec<u8>> = hostile::SHAPES
+                .iter()
+                .map(|shape| (shape.make)(2_000))
+                .collect();
             prefixed(
                 &[&[0x00], &[0x42], &[0xd5]],
                 &[messages(), embraced(), illustrated(), small].concat(),
@@ -51,13 +53,12 @@ fn tnefs() -> Vec<Vec<u8>> {
     let whole = usual();
     let fronts = (1..12).map(|part| whole[4..whole.len() * part / 12].to_vec());
     let zone = hex(PACIFIC);
-    let others = [
+    let added = [
         series(MARCH, &hex(SERIES), Some((0x8260, &zone))),
         delivery_report(),
     ];
-    let others = others.iter().chain([&whole]).map(|it| it[4..].to_vec());
-    let bodies = fronts.chain(others);
-    let bodies: Vec<Vec<u8>> = bodies.collect();
+    let others = added.iter().chain([&whole]).map(|it| it[4..].to_vec());
+    let bodies: Vec<Vec<u8>> = fronts.chain(others).collect();
     let mut seeds = prefixed(&[&[0x04], &[0x00]], &bodies);
     seeds.push([&[0x84], whole.as_slice()].concat());
     seeds
@@ -78,16 +79,15 @@ fn outlook_files() -> Vec<Vec<u8>> {
 }
 
 fn rtfs() -> Vec<Vec<u8>> {
-    let html = "<html><body>\\'e4\\u-10179 ?\\u-8694 ? <b>x</b></body></html>";
-    let html = super::tnef::from_html(html);
+    let html =
+        super::tnef::from_html("<html><body>\\'e4\\u-10179 ?\\u-8694 ? <b>x</b></body></html>");
     let texts = [
         html.as_str(),
         "{\\fonttbl{\\f1\\fcharset128 A;}}\\f1\\'83\\'41}",
         "{\\*\\htmltag84 <p>}\\htmlrtf {\\htmlrtf0 a\\~b\\rquote}",
         "\\uc2\\u20013??\\bin3 abc{\\pntext x}{\\field{\\*\\fldinst y}{\\fldrslt z}}}",
     ];
-    let plain = texts.iter().map(|text| text.as_bytes().to_vec());
-    let plain: Vec<Vec<u8>> = plain.collect();
+    let plain: Vec<Vec<u8>> = texts.iter().map(|text| text.as_bytes().to_vec()).collect();
     let fronts = plain.iter().map(|text| text[..text.len() / 2].to_vec());
     let packed = plain.iter().map(|text| super::tnef::compressed(text));
     let torn = packed.clone().map(|mut text| {
@@ -286,8 +286,8 @@ fn wild() -> Vec<Vec<u8>> {
     const OUR_WORLD: &str = "https://e.example/text/plain/";
     let folder = samples_folder().join("wild");
     let untouched = samples_in(&folder.join("untouched"));
-    let samples = samples_in(&folder).into_iter().chain(untouched);
-    let samples: Vec<_> = samples
+    let files = samples_in(&folder).into_iter().chain(untouched);
+    let samples: Vec<_> = files
         .map(|sample| String::from_utf8_lossy(&sample.before).into_owned())
         .map(|text| {
             let places = ["file:///C:/Users/me/Mail/", "https://cloud.example.org/"];
