@@ -184,19 +184,19 @@ impl Prefilter {
         TABLE.iter().any(|form| is_sought(form.needles()))
     }
 
-    /// Returns the numbers of the messages in `bytes` that may have to be changed, as [`in_message`](Self::in_message)
-    /// does for one message. One search over all messages is faster than a search for each. Only messages that contain
+    /// Returns the numbers of the messages in `bytes` that may have to be changed, as `in_message` does for one message.
+    /// One search over all messages is faster than a search for each. Only messages that contain
     /// a word are examined more closely.
     #[cfg(any(test, feature = "mailbox"))]
     pub(crate) fn messages(&self, bytes: &[u8], ends: &[usize]) -> Vec<usize> {
         let mut found = Vec::new();
         let is_quick = self.types_show_forms();
-        let words: &Words = match (self.search_of_marks(), self.looks_at_documents()) {
+        let sought: &Words = match (self.search_of_marks(), self.looks_at_documents()) {
             (Some(_), true) if is_quick => &ALL_AND_FORM_TYPES,
             (Some(_), false) if is_quick => &REFERENCES_AND_FORM_TYPES,
             _ => self.words(),
         };
-        let words = |from| words.find_from(bytes, from).map(|(at, _)| at);
+        let words = |from| sought.find_from(bytes, from).map(|(at, _)| at);
         let matters = |message| {
             let message = bytes.get(message).unwrap_or_default();
             self.has_word_that_matters(message) || is_quick && self.may_have_form(message)

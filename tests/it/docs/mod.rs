@@ -8,4 +8,5 @@ mod messages;
 mod packages;
 mod pages;
 mod public_types;
+mod shadowing;
 mod words;
