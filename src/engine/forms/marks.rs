@@ -12,8 +12,8 @@ pub(crate) enum Mark {
     Line(&'static [u8]),
     /// A string that is a mark at every position. Upper and lower case are distinguished.
     Text(&'static [u8]),
-    /// A string that is a mark at every position, in upper or lower case. To be fast, the search first looks for three
-    /// bytes of the string: two letters and the byte before these letters. The three bytes should be rare in other text.
+    /// A string that is a mark at every position, in upper or lower case, unless `-` follows. To be fast, the search first
+    /// looks for three bytes of the string: two letters and the byte before these letters. The three bytes should be rare in other text.
     Word {
         text: &'static [u8],
         /// Position in `text` of the three bytes that are searched first. The first of them is the byte before the two
@@ -49,9 +49,15 @@ impl Mark {
             return Some(at);
         };
         let start = at.checked_sub(anchor)?;
-        let found = bytes.get(start..start + text.len())?;
-        found.eq_ignore_ascii_case(text).then_some(start)
+        let (found, after) = bytes.get(start..)?.split_at_checked(text.len())?;
+        (found.eq_ignore_ascii_case(text) && ends_word(after)).then_some(start)
     }
+}
+
+/// Returns true if a word ends before these bytes. The field X-MS-TNEF-Correlator, which Exchange adds to every mail, contains
+/// `ms-tnef`, but is no media type.
+pub(super) fn ends_word(after: &[u8]) -> bool {
+    !after.starts_with(b"-")
 }
 
 /// A search for all marks of one or more forms in one pass.
@@ -152,9 +158,12 @@ mod tests {
                     .strip_prefix(b"\n")
                     .is_some_and(|it| it.starts_with(start)),
                 Mark::Text(text) => rest.starts_with(text),
-                Mark::Word { text, .. } => rest
-                    .get(..text.len())
-                    .is_some_and(|it| it.eq_ignore_ascii_case(text)),
+                Mark::Word { text, .. } => {
+                    let it = rest.split_at_checked(text.len());
+                    it.is_some_and(|(it, after)| {
+                        it.eq_ignore_ascii_case(text) && after.first() != Some(&b'-')
+                    })
+                }
             })
         };
         (from..bytes.len()).any(is_at)
@@ -192,7 +201,7 @@ mod tests {
         #[test]
         fn marks_are_found_where_they_are(
             pieces in prop::collection::vec(
-                prop::sample::select(vec!["\n", "eJ8+I", "x=9F>\"", ".rtf", ".RTF", "ms-tnef", "MS-TNEF", "ms-tn", "vnd.ms-OUTLOOK", "s-ou", "-tn", "x", " "]),
+                prop::sample::select(vec!["\n", "eJ8+I", "x=9F>\"", ".rtf", ".RTF", "ms-tnef", "MS-TNEF", "MS-TNEF-", "ms-tn", "vnd.ms-OUTLOOK", "s-ou", "-tn", "x", " "]),
                 0..30,
             ),
             from in 0_usize..40,

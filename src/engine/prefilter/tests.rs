@@ -180,6 +180,18 @@ fn a_data_url_matters_in_every_encoding() {
 }
 
 #[test]
+fn field_that_exchange_adds_to_every_mail_is_no_winmail() {
+    let prefilter = Prefilter::new(&Policy::default());
+    let message = b"X-MS-TNEF-Correlator: <x@example.org>\nContent-Type: text/plain\n\nA letter.\n";
+    assert!(!prefilter.in_message(message));
+    assert!(prefilter.messages(message, &[message.len()]).is_empty());
+    assert!(!prefilter.any(message));
+    let with_winmail =
+        b"X-MS-TNEF-Correlator: <x@example.org>\nContent-Type: application/ms-tnef\n\nA letter.\n";
+    assert!(prefilter.in_message(with_winmail));
+}
+
+#[test]
 fn millions_of_types_are_a_few_looks() {
     let candidates = Prefilter::new(&Policy::default());
     for (unit, may) in [
@@ -223,6 +235,7 @@ fn messages() -> impl Strategy<Value = Vec<String>> {
         ),
         Just("Content-Type: application/octet-stream; name=winmail.dat\n"),
         Just("Content-Type: application/ms-tnef\n"),
+        Just("X-MS-TNEF-Correlator: \n"),
         Just("\neJ8+IgAA\n"),
         Just("\n"),
         Just("<html><a href=3Dx>\n"),

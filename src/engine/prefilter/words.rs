@@ -33,7 +33,7 @@ pub(in crate::engine) const fn word(text: &'static str, anchor: usize) -> Word {
 }
 
 impl Word {
-    pub(super) const fn before(self, behind: fn(&[u8]) -> bool) -> Self {
+    pub(in crate::engine) const fn before(self, behind: fn(&[u8]) -> bool) -> Self {
         Self { behind, ..self }
     }
 

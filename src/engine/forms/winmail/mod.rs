@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use super::marks::{Mark, Marks, begins};
+use super::marks::{Mark, Marks, begins, ends_word};
 use super::opening::Opening;
 use crate::engine::external_body::Follow;
 use crate::engine::outlook::compose::{self, Contents};
@@ -37,10 +37,12 @@ pub(crate) fn marks() -> Vec<Mark> {
 }
 
 /// Word in the media type of the part.
-pub(crate) static WORDS: [Word; 1] = [word("ms-tnef", 2)];
+pub(crate) static WORDS: [Word; 1] = [MS_TNEF];
+
+const MS_TNEF: Word = word("ms-tnef", 2).before(ends_word);
 
 /// Words of the media types that [`is_tnef`] accepts.
-pub(crate) static TYPES: [Word; 2] = [word("ms-tnef", 2), word("octet-stream", 5)];
+pub(crate) static TYPES: [Word; 2] = [MS_TNEF, word("octet-stream", 5)];
 
 static MARKS: LazyLock<Marks> = LazyLock::new(|| Marks::new(marks()));
 
