@@ -442,7 +442,7 @@ def main():
         else:
             bench.all(5000 if asked.all else 500)
             marker, text = 'figures', table(bench.rows) + ''.join(f'\nNot measured: {what}.\n' for what in bench.skipped)
-    text += f'\nMeasured in one run of {time.time() - begun:.0f} s on {os.cpu_count()} cores; the load average was {load:.2f} before it.\n'
+    text += f'\nembody and the other programs were measured in one run of {time.time() - begun:.0f} s on {os.cpu_count()} cores; the load average was {load:.2f} before the run.\n'
     print(text)
     if asked.docs:
         page = ROOT / 'docs/figures.md'
