@@ -56,7 +56,7 @@ pub(super) struct Leaf {
     pub(super) encoded: u64,
     /// Digest of the decoded content.
     pub(super) content: Digest,
-    /// Digest of a text without the footers of mailing lists. [`PlainText`](super::list::PlainText) describes its form.
+    /// Digest of a text without the footers of mailing lists. [`PlainText`](super::plain_text::PlainText) describes its form.
     pub(super) text: Option<Digest>,
     /// Two digests of a [plain](super::body::is_plain_text) text, with and without the footers of mailing lists. Addresses such
     /// as `ann at example.org`, as archives write them, are replaced with real addresses first.

@@ -19,6 +19,7 @@ mod lines;
 mod list;
 mod note;
 mod plain;
+mod plain_text;
 mod relation;
 mod spelling;
 #[cfg(test)]

@@ -1,152 +1,17 @@
-//! Compares two descriptions of a message. Finds what embody changed, or the reason why another program changed the message.
+//! Matches each part of the old message with a part of the new message.
 
 use std::collections::{HashMap, HashSet};
 
-use super::description::{Description, Document, Item, Link, Part, Reference};
-use super::plain::Digest;
+use super::super::description::{Description, Document, Item, Link, Part, Reference};
+use super::super::plain::Digest;
+use super::outcome::{Altered, Changes};
 use crate::mime::media_type;
 
 /// The transparent picture that `--trackers blank` inserts in place of any tracking picture. So a link to it is
 /// accepted, whatever URL the old message has.
 use crate::engine::BLANK_PICTURE;
 
-/// The changes that embody made to a message.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Changes {
-    /// Number of links that refer to content outside the mail in the old message, and to a part of the mail in the new one.
-    pub(crate) embedded: usize,
-    /// Number of attachments that were moved to a store. A note of `embody detach` with the hash of the content is in their
-    /// place.
-    pub(crate) detached: usize,
-    /// Number of attachments that were put back from a store.
-    pub(crate) restored: usize,
-    /// Number of references whose content is now in the mail.
-    pub(crate) filled: usize,
-    /// Number of documents whose relative links are now absolute.
-    pub(crate) resolved: usize,
-    /// 1 if `winmail.dat` or a similar part was unpacked.
-    pub(crate) opened: usize,
-    /// Number of Eudora messages that were converted back to MIME.
-    pub(crate) unmarked: usize,
-    /// Number of messages that were removed because another copy of the mail is at least as complete.
-    pub(crate) merged: usize,
-}
-
-/// The reason why a difference between two messages cannot be a change that embody made.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Altered {
-    /// A header field that embody never changes is different.
-    Header,
-    /// A part is missing, or has different content.
-    Part {
-        number: String,
-        essence: String,
-        size: u64,
-    },
-    /// The fields of a part are different.
-    PartFields { number: String },
-    /// A link in a document leads to another URL than before.
-    Link { number: String },
-    /// An enclosed message, or the text around parts, is missing or different.
-    Around,
-    /// The new message has parts to which nothing in the old message refers.
-    More,
-    /// The closing boundary line of a multipart is missing.
-    Cut,
-    /// Only the encoding of parts, the boundary lines, or the white space in fields is different.
-    Encoding,
-}
-
-impl std::fmt::Display for Altered {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Header => write!(f, "its header is different"),
-            Self::Part {
-                number,
-                essence,
-                size,
-            } => {
-                let number = match number.as_str() {
-                    "" => "1",
-                    number => number,
-                };
-                write!(
-                    f,
-                    "part {number} ({essence}, {size} bytes) of the old message is missing or different"
-                )
-            }
-            Self::PartFields { number } => {
-                write!(f, "the header fields of part {number} are different")
-            }
-            Self::Link { number } => write!(f, "a link in part {number} leads to a different URL"),
-            Self::Around => write!(
-                f,
-                "an enclosed message, or the text between the parts, is different"
-            ),
-            Self::More => write!(
-                f,
-                "the new message has parts that are not from the old message"
-            ),
-            Self::Cut => write!(f, "the end of the new message is missing"),
-            Self::Encoding => write!(
-                f,
-                "the encoding of parts, or the white space in the header, is different"
-            ),
-        }
-    }
-}
-
-/// Returns the changes by which embody turned the message `old` into the message `new`.
-///
-/// # Errors [`Altered`] if embody cannot have made the change.
-pub(crate) fn changes(old: &Description, new: &Description) -> Result<Changes, Altered> {
-    let direct = changes_of_parts(old, new);
-    let Some(opened) = old.opened.as_ref().filter(|_| direct.is_err()) else {
-        return direct;
-    };
-    let further = match changes_of_parts(opened, new) {
-        // `Encoding` means that the unpacked message and the new one have the same content. So unpacking, for example
-        // of a `winmail.dat`, was the only change.
-        Err(Altered::Encoding) => Changes::default(),
-        Err(_) => return direct,
-        Ok(changes) => changes,
-    };
-    Ok(Changes {
-        opened: 1,
-        ..further
-    })
-}
-
-fn changes_of_parts(old: &Description, new: &Description) -> Result<Changes, Altered> {
-    if old.header != new.header {
-        return Err(Altered::Header);
-    }
-    if new.unclosed > old.unclosed {
-        return Err(Altered::Cut);
-    }
-    let mut comparison = Comparison::of(new);
-    for item in &old.items {
-        comparison.find(item)?;
-    }
-    comparison.finish()?;
-    let changes = comparison.changes;
-    if changes == Changes::default() {
-        return Err(Altered::Encoding);
-    }
-    let only_links = Changes {
-        embedded: changes.embedded,
-        resolved: changes.resolved,
-        ..Changes::default()
-    };
-    if changes == only_links && old.other_fields != new.other_fields {
-        return Err(Altered::PartFields {
-            number: "of the message".to_owned(),
-        });
-    }
-    Ok(changes)
-}
-
-struct Comparison<'c> {
+pub(super) struct Comparison<'c> {
     new: &'c [Item],
     /// Index of the first item of the new message that was not yet matched.
     at: usize,
@@ -170,11 +35,11 @@ struct Comparison<'c> {
     expected: usize,
     /// Number of Eudora files that may be among the items in `extra`, because the header of the old message names them.
     files_of_header: usize,
-    changes: Changes,
+    pub(super) changes: Changes,
 }
 
 impl<'c> Comparison<'c> {
-    fn of(new: &'c Description) -> Self {
+    pub(super) fn of(new: &'c Description) -> Self {
         let (mut parts_by_id, mut last) = (HashMap::new(), HashMap::new());
         for (at, item) in new.items.iter().enumerate() {
             if let Item::Part(part) = item {
@@ -202,7 +67,7 @@ impl<'c> Comparison<'c> {
         }
     }
 
-    fn find(&mut self, old: &Item) -> Result<(), Altered> {
+    pub(super) fn find(&mut self, old: &Item) -> Result<(), Altered> {
         let Item::Part(part) = old else {
             let rest = self.new.iter().skip(self.at);
             let place = rest.clone().position(|new| new == old);
@@ -397,7 +262,7 @@ impl<'c> Comparison<'c> {
         filled > 0 || old.is_flattened
     }
 
-    fn finish(&mut self) -> Result<(), Altered> {
+    pub(super) fn finish(&mut self) -> Result<(), Altered> {
         self.extra.extend(&self.new[self.at..]);
         // Inserted content can itself be a message, a multipart, or a document with pictures. So there can be more additional
         // items than references, and only their minimum number is checked.
@@ -499,19 +364,6 @@ fn has_fields_of(reference: &Reference, new: &Part) -> bool {
     reference.fields.iter().all(is_there)
         && new_fields.all(is_known)
         && (reference.media_type.iter()).all(|it| new.media_type.contains(it))
-}
-
-impl Changes {
-    pub(crate) fn add(&mut self, other: Self) {
-        self.embedded += other.embedded;
-        self.detached += other.detached;
-        self.restored += other.restored;
-        self.filled += other.filled;
-        self.resolved += other.resolved;
-        self.opened += other.opened;
-        self.unmarked += other.unmarked;
-        self.merged += other.merged;
-    }
 }
 
 fn altered(part: &Part) -> Altered {

@@ -1,23 +1,27 @@
 //! Describes the body of a mail as a list of items: its parts, and the starts and ends of the multiparts and messages around
 //! them.
 
+mod part;
+mod truncation;
+
 use std::collections::{BTreeSet, HashSet};
 
-use base64::Engine as _;
-
-use super::fields::{each_field, is_of_programs};
-use super::fields_of_part::fields_of;
+use self::part::{
+    charset_of, decoded, fields_of_part, has_two_names, is_plain_text, is_readable, name_of_part,
+    stray_lines,
+};
+use self::truncation::{End, without_torn_boundary};
+use super::fields::each_field;
 use super::item::{Item, Leaf, Missing, Place, Spot, Start};
-use super::list::{Footers, Lists, PlainText};
+use super::list::Lists;
 use super::note::{Notes, description_of};
 use super::plain::{Digest, hash};
+use super::plain_text::{Footers, PlainText};
 use super::spelling::with_addresses_shown;
-use super::transport::{Role, role};
-use crate::engine::external_body::{ExternalBody, Reading, name_of, text_of_part};
+use crate::engine::external_body::{ExternalBody, Reading, text_of_part};
 use crate::engine::forms::mailman::{divided, scrubbed};
-use crate::mime::charset::Charset;
-use crate::mime::{MediaType, PartId, PartKind, TransferEncoding, Tree};
-use crate::span::{Span, last_line};
+use crate::mime::{PartId, PartKind, Tree};
+use crate::span::Span;
 
 /// Maximum number of items that are compared one by one. If a mail has more, it equals only a mail with exactly the same items.
 /// A copy of it that lacks a part is then treated as a different mail and is kept.
@@ -88,75 +92,6 @@ impl Body {
         }))];
         self.is_cut = false;
         self.spots.clear();
-    }
-}
-
-/// The place at which a mail is truncated, if its end is missing.
-struct End {
-    /// Whether the mail is truncated.
-    is_cut: bool,
-    /// The part in which the mail is truncated.
-    within: Option<PartId>,
-    /// The multiparts and messages whose end is missing.
-    open: BTreeSet<PartId>,
-}
-
-impl End {
-    /// Determines whether a mail is truncated: its last part is in a multipart without a closing boundary line, or is base64
-    /// that ends within a group of four symbols. If the mail ends in the header of a part, the rest of the header is unknown,
-    /// so the mail is compared as if it were complete.
-    fn of(tree: &Tree<'_>) -> Self {
-        let mut end = Self {
-            is_cut: false,
-            within: None,
-            open: BTreeSet::new(),
-        };
-        let Some(last) = tree.ids().next_back() else {
-            return end;
-        };
-        let part = tree.part(last);
-        if part.content != PartKind::Leaf || part.has_stray_lines() {
-            return end;
-        }
-        let has_header = !tree.fields(last).is_empty();
-        if has_header && part.separator.is_empty() {
-            return end;
-        }
-        let body = part.body.of(tree.original);
-        let is_torn = part.encoding == TransferEncoding::Base64
-            && part.span.end == tree.root().span.end
-            && is_base64(without_torn_boundary(tree, last, body)) == Some(false);
-        let mut is_within = true;
-        for above in tree.ancestors(last) {
-            match &tree.part(above).content {
-                // A multipart with an `overflow` has more parts than the parser reads. It is unknown whether its closing boundary
-                // line exists, and a copy counts as cut only if that is certain. The unread bytes are compared as they are.
-                PartKind::Multipart(multipart)
-                    if multipart.close.is_some() || multipart.overflow.is_some() =>
-                {
-                    is_within = false;
-                }
-                PartKind::Multipart(_) => {
-                    end.is_cut = true;
-                    if is_within {
-                        end.within = Some(last);
-                    }
-                    // All multiparts and messages between this multipart and the last part are inside it. So their ends
-                    // are missing, too.
-                    let between = tree.ancestors(last).take_while(|it| *it != above);
-                    let is_open = |id: &PartId| !matches!(&tree.part(*id).content, PartKind::Multipart(it) if it.close.is_some());
-                    end.open.extend(between.filter(is_open));
-                    end.open.insert(above);
-                }
-                _ => {}
-            }
-        }
-        if is_torn {
-            end.is_cut = true;
-            end.within = Some(last);
-            end.open.extend(tree.ancestors(last));
-        }
-        end
     }
 }
 
@@ -473,171 +408,4 @@ impl Describer<'_> {
 
 fn shown(plain: &PlainText) -> [Digest; 2] {
     [plain.whole.as_slice(), plain.own()].map(|text| Digest::of(&with_addresses_shown(text)))
-}
-
-fn name_of_part(tree: &Tree<'_>, id: PartId) -> Option<u64> {
-    let name = name_of(tree.original, tree.fields(id)).text();
-    name.map(|name| hash(name.as_bytes()))
-}
-
-/// Returns the digest of the charset of a text, if the text has characters other than ASCII. Archives of lists declare no
-/// charset and use UTF-8, so a missing charset counts as UTF-8.
-fn charset_of(tree: &Tree<'_>, id: PartId, content: &[u8]) -> Option<u64> {
-    let value = tree.value(id, "Content-Type").unwrap_or_default();
-    let media_type = MediaType::parse(value);
-    let label = media_type.parameter("charset").unwrap_or(b"utf-8".into());
-    (!content.is_ascii()).then(|| hash(&label.to_ascii_lowercase()))
-}
-
-/// Returns whether Content-Type and Content-Disposition contain different names.
-fn has_two_names(tree: &Tree<'_>, id: PartId) -> bool {
-    let named = |field: &str, parameter: &str| {
-        let value = tree.value(id, field)?;
-        MediaType::parse(value).name(parameter).text()
-    };
-    let names = [
-        named("Content-Type", "name"),
-        named("Content-Disposition", "filename"),
-    ];
-    matches!(names, [Some(one), Some(other)] if one != other)
-}
-
-/// Returns whether ASCII characters and line feeds in the bytes of a text mean these characters. In UTF-16 and UTF-7 they may
-/// not, so such a text is compared as bytes.
-fn is_readable(tree: &Tree<'_>, id: PartId) -> bool {
-    let value = tree.value(id, "Content-Type").unwrap_or_default();
-    match MediaType::parse(value).parameter("charset") {
-        None => true,
-        Some(label) => matches!(
-            Charset::of_label(&label),
-            Some(Charset::Superset | Charset::ShiftJis | Charset::DoubleByte)
-        ),
-    }
-}
-
-/// Returns whether a part is plain text that is shown in the mail, and not an attachment. Mailing lists append footers only to
-/// such parts, and only such parts are in the monthly text of Mailman.
-fn is_plain_text(tree: &Tree<'_>, id: PartId) -> bool {
-    let value = tree.value(id, "Content-Type").unwrap_or_default();
-    let removes_blanks = MediaType::parse(value).parameter("delsp").is_some();
-    let disposition = tree.disposition(id);
-    tree.part(id).essence == "text/plain"
-        && tree.part(id).content == PartKind::Leaf
-        && name_of_part(tree, id).is_none()
-        && (disposition.is_empty() || disposition.eq_ignore_ascii_case(b"inline"))
-        && is_readable(tree, id)
-        && !removes_blanks
-}
-
-/// Returns the digest of the header fields that describe a part ([`fields_of`]). `with_encoding` includes the transfer
-/// encoding, for a part that is compared in its encoded form.
-fn fields_of_part(tree: &Tree<'_>, id: PartId, with_encoding: bool) -> u64 {
-    let part = tree.part(id);
-    let counts = |name: &[u8]| match name {
-        b"content-transfer-encoding" => with_encoding,
-        // For an enclosed message, only the fields that describe its content count. Its other fields are compared as its
-        // header.
-        _ if tree.is_message(id) => role(name) == Role::Content,
-        _ => !is_of_programs(name),
-    };
-    let mut fields = fields_of((tree.original, tree.fields(id)), &part.essence, counts);
-    if !tree.is_message(id) {
-        fields.extend(stray_lines(tree, id));
-    }
-    hash(&fields)
-}
-
-/// Returns the whole header of a part if it contains malformed lines, because programs interpret the fields after them
-/// differently.
-fn stray_lines(tree: &Tree<'_>, id: PartId) -> Vec<u8> {
-    let part = tree.part(id);
-    if part.has_stray_lines() || !part.envelope.is_empty() {
-        [
-            part.envelope.of(tree.original),
-            part.header.of(tree.original),
-        ]
-        .concat()
-    } else {
-        Vec::new()
-    }
-}
-
-/// Decodes the body of a part. Returns `None` if it must be compared undecoded: several fields declare an encoding, or the body
-/// is not valid in its encoding.
-fn decoded(tree: &Tree<'_>, id: PartId, body: &[u8], is_cut: bool) -> Option<Vec<u8>> {
-    let original = tree.original;
-    let encodings = tree
-        .fields(id)
-        .iter(original)
-        .filter(|field| field.is(original, "Content-Transfer-Encoding"));
-    if encodings.count() > 1 {
-        return None;
-    }
-    match tree.part(id).encoding {
-        TransferEncoding::Unknown => None,
-        TransferEncoding::Base64 => match is_base64(body)? {
-            true => Some(tree.part(id).encoding.decode(body)?.into_owned()),
-            false if is_cut => Some(decoded_start(body)),
-            false => None,
-        },
-        TransferEncoding::QuotedPrintable if is_cut => {
-            // If the mail is truncated within an escape sequence, the incomplete sequence is removed.
-            let near = body.len().saturating_sub(2);
-            let sign = memchr::memrchr(b'=', body).filter(|at| *at >= near);
-            let whole = &body[..sign.unwrap_or(body.len())];
-            Some(tree.part(id).encoding.decode(whole)?.into_owned())
-        }
-        encoding => Some(encoding.decode(body)?.into_owned()),
-    }
-}
-
-/// Returns whether base64 consists of complete groups of four symbols. Returns `None` if the body contains anything other than
-/// symbols, white space and padding at its end.
-fn is_base64(body: &[u8]) -> Option<bool> {
-    let mut symbols = 0_u64;
-    let mut padding = 0_u64;
-    for &byte in body {
-        match byte {
-            byte if byte.is_ascii_whitespace() => {}
-            b'=' => padding += 1,
-            byte if padding == 0
-                && (byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/')) =>
-            {
-                symbols += 1;
-            }
-            _ => return None,
-        }
-    }
-    (padding <= 2).then_some((symbols + padding).is_multiple_of(4))
-}
-
-/// Decodes base64 up to its last complete byte.
-fn decoded_start(body: &[u8]) -> Vec<u8> {
-    let is_symbol = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    let mut symbols: Vec<u8> = body.iter().copied().filter(is_symbol).collect();
-    if symbols.len() % 4 == 1 {
-        symbols.pop();
-    }
-    let config = base64::engine::GeneralPurposeConfig::new()
-        .with_decode_allow_trailing_bits(true)
-        .with_decode_padding_mode(base64::engine::DecodePaddingMode::Indifferent);
-    let engine = base64::engine::GeneralPurpose::new(&base64::alphabet::STANDARD, config);
-    engine.decode(&symbols).unwrap_or_default()
-}
-
-/// Removes the beginning of a boundary line from the last part of a mail that is truncated within this line.
-fn without_torn_boundary<'b>(tree: &Tree<'_>, id: PartId, body: &'b [u8]) -> &'b [u8] {
-    let body = body.trim_ascii_end();
-    let line = last_line(body);
-    let is_torn = line.starts_with(b"-")
-        && tree.ancestors(id).any(|id| {
-            let boundary = tree.part(id).content.boundary().unwrap_or_default();
-            let whole = [b"--", boundary, b"--"].concat();
-            whole.starts_with(line)
-        });
-    if is_torn {
-        &body[..body.len() - line.len()]
-    } else {
-        body
-    }
 }
