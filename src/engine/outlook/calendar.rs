@@ -8,7 +8,7 @@ use super::properties::{APPOINTMENT, Guid, Item, MEETING, Value, id, integer, te
 use super::recurrence::{self, Exception, Recurrence, Unmapped};
 use crate::span::until;
 
-/// A meeting as text/calendar, and a list of those values of the item that are not in it.
+/// A meeting as text/calendar. `missing` lists the values of the Outlook item that the calendar cannot contain.
 pub(super) struct Calendar {
     pub(super) text: String,
     pub(super) method: &'static str,
@@ -218,9 +218,10 @@ impl Meeting<'_> {
         let before = lines.0.len();
         self.event(lines, &times, &Exception::default());
         let event = lines.0.len() - before;
-        // The event of each changed meeting repeats the participants and the text, so a short rule could create a very large
-        // calendar. If the changed meetings exceed this number of bytes, they are written without the text. If they still
-        // exceed it, they are left out.
+        // Each changed meeting of the series becomes an event that repeats the participants and the text, so a short rule
+        // could create a very large calendar. The limit of 16 times the size of the rule plus 4 times the size of the event of
+        // the series leaves enough room for real calendars. If the changed meetings exceed this limit, they are written
+        // without the text. If they still exceed the limit, they are left out.
         let most = (series.size.saturating_mul(16)).saturating_add(event.saturating_mul(4));
         let without_text = Self {
             description: None,
@@ -320,8 +321,9 @@ impl Meeting<'_> {
     }
 }
 
-/// Returns the UID of a meeting (MS-OXCICAL 2.1.3.1.1.20.26). If Outlook's id contains the id of another program, that id is
-/// used. Otherwise the UID is Outlook's id in hexadecimal digits.
+/// Returns the UID of a meeting (MS-OXCICAL 2.1.3.1.1.20.26). If another program created the meeting, the id that Outlook
+/// stores contains the UID of that program, which is returned. Otherwise the UID is Outlook's id in hexadecimal digits. An item
+/// without an id gets a UID that is computed from its start and subject.
 fn uid(item: &Item<'_>, start: i64) -> String {
     let bytes = [0x0023, 0x0003]
         .into_iter()
@@ -393,8 +395,9 @@ impl Lines {
     }
 
     fn person(&mut self, name: &str, parameters: &str, person: &Person) {
-        // A double quote is not allowed in a quoted parameter (RFC 5545 §3.2), so it is replaced by a single quote.
         let address = &person.address;
+        // The name is written as a quoted parameter, which cannot contain double quotes (RFC 5545 §3.2). They are replaced by
+        // single quotes.
         let called = person.name.as_deref().unwrap_or(address).replace('"', "'");
         self.push(&format!(
             "{name}{parameters};CN=\"{called}\":mailto:{address}"

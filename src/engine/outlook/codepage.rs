@@ -67,8 +67,8 @@ pub fn is_of_system(page: u32) -> bool {
     matches!(page, 874 | 932 | 936 | 949 | 950 | 1250..=1258)
 }
 
-/// Returns the system code page of Windows for a language and a country (MS-LCID). Returns `None` for Windows-1252, and for
-/// languages without a code page.
+/// Returns the system code page of Windows for a language and a country (MS-LCID). Returns `None` for languages that use
+/// Windows-1252, because callers use this code page by default, and for languages without a code page.
 #[cfg_attr(not(feature = "outlook"), allow(dead_code))]
 pub fn of_locale(locale: u32) -> Option<u32> {
     let is_cyrillic = matches!(

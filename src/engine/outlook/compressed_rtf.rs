@@ -26,22 +26,22 @@ pub fn decompress(bytes: &[u8]) -> Result<(Vec<u8>, Option<Damage>), Damage> {
     let content = &bytes[HEADER..];
     match bytes.get(8..12) {
         Some(UNCOMPRESSED) => {
-            // Some programs add 12 bytes of the header to the declared size. Content that is 12 bytes shorter than
-            // declared is therefore not damaged.
+            // Some programs write a size of the RTF (`raw`) that is 12 bytes too large, because it includes a part of the
+            // header. Content that is 12 bytes shorter than declared is therefore not damaged.
             let is_short = raw > content.len().saturating_add(12);
             let rtf = front(content, raw).to_vec();
             Ok((rtf, is_short.then_some(Damage::Truncated)))
         }
         Some(COMPRESSED) => {
-            // The declared size also includes the header except its first four bytes. These 12 bytes are subtracted to
-            // get the size of the content.
+            // The compressed size (`compressed`) counts all bytes after the field that contains this size: 12 more bytes of
+            // the header, and the content.
             let declared = usize::try_from(compressed)
                 .unwrap_or(usize::MAX)
                 .saturating_sub(HEADER - 4);
-            let compressed = front(content, declared);
-            let rtf = inflate(compressed, raw);
+            let packed = front(content, declared);
+            let rtf = inflate(packed, raw);
             let damage = match () {
-                () if crc(compressed) != checksum => Some(Damage::Checksum),
+                () if crc(packed) != checksum => Some(Damage::Checksum),
                 () if rtf.len() < raw => Some(Damage::Truncated),
                 () => None,
             };

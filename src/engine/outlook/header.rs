@@ -125,7 +125,8 @@ fn keywords(item: &Item<'_>) -> Vec<String> {
     values.iter().filter_map(|it| text(it, item.page)).collect()
 }
 
-/// Returns a subject without the prefix that some files contain: U+0001 and a character with a length.
+/// Returns a subject without the two characters that Outlook writes before some subjects: U+0001, and a character whose code is
+/// the length of a prefix such as `Re: `.
 pub fn subject(text: &str) -> &str {
     let mut letters = text.chars();
     match letters.next() {

@@ -599,7 +599,8 @@ mod tests {
     fn msg_with_a_damaged_name_of_a_value_keeps_the_other_values() {
         let mut bytes = SIMPLE.to_vec();
         let at = entry_of(&bytes, "__substg1.0_1000");
-        // The directory entry of this stream gets an invalid length of its name. Only this stream may be lost.
+        // The length of the name in the directory entry of this stream is overwritten with an invalid number. Only this
+        // stream may be lost.
         bytes[at + 65] = 0x80;
         assert!(CompoundFile::open(Cursor::new(&bytes[..])).is_err());
         let message = read(&bytes, 4).unwrap();

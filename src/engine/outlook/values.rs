@@ -111,9 +111,16 @@ fn text(strings: &[u8], at: u32) -> Option<String> {
     Some(wide(rest.get(..length)?))
 }
 
-/// Sets the code page of the item. Programs often declare a wrong one, so several are tried: the one for the internet text, the
-/// one of the item, the charset in the header, and those that Windows uses for the same languages, because Outlook writes in
-/// the code page of the system. The first in which every text is valid is used, otherwise Windows-1252.
+/// Sets the code page of the item's texts. Programs often declare a wrong code page, so several are tried in this order:
+///
+/// * the one that the item declares for mail on the internet,
+/// * the one that the item declares for its own texts,
+/// * the charset in the header of the mail,
+/// * the system code page of Windows for the language of the first one, because Outlook can store texts in the code page of the
+///   system,
+/// * the system code page of Windows for the locale of the item.
+///
+/// The first code page in which every text is valid is used. If there is none, Windows-1252 is used.
 pub(super) fn set_page(item: &mut Item<'_>) {
     let properties = &item.properties;
     let page = |id| {

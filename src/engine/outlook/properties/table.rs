@@ -17,7 +17,7 @@ pub enum Becomes {
     Calendar(&'static str),
     /// Not converted, because the property describes the item in its mailbox or repeats another property.
     Housekeeping,
-    /// Not converted, because mail has no field for the value. The report contains this name of the property.
+    /// Not converted, because mail has no field for the value. Reports list it under this name.
     Unmapped(&'static str),
 }
 

@@ -274,7 +274,7 @@ fn called(property: u16) -> Cow<'static, str> {
 pub(super) struct Table<'f> {
     heap: Heap<'f>,
     columns: Vec<Column>,
-    /// Whether the table has fewer columns than it counts.
+    /// Whether the table has fewer columns than its header declares.
     is_cut: bool,
     /// Id and position of each row.
     pub rows: Vec<(u32, usize)>,

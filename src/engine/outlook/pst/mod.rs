@@ -195,10 +195,10 @@ impl Mailbox {
         for folder in parents.keys() {
             let mut items = messages.remove(folder).unwrap_or_default();
             let known: HashSet<u32> = items.iter().copied().collect();
-            // The folder may list items that are missing from the index. These items are added here, so that a later
-            // attempt to read them reports the loss.
             let name = names.get(folder).map(String::as_str).unwrap_or_default();
             let listed = self.listed(*folder, name, allowance);
+            // The folder may list items that are missing from the index. These items are added to the others, so that a
+            // later attempt to read them reports the loss.
             items.extend(listed.into_iter().filter(|id| !known.contains(id)));
             if items.is_empty() {
                 continue;
@@ -214,9 +214,8 @@ impl Mailbox {
             }
             path.reverse();
             if path.is_empty() {
-                // The messages are directly in the topmost folder, which is left out of the paths of all other folders.
-                // Its own path must not be empty, so it contains the name of this folder, which is the name of the
-                // mailbox.
+                // This folder is the topmost one, which is left out of the paths of all other folders. Its own path must
+                // not be empty, so the path consists of the folder's name, which is the name of the mailbox.
                 path.extend(names.get(folder).cloned());
             }
             self.folders.push(Folder { path, items });

@@ -458,8 +458,9 @@ fn list_that_has_fewer_entries_than_it_counts_is_named_as_damage() {
             mailbox.item(item, ROOM).unwrap().damage.join("\n")
         };
         assert_eq!(damage(good.clone()), "");
-        // The blocks of the attachment, and the parts of the message, in lists that begin with the kind of the list and
-        // the number of its entries.
+        // The file contains a list of the blocks of the attachment and a list of the parts of the message. Each list begins
+        // with two bytes that identify its kind, and the number of its entries, 3. The number is changed to 4, so that the
+        // list seems to be truncated.
         for (list, named) in [
             ([1, 1, 3, 0], "the list of data blocks is cut off"),
             ([2, 0, 3, 0], "the list of parts of the item is cut off"),
@@ -488,7 +489,8 @@ fn table_of_recipients_that_has_fewer_columns_than_it_counts_is_named_as_damage(
     });
     pst.folder(None, "Inbox", &[Message::mail("x", "y")]);
     let good = pst.bytes();
-    // A table begins with its kind and the number of its columns. That of the folder has other columns.
+    // A table begins with the byte 0x7c and the number of its columns. The search finds several tables. Only one of them is
+    // the table of recipients, so only damage to that table may be reported as damage to the recipients.
     let tables: Vec<usize> = memchr::memchr_iter(0x7c, &good)
         .filter(|at| (1..9).contains(&good[at + 1]) && good[at + 10..at + 14] == [0x40, 0, 0, 0])
         .collect();

@@ -20,7 +20,8 @@ const MOST_SUBNODES: usize = 100_000;
 /// Consequence for the user if a list of subnodes is damaged.
 const PARTS: &str = "attachments, recipients or long texts may be missing";
 
-/// Returns as many entries of a list as the list counts, in its third and fourth byte. Calls `cut` if there are fewer.
+/// Returns the entries of a list, up to the number that its third and fourth byte declare. Calls `cut` if the list has fewer
+/// entries than declared, because it is then truncated.
 fn counted<'l>(
     list: &[u8],
     entries: ChunksExact<'l, u8>,
@@ -202,7 +203,7 @@ impl File {
         })
     }
 
-    /// Appends the ids in a list. If the list has fewer ids than it counts, this counts as damage.
+    /// Appends the ids in a list to `ids`. A list with fewer ids than it declares is reported as damage.
     fn ids(&self, list: &[u8], ids: &mut Vec<u64>, allowance: &mut Allowance) {
         let width = self.start.width;
         let stored = rest_or_empty(list, 8).chunks_exact(width.of_id());
