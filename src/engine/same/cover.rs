@@ -108,9 +108,9 @@ pub(super) fn pairs(
                     Some(fields) => fields == start.fields,
                     None => completes,
                 };
-                // The note replaces an enclosed message. If the note has a digest, it does not match, because `other`
-                // contains no digest of the whole message that could verify it. If the note has no digest, the fields
-                // are compared.
+                // The note in the copy stands for an enclosed message that `other` still contains. If the note has a digest
+                // of the message, this digest cannot be verified, because the description of `other` contains no digest of a
+                // whole enclosed message, so the two do not match. If the note has no digest, their fields are compared.
                 start.is_message && note.is_message && note.content.is_none() && has_fields
             }
             (Item::Start(start), Item::Start(other)) => {

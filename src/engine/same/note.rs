@@ -126,7 +126,8 @@ impl Missing {
         })
     }
 
-    /// Completes the description of a reference that contains the size of its content.
+    /// Completes the description of a note with the size, the name and the media type of the removed content, as far as the note
+    /// contains them.
     fn with_description(self, body: &ExternalBody<'_>, name: Option<String>) -> Option<Self> {
         let essence = body.declared.as_ref().map(|it| it.essence.to_string());
         Some(Self {

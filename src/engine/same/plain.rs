@@ -76,7 +76,8 @@ pub(crate) fn plain(content: &[u8]) -> Vec<u8> {
             append_unquoted(&mut plain, content.get(read..).unwrap_or_default());
             break;
         }
-        // Exact only if the message has no carriage returns.
+        // Each line is counted with one line feed. With carriage returns, a line ending can have two bytes and this number
+        // would be wrong. It is used above only if the message has no carriage returns.
         read += line.len() + 1;
         // A quoted `>From ` line in the header is not text but the separator line of an earlier mailbox. It is not unquoted
         // here, and is removed below.
@@ -173,7 +174,8 @@ mod tests {
     }
 
     proptest! {
-        // A mail with carriage returns is divided into lines, and the body of a mail without them is not.
+        // `plain` reads the body of a mail with carriage returns line by line, and the body of any other mail in one piece.
+        // This compares the results of both.
         #[test]
         fn plain_form_is_the_same_with_and_without_carriage_returns(
             lines in prop::collection::vec("(>{0,2}From x|a>From x|>|>>From|Status: R|Subject: b| folded||text)", 0..12),

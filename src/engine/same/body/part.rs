@@ -25,7 +25,8 @@ pub(super) fn charset_of(tree: &Tree<'_>, id: PartId, content: &[u8]) -> Option<
     (!content.is_ascii()).then(|| hash(&label.to_ascii_lowercase()))
 }
 
-/// Returns whether Content-Type and Content-Disposition contain different names.
+/// Returns whether Content-Type and Content-Disposition contain different file names. Mail programs differ in which of the two
+/// names they use.
 pub(super) fn has_two_names(tree: &Tree<'_>, id: PartId) -> bool {
     let named = |field: &str, parameter: &str| {
         let value = tree.value(id, field)?;

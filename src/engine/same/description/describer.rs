@@ -36,7 +36,8 @@ impl Description {
         };
         policy.limits.growth = u64::MAX >> 2;
         let tree = &scan(message, &policy.limits.scan());
-        // The old message may refer to files next to it, so parts that do are read as references.
+        // Some mail programs store attachments in files next to the mailbox. Parts that refer to such a file are read as
+        // references, too, because embody may have inserted the file.
         let reading = policy.reading().with_parts_in_files();
         let plan = Plan::of_references(tree, &policy, &reading, None, message.len());
         let mut planned: HashMap<PartId, Vec<usize>> = HashMap::new();
