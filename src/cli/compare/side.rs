@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::super::args::CompareArgs;
 #[cfg(all(unix, feature = "imap"))]
-use super::super::{remote, say};
+use super::super::remote;
+#[cfg(all(unix, feature = "imap"))]
+use super::super::say;
 #[cfg(all(unix, feature = "imap"))]
 use crate::edit::Edits;
 #[cfg(all(unix, feature = "imap"))]

@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::args::WalkArgs;
 #[cfg(all(unix, feature = "imap"))]
 use super::super::remote;
 use super::super::streams::is_standard;
@@ -11,7 +10,7 @@ use super::super::totals::Totals;
 use super::Walk;
 use crate::engine::Mode;
 use crate::mailbox::find::{Kind, look_at};
-use crate::mailbox::{Format, Options, Summary, folder_of};
+use crate::mailbox::{Format, Summary, folder_of};
 use crate::platform::free_space;
 
 /// Maximum number of sources for which the summary contains commands that check the result. For more sources, the
@@ -98,21 +97,23 @@ impl Walk<'_> {
         }
         text
     }
-}
 
-pub(super) fn stopped(args: &WalkArgs, options: &Options, summary: &Summary) -> String {
-    let (messages, changed) = (summary.messages, summary.changed);
-    match (options.mode, &args.output) {
-        (Mode::Probe | Mode::DryRun, _) => "stopped by a signal; nothing was written".to_owned(),
-        (Mode::Run, None) => {
-            format!(
-                "stopped by a signal; {changed} messages were changed, and the other messages are unchanged; run the same command again to continue"
-            )
-        }
-        (Mode::Run, Some(_)) => {
-            format!(
-                "stopped by a signal; {messages} messages were written, and {changed} of these were changed; run the same command again"
-            )
+    pub(super) fn stopped(&self, summary: &Summary) -> String {
+        let (messages, changed) = (summary.messages, summary.changed);
+        match (self.options.mode, &self.args.output) {
+            (Mode::Probe | Mode::DryRun, _) => {
+                "stopped by a signal; nothing was written".to_owned()
+            }
+            (Mode::Run, None) => {
+                format!(
+                    "stopped by a signal; {changed} messages were changed, and the other messages are unchanged; run the same command again to continue"
+                )
+            }
+            (Mode::Run, Some(_)) => {
+                format!(
+                    "stopped by a signal; {messages} messages were written, and {changed} of these were changed; run the same command again"
+                )
+            }
         }
     }
 }

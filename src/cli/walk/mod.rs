@@ -10,7 +10,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use self::end::stopped;
 use super::args::{ProgressOption, ResumeArgs, SayingArgs, Volume, WalkArgs};
 use super::cache::Resume;
 use super::exit::{Signals, Status, limits_on_files_are_failed_writes};
@@ -40,6 +39,7 @@ use crate::imap::{
 use crate::mailbox::find::{Kind, look_at};
 use crate::mailbox::{Conversion, Format, Options, Source, Summary, Transform, folder_of};
 
+/// One run over mailboxes, with the options of its command.
 pub(super) struct Walk<'w> {
     pub(super) sources: Vec<PathBuf>,
     pub(super) args: &'w WalkArgs,
@@ -172,7 +172,7 @@ impl Walk<'_> {
             }
         }
         if matches!(status, Status::Stopped(_)) {
-            say::tell(&stopped(self.args, &self.options, &summary));
+            say::tell(&self.stopped(&summary));
         }
         if self.saying.volume() >= Volume::Normal {
             let word = match self.options.mode {
